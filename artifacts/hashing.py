@@ -1,0 +1,24 @@
+"""Content hashes: the same bytes or the same plain data give the same name on every machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+
+def hash_data(data: Any) -> str:
+    """sha256 of canonical JSON. Raises TypeError on anything that is not plain data: a repr is no content."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def hash_folder(folder: Path, *, leave_out: tuple[str, ...] = ("manifest.json",)) -> str:
+    """sha256 over the sorted relative names and contents of all files, less those named in `leave_out`."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in leave_out)
+    return hash_data([[p.relative_to(folder).as_posix(), hash_file(p)] for p in files])

@@ -1,0 +1,72 @@
+"""The passport of an artifact: what it was made from, by what, and where."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+PACKAGES = ("verl", "ray", "torch", "transformers", "dagster", "numpy", "tokenizers", "mlflow", "TransferQueue", "tensordict")
+NAME = "manifest.json"
+
+
+class Manifest(BaseModel):
+    """`key` names the inputs (a memo: same key, same work), `content_hash` the output."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: str  # datasets, checkpoints, scores, reports
+    name: str  # the stage, or the checkpoint's name
+    key: str
+    content_hash: str
+    inputs: dict[str, str] = {}  # name of each input -> its content hash
+    config: dict[str, Any] = {}
+    seed: int | None = None
+    facts: dict[str, Any] = {}  # counts and figures worth showing
+    isolation: str | None = None  # the sandbox's, where verdicts were involved
+    code_version: str = ""
+    packages: dict[str, str] = {}
+    hardware: dict[str, Any] = {}
+    created_at: str = ""
+
+    def stamped(self) -> Manifest:
+        """The same with code version, package versions, hardware and time filled in."""
+        return self.model_copy(
+            update={
+                "code_version": code_version(),
+                "packages": package_versions(),
+                "hardware": hardware(),
+                "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+        )
+
+
+@cache
+def code_version() -> str:
+    """The installed version and, in a clone, the commit, marked where the tree differs from it."""
+    version = metadata.version("ratchet-rl")
+    root = Path(__file__).resolve().parent.parent
+    if not (root / ".git").exists():
+        return version
+    described = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=root, capture_output=True, text=True, check=False)
+    return f"{version}+{described.stdout.strip()}" if described.returncode == 0 else version
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    installed = {d.name.lower(): d.version for d in metadata.distributions() if d.name}
+    return {name: installed[name.lower()] for name in PACKAGES if name.lower() in installed}
+
+
+@cache
+def hardware() -> dict[str, Any]:
+    models = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return {"cpu": models[0] if models else platform.machine(), "cores": len(os.sched_getaffinity(0)), "memory_gib": round(pages / 2**30, 1)}

@@ -1,0 +1,173 @@
+"""Where artifacts live: published whole or not at all, found again by the key of what they were made from.
+
+Layout under the root: `<kind>/<name>/<key>/` with `manifest.json` written last, and `<kind>/<name>/current.json` that names a key.
+Locally a folder is filled beside and renamed; on an object store, which has no rename, the manifest goes up last. A reader believes manifests only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import fsspec
+
+from artifacts.hashing import hash_folder
+from artifacts.manifest import NAME, Manifest
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A whole artifact. `path` is a local folder: for a remote root, a verified copy in the cache."""
+
+    manifest: Manifest
+    path: Path
+
+    @property
+    def content_hash(self) -> str:
+        return self.manifest.content_hash
+
+
+class CorruptArtifact(RuntimeError):
+    """The bytes on disk are not those that the manifest names."""
+
+
+def write_atomic(path: Path, text: str) -> None:
+    """Written beside, flushed to disk, renamed: a reader sees the old text or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+class Store:
+    """root: a local path or any fsspec URL (`s3://bucket/prefix`). cache: where copies of remote artifacts go."""
+
+    def __init__(self, root: str | Path, cache: Path | None = None) -> None:
+        self.root = str(root)
+        self.filesystem, self.base = fsspec.core.url_to_fs(self.root)
+        self.is_local = self.filesystem.protocol in ("file", ("file", "local"))
+        self.cache = cache or (Path(self.base) if self.is_local else Path(tempfile.gettempdir()) / "ratchet-cache")
+
+    @contextmanager
+    def draft(self, kind: str, name: str) -> Iterator[Path]:
+        """A folder to fill; gone at the end unless it was published. Named by the process, so that `sweep` knows whose it was."""
+        parent = self.cache / kind / name
+        parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=parent, prefix=f".draft-{os.getpid()}-"))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def publish(self, folder: Path, manifest: Manifest, *, current: bool = True) -> Artifact:
+        """Makes a filled draft an artifact under `manifest.key`; its content hash and the stamp are filled in here.
+
+        Publishing a key that exists already changes nothing and returns what is there: equal work is recorded once.
+        """
+        target = self._folder(manifest)
+        if (found := self.find(manifest.kind, manifest.name, manifest.key)) is None:
+            whole = manifest.model_copy(update={"content_hash": manifest.content_hash or hash_folder(folder)}).stamped()
+            _write_synced(folder / NAME, whole.model_dump_json(indent=1))
+            if self.is_local:
+                if target.exists():  # no manifest inside: left by a crash of an older layout or by hand
+                    shutil.rmtree(target)
+                os.replace(folder, target)
+                _sync_folder(target.parent)
+            else:
+                self._upload(folder, manifest)
+                os.replace(folder, target)
+            found = Artifact(whole, target)
+        if current:
+            self.point(found.manifest)
+        return found
+
+    def point(self, manifest: Manifest) -> None:
+        """Makes this artifact the current one of its name."""
+        text = json.dumps({"key": manifest.key, "content_hash": manifest.content_hash})
+        if self.is_local:
+            write_atomic(Path(self.base) / manifest.kind / manifest.name / "current.json", text)
+        else:
+            self.filesystem.pipe_file(f"{self.base}/{manifest.kind}/{manifest.name}/current.json", text.encode())
+
+    def find(self, kind: str, name: str, key: str) -> Artifact | None:
+        """The artifact made from these inputs, or None. Half-written folders have no manifest and are not seen."""
+        local = self.cache / kind / name / key
+        if (local / NAME).exists():
+            return Artifact(Manifest.model_validate_json((local / NAME).read_text(encoding="utf-8")), local)
+        if self.is_local:
+            return None
+        remote = f"{self.base}/{kind}/{name}/{key}"
+        if not self.filesystem.exists(f"{remote}/{NAME}"):
+            return None
+        with self.draft(kind, name) as folder:
+            self.filesystem.get(f"{remote}/", f"{folder}/", recursive=True)
+            os.replace(folder, local)
+        return self.find(kind, name, key)
+
+    def current(self, kind: str, name: str) -> Artifact | None:
+        path = f"{self.base}/{kind}/{name}/current.json"
+        if not self.filesystem.exists(path):
+            return None
+        return self.find(kind, name, json.loads(self.filesystem.cat_file(path))["key"])
+
+    def require(self, kind: str, name: str) -> Artifact:
+        """The current artifact; raises FileNotFoundError that says what to run first."""
+        if (found := self.current(kind, name)) is None:
+            raise FileNotFoundError(f"no {name} under {self.root}/{kind}: materialize the asset {name} first (`ratchet demo` makes the whole chain)")
+        return found
+
+    def names(self, kind: str) -> list[str]:
+        base = f"{self.base}/{kind}"
+        return sorted(Path(p).name for p in self.filesystem.ls(base, detail=False)) if self.filesystem.exists(base) else []
+
+    def verify(self, artifact: Artifact) -> None:
+        """Raises CorruptArtifact unless the folder's bytes hash to what its manifest says (only for hashes made over the folder)."""
+        if (actual := hash_folder(artifact.path)) != artifact.content_hash:
+            raise CorruptArtifact(f"{artifact.path}: its files hash to {actual[:12]}, its manifest says {artifact.content_hash[:12]}: delete the folder, it is made again")
+
+    def sweep(self) -> int:
+        """Removes drafts of processes that are gone; returns how many."""
+        swept = 0
+        for folder in self.cache.glob("*/*/.draft-*"):
+            pid = int(folder.name.split("-")[1])
+            if not Path(f"/proc/{pid}").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                swept += 1
+        return swept
+
+    def _folder(self, manifest: Manifest) -> Path:
+        return self.cache / manifest.kind / manifest.name / manifest.key
+
+    def _upload(self, folder: Path, manifest: Manifest) -> None:
+        remote = f"{self.base}/{manifest.kind}/{manifest.name}/{manifest.key}"
+        for path in sorted(folder.rglob("*"), key=lambda p: p.name == NAME):
+            if path.is_file():
+                self.filesystem.put_file(str(path), f"{remote}/{path.relative_to(folder).as_posix()}")
+
+
+def _write_synced(path: Path, text: str) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

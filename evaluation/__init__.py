@@ -1,0 +1,4 @@
+"""How good a checkpoint is, and whether it is better than another.
+
+In: a checkpoint folder (or an endpoint) and a benchmark. Out: a `Scorecard`, paired statistics, a promotion decision that explains itself, a report.
+"""

@@ -1,0 +1,58 @@
+"""One checkpoint's result on one benchmark, with what it takes to reproduce it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Sample(BaseModel):
+    """One answer to one task and its verdict. `seconds` and cost are measured, and stay out of the scorecard's hash."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: str
+    sample: int = 0
+    answer: str
+    program: str
+    verdict: str
+    passed: int = 0
+    total: int = 0
+    cut: bool = False  # the answer ended by length
+    tags: tuple[str, ...] = ()
+
+
+class Scorecard(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    benchmark: str
+    benchmark_version: str  # content hash of the tasks
+    harness_version: str
+    checkpoint: str  # name, e.g. "chain-0001-step-30"
+    checkpoint_hash: str
+    sampling: dict[str, Any]  # temperature, n, max_new_tokens, stop, seed
+    samples: tuple[Sample, ...]
+    isolation: str
+    measured: dict[str, float] = {}  # seconds, tokens: outside the hash
+
+    @property
+    def solved(self) -> dict[str, bool]:
+        """First sample of each task: solved or not. INFRA raises: a score over tasks that nobody judged is none."""
+        if broken := [s.task_id for s in self.samples if s.verdict == "INFRA"]:
+            raise ValueError(f"{self.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again")
+        return {s.task_id: s.verdict == "AC" for s in self.samples if s.sample == 0}
+
+    @property
+    def pass_at_1(self) -> float:
+        solved = self.solved
+        return sum(solved.values()) / len(solved)
+
+    def write(self, path: Path) -> None:
+        path.write_text(self.model_dump_json(indent=1), encoding="utf-8")
+
+    @classmethod
+    def read(cls, path: Path) -> Scorecard:
+        return cls.model_validate(json.loads(path.read_text(encoding="utf-8")))

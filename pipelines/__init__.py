@@ -1,0 +1,1 @@
+"""What runs and when: definitions, jobs, schedules, sensors, profiles, the command line."""

@@ -1,0 +1,106 @@
+"""What goes into the sandbox and what comes out: `Job` and `Report`, plain data on both sides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal
+
+
+class Verdict(StrEnum):
+    """INFRA is a failure of ours, never of the program, and never a score."""
+
+    AC = "AC"  # accepted: every test was decided, positively
+    WA = "WA"  # wrong answer
+    TLE = "TLE"  # over its CPU or wall time
+    MLE = "MLE"  # over its memory
+    OLE = "OLE"  # over its output
+    RE = "RE"  # raised, crashed, or left early
+    CE = "CE"  # not a Python program
+    INFRA = "INFRA"
+
+
+Style = Literal["call", "assert", "stdio"]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Per test for `call` and `stdio`, for the whole program with `assert`; CPU and memory count all processes of the program together."""
+
+    wall_s: float = 3.0
+    cpu_s: float = 3.0
+    memory_mb: int = 256
+    output_kb: int = 1024
+
+
+@dataclass(frozen=True)
+class CallTest:
+    """`entry_point(*args, **kwargs)` must return `expected`. Plain data only: None, bool, int, float, str, bytes, list, tuple, set, dict."""
+
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    expected: Any = None
+
+
+@dataclass(frozen=True)
+class StdioTest:
+    """The program reads `stdin` and must print `stdout`; white space at line ends does not count."""
+
+    stdin: str
+    stdout: str
+
+
+@dataclass(frozen=True)
+class AssertTest:
+    """Python source that defines `check(candidate)`; it runs in a judge process, never beside the program."""
+
+    source: str
+
+
+Test = CallTest | StdioTest | AssertTest
+
+
+@dataclass(frozen=True)
+class Job:
+    """One program to be judged. `tolerance` is absolute or relative, for floats; None compares exactly."""
+
+    job_id: str
+    source: str
+    style: Style
+    tests: tuple[Test, ...]
+    entry_point: str | None = None
+    prompt: str = ""  # trusted text of the problem: helper functions that an `assert` test may use
+    limits: Limits = Limits()
+    tolerance: float | None = None
+
+
+@dataclass(frozen=True)
+class TestResult:
+    verdict: Verdict
+    detail: str = ""  # what came, in words; never what was expected
+    wall_s: float = 0.0
+
+    __test__ = False  # not a pytest class
+
+
+@dataclass(frozen=True)
+class Report:
+    """One per job, whatever the program did. The verdict is AC only if every test's is."""
+
+    job_id: str
+    verdict: Verdict
+    tests: tuple[TestResult, ...]
+    cpu_s: float = 0.0
+    wall_s: float = 0.0
+    peak_bytes: int = 0
+    isolation: str = "none"  # what confined the program, e.g. "namespaces+rlimits"
+    trust: Literal["apart", "shared"] = "apart"  # "apart": decided outside the program's process
+    detail: str = ""
+
+    @property
+    def passed(self) -> int:
+        return sum(test.verdict is Verdict.AC for test in self.tests)
+
+    @property
+    def total(self) -> int:
+        return len(self.tests)
