@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from dataclasses import asdict, dataclass, field
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest, Test
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from artifacts.hashing import hash_data
+from problems.encoding import dumps, loads
+from problems.record import COLUMNS, ProblemError, check_columns
+from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest, Style, Test
 
 SCHEMA_VERSION = 1
 Split = Literal["demonstrations", "train", "validation", "heldout"]
+
+SCHEMA = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("source", pa.string()),
+        ("statement", pa.string()),
+        ("style", pa.string()),
+        ("tests", pa.list_(pa.string())),  # each a test in the JSON of problems/encoding.py
+        ("entry_point", pa.string()),
+        ("starter_code", pa.string()),
+        ("solutions", pa.list_(pa.string())),
+        ("visible_tests", pa.int64()),
+        ("limits", pa.struct([("wall_s", pa.float64()), ("cpu_s", pa.float64()), ("memory_mb", pa.int64()), ("output_kb", pa.int64())])),
+        ("tolerance", pa.float64()),
+        ("tags", pa.list_(pa.string())),
+        ("split", pa.string()),
+        ("licence", pa.string()),
+        ("gated", pa.bool_()),
+        ("extra", pa.string()),  # an object in the same JSON
+    ],
+    metadata={"ratchet.problems.version": str(SCHEMA_VERSION)},
+)
 
 
 @dataclass(frozen=True)
@@ -21,7 +49,7 @@ class Problem:
     problem_id: str
     source: str
     statement: str
-    style: Literal["call", "assert", "stdio"]
+    style: Style
     tests: tuple[dict[str, Any], ...]  # call: args, kwargs, expected; stdio: stdin, stdout; assert: source (defines check(candidate))
     entry_point: str | None = None
     starter_code: str = ""  # trusted text that an answer may rely on (imports, helper functions, a signature)
@@ -43,19 +71,123 @@ class Problem:
 
     @property
     def content_hash(self) -> str:
-        """sha256 over everything that decides what the problem is; equal on every machine."""
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True, ensure_ascii=True, default=str).encode()).hexdigest()
+        """sha256 over everything that decides what the problem is; equal on every machine. Raises TypeError on a test that is not plain data."""
+        return hash_data(to_row(self))
 
 
 def _call(args: list[Any] | tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, expected: Any = None) -> CallTest:
     return CallTest(tuple(args), kwargs or {}, expected)
 
 
+def to_row(problem: Problem) -> dict[str, Any]:
+    """One row of the parquet file: JSON types alone, tests and extra as text."""
+    limits = problem.limits
+    return {
+        **{name: getattr(problem, name) for name in COLUMNS},
+        "tests": [dumps(dict(sorted(test.items()))) for test in problem.tests],
+        "solutions": list(problem.solutions),
+        "limits": {
+            "wall_s": float(limits.wall_s),
+            "cpu_s": float(limits.cpu_s),
+            "memory_mb": limits.memory_mb,
+            "output_kb": limits.output_kb,
+        },
+        "tolerance": None if problem.tolerance is None else float(problem.tolerance),
+        "tags": list(problem.tags),
+        "extra": dumps(dict(sorted(problem.extra.items()))),
+    }
+
+
+def from_record(record: Mapping[str, Any], where: str) -> Problem:
+    """A problem from plain values, every column checked; columns unknown to the schema are kept in `extra`.
+
+    record: tests as a list of objects, limits and extra as objects; all but the first five columns may be absent and then have their default.
+    Raises ProblemError that begins with `where` and names the column and the mend.
+    """
+    known = check_columns(record, where)
+    extra = dict(known.pop("extra", {})) | {key: value for key, value in record.items() if key not in COLUMNS}
+    limits = Limits(**known.pop("limits", {}))
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+    return Problem(**values, limits=limits, extra=extra)
+
+
+def from_row(row: Mapping[str, Any], where: str) -> Problem:
+    """Inverse of `to_row`. Raises ProblemError as `from_record` does."""
+    record = dict(row)
+    for column in ("tests", "extra"):
+        texts = record.get(column)
+        try:
+            if isinstance(texts, str):
+                record[column] = loads(texts)
+            elif isinstance(texts, list):
+                record[column] = [loads(text) for text in texts]
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ProblemError(f"column {column} holds no JSON text: {error}", "write it with problems.encoding.dumps", where) from error
+    return from_record(record, where)
+
+
+def set_hash(problems: Iterable[Problem]) -> str:
+    """sha256 of a set of problems; their order does not matter."""
+    return hash_data(sorted([problem.problem_id, problem.content_hash] for problem in problems))
+
+
+def refuse_duplicates(problems: Iterable[Problem], where: str) -> None:
+    """Raises ProblemError naming the first id that occurs twice, and where."""
+    first: dict[str, int] = {}
+    for row, problem in enumerate(problems):
+        if (before := first.setdefault(problem.problem_id, row)) != row:
+            raise ProblemError(f"problem_id {problem.problem_id!r} is in rows {before} and {row}", "give each problem an id of its own", where)
+
+
 def write_parquet(problems: list[Problem], path: Path) -> str:
-    """Writes the problems in order of `problem_id`; returns the content hash of the set, which does not depend on row order."""
-    raise NotImplementedError  # the problems room owns this
+    """Writes the problems in order of `problem_id`, beside and then renamed; returns the content hash of the set, which does not depend on row order.
+
+    Raises ProblemError on a duplicate id and on text that UTF-8 cannot hold.
+    """
+    refuse_duplicates(problems, str(path))
+    ordered = sorted(problems, key=lambda problem: problem.problem_id)
+    rows = [to_row(problem) for problem in ordered]
+    for problem, row in zip(ordered, rows, strict=True):
+        _refuse_surrogates(problem, row)
+    write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    return set_hash(ordered)
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Any table as parquet, written beside and renamed: a reader sees the whole file or none."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        pq.write_table(table, beside, compression="zstd")
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def read_parquet(path: Path) -> list[Problem]:
-    """Raises ProblemError naming file, row and column of what is missing or of the wrong type."""
-    raise NotImplementedError
+    """The problems in the order of the file. Unknown columns go to `extra`.
+
+    Raises FileNotFoundError, or ProblemError naming file, row and column of what is missing or of the wrong type.
+    """
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except pa.ArrowException as error:
+        raise ProblemError(f"not a whole parquet file ({str(error).splitlines()[0]})", "write it again with write_parquet", str(path)) from error
+    version = int((table.schema.metadata or {}).get(b"ratchet.problems.version", b"1"))
+    if version > SCHEMA_VERSION:
+        raise ProblemError(f"schema version {version}, this Ratchet reads up to {SCHEMA_VERSION}", "update Ratchet", str(path))
+    if missing := [name for name in COLUMNS if name not in table.column_names]:
+        raise ProblemError(f"row 0: missing columns: {', '.join(missing)}", "write the file with write_parquet", str(path))
+    problems = [from_row(row, f"{path}: row {number}") for number, row in enumerate(table.to_pylist())]
+    refuse_duplicates(problems, str(path))
+    return problems
+
+
+def _refuse_surrogates(problem: Problem, row: Mapping[str, Any]) -> None:
+    for column, value in row.items():
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and not text.isascii():
+                try:
+                    text.encode()
+                except UnicodeEncodeError as error:
+                    raise ProblemError(f"column {column} is not Unicode text: {error.reason}", "re-read it as UTF-8", problem.problem_id) from error

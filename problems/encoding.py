@@ -1,0 +1,91 @@
+"""Plain Python data as JSON text and back, nothing lost.
+
+JSON has no tuple, set, bytes, complex, infinity, and only text keys: these travel as an object with one key that begins with `$`,
+e.g. `{"$tuple": [1, 2]}`. The text is equal on every machine: sets are written in the order of their members' texts.
+The order of a dict is kept, for a program can see it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from typing import Any
+
+SAFE_INT = 2**53  # beyond, other readers of JSON round; hexadecimal also escapes Python's limit on decimal digits
+
+
+def dumps(value: Any) -> str:
+    """ASCII JSON. Raises TypeError, naming the type, on anything that is not plain data (see `encode`)."""
+    return json.dumps(encode(value), ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def loads(text: str) -> Any:
+    """Inverse of `dumps`; reads ordinary JSON too. Raises ValueError on broken JSON or an unknown tag."""
+    return decode(json.loads(text))
+
+
+def encode(value: Any) -> Any:
+    """The value as data that JSON can hold.
+
+    Plain data: None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict. A subclass (an enum, a named tuple) is refused with
+    TypeError, for it would come back as something else.
+    """
+    kind = type(value)
+    if value is None or kind in (bool, str):
+        return value
+    if kind is int:
+        return value if abs(value) <= SAFE_INT else {"$int": hex(value)}
+    if kind is float:
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if kind is complex:
+        return {"$complex": [encode(value.real), encode(value.imag)]}
+    if kind is list:
+        return [encode(item) for item in value]
+    if kind is tuple:
+        return {"$tuple": [encode(item) for item in value]}
+    if kind in (set, frozenset):
+        return {f"${kind.__name__}": sorted((encode(item) for item in value), key=lambda item: json.dumps(item))}
+    if kind is bytes:
+        return {"$bytes": base64.b64encode(value).decode("ascii")}
+    if kind is dict:
+        if all(type(key) is str and not key.startswith("$") for key in value):
+            return {key: encode(item) for key, item in value.items()}
+        return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
+    raise TypeError(f"a {kind.__name__} is not plain data: use None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset or dict")
+
+
+def decode(value: Any) -> Any:
+    """Inverse of `encode`. Raises ValueError on a tag that is unknown or does not fit its content."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1 and (tag := next(iter(value))).startswith("$"):
+        try:
+            return _untag(tag, value[tag])
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError(f"{json.dumps(value)[:80]} is no {tag}: {error}") from error
+    return {key: decode(item) for key, item in value.items()}
+
+
+def _untag(tag: str, content: Any) -> Any:
+    match tag:
+        case "$int":
+            return int(content, 16)
+        case "$float":
+            return float(content)
+        case "$complex":
+            real, imag = decode(content)
+            return complex(real, imag)
+        case "$bytes":
+            return base64.b64decode(content, validate=True)
+        case "$tuple":
+            return tuple(decode(content))
+        case "$set":
+            return set(decode(content))
+        case "$frozenset":
+            return frozenset(decode(content))
+        case "$dict":
+            return {decode(key): decode(item) for key, item in content}
+    raise ValueError("known tags are $int, $float, $complex, $bytes, $tuple, $set, $frozenset, $dict")

@@ -1,0 +1,115 @@
+"""What each column of a problem may hold, and the error that says which one does not and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+
+class ProblemError(ValueError):
+    """A problem that cannot be read: `where` it lies (file, row), the `reason` (with the column), the `mend`."""
+
+    def __init__(self, reason: str, mend: str, where: str = "") -> None:
+        super().__init__(f"{where}: {reason}: {mend}" if where else f"{reason}: {mend}")
+        self.reason, self.mend, self.where = reason, mend, where
+
+
+STYLES = ("call", "assert", "stdio")
+SPLITS = ("demonstrations", "train", "validation", "heldout")
+TEST_KEYS = {"call": {"args", "kwargs", "expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}}
+NEEDED_KEYS = {"call": {"expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}}
+LIMIT_KEYS = ("wall_s", "cpu_s", "memory_mb", "output_kb")
+
+
+class Column(NamedTuple):
+    wanted: str
+    fits: Callable[[Any], bool]
+    required: bool = False
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(map(_text, value))
+
+
+def _objects(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and all(isinstance(item, Mapping) for item in value)
+
+
+def _limits(value: Any) -> bool:
+    if not isinstance(value, Mapping) or not set(value) <= set(LIMIT_KEYS):
+        return False
+    return all((_number(v) if key.endswith("_s") else _count(v)) and v > 0 for key, v in value.items())
+
+
+COLUMNS: dict[str, Column] = {
+    "problem_id": Column("text, not empty", lambda v: _text(v) and bool(v.strip()), required=True),
+    "source": Column("text, not empty", lambda v: _text(v) and bool(v), required=True),
+    "statement": Column("text, not empty", lambda v: _text(v) and bool(v.strip()), required=True),
+    "style": Column("one of " + ", ".join(STYLES), lambda v: v in STYLES, required=True),
+    "tests": Column("a list of objects, at least one", lambda v: _objects(v) and len(v) > 0, required=True),
+    "entry_point": Column("the name of a function, or null", lambda v: v is None or (_text(v) and v.isidentifier())),
+    "starter_code": Column("text", _text),
+    "solutions": Column("a list of texts", _texts),
+    "visible_tests": Column("a whole number >= 0", _count),
+    "limits": Column("an object of numbers > 0 with keys of " + ", ".join(LIMIT_KEYS), _limits),
+    "tolerance": Column("a number >= 0, or null", lambda v: v is None or (_number(v) and v >= 0)),
+    "tags": Column("a list of texts", _texts),
+    "split": Column("one of " + ", ".join(SPLITS), lambda v: v in SPLITS),
+    "licence": Column("text", _text),
+    "gated": Column("true or false", lambda v: isinstance(v, bool)),
+    "extra": Column("an object", lambda v: isinstance(v, Mapping)),
+}
+
+
+def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The columns of the schema that the record has, each of the right type. Raises ProblemError naming the first that is missing or wrong."""
+    for name, column in COLUMNS.items():
+        if name not in record:
+            if column.required:
+                raise ProblemError(f"column {name} is missing", f"add it: {column.wanted}", where)
+        elif not column.fits(record[name]):
+            raise ProblemError(f"column {name} is {_shown(record[name])}", f"expected {column.wanted}", where)
+    _check_tests(record, where)
+    return {name: record[name] for name in COLUMNS if name in record}
+
+
+def _check_tests(record: Mapping[str, Any], where: str) -> None:
+    style, tests = record["style"], record["tests"]
+    if style == "call" and record.get("entry_point") is None:
+        raise ProblemError("column entry_point is missing, and tests of style call need it", "name the function that the tests call", where)
+    mend = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
+    for number, test in enumerate(tests):
+        if missing := sorted(NEEDED_KEYS[style] - set(test)):
+            raise ProblemError(f"column tests: test {number} lacks {missing[0]!r}", mend, where)
+        if unknown := sorted(map(str, set(test) - TEST_KEYS[style])):
+            raise ProblemError(f"column tests: test {number} has an unknown key {unknown[0]!r}", mend, where)
+        for key, value in test.items():
+            if not _fits_test(style, key, value):
+                wanted = {"args": "a list", "kwargs": "an object with text keys"}.get(key, "text")
+                raise ProblemError(f"column tests: test {number}, key {key!r} is {_shown(value)}", f"expected {wanted}", where)
+    if record.get("visible_tests", 0) > len(tests):
+        raise ProblemError(f"column visible_tests is {record['visible_tests']} of {len(tests)} tests", "show at most as many as there are", where)
+
+
+def _fits_test(style: str, key: str, value: Any) -> bool:
+    if style != "call":
+        return isinstance(value, str)
+    if key == "args":
+        return isinstance(value, (list, tuple))
+    return key == "expected" or (isinstance(value, dict) and all(isinstance(name, str) for name in value))
+
+
+def _shown(value: Any) -> str:
+    return f"{type(value).__name__} {value!r}"[:120]

@@ -1,0 +1,177 @@
+"""A problem comes back from disk as it went, and a file that is no set of problems is refused by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from problems.encoding import dumps, loads
+from problems.record import ProblemError
+from problems.schema import SCHEMA, Problem, from_record, from_row, read_parquet, set_hash, to_row, write_parquet
+from sandbox.protocol import Limits
+
+atoms = st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text() | st.binary()
+keys = st.integers() | st.text() | st.floats(allow_nan=False) | st.tuples(st.integers(), st.text()) | st.frozensets(st.text())
+plain = st.recursive(
+    atoms | st.sets(keys) | st.frozensets(keys),
+    lambda inner: (
+        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(keys, inner) | st.dictionaries(st.sampled_from(["$tuple", "$", "a"]), inner)
+    ),
+    max_leaves=12,
+)
+
+
+def toy(key: str = "1", **changes: Any) -> Problem:
+    problem = Problem(f"toy/{key}", "toy", "Add one.", "call", ({"args": [1], "expected": 2},), "f", solutions=("def f(x): return x + 1\n",))
+    return dataclasses.replace(problem, **changes)
+
+
+@settings(deadline=None)
+@given(plain)
+def test_plain_data_comes_back_with_the_same_types(value: Any) -> None:
+    back = loads(dumps(value))
+    assert dumps(back) == dumps(value) and repr(type(back)) == repr(type(value))
+    if "nan" not in repr(value):
+        assert back == value
+
+
+@pytest.mark.parametrize("value", [10**5000, float("inf"), {1: {2: (3,)}}, {"$set": [1]}, [{1}, b"\0", -0.0, "\ud800"]], ids=range(5))
+def test_awkward_data_comes_back(value: Any) -> None:
+    assert loads(dumps(value)) == value
+
+
+@pytest.mark.parametrize("text", ['{"$tupel": [1]}', '{"$int": "zz"}', '{"$bytes": "?"}', "{", '{"$set": [[1]]}'])
+def test_a_broken_or_unknown_tag_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        loads(text)
+
+
+def test_an_object_is_no_plain_data() -> None:
+    with pytest.raises(TypeError, match="Limits is not plain data"):
+        toy(tests=({"args": [Limits()], "expected": 1},)).content_hash  # noqa: B018
+
+
+problems = st.builds(
+    toy,
+    key=st.uuids().map(str),
+    statement=st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip),
+    tests=st.lists(st.fixed_dictionaries({"args": st.lists(plain), "expected": plain}), min_size=1, max_size=3).map(tuple),
+    tolerance=st.none() | st.floats(0, 1),
+    tags=st.lists(st.sampled_from("abc")).map(tuple),
+    extra=st.dictionaries(st.sampled_from(["release", "composition"]), plain),
+    limits=st.builds(Limits, wall_s=st.floats(0.5, 9), memory_mb=st.integers(1, 2**40)),
+    gated=st.booleans(),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(problems)
+def test_a_problem_comes_back_from_its_row(problem: Problem) -> None:
+    assert to_row(from_row(to_row(problem), "here")) == to_row(problem)
+
+
+@settings(max_examples=20, deadline=None)
+@given(sets=st.lists(problems, max_size=5, unique_by=lambda p: p.problem_id), seed=st.integers())
+def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(sets: list[Problem], seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("set") / "set.parquet"
+    digest = write_parquet(sets, path)
+    bytes_before = path.read_bytes()
+    shuffled = random.Random(seed).sample(sets, len(sets))
+    assert write_parquet(shuffled, path) == digest and path.read_bytes() == bytes_before
+    assert set_hash(read_parquet(path)) == digest
+
+
+def test_the_hash_of_a_set_in_a_test_is_the_same_on_every_machine() -> None:
+    letters = toy(tests=({"args": [{"b", "a", "c"}], "expected": frozenset("xyz")},))
+    assert letters.content_hash == "7c60ed9a4d1e5f36337c3104226d7e3955f64746b25f260974ae16343b7b0371"
+
+
+def test_what_a_problem_is_changes_its_hash() -> None:
+    changed = [toy(), toy(statement="Add 1."), toy(tests=({"args": [True], "expected": 2},)), toy(gated=True), toy(limits=Limits(wall_s=4))]
+    assert len({problem.content_hash for problem in changed}) == len(changed)
+    assert toy(limits=Limits(wall_s=3)).content_hash == toy(limits=Limits(wall_s=3.0)).content_hash
+
+
+def test_a_duplicate_id_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"'toy/1' is in rows 0 and 1"):
+        write_parquet([toy(), toy()], tmp_path / "set.parquet")
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_set_is_a_set(tmp_path: Path) -> None:
+    write_parquet([], tmp_path / "set.parquet")
+    assert read_parquet(tmp_path / "set.parquet") == []
+
+
+def rows_file(path: Path, *rows: dict[str, Any], **columns: Any) -> Path:
+    table = pa.Table.from_pylist([to_row(toy(str(number))) | row for number, row in enumerate(rows)], schema=SCHEMA)
+    for name, values in columns.items():
+        table = table.append_column(name, pa.array(values))
+    pq.write_table(table, path)
+    return path
+
+
+def test_a_missing_column_is_refused_by_name(tmp_path: Path) -> None:
+    path = rows_file(tmp_path / "set.parquet", {})
+    pq.write_table(pq.read_table(path).drop_columns(["statement", "style"]), path)
+    with pytest.raises(ProblemError, match=r"set\.parquet: row 0: missing columns: statement, style: "):
+        read_parquet(path)
+
+
+def test_an_unknown_column_is_kept(tmp_path: Path) -> None:
+    path = rows_file(tmp_path / "set.parquet", {"extra": '{"release":2}'}, rating=[1800])
+    assert read_parquet(path)[0].extra == {"release": 2, "rating": 1800}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"statement": None}, "row 1: column statement is NoneType None: expected text"),
+        ({"statement": " "}, "row 1: column statement is str ' '"),
+        ({"tests": ["{"]}, "row 1: column tests holds no JSON text"),
+        ({"tests": []}, "row 1: column tests is list \\[\\]"),
+        ({"tests": ['{"args": 1, "expected": 1}']}, "row 1: column tests: test 0, key 'args' is int 1: expected a list"),
+        ({"tests": ['{"args": [1]}']}, "row 1: column tests: test 0 lacks 'expected'"),
+        ({"style": "quiz"}, "row 1: column style is str 'quiz': expected one of call"),
+        ({"entry_point": None}, "row 1: column entry_point is missing"),
+        ({"visible_tests": 9}, "row 1: column visible_tests is 9 of 1 tests"),
+        ({"limits": {"wall_s": -1.0, "cpu_s": 1.0, "memory_mb": 1, "output_kb": 1}}, "row 1: column limits"),
+        ({"split": "test"}, "row 1: column split"),
+    ],
+)
+def test_a_wrong_cell_is_refused_by_file_row_and_column(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProblemError, match=rf"set\.parquet: {message}"):
+        read_parquet(rows_file(tmp_path / "set.parquet", {}, row))
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = rows_file(tmp_path / "set.parquet", {})
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ProblemError, match=r"set\.parquet: not a whole parquet file"):
+        read_parquet(path)
+
+
+def test_a_file_of_a_newer_ratchet_is_refused(tmp_path: Path) -> None:
+    path = rows_file(tmp_path / "set.parquet", {})
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"ratchet.problems.version": "99"}), path)
+    with pytest.raises(ProblemError, match="schema version 99"):
+        read_parquet(path)
+
+
+def test_text_that_utf8_cannot_hold_is_refused_by_id(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="toy/1: column statement is not Unicode text"):
+        write_parquet([toy(statement="\ud800")], tmp_path / "set.parquet")
+
+
+def test_a_record_of_plain_json_is_enough() -> None:
+    record = json.loads('{"problem_id": "a/1", "source": "a", "statement": "s", "style": "stdio", "tests": [{"stdin": "1", "stdout": "2"}]}')
+    assert from_record(record, "x").job("print(2)", "j").tests[0].stdout == "2"  # type: ignore[union-attr]
