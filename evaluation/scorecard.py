@@ -8,9 +8,12 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from artifacts.hashing import hash_data
+from evaluation.statistics import Interval, wilson
+
 
 class Sample(BaseModel):
-    """One answer to one task and its verdict. `seconds` and cost are measured, and stay out of the scorecard's hash."""
+    """One answer to one task and its verdict."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,6 +52,27 @@ class Scorecard(BaseModel):
     def pass_at_1(self) -> float:
         solved = self.solved
         return sum(solved.values()) / len(solved)
+
+    @property
+    def interval(self) -> Interval:
+        """Of pass@1, 95 %, by Wilson's formula."""
+        solved = self.solved
+        return wilson(sum(solved.values()), len(solved))
+
+    @property
+    def content_hash(self) -> str:
+        """sha256 over all but what was measured on the clock: the same answers and verdicts give the same hash on a slower day."""
+        return hash_data(self.model_dump(mode="json", exclude={"measured"}))
+
+    def solved_by(self, tag: str) -> dict[str, tuple[int, int]]:
+        """For each tag that starts with `tag` (such as "operations-"): tasks solved, tasks in all."""
+        solved = self.solved
+        groups: dict[str, list[bool]] = {}
+        for sample in self.samples:
+            if sample.sample == 0:
+                for name in (t for t in sample.tags if t.startswith(tag)):
+                    groups.setdefault(name, []).append(solved[sample.task_id])
+        return {name: (sum(group), len(group)) for name, group in sorted(groups.items())}
 
     def write(self, path: Path) -> None:
         path.write_text(self.model_dump_json(indent=1), encoding="utf-8")

@@ -1,0 +1,135 @@
+"""The few tests and intervals that a promotion stands on, written out so that each can be read.
+
+In: counts of solved tasks, or a number a task. Out: an interval, a p-value, a power. Shares lie in [0, 1], never in percent.
+scipy has the same tests; the tests of this room compare with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import comb, lgamma, log, log1p, sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Interval(NamedTuple):
+    low: float
+    high: float
+
+
+class McNemar(NamedTuple):
+    """`better`: chance of at least so many wins among the tasks that changed, were winning a coin toss. `two_sided` doubles the smaller tail."""
+
+    better: float
+    worse: float
+    two_sided: float
+
+
+def wilson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
+    """Interval of a share of independent tasks. Honest near 0 and 1, where the usual plus-minus is not: 0 of 164 gives 0 to 2.3 %.
+
+    Raises ValueError unless 0 <= solved <= tasks and tasks >= 1. Source: Wilson 1927, JASA 22:209.
+    """
+    if not (tasks >= 1 and 0 <= solved <= tasks):
+        raise ValueError(f"{solved} solved of {tasks} tasks is no share")
+    z = NormalDist().inv_cdf(0.5 + confidence / 2)
+    share, spread = solved / tasks, z * z / tasks
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * sqrt(share * (1 - share) / tasks + spread / (4 * tasks))
+    # at the edges the formula gives 0 and 1 but for rounding
+    return Interval(0.0 if solved == 0 else max(0.0, middle - half), 1.0 if solved == tasks else min(1.0, middle + half))
+
+
+def mcnemar(won: int, lost: int) -> McNemar:
+    """Exact test of two models on the same tasks. Only tasks where they differ say anything; without any, nothing is shown and p is 1.
+
+    Source: McNemar 1947, Psychometrika 12:153, with binomial tails instead of the normal approximation.
+    """
+    better, worse = _upper_tail(won, won + lost), _upper_tail(lost, won + lost)
+    return McNemar(better, worse, min(1.0, 2 * min(better, worse)))
+
+
+def fisher_fall(solved_before: int, tasks_before: int, solved_after: int, tasks_after: int) -> float:
+    """p-value of "the share fell" for two draws of different tasks: Fisher's exact test, one-sided, a little on the careful side."""
+    solved, tasks = solved_before + solved_after, tasks_before + tasks_after
+    ways = sum(comb(tasks_after, k) * comb(tasks_before, solved - k) for k in range(max(0, solved - tasks_before), solved_after + 1))
+    return ways / comb(tasks, solved)
+
+
+def bootstrap_mean(values: Sequence[float], *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0) -> Interval:
+    """Percentile interval of a mean over tasks, tasks drawn again with replacement.
+
+    values: one number a task; for a paired difference, after minus before on that task.
+    Equal values are drawn together, as counts: the same distribution as task by task, at a fraction of the time.
+    """
+    if not values:
+        raise ValueError("no tasks, no interval")
+    distinct, counts = np.unique(np.asarray(values, dtype=float), return_counts=True)
+    drawn = np.random.default_rng(seed).multinomial(len(values), counts / len(values), size=draws)
+    low, high = np.quantile(drawn @ distinct / len(values), [(1 - confidence) / 2, (1 + confidence) / 2])
+    return Interval(float(low), float(high))
+
+
+def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
+    """Chance that the one-sided McNemar test at `alpha` sees a true gain on so many tasks, exactly.
+
+    gain: true difference of the two shares; discordant: share of tasks that change either way, gain <= discordant <= 1.
+    """
+    if not 0 <= gain <= discordant <= 1:
+        raise ValueError(f"a gain of {gain} needs at least as many tasks that change, and at most all: got {discordant}")
+    if discordant == 0:
+        return 0.0
+    winning = (discordant + gain) / (2 * discordant)
+    changed = _binomial(tasks, discordant)
+    return float(sum(changed[m] * _binomial(m, winning)[_wins_needed(m, alpha) :].sum() for m in range(tasks + 1) if changed[m] > 1e-9))
+
+
+def smallest_gain(discordant: float, tasks: int, alpha: float, wanted: float = 0.8) -> float | None:
+    """The smallest true gain that so many tasks show with the wanted chance, to a tenth of a point; None where no gain does.
+
+    discordant: share of tasks expected to change either way; a gain larger than that takes its own share with it.
+    """
+    low, high = 0, 1000
+    if power(1.0, 1.0, tasks, alpha) < wanted:
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        gain = middle / 1000
+        low, high = (low, middle) if power(gain, max(gain, discordant), tasks, alpha) >= wanted else (middle, high)
+    return high / 1000
+
+
+def _upper_tail(at_least: int, of: int) -> float:
+    """P(X >= at_least) for so many tosses of a fair coin, in whole numbers: exact."""
+    return sum(comb(of, k) for k in range(at_least, of + 1)) / 2**of
+
+
+@lru_cache(maxsize=8192)
+def _wins_needed(changed: int, alpha: float) -> int:
+    """Fewest wins among the changed tasks with a p-value of at most alpha; one more than all where none is enough."""
+    tail, ways = 0, comb(changed, changed)
+    for wins in range(changed, -1, -1):
+        tail += ways
+        if tail / 2**changed > alpha:
+            return wins + 1
+        ways = ways * wins // (changed - wins + 1)
+    return 0
+
+
+def _binomial(n: int, p: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Probabilities of 0..n successes."""
+    if p in (0.0, 1.0):
+        sure = np.zeros(n + 1)
+        sure[n if p else 0] = 1.0
+        return sure
+    k = np.arange(n + 1)
+    log_factorial = _log_factorials(n)
+    return np.exp(log_factorial[n] - log_factorial - log_factorial[::-1] + k * log(p) + (n - k) * log1p(-p))
+
+
+@lru_cache(maxsize=2048)
+def _log_factorials(n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([lgamma(k + 1) for k in range(n + 1)])

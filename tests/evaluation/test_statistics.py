@@ -1,0 +1,106 @@
+"""The statistics of the gate, against scipy and against what they promise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from evaluation.pass_at_k import pass_at_k
+from evaluation.statistics import bootstrap_mean, fisher_fall, mcnemar, power, smallest_gain, wilson
+
+shares = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@given(shares, st.sampled_from([0.9, 0.95, 0.99]))
+def test_wilson_agrees_with_scipy(counts: tuple[int, int], confidence: float) -> None:
+    theirs = stats.binomtest(*counts).proportion_ci(confidence, method="wilson")
+    assert wilson(*counts, confidence) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+
+
+@given(shares)
+def test_an_interval_holds_its_share_and_stays_within_0_and_1(counts: tuple[int, int]) -> None:
+    low, high = wilson(*counts)
+    assert 0 <= low <= counts[0] / counts[1] <= high <= 1
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5, 0.8, 0.95])
+def test_the_interval_covers_the_true_share_93_times_in_100(share: float) -> None:
+    solved = np.random.default_rng(0).binomial(400, share, 4000)
+    covered = [(interval := wilson(int(s), 400)).low <= share <= interval.high for s in solved]
+    assert np.mean(covered) >= 0.93
+
+
+@given(st.integers(0, 200), st.integers(0, 200))
+def test_mcnemar_agrees_with_the_binomial_test_of_scipy(won: int, lost: int) -> None:
+    ours = mcnemar(won, lost)
+    if won + lost == 0:
+        assert ours == (1, 1, 1)
+        return
+    assert ours.better == pytest.approx(stats.binomtest(won, won + lost, alternative="greater").pvalue)
+    assert ours.worse == pytest.approx(stats.binomtest(won, won + lost, alternative="less").pvalue)
+    assert ours.two_sided == pytest.approx(stats.binomtest(won, won + lost).pvalue)
+
+
+@given(shares, shares)
+def test_a_fall_on_other_tasks_agrees_with_fishers_test_of_scipy(before: tuple[int, int], after: tuple[int, int]) -> None:
+    table = [[before[0], before[1] - before[0]], [after[0], after[1] - after[0]]]
+    assert fisher_fall(*before, *after) == pytest.approx(stats.fisher_exact(table, alternative="greater").pvalue, rel=1e-6)
+
+
+def test_the_bootstrap_is_the_same_twice_and_near_the_plain_one() -> None:
+    values = [1.0] * 60 + [-1.0] * 20 + [0.0] * 320
+    plain = np.random.default_rng(1).choice(values, (10_000, 400)).mean(1)
+    ours = bootstrap_mean(values)
+    assert ours == bootstrap_mean(values)
+    assert ours == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=0.006)
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=50))
+def test_a_bootstrap_interval_lies_within_the_values(values: list[float]) -> None:
+    low, high = bootstrap_mean(values, draws=200)
+    assert min(values) - 1e-9 <= low <= high <= max(values) + 1e-9
+
+
+def test_the_announced_power_is_found_by_simulation() -> None:
+    rng = np.random.default_rng(0)
+    found = 0
+    for won, lost, _ in rng.multinomial(400, [0.2, 0.1, 0.7], size=1000):
+        found += mcnemar(int(won), int(lost)).better <= 0.01
+    assert found / 1000 == pytest.approx(power(0.1, 0.3, 400, 0.01), abs=0.04)
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(5, 500), st.floats(0, 1))
+def test_the_smallest_gain_is_seen_and_one_a_little_smaller_is_not(tasks: int, discordant: float) -> None:
+    gain = smallest_gain(discordant, tasks, 0.05)
+    assert gain is not None
+    assert power(gain, max(gain, discordant), tasks, 0.05) >= 0.8
+    less = gain - 0.001
+    assert less <= 0 or power(less, max(less, discordant), tasks, 0.05) < 0.8 + 1e-3  # exact power is a little jagged in the gain
+
+
+def test_four_tasks_show_no_gain_at_one_per_cent() -> None:
+    assert smallest_gain(0.3, 4, 0.01) is None
+
+
+@given(st.lists(shares, min_size=1, max_size=20))
+def test_pass_at_1_is_the_mean_share(counts: list[tuple[int, int]]) -> None:
+    correct, drawn = zip(*counts, strict=True)
+    assert pass_at_k(correct, drawn, 1) == pytest.approx(np.mean([c / n for c, n in counts]))
+
+
+def test_pass_at_k_is_the_share_of_k_subsets_with_a_right_answer() -> None:
+    from itertools import combinations
+
+    answers = [1, 1, 0, 0, 0, 0]
+    subsets = list(combinations(answers, 3))
+    assert pass_at_k([2], [6], 3) == pytest.approx(sum(any(s) for s in subsets) / len(subsets))
+
+
+def test_too_few_answers_give_no_estimate() -> None:
+    with pytest.raises(ValueError, match=r"pass@10 needs 10 scored answers, problem 1 has 4"):
+        pass_at_k([1, 1], [10, 4], 10)
