@@ -1,0 +1,44 @@
+# Everything a person types here. Paths are relative: the clone may lie in a folder with spaces, and HOME may be unset.
+.DEFAULT_GOAL := help
+.PHONY: help demo ui test check soak lock docs clean .venv
+
+PYTHON ?= python3.11
+ifndef RATCHET_HOME
+export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
+endif
+bin := .venv/bin
+
+help:  ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
+
+demo: .venv  ## from raw problems to a promoted model, for real, in minutes
+	@$(bin)/ratchet demo
+
+ui: .venv  ## Dagster's web interface and daemon, sensors and schedules on
+	@$(bin)/ratchet ui
+
+check: .venv  ## lint, format, types, import contracts, fast tests: under 2 minutes
+	$(bin)/ruff check .
+	$(bin)/ruff format --check .
+	$(bin)/mypy
+	$(bin)/lint-imports
+	$(bin)/pytest -m "not slow and not soak"
+
+test: check  ## everything that CI runs: check, then the slow tests with the real chain once
+	$(bin)/pytest -m "slow and not soak"
+
+soak: .venv  ## the long journeys: random kills, chaos, floods; goes on where it was
+	$(bin)/pytest -m soak --timeout=0 -s
+
+docs: .venv  ## the pages of docs/ that are made from code
+	$(bin)/python -m pipelines.reference
+
+lock: .venv  ## requirements.lock from pyproject.toml
+	$(bin)/python deploy/lock.py
+
+clean:  ## removes the environment and what tools left; never .ratchet/
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv:
+	@PYTHON="$(PYTHON)" sh deploy/platform.sh
+	@$(PYTHON) deploy/install.py

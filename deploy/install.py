@@ -1,0 +1,91 @@
+"""Makes `.venv/` from the lock, with `ratchet` in its `bin`. Standard library only; run by the Makefile with Python 3.11 on Linux x86-64.
+
+A stamp in the environment names what it was made from. Equal stamp: nothing to do. Otherwise (another lock, a moved clone, an install that was killed)
+the environment is made anew: pip does not install atomically, so a half-made one is never mended.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LOCKS = ("requirements.lock", "requirements-cuda.lock")
+BUILD = ("setuptools", "wheel")
+PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--no-deps")
+
+
+def stamp(root: Path) -> str:
+    """sha256 over all that an environment depends on: both locks, our own package's description, the interpreter and the place."""
+    made_from = hashlib.sha256(f"{root}\n{sys.version}\n".encode())
+    for name in (*LOCKS, "pyproject.toml"):
+        made_from.update((root / name).read_bytes())
+    return made_from.hexdigest()
+
+
+def pinned(lock: Path, names: tuple[str, ...]) -> str:
+    """The lines of the lock that pin these packages."""
+    entries = re.findall(r"^\S+==(?:.*\\\n)*.*\n", lock.read_text(encoding="utf-8"), re.MULTILINE)
+    return "".join(entry for entry in entries if entry.split("==")[0] in names)
+
+
+def install(root: Path, venv: Path) -> None:
+    """Raises subprocess.CalledProcessError at pip's first failure; the environment is then without a stamp."""
+    python, log = venv / "bin" / "python", venv / "install.log"
+    subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
+    (venv / "build.lock").write_text(pinned(root / LOCKS[0], BUILD), encoding="utf-8")
+    # the build tools first, so that packages that come as source are built with pinned tools, and so are we
+    _pip(python, log, "--require-hashes", "-r", venv / "build.lock")
+    _pip(python, log, "--require-hashes", "--no-build-isolation", "-r", root / LOCKS[0])
+    which = subprocess.run([python, "-c", "import importlib.metadata as m; print(m.version('torch'))"], check=True, capture_output=True, text=True)
+    if "+cpu" not in which.stdout:
+        _pip(python, log, "--require-hashes", "-r", root / LOCKS[1])
+    _pip(python, log, "--no-build-isolation", "-e", root)
+
+
+def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
+    """Runs pip with its output in `log`; a terminal sees a count of the packages."""
+    counted = 0
+    with log.open("a", encoding="utf-8") as file:
+        pip = subprocess.Popen([python, *PIP, "--progress-bar", "off", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        assert pip.stdout is not None
+        for line in pip.stdout:
+            file.write(line)
+            if line.startswith("Collecting ") and sys.stdout.isatty():
+                counted += 1
+                print(f"\r  {counted} packages \033[K", end="", flush=True)
+            elif line.startswith("Installing collected") and sys.stdout.isatty():
+                print("\r  unpacking \033[K", end="", flush=True)
+    if pip.wait():
+        raise subprocess.CalledProcessError(pip.returncode, pip.args)
+
+
+def main() -> int:
+    root, venv = Path.cwd(), Path.cwd() / ".venv"
+    with (root / LOCKS[0]).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two `make` at once: the second waits, then finds the stamp
+        made = venv / "stamp"
+        if made.exists() and made.read_text(encoding="utf-8") == stamp(root):
+            return 0
+        print(f"Making .venv from {LOCKS[0]}: some minutes and about 5 GB of disk, once ...", flush=True)
+        began = time.monotonic()
+        os.environ.pop("PYTHONPATH", None)
+        try:
+            install(root, venv)
+        except subprocess.CalledProcessError:
+            log = venv / "install.log"
+            tail = log.read_text(encoding="utf-8").splitlines()[-15:] if log.exists() else []
+            print("\n".join(tail), f"Installing failed; the whole log is in {log.relative_to(root)}. Mend the cause and run make again.", sep="\n", file=sys.stderr)
+            return 1
+        made.write_text(stamp(root), encoding="utf-8")
+        print(f"\rInstalled in {(time.monotonic() - began) / 60:.1f} minutes.", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
