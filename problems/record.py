@@ -22,13 +22,14 @@ LIMIT_KEYS = ("wall_s", "cpu_s", "memory_mb", "output_kb")
 
 
 class Column(NamedTuple):
-    wanted: str
+    wanted: str  # in words, for the error
     fits: Callable[[Any], bool]
     required: bool = False
 
 
 def _text(value: Any) -> bool:
-    return isinstance(value, str)
+    """Unicode text: half a surrogate pair, which UTF-8 cannot hold, is none."""
+    return isinstance(value, str) and (value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value))
 
 
 def _number(value: Any) -> bool:

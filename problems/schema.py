@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -55,7 +55,7 @@ class Problem:
     starter_code: str = ""  # trusted text that an answer may rely on (imports, helper functions, a signature)
     solutions: tuple[str, ...] = ()
     visible_tests: int = 0  # how many of `tests`, from the front, the statement may show
-    limits: Limits = Limits()
+    limits: Limits = Limits()  # noqa: RUF009  # frozen
     tolerance: float | None = None
     tags: tuple[str, ...] = ()
     split: Split = "train"
@@ -142,14 +142,13 @@ def refuse_duplicates(problems: Iterable[Problem], where: str) -> None:
 def write_parquet(problems: list[Problem], path: Path) -> str:
     """Writes the problems in order of `problem_id`, beside and then renamed; returns the content hash of the set, which does not depend on row order.
 
-    Raises ProblemError on a duplicate id and on text that UTF-8 cannot hold.
+    Raises ProblemError on a duplicate id and on what `read_parquet` would refuse.
     """
     refuse_duplicates(problems, str(path))
     ordered = sorted(problems, key=lambda problem: problem.problem_id)
-    rows = [to_row(problem) for problem in ordered]
-    for problem, row in zip(ordered, rows, strict=True):
-        _refuse_surrogates(problem, row)
-    write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    for problem in ordered:
+        check_columns({name: getattr(problem, name) for name in COLUMNS} | {"limits": asdict(problem.limits)}, problem.problem_id)
+    write_table(pa.Table.from_pylist([to_row(problem) for problem in ordered], schema=SCHEMA), path)
     return set_hash(ordered)
 
 
@@ -181,13 +180,3 @@ def read_parquet(path: Path) -> list[Problem]:
     problems = [from_row(row, f"{path}: row {number}") for number, row in enumerate(table.to_pylist())]
     refuse_duplicates(problems, str(path))
     return problems
-
-
-def _refuse_surrogates(problem: Problem, row: Mapping[str, Any]) -> None:
-    for column, value in row.items():
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and not text.isascii():
-                try:
-                    text.encode()
-                except UnicodeEncodeError as error:
-                    raise ProblemError(f"column {column} is not Unicode text: {error.reason}", "re-read it as UTF-8", problem.problem_id) from error

@@ -1,0 +1,63 @@
+"""HumanEval, 164 tasks (Chen et al. 2021, arXiv:2107.03374; MIT). Gated: for evaluation only.
+
+The starter code is upstream's prompt, which an answer completes; a solution is prompt + canonical solution; the one test is upstream's
+`check(candidate)`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from functools import partial
+from typing import Any
+
+from problems.record import ProblemError
+from problems.schema import Problem
+from problems.sources.source import Row, Source, number, text
+from problems.syntax import parse
+from sandbox.protocol import Limits
+
+LIMITS = Limits(wall_s=3.0, cpu_s=3.0, memory_mb=512)  # 3 s a program is the published harness's
+
+
+def convert(row: Row, where: str, source: str = "humaneval", licence: str = "MIT", extra: dict[str, Any] | None = None) -> Problem:
+    """A row of `HumanEval.jsonl`, or of a release with the same keys."""
+    task, prompt, entry_point = number(row, "task_id", where), text(row, "prompt", where), text(row, "entry_point", where)
+    return Problem(
+        problem_id=f"{source}/{task}",
+        source=source,
+        statement=docstring(prompt, entry_point, where),
+        style="assert",
+        tests=({"source": text(row, "test", where)},),
+        entry_point=entry_point,
+        starter_code=prompt,
+        solutions=(prompt + text(row, "canonical_solution", where),),
+        limits=LIMITS,
+        tags=("humaneval",),
+        split="heldout",
+        licence=licence,
+        gated=True,
+        extra={"task_id": task} | (extra or {}),
+    )
+
+
+def docstring(prompt: str, entry_point: str, where: str) -> str:
+    """What the prompt's docstring asks for (in task 115 it stands after an import). Raises ProblemError when there is none."""
+    try:
+        functions = [node for node in parse(prompt).body if isinstance(node, ast.FunctionDef) and node.name == entry_point]
+    except (SyntaxError, ValueError) as error:
+        raise ProblemError(f"key 'prompt' is no Python ({error})", "mend the row", where) from error
+    for node in functions[-1].body if functions else []:
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return inspect.cleandoc(node.value.value)
+    raise ProblemError(f"key 'prompt' has no docstring of {entry_point}", "mend the row", where)
+
+
+HUMANEVAL = Source(
+    "humaneval",
+    "HumanEval, 164 tasks, gated",
+    partial(convert, source="humaneval"),
+    "openai/openai_humaneval",
+    None,
+    ("HumanEval.jsonl.gz", "HumanEval.jsonl"),
+)

@@ -1,0 +1,95 @@
+"""MBPP, 974 tasks, and its sanitized part, 427 (Austin et al. 2021, arXiv:2108.07732; CC-BY-4.0).
+
+A test is one assert of upstream, in which the function under test is called `candidate`. One of them may be shown: it tells name and signature.
+The tests of 367, 601 and 927 build objects of classes that the solution defines; those classes become starter code.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import partial
+
+from problems.gating import is_gated_mbpp
+from problems.record import ProblemError
+from problems.schema import Problem, Split
+from problems.sources.source import Row, Source, number, text, texts
+from problems.syntax import parse
+from sandbox.protocol import Limits
+
+LICENCE = "CC-BY-4.0"
+LIMITS = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=512)
+SLOW = {123: Limits(wall_s=40.0, cpu_s=40.0, memory_mb=512)}  # sums amicable numbers up to 99,999: 6 to 11 s
+
+
+def convert(row: Row, where: str, source: str) -> Problem:
+    """Upstream's `mbpp.jsonl` (key text) or `sanitized-mbpp.json` (keys prompt, test_imports); the hub has the same keys."""
+    task = number(row, "task_id", where)
+    code, asserts = text(row, "code", where), texts(row, "test_list", where)
+    setup = "\n".join([*(row.get("test_imports") or []), str(row.get("test_setup_code") or "").replace("\r\n", "\n")]).strip()
+    entry_point = called(code, asserts, where)
+    gated = is_gated_mbpp(task)
+    return Problem(
+        problem_id=f"{source}/{task}",
+        source=source,
+        statement=text(row, "text" if "text" in row else "prompt", where),
+        style="assert",
+        tests=tuple({"source": check(line, entry_point, setup)} for line in asserts),
+        entry_point=entry_point,
+        starter_code=classes_used(code, [setup, *asserts]),
+        solutions=(code,),
+        visible_tests=1,
+        limits=SLOW.get(task, LIMITS),
+        tags=("mbpp",),
+        split=split_of(task, gated),
+        licence=LICENCE,
+        gated=gated,
+        extra={"task_id": task, "test_list": asserts, "challenge_test_list": list(row.get("challenge_test_list") or [])},
+    )
+
+
+def split_of(task: int, gated: bool) -> Split:
+    """Upstream: 1-10 prompt, 11-510 test, 511-600 validation, 601-974 train. What is gated is held out, whatever upstream says."""
+    if gated:
+        return "heldout"
+    return "validation" if 511 <= task <= 600 else "train"
+
+
+def called(code: str, asserts: list[str], where: str) -> str:
+    """The function of `code` that the tests call. Raises ProblemError when the code or a test is no Python, or when no function of it is called."""
+    try:
+        functions = {node.name for node in parse(code).body if isinstance(node, ast.FunctionDef)}
+        tests = [parse(line) for line in asserts]
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ProblemError(f"code or test_list is no Python ({error})", "mend the row", where) from error
+    for tree in tests:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+                return node.func.id
+    raise ProblemError(f"test_list calls none of the functions of code ({', '.join(sorted(functions))})", "mend the names", where)
+
+
+def check(line: str, entry_point: str, setup: str = "") -> str:
+    """The source of an `assert` test: `check(candidate)` with the assert, the function under test renamed to `candidate`."""
+    tree = parse(line)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == entry_point:
+            node.id = "candidate"
+    body = "\n".join(f"    {part}" for part in ast.unparse(tree).splitlines())
+    return "\n\n".join(part for part in (setup, f"def check(candidate):\n{body}\n") if part)
+
+
+def classes_used(code: str, tests: list[str]) -> str:
+    """The classes of the code whose names the tests use: without them the tests cannot even be read."""
+    names = {node.id for source in tests for node in ast.walk(parse(source)) if isinstance(node, ast.Name)}
+    return "\n\n".join(ast.unparse(node) for node in parse(code).body if isinstance(node, ast.ClassDef) and node.name in names)
+
+
+MBPP = Source("mbpp", "MBPP, 974 tasks", partial(convert, source="mbpp"), "google-research-datasets/mbpp", "full", ("mbpp.jsonl", "mbpp.jsonl.gz"))
+SANITIZED = Source(
+    "mbpp_sanitized",
+    "MBPP, the 427 tasks that were checked by hand",
+    partial(convert, source="mbpp_sanitized"),
+    "google-research-datasets/mbpp",
+    "sanitized",
+    ("sanitized-mbpp.json",),
+)

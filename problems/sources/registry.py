@@ -1,0 +1,61 @@
+"""Every source by name, and the one way to load it.
+
+A name that is not here is the user's own: its path is read in the columns of the schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from problems.record import ProblemError
+from problems.schema import Problem
+from problems.sources.compositional import FamilyConfig, generate
+from problems.sources.humaneval import HUMANEVAL
+from problems.sources.humanevalplus import HUMANEVALPLUS
+from problems.sources.mbpp import MBPP, SANITIZED
+from problems.sources.mbppplus import MBPPPLUS
+from problems.sources.own import own
+from problems.sources.rows import Read, hub_rows, local_rows
+from problems.sources.source import Loaded, Rejected, Source
+
+EMBEDDED = Source("embedded", "compositions of small operations, made here", own("embedded").convert, generate=lambda: generate(FamilyConfig()))
+SOURCES: dict[str, Source] = {source.name: source for source in (EMBEDDED, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS)}
+
+
+def load(name: str, path: Path | None = None) -> Loaded:
+    """All rows of a source, from a local file or folder, else from the hub; a bad row is rejected with its reason and the others go on.
+
+    Raises FileNotFoundError or ProblemError when the source as a whole cannot be read.
+    """
+    source = SOURCES.get(name) or own(name)
+    if path is None and source.generate:
+        return Loaded(name, source.generate())
+    if path is None and source.hub_id is None:
+        raise ProblemError(f"unknown source {name!r}", f"give its path, or use one of {', '.join(SOURCES)}", "sources")
+    return _convert(source, local_rows(source, path) if path else hub_rows(source))
+
+
+def _convert(source: Source, rows: Iterable[Read]) -> Loaded:
+    loaded, first = Loaded(source.name, []), dict[str, str]()
+    for where, problem in _problems(source, rows):
+        if isinstance(problem, ProblemError):
+            loaded.rejected.append(Rejected(where, problem.reason, problem.mend))
+        elif (before := first.setdefault(problem.problem_id, where)) != where:
+            loaded.rejected.append(Rejected(where, f"problem_id {problem.problem_id!r} is also at {before}", "give each problem an id of its own"))
+        else:
+            loaded.problems.append(problem)
+    return loaded
+
+
+def _problems(source: Source, rows: Iterable[Read]) -> Iterator[tuple[str, Problem | ProblemError]]:
+    for where, row in rows:
+        if isinstance(row, ProblemError):
+            yield where, row
+            continue
+        try:
+            problem = source.convert(row, where)
+            problem.content_hash  # noqa: B018  # what cannot be hashed cannot be kept: find out here, where the row has a name
+            yield where, problem
+        except ProblemError as error:
+            yield where, error
