@@ -1,0 +1,41 @@
+"""Processes of a run: one that dies with its parent, and what a tree of them takes in memory."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+from pathlib import Path
+
+import psutil
+
+PR_SET_PDEATHSIG = 1
+MARK = "RATCHET_RUN"  # in the environment of every process of a run: Ray's daemons leave the tree, their environment stays
+
+
+def die_with_parent(parent: int) -> None:
+    """The kernel kills this process when the thread that started it ends, however it ends; at once if it has ended already."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def of_run(mark: str) -> list[psutil.Process]:
+    """All processes of this user whose environment bears the mark, and this one."""
+    found = [psutil.Process()]
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(MARK) == mark:
+                found.append(process)
+    return found
+
+
+def pss_bytes(processes: list[psutil.Process]) -> int:
+    """Proportional set size: shared pages are counted once over all who share them. Processes that end meanwhile count as 0."""
+    total = 0
+    for process in processes:
+        with contextlib.suppress(OSError):
+            text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
+            total += next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
+    return total

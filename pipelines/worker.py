@@ -1,0 +1,48 @@
+"""The process that executes one job for the command line: recorded in Dagster as any run, gone when the command line goes.
+
+`python -m pipelines.worker JOB PARTITION PARENT_PID [WHY]` exits 0 on success, 3 where another process trains in this home, else 1.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pipelines.process import die_with_parent
+
+BUSY = 3
+
+
+def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
+    die_with_parent(parent)
+    import dagster as dg
+
+    from pipelines.definitions import defs
+    from pipelines.partitions import checkpoints
+    from resources.lease import LeaseHeld
+    from resources.run_launcher import bury_dead_runs
+
+    with dg.DagsterInstance.get() as instance:
+        bury_dead_runs(instance, {"dagster/partition": partition, "ratchet/worker": "cli"})
+        instance.add_dynamic_partitions(str(checkpoints.name), [partition])
+        tags = {"ratchet/worker": "cli", "ratchet/why": why}
+        result = defs.resolve_job_def(job).execute_in_process(instance=instance, partition_key=partition, tags=tags, raise_on_error=False)
+    if result.success:
+        return 0
+    errors = [event.step_failure_data.error for event in result.get_step_failure_events() if event.step_failure_data.error]
+    print(f"error: {first_line(errors)}", file=sys.stderr)
+    return BUSY if any(LeaseHeld.__name__ in text for error in errors for text in (error.to_string(),)) else 1
+
+
+def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's SerializableErrorInfo has no public name
+    """The innermost cause of the first failed step, in one line."""
+    if not errors:
+        return "the run failed outside its steps: see worker.log"
+    error = errors[0]
+    while error.cause:
+        error = error.cause
+    return " ".join(str(error.message).split())
+
+
+if __name__ == "__main__":
+    job, partition, parent, *why = sys.argv[1:]
+    sys.exit(main(job, partition, int(parent), *why))

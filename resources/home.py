@@ -1,0 +1,86 @@
+"""One RATCHET_HOME: where everything that a run writes lies, and whether there is room to begin.
+
+In: an environment variable or a path. Out: a `Home` of plain paths. Knows no Dagster, so that `ratchet status` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+DEFAULT = ".ratchet"
+
+
+class NotReady(RuntimeError):
+    """Something about this machine or home stops a run before it starts; the message is one line and says what to do."""
+
+
+@dataclass(frozen=True)
+class Home:
+    path: Path
+
+    @classmethod
+    def from_environment(cls) -> Home:
+        """RATCHET_HOME, else `.ratchet` in the current folder; absolute."""
+        return cls(Path(os.environ.get("RATCHET_HOME") or DEFAULT).expanduser().absolute())
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    @property
+    def reports(self) -> Path:
+        return self.path / "reports"
+
+    @property
+    def inbox(self) -> Path:
+        """Checkpoint folders put here by hand are copied, hashed and evaluated."""
+        return self.path / "inbox"
+
+    @property
+    def sources(self) -> Path:
+        """What `ratchet data add` added: name -> file."""
+        return self.path / "sources.json"
+
+    @property
+    def ledger(self) -> Path:
+        return self.path / "ledger.db"
+
+    @property
+    def lease(self) -> Path:
+        return self.path / "training.lease"
+
+    @property
+    def dagster(self) -> Path:
+        return self.path / "dagster"
+
+    def make(self) -> None:
+        """Makes the folder; raises NotReady where it cannot be written to."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            with tempfile.NamedTemporaryFile(dir=self.path):
+                pass
+        except OSError as error:
+            raise NotReady(f"RATCHET_HOME {self.path} cannot be written to ({error.strerror}): set RATCHET_HOME to a folder of yours") from error
+
+    def check_room(self, *, disk_gib: float, memory_gib: float) -> None:
+        """Raises NotReady unless so much disk is free under the home and so much memory available on the machine."""
+        free = shutil.disk_usage(self.path).free / 2**30
+        if free < disk_gib:
+            raise NotReady(f"{self.path} has {free:.1f} GiB of disk left, a run needs {disk_gib:g}: free some, or set RATCHET_HOME to another disk")
+        available = available_memory_gib()
+        if available < memory_gib:
+            raise NotReady(f"{available:.1f} GiB of memory is available, a run needs {memory_gib:g}: close something, or take a smaller profile")
+
+
+def available_memory_gib() -> float:
+    """What this process may still take: MemAvailable, or what is left under the cgroup's limit where that is less."""
+    lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines())
+    available = int(lines["MemAvailable"].split()[0]) * 1024
+    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+    if limit.exists() and used.exists() and (text := limit.read_text(encoding="utf-8").strip()) != "max":
+        available = min(available, int(text) - int(used.read_text(encoding="utf-8")))
+    return available / 2**30

@@ -1,0 +1,81 @@
+"""Who trains in a home: one process at a time, decided by a lock that the kernel takes back when its holder dies.
+
+In: the path of the lease file. Out: the lease, or `LeaseHeld` that says who has it and since when.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from pydantic import BaseModel, ConfigDict
+
+_HELD: dict[Path, TextIO] = {}  # of this process: held until it ends or lets go
+
+
+class Holder(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    pid: int
+    chain: str
+    since: str  # UTC, ISO 8601
+
+    def __str__(self) -> str:
+        return f"{self.chain} (process {self.pid}) since {self.since} UTC"
+
+
+class LeaseHeld(RuntimeError):
+    def __init__(self, holder: Holder | None, path: Path) -> None:
+        super().__init__(f"{path.parent} is training already: {holder or 'another process'}. Wait for it, or use another RATCHET_HOME")
+        self.holder = holder
+
+
+def take(path: Path, chain: str) -> None:
+    """Takes the lease for this process, or keeps it where the process has it. Raises LeaseHeld."""
+    if path not in _HELD:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _read(file)
+            file.close()
+            raise LeaseHeld(holder, path) from None
+        _HELD[path] = file
+    file = _HELD[path]
+    file.truncate(0)
+    file.write(Holder(pid=os.getpid(), chain=chain, since=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")).model_dump_json())
+    file.flush()
+
+
+def give_back(path: Path) -> None:
+    """Lets go, if this process holds it."""
+    if file := _HELD.pop(path, None):
+        file.truncate(0)
+        file.close()
+
+
+def holder(path: Path) -> Holder | None:
+    """Who holds the lease now, or None. A lease of a dead process is nobody's."""
+    if not path.exists():
+        return None
+    with path.open("r", encoding="utf-8") as file:
+        if path not in _HELD:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                return None
+            except BlockingIOError:
+                pass
+        return _read(file)
+
+
+def _read(file: TextIO) -> Holder | None:
+    file.seek(0)
+    try:
+        return Holder.model_validate(json.loads(file.read()))
+    except ValueError:
+        return None  # read in the moment between taking and writing

@@ -1,0 +1,186 @@
+"""The one typed configuration: every section is the room's own, a profile is a YAML file of what differs.
+
+In: a name (`embedded`, `small`, `gpu`, `cluster`) or the path of a YAML file. Out: a `Profile`, or a `ProfileError` that names the key and the mend.
+Imports no Dagster and nothing heavy, so that `ratchet status` answers at once and a bad profile is refused before anything starts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, model_validator
+
+from evaluation.gate import Policy
+from problems.sources.compositional import FamilyConfig
+from verl_jobs.tiny_model import TinyModel
+from verl_jobs.warm_up import WarmUp
+
+FOLDER = Path(__file__).resolve().parent.parent / "pipelines" / "profiles"
+
+
+class Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Needs(Section):
+    """What must be there before a run begins; a run that finds less is refused in one line."""
+
+    disk_gib: NonNegativeFloat = 2.0
+    """Free disk under RATCHET_HOME."""
+    memory_gib: NonNegativeFloat = 7.0
+    """Available memory: the embedded chain was measured at 6 GiB (docs/measurements.md)."""
+
+
+class Ranking(Section):
+    """How hard each training problem is for the policy that training starts from."""
+
+    problems: PositiveInt = 128
+    """Problems sampled from the training part; the others rank by what these show of their tags."""
+    answers: PositiveInt = 4
+    """Answers a problem."""
+    temperature: PositiveFloat = 1.0
+    """That of training, so that the pass rate is the reward training will see."""
+
+
+class Evaluation(Section):
+    """What a checkpoint is asked."""
+
+    heldout: PositiveInt = 400
+    """Held-out problems a gate: fresh ones each time."""
+    max_new_tokens: PositiveInt = 80
+    """An answer that has not ended by then is cut, and counted as cut."""
+    benchmarks: tuple[Literal["humaneval", "mbpp"], ...] = ("humaneval", "mbpp")
+    """Public benchmarks, scored where a path was added or the hub is reachable, else listed as not measured."""
+    hub: bool = False
+    """Whether a benchmark without a local file may be fetched from the Hugging Face hub."""
+
+
+class Automation(Section):
+    """What starts by itself while the daemon runs."""
+
+    nightly: str = "0 3 * * *"
+    """Cron line of the nightly retraining, in UTC."""
+    poll_s: PositiveInt = 30
+    """Seconds between two looks of a sensor."""
+    rescore_hours: PositiveFloat = 24.0
+    """The champion is scored again on a fresh held-out draw this often."""
+    regression_alpha: float = Field(0.01, gt=0, lt=0.5)
+    """A fall that chance explains with no more than this probability is a regression."""
+    cooldown_hours: NonNegativeFloat = 6.0
+    """Least time between two retrainings that a sensor asks for."""
+    retrainings_a_day: NonNegativeInt = 2
+    """Most retrainings that sensors ask for in 24 hours."""
+
+
+class Storage(Section):
+    """Where artifacts lie."""
+
+    root: str = ""
+    """Any fsspec URL (`s3://bucket/prefix`); empty: RATCHET_HOME."""
+
+
+class Postgres(Section):
+    """Dagster's own database on a server; the password comes from the environment variable DAGSTER_POSTGRES_PASSWORD."""
+
+    hostname: str
+    username: str = "dagster"
+    database: str = "dagster"
+    port: PositiveInt = 5432
+
+
+class Kubernetes(Section):
+    """Where run workers are started."""
+
+    namespace: str = "ratchet"
+    service_account: str = "ratchet"
+    image: str = "ghcr.io/ratchet-rl/ratchet:0.1.0"
+
+
+class Orchestration(Section):
+    """How Dagster runs."""
+
+    launcher: Literal["local", "kubernetes"] = "local"
+    kubernetes: Kubernetes | None = None
+    postgres: Postgres | None = None
+    """None: SQLite under RATCHET_HOME/dagster."""
+
+    @model_validator(mode="after")
+    def launcher_has_its_section(self) -> Orchestration:
+        if self.launcher == "kubernetes" and self.kubernetes is None:
+            raise ValueError("launcher: kubernetes needs a section `kubernetes` (namespace, service_account, image)")
+        return self
+
+
+class Profile(Section):
+    """Everything that is decided by configuration. The defaults are the embedded profile, which is the one that is tested most."""
+
+    seed: NonNegativeInt = 1
+    """Of the chain; training seeds follow from it and the chain's number."""
+    family: FamilyConfig = FamilyConfig()
+    base: str = ""
+    """A Hugging Face checkpoint to start from, by hub id or path; empty: a tiny model made from scratch."""
+    tiny_model: TinyModel = TinyModel()
+    warm_up: WarmUp = WarmUp()
+    ranking: Ranking = Ranking()
+    evaluation: Evaluation = Evaluation()
+    policy: Policy = Policy()
+    automation: Automation = Automation()
+    needs: Needs = Needs()
+    storage: Storage = Storage()
+    orchestration: Orchestration = Orchestration()
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be used: one line with file, key and mend."""
+
+
+def load_profile(name: str | None = None) -> Profile:
+    """The profile of this name or path; None: that of RATCHET_PROFILE, else `embedded`. Raises ProfileError."""
+    path = profile_path(name or os.environ.get("RATCHET_PROFILE") or "embedded")
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise ProfileError(f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}")
+    try:
+        return Profile.model_validate(data)
+    except ValidationError as error:
+        raise ProfileError(f"{path}: {'; '.join(_explain(e) for e in error.errors())}") from error
+
+
+def profile_path(name: str) -> Path:
+    """A name among ours, or a path. Raises ProfileError that lists the names."""
+    for path in (FOLDER / f"{name}.yaml", Path(name).expanduser()):
+        if path.is_file():
+            return path
+    known = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    near = difflib.get_close_matches(name, known, 1)
+    raise ProfileError(
+        f"no profile {name!r}{f', did you mean {near[0]}' if near else ''}: give one of {', '.join(known)}, or the path of a YAML file"
+    )
+
+
+def _explain(error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    if error["type"] != "extra_forbidden":
+        return f"{where}: {error['msg'].removeprefix('Value error, ')} (got {str(error['input'])[:60]!r})"
+    fields = _fields(error["loc"][:-1])
+    near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)
+    return f"{where}: no such key, {f'did you mean {near[0]!r}' if near else 'known are ' + ', '.join(fields)}"
+
+
+def _fields(loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that are known at this place of the profile."""
+    model: Any = Profile
+    for part in loc:
+        annotation = model.model_fields[part].annotation if part in model.model_fields else model
+        options = [option for option in (annotation, *get_args(annotation)) if isinstance(option, type) and issubclass(option, BaseModel)]
+        model = options[0] if options else model
+    return list(model.model_fields)

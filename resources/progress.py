@@ -1,0 +1,71 @@
+"""How far a run is: one line of JSON an event, appended to a file that the command line and the UI read.
+
+A line is {"t": seconds since 1970, "stage": name, "event": begin|at|end|found|failed, "done", "total", "text"}.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Event = Literal["begin", "at", "end", "found", "failed"]
+EVERY_S = 0.3  # between two lines about the same stage
+
+
+class Line(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    t: float
+    stage: str
+    event: Event
+    done: int = 0
+    total: int = 0
+    text: str = ""
+
+
+class Progress:
+    """What a stage tells those who watch. Appends whole lines only, so that processes may share the file."""
+
+    def __init__(self, path: Path, stage: str) -> None:
+        self.path, self.stage = path, stage
+        self._told = 0.0
+
+    def at(self, done: int, total: int, text: str = "") -> None:
+        """`done` of `total` units; lines that come too fast are dropped, the last unit's never."""
+        if done >= total or time.monotonic() - self._told >= EVERY_S:
+            self._told = time.monotonic()
+            self.tell("at", done, total, text)
+
+    def tell(self, event: Event, done: int = 0, total: int = 0, text: str = "") -> None:
+        line = Line(t=time.time(), stage=self.stage, event=event, done=done, total=total, text=text)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(handle, line.model_dump_json().encode() + b"\n")
+        finally:
+            os.close(handle)
+
+
+def read(path: Path, offset: int = 0) -> tuple[list[Line], int]:
+    """The whole lines from byte `offset` on, and where to read on. A line torn by a crash is passed over."""
+    if not path.exists():
+        return [], offset
+    with path.open("rb") as file:
+        file.seek(offset)
+        data = file.read()
+    whole = data[: data.rfind(b"\n") + 1]
+    return list(_parse(whole)), offset + len(whole)
+
+
+def _parse(data: bytes) -> Iterator[Line]:
+    for text in data.splitlines():
+        try:
+            yield Line.model_validate(json.loads(text))
+        except ValueError:
+            continue

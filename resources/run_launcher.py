@@ -1,0 +1,55 @@
+"""Dagster's run launcher for one machine, which notices that a run's process is gone.
+
+After a kill or a crash of the host, DefaultRunLauncher leaves a run STARTED for ever. This one tells run monitoring whether the process lives,
+by the pid that the run's own events name; the daemon then marks the run failed and, where retries are left, starts it again.
+"""
+
+from __future__ import annotations
+
+import psutil
+from dagster import DagsterEventType, DagsterInstance, DagsterRun, DagsterRunStatus, DefaultRunLauncher, RunsFilter
+from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus  # no public name as of 1.13.27
+
+ALIVE = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
+
+
+class LocalRunLauncher(DefaultRunLauncher):
+    """Named as `run_launcher` in dagster.yaml; launches as its parent does."""
+
+    @property
+    def supports_check_run_worker_health(self) -> bool:
+        return True
+
+    def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
+        return worker_health(self._instance, run)
+
+
+def worker_health(instance: DagsterInstance, run: DagsterRun) -> CheckRunHealthResult:
+    """UNKNOWN counts as failed for Dagster, so a run whose process has not said its pid yet is given as running."""
+    named = [
+        (int(str(event.dagster_event.engine_event_data.metadata["pid"].value)), event.timestamp)
+        for event in instance.all_logs(run.run_id, of_type=DagsterEventType.ENGINE_EVENT)
+        if event.dagster_event and "pid" in event.dagster_event.engine_event_data.metadata
+    ]
+    if not named or lives(*named[-1]):
+        return CheckRunHealthResult(WorkerStatus.RUNNING)
+    return CheckRunHealthResult(WorkerStatus.FAILED, f"process {named[-1][0]} is gone")
+
+
+def lives(pid: int, seen_at: float) -> bool:
+    """Whether the process that was `pid` at time `seen_at` still runs: a process begun later only bears its number."""
+    try:
+        process = psutil.Process(pid)
+        return bool(process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= seen_at + 1)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def bury_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
+    """Marks runs with these tags failed where their process is gone; returns how many. For a home without a daemon."""
+    dead = 0
+    for run in instance.get_runs(RunsFilter(statuses=ALIVE, tags=tags)):
+        if (health := worker_health(instance, run)).status is not WorkerStatus.RUNNING:
+            instance.report_run_failed(run, f"The run's {health.msg}; its chain goes on in another run.")
+            dead += 1
+    return dead

@@ -1,0 +1,144 @@
+"""What every asset works with: one home seen through one profile, the chain that the run belongs to, and artifacts that are made once.
+
+In: a Dagster context. Out: a `Bench` for one stage, with chain, progress, and `made`, the memo over the artifact store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from artifacts.hashing import hash_data
+from artifacts.manifest import Manifest
+from artifacts.store import Artifact, Store
+from resources import lease
+from resources.chain import Chain, Champion, Stage, open_chain
+from resources.home import Home
+from resources.ledger import Ledger
+from resources.profile import Profile, load_profile
+
+PARTITION = "dagster/partition"
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a stage's own code says about the folder it filled. `content_hash` only where the bytes hold measured times."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    content_hash: str = ""
+    isolation: str | None = None
+
+
+class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """One RATCHET_HOME and one profile."""
+
+    path: str
+    """RATCHET_HOME of this run; the job smoke has its own, so that it never touches a real champion."""
+    profile_name: str = "embedded"
+    """Name or path of the profile."""
+
+    @property
+    def home(self) -> Home:
+        return Home(Path(self.path))
+
+    @cached_property
+    def profile(self) -> Profile:
+        return load_profile(self.profile_name)
+
+    @cached_property
+    def store(self) -> Store:
+        root = self.profile.storage.root
+        return Store(root, cache=self.home.path / "cache") if root else Store(self.home.path)
+
+    @property
+    def ledger(self) -> Ledger:
+        return Ledger(self.home.ledger)
+
+    @contextmanager
+    def bench(self, context: dg.AssetExecutionContext, *, trains: bool = True) -> Iterator[Bench]:
+        """The stage named like the asset. `trains` takes the home's lease, kept until the process ends; raises lease.LeaseHeld."""
+        self.home.make()
+        chain = self.chain(context.run.tags)
+        if trains:
+            lease.take(self.home.lease, chain.record.id)
+        with chain.stage(context.asset_key.path[-1]) as stage:
+            yield Bench(self, chain, stage)
+
+    def chain(self, tags: dict[str, str] | Any) -> Chain:
+        """The chain that a run with these tags belongs to, opened where it is new. A run without a partition works for the open chain."""
+        from resources.chain import next_id
+
+        champion = self.ledger.champion()
+        known = Champion(checkpoint=champion.checkpoint, content_hash=champion.checkpoint_hash, path=champion.path) if champion else None
+        return open_chain(
+            self.home.runs,
+            tags.get(PARTITION) or next_id(self.home.runs),
+            kind="evaluation" if tags.get("ratchet/kind") == "evaluation" else "chain",
+            base_seed=self.profile.seed,
+            profile=self.profile_name,
+            why=tags.get("ratchet/why", "started in Dagster"),
+            champion=known,
+        )
+
+
+@dataclass
+class Bench:
+    """Where one stage of one chain is worked on."""
+
+    workshop: Workshop
+    chain: Chain
+    stage: Stage
+
+    @property
+    def profile(self) -> Profile:
+        return self.workshop.profile
+
+    @property
+    def store(self) -> Store:
+        return self.workshop.store
+
+    def made(
+        self,
+        kind: str,
+        name: str,
+        make: Callable[[Path], Made],
+        *,
+        version: int,
+        inputs: dict[str, str],
+        config: dict[str, Any],
+        seed: int | None = None,
+    ) -> Artifact:
+        """The artifact of these inputs: found, or made by `make`, which fills an empty folder. It becomes the current one of its name.
+
+        version: of the stage's code; raise it when the same inputs would give another content.
+        """
+        key = hash_data({"name": name, "version": version, "inputs": inputs, "config": config, "seed": seed})
+        if found := self.store.find(kind, name, key):
+            self.store.point(found.manifest)
+            self.stage.found()
+            return found
+        with self.store.draft(kind, name) as folder:
+            made = make(folder)
+            manifest = Manifest(
+                kind=kind, name=name, key=key, content_hash=made.content_hash, inputs=inputs, config=config, seed=seed, facts=made.facts,
+                isolation=made.isolation,
+            )  # fmt: skip
+            return self.store.publish(folder, manifest)
+
+
+def result(artifact: Artifact, metadata: dict[str, Any] | None = None, checks: list[dg.AssetCheckResult] | None = None) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """What Dagster shows of an artifact: its own metadata, then what every artifact has."""
+    common: dict[str, Any] = {
+        "content_hash": artifact.content_hash,
+        "path": dg.MetadataValue.path(str(artifact.path)),
+        "made_at": artifact.manifest.created_at,
+        "inputs": dg.MetadataValue.json(artifact.manifest.inputs),
+    }
+    data_version = dg.DataVersion(artifact.content_hash)
+    return dg.MaterializeResult(metadata=common | (metadata or {}), data_version=data_version, check_results=checks or [])
