@@ -1,7 +1,7 @@
 """Makes `.venv/` from the lock, with `ratchet` in its `bin`. Standard library only; run by the Makefile with Python 3.11 on Linux x86-64.
 
-A stamp in the environment names what it was made from. Equal stamp: nothing to do. Otherwise (another lock, a moved clone, an install that was killed)
-the environment is made anew: pip does not install atomically, so a half-made one is never mended.
+A stamp in the environment names what it was made from. Equal stamp: nothing to do. Otherwise (another lock, a moved clone, an install that
+was killed) the environment is made anew: pip does not install atomically, so a half-made one is never mended.
 """
 
 from __future__ import annotations
@@ -80,7 +80,12 @@ def main() -> int:
         except subprocess.CalledProcessError:
             log = venv / "install.log"
             tail = log.read_text(encoding="utf-8").splitlines()[-15:] if log.exists() else []
-            print("\n".join(tail), f"Installing failed; the whole log is in {log.relative_to(root)}. Mend the cause and run make again.", sep="\n", file=sys.stderr)
+            print(
+                "\n".join(tail),
+                f"Installing failed; the whole log is in {log.relative_to(root)}. Mend the cause and run make again.",
+                sep="\n",
+                file=sys.stderr,
+            )
             return 1
         made.write_text(stamp(root), encoding="utf-8")
         print(f"\rInstalled in {(time.monotonic() - began) / 60:.1f} minutes.", flush=True)

@@ -1,8 +1,8 @@
 """Writes `requirements.lock` and `requirements-cuda.lock` from pyproject.toml. Run it with `make lock`.
 
-Resolved twice with a current pip: from the public registry alone, then, held to the same versions, with this machine's own pip settings, where a
-`+cpu` wheel of torch must be on offer (a folder in PIP_FIND_LINKS, or PyTorch's own index in PIP_EXTRA_INDEX_URL). A package gets the hashes of
-both files; what only the registry's torch needs (CUDA, several GB) goes to the second file. Every package is pinned, for CPython 3.11 on Linux x86-64.
+Resolved twice with a current pip: from the public registry alone, then, held to the same versions, with this machine's own pip settings,
+where a `+cpu` wheel of torch must be on offer (a folder in PIP_FIND_LINKS, or PyTorch's own index in PIP_EXTRA_INDEX_URL). A package gets
+the hashes of both files; what only the registry's torch needs (CUDA, several GB) goes to the second file.
 """
 
 from __future__ import annotations

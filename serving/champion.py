@@ -1,0 +1,51 @@
+"""Which model answers now: the champion of the ledger, loaded once, changed the moment the ledger says so.
+
+In: the ledger and a way to open a checkpoint. Out: the champion's entry with an engine that holds its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+
+from resources.ledger import Entry, Ledger
+from serving.engines import Engine
+
+
+class NoChampion(LookupError):
+    """Nobody can answer now; the message says why and what to do."""
+
+
+class Champion:
+    """open_engine: checkpoint folder -> engine; it may take long, and runs in the thread of whoever asks first."""
+
+    def __init__(self, ledger: Ledger, open_engine: Callable[[Path], Engine]) -> None:
+        self.ledger = ledger
+        self.open_engine = open_engine
+        self._loaded: tuple[str, Engine] | None = None  # hash of the checkpoint, and what holds its weights
+        self._loading = Lock()
+
+    def entry(self) -> Entry:
+        """The champion's entry, read from the ledger now. Raises NoChampion."""
+        if (entry := self.ledger.champion()) is None:
+            raise NoChampion("there is no champion yet: `ratchet demo` trains and promotes one")
+        return entry
+
+    def engine(self) -> tuple[Entry, Engine]:
+        """Who is champion at this moment, and its engine. A predecessor's weights go when its last answer is out. Raises NoChampion."""
+        with self._loading:
+            entry = self.entry()
+            if self._loaded is None or self._loaded[0] != entry.checkpoint_hash:
+                self._loaded = None
+                self._loaded = (entry.checkpoint_hash, self._open(entry))
+            return entry, self._loaded[1]
+
+    def _open(self, entry: Entry) -> Engine:
+        try:
+            return self.open_engine(Path(entry.path))
+        except (OSError, ValueError) as error:
+            first = (str(error).strip().splitlines() or [type(error).__name__])[0]
+            raise NoChampion(
+                f"the champion {entry.checkpoint} cannot be loaded from {entry.path} ({first}): put it back, or `ratchet rollback`"
+            ) from error

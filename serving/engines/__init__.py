@@ -1,0 +1,38 @@
+"""What answers behind the gateway: one file an engine, each an `Engine`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Chat = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One question. `temperature` 0 takes the most likely token each time, as the gate's evaluation does; `seed` None draws anew each time."""
+
+    chat: Chat
+    max_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    prompt_tokens: int
+    completion_tokens: int
+    finish_reason: Literal["stop", "length"]
+
+
+class TooLong(ValueError):
+    """The question leaves no room for an answer within the model's positions."""
+
+
+class Engine(Protocol):
+    def answer(self, ask: Ask) -> Answer:
+        """Raises TooLong. Called from many threads."""
+        ...

@@ -1,0 +1,84 @@
+"""The gateway: an OpenAI-compatible endpoint on 127.0.0.1 that always answers with the champion.
+
+In: RATCHET_HOME, whose ledger says who is champion. Out: /v1/chat/completions, /v1/models, /health. After a promotion or a rollback
+the next request is answered by the new champion; requests under way end with the model that they began with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from resources.home import Home
+from resources.ledger import Ledger
+from serving.champion import Champion, NoChampion
+from serving.engines import Engine, TooLong
+from serving.engines.hf import HfEngine
+from serving.openai import ChatRequest, completion, failure, models
+
+HOST = "127.0.0.1"  # there is no authentication, so nobody else may ask
+DEFAULT_TOKENS = 256
+
+
+def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> FastAPI:
+    """The gateway as an ASGI application. Starts without a champion too, and then answers 503 until there is one."""
+    app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None)
+    champion = Champion(Ledger(home.ledger), open_engine)
+
+    @app.get("/health")
+    async def health() -> dict[str, str]:
+        entry = champion.entry()
+        return {"status": "ok", "champion": entry.checkpoint, "checkpoint_hash": entry.checkpoint_hash}
+
+    @app.get("/v1/models")
+    async def list_models() -> dict[str, Any]:
+        return models(champion.entry())
+
+    @app.post("/v1/chat/completions")
+    def chat(request: ChatRequest) -> Any:  # not async: it runs in a thread, so that /health answers meanwhile
+        entry, engine = champion.engine()
+        if request.model not in ("champion", entry.checkpoint):
+            return _refuse(404, f"no model {request.model!r} here: ask for 'champion' (now {entry.checkpoint})", "model_not_found")
+        return completion(entry, engine.answer(request.ask(DEFAULT_TOKENS)))
+
+    @app.exception_handler(NoChampion)
+    async def no_champion(_: Request, error: NoChampion) -> JSONResponse:
+        return JSONResponse(failure(str(error), "service_unavailable", "no_champion"), 503, {"Retry-After": "30"})
+
+    @app.exception_handler(TooLong)
+    async def too_long(_: Request, error: TooLong) -> JSONResponse:
+        return _refuse(400, str(error), "context_length_exceeded")
+
+    @app.exception_handler(RequestValidationError)
+    async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
+        told = "; ".join(f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors())
+        return _refuse(400, told, "invalid_request")
+
+    return app
+
+
+def _refuse(status: int, message: str, code: str) -> JSONResponse:
+    return JSONResponse(failure(message, "invalid_request_error", code), status)
+
+
+def serve(home: Home, port: int = 8000) -> None:
+    """Serves until it is stopped. Raises NotReady where the port is taken."""
+    import socket
+
+    import uvicorn
+
+    from resources.home import NotReady
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise NotReady(f"port {port} on {HOST} cannot be had ({error.strerror}): give another with --port") from error
+        probe.listen()
+        uvicorn.Server(uvicorn.Config(make_app(home), log_level="warning")).run(sockets=[probe])

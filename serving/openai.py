@@ -1,0 +1,75 @@
+"""The words of OpenAI's chat completions, as far as we speak them: what a client sends, what it gets back."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, model_validator
+
+from resources.ledger import Entry
+from serving.engines import Answer, Ask
+
+
+class Message(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+class ChatRequest(BaseModel):
+    """A field that we would not heed is refused, by name: silence would be a lie. Unlike OpenAI's, the default temperature is 0."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    model: str = "champion"
+    messages: list[Message] = Field(min_length=1)
+    max_tokens: PositiveInt | None = None
+    max_completion_tokens: PositiveInt | None = None
+    temperature: NonNegativeFloat = 0.0
+    top_p: float = Field(1.0, gt=0, le=1)
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    n: Literal[1] = 1
+    stream: Literal[False] = False
+    user: str | None = None
+
+    @model_validator(mode="after")
+    def one_length(self) -> ChatRequest:
+        if self.max_tokens and self.max_completion_tokens:
+            raise ValueError("max_tokens and max_completion_tokens are the same thing: give one")
+        return self
+
+    def ask(self, default_tokens: int) -> Ask:
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        length = self.max_tokens or self.max_completion_tokens or default_tokens
+        return Ask([m.model_dump() for m in self.messages], length, self.temperature, self.top_p, self.seed, stop)
+
+
+def completion(entry: Entry, answer: Answer) -> dict[str, Any]:
+    """The reply; `model` names the checkpoint that answered, `system_fingerprint` the hash of its weights."""
+    return {
+        "id": f"chatcmpl-{uuid.uuid4().hex}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": entry.checkpoint,
+        "system_fingerprint": entry.checkpoint_hash[:12],
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": answer.text}, "logprobs": None, "finish_reason": answer.finish_reason}],
+        "usage": {
+            "prompt_tokens": answer.prompt_tokens,
+            "completion_tokens": answer.completion_tokens,
+            "total_tokens": answer.prompt_tokens + answer.completion_tokens,
+        },
+    }
+
+
+def models(entry: Entry) -> dict[str, Any]:
+    """`champion`, which always is whoever is champion, and the name that it has now."""
+    names = dict.fromkeys(("champion", entry.checkpoint))
+    return {"object": "list", "data": [{"id": name, "object": "model", "created": 0, "owned_by": "ratchet"} for name in names]}
+
+
+def failure(message: str, kind: str, code: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": kind, "param": None, "code": code}}
