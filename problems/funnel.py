@@ -1,0 +1,52 @@
+"""What became of every problem: in = out + each reason, at every stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Removed:
+    """A problem (or a row that never became one) that did not go on. `reason` is one of few, so that it can be counted; `detail` is its own."""
+
+    problem_id: str
+    reason: str
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of the way. Raises ValueError unless in = out + removed."""
+
+    name: str
+    came_in: int
+    went_out: int
+    removed: tuple[Removed, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.came_in != self.went_out + len(self.removed):
+            raise ValueError(
+                f"stage {self.name}: {self.came_in} in, but {self.went_out} out and {len(self.removed)} removed: a problem was lost or doubled"
+            )
+
+    @property
+    def reasons(self) -> Counter[str]:
+        return Counter(row.reason for row in self.removed)
+
+
+def funnel(stages: Sequence[Stage]) -> str:
+    """Markdown table of the stages: what came in, each reason with its count and an example, what went out."""
+    lines = ["| stage | in | out | removed | why | for example |", "|---|---:|---:|---:|---|---|"]
+    for stage in stages:
+        lines.append(f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | | |")
+        examples = {row.reason: row for row in reversed(stage.removed)}
+        for reason, count in stage.reasons.most_common():
+            lines.append(f"| | | | {count} | {_cell(reason)} | {_cell(f'{examples[reason].problem_id} {examples[reason].detail}')} |")
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return flat if len(flat) <= 120 else flat[:119] + "…"

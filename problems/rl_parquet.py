@@ -1,0 +1,90 @@
+"""Problems as verl reads them: a parquet file with a prompt, and in `ground_truth` all that a reward needs to judge an answer."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from problems.schema import Problem, from_row, to_row, write_table
+from problems.syntax import parse
+
+SCHEMA = pa.schema(
+    [
+        ("data_source", pa.string()),
+        ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
+        ("ability", pa.string()),
+        ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
+        (
+            "extra_info",
+            pa.struct([("index", pa.int64()), ("problem_id", pa.string()), ("split", pa.string()), ("tags", pa.list_(pa.string()))]),
+        ),
+    ]
+)
+UNSEEN: dict[str, Any] = {"solutions": [], "extra": "{}", "statement": "(see the prompt)"}  # columns that judging does not need
+
+
+def write_verl(problems: Sequence[Problem], path: Path) -> None:
+    """A row a problem, in the order given; `extra_info.index` is the position."""
+    write_table(pa.Table.from_pylist([_row(problem, index) for index, problem in enumerate(problems)], schema=SCHEMA), path)
+
+
+def _row(problem: Problem, index: int) -> dict[str, Any]:
+    return {
+        "data_source": problem.source,
+        "prompt": [{"role": "user", "content": prompt_text(problem)}],
+        "ability": "code",
+        "reward_model": {"style": "rule", "ground_truth": ground_truth(problem)},
+        "extra_info": {"index": index, "problem_id": problem.problem_id, "split": problem.split, "tags": list(problem.tags)},
+    }
+
+
+def ground_truth(problem: Problem) -> str:
+    """JSON of the problem less its statement, solutions and extra: what judging an answer needs."""
+    return json.dumps(to_row(problem) | UNSEEN, sort_keys=True)
+
+
+def problem_from_ground_truth(text: str) -> Problem:
+    """Inverse of `ground_truth`. Raises ProblemError naming the column, or ValueError when the text is no JSON."""
+    return from_row(json.loads(text), "ground_truth")
+
+
+def prompt_text(problem: Problem) -> str:
+    """What a model is asked: statement, code to start from, tests that may be shown, and the function's name where nothing else tells it."""
+    starter, shown = problem.starter_code.strip("\n"), [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]]
+    statement = problem.statement.strip()
+    parts = [] if starter and " ".join(statement.split()) in " ".join(starter.split()) else [statement]
+    if starter:
+        parts.append(f"Start from this code:\n```python\n{starter}\n```")
+    if shown:
+        parts.append("Your code should pass:\n" + "\n".join(shown))
+    text = "\n\n".join(parts)
+    if problem.entry_point and not re.search(rf"\b{problem.entry_point}\b", text):
+        text += f"\n\nName the function `{problem.entry_point}`."
+    return text
+
+
+def shown_test(problem: Problem, test: dict[str, Any]) -> str:
+    """A test as a person reads it: asserts on the function's own name, or input and output."""
+    match problem.style:
+        case "call":
+            given = [repr(value) for value in test.get("args", ())] + [f"{key}={value!r}" for key, value in (test.get("kwargs") or {}).items()]
+            return f"assert {problem.entry_point}({', '.join(given)}) == {test['expected']!r}"
+        case "stdio":
+            return f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}"
+        case "assert":
+            return _assert_text(test["source"], problem.entry_point or "candidate")
+
+
+def _assert_text(source: str, entry_point: str) -> str:
+    tree = parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "candidate":
+            node.id = entry_point
+    check = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"), None)
+    return "\n".join(map(ast.unparse, check.body)) if check else source.strip()
