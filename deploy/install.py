@@ -12,12 +12,14 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 LOCKS = ("requirements.lock", "requirements-cuda.lock")
 BUILD = ("setuptools", "wheel")
-PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--no-deps")
+PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
+HASHED = ("install", "--no-deps", "--require-hashes")
 
 
 def stamp(root: Path) -> str:
@@ -38,21 +40,28 @@ def install(root: Path, venv: Path) -> None:
     """Raises subprocess.CalledProcessError at pip's first failure; the environment is then without a stamp."""
     python, log = venv / "bin" / "python", venv / "install.log"
     subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
-    (venv / "build.lock").write_text(pinned(root / LOCKS[0], BUILD), encoding="utf-8")
+    for name, packages in (("build.lock", BUILD), ("torch.lock", ("torch",))):
+        (venv / name).write_text(pinned(root / LOCKS[0], packages), encoding="utf-8")
     # the build tools first, so that packages that come as source are built with pinned tools, and so are we
-    _pip(python, log, "--require-hashes", "-r", venv / "build.lock")
-    _pip(python, log, "--require-hashes", "--no-build-isolation", "-r", root / LOCKS[0])
+    _pip(python, log, *HASHED, "-r", venv / "build.lock")
+    # torch by a detour: with hashes demanded, pip 23 to 26 passes over a +cpu wheel in a plain folder of links, whose hash it cannot know beforehand
+    with tempfile.TemporaryDirectory(dir=venv) as wheels:
+        _pip(python, log, "download", "--no-deps", "-d", wheels, pinned(root / LOCKS[0], ("torch",)).split()[0])
+        _pip(python, log, *HASHED, "--no-index", "--find-links", wheels, "-r", venv / "torch.lock")
+    _pip(python, log, *HASHED, "--no-build-isolation", "-r", root / LOCKS[0])
     which = subprocess.run([python, "-c", "import importlib.metadata as m; print(m.version('torch'))"], check=True, capture_output=True, text=True)
     if "+cpu" not in which.stdout:
-        _pip(python, log, "--require-hashes", "-r", root / LOCKS[1])
-    _pip(python, log, "--no-build-isolation", "-e", root)
+        _pip(python, log, *HASHED, "-r", root / LOCKS[1])
+    _pip(python, log, "install", "--no-deps", "--no-build-isolation", "-e", root)
 
 
 def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
     """Runs pip with its output in `log`; a terminal sees a count of the packages."""
     counted = 0
     with log.open("a", encoding="utf-8") as file:
-        pip = subprocess.Popen([python, *PIP, "--progress-bar", "off", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        pip = subprocess.Popen(
+            [python, *PIP, arguments[0], "--progress-bar", "off", *arguments[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
         assert pip.stdout is not None
         for line in pip.stdout:
             file.write(line)
