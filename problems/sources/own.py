@@ -6,10 +6,13 @@ unknown keys are kept in `extra`. Values that JSON lacks are tagged, e.g. `{"$tu
 
 from __future__ import annotations
 
+import ast
+
 from problems.encoding import decode
 from problems.record import ProblemError
 from problems.schema import Problem, from_record, from_row
 from problems.sources.source import Row, Source
+from problems.syntax import parse
 
 
 def own(name: str) -> Source:
@@ -22,14 +25,26 @@ def own(name: str) -> Source:
             raise ProblemError("column problem_id is missing", "add it: text, not empty, of each problem its own", where)
         record["problem_id"] = str(key) if str(key).startswith(f"{name}/") else f"{name}/{key}"
         record["source"] = name
-        if isinstance(row.get("tests"), list) and all(isinstance(test, str) for test in row["tests"]):
-            return from_row(record, where)  # written by write_parquet
+        if isinstance(row.get("tests"), list) and row["tests"] and all(isinstance(test, str) for test in row["tests"]):
+            return _defines_check(from_row(record, where), where)  # written by write_parquet
         for column in ("tests", "extra"):
             if column in record:
                 try:
                     record[column] = decode(record[column])
                 except (ValueError, RecursionError) as error:
                     raise ProblemError(f"column {column}: {error}", "see problems/encoding.py for the tags", where) from error
-        return from_record(record, where)
+        return _defines_check(from_record(record, where), where)
 
     return Source(name, "problems of your own, in the columns of the schema", convert)
+
+
+def _defines_check(problem: Problem, where: str) -> Problem:
+    """Raises ProblemError when an assert test is no Python or has no `check`: the judge could not even start with it."""
+    for number, test in enumerate(problem.tests if problem.style == "assert" else ()):
+        try:
+            names = {node.name for node in parse(test["source"]).body if isinstance(node, ast.FunctionDef)}
+        except (SyntaxError, ValueError, RecursionError) as error:
+            raise ProblemError(f"column tests: test {number} is no Python ({error})", "mend its source", where) from error
+        if "check" not in names:
+            raise ProblemError(f"column tests: test {number} defines no check(candidate)", "put its asserts into that function", where)
+    return problem

@@ -48,6 +48,8 @@ def test_rows_of_ones_own_become_problems(tmp_path: Path) -> None:
         (GOOD | {"id": "x", "tests": []}, "column tests is list []"),
         (GOOD | {"id": "x", "tests": [{"args": {"$bytes": "?"}, "expected": 1}]}, "column tests:"),
         (GOOD | {"id": "x", "limits": {"wall": 3}}, "column limits"),
+        (GOOD | {"id": "x", "style": "assert", "tests": [{"source": "assert f(1"}]}, "column tests: test 0 is no Python"),
+        (GOOD | {"id": "x", "style": "assert", "tests": [{"source": "assert f(1)"}]}, "column tests: test 0 defines no check(candidate)"),
         (GOOD, "problem_id 'mine/a' is also at"),
         (GOOD | {"id": "x", "statement": "\ud800"}, "column statement is str"),
     ],

@@ -1,0 +1,73 @@
+"""What verl reads: the prompt a model sees, and a ground truth from which an answer is judged without the solutions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from problems.record import ProblemError
+from problems.rl_parquet import ground_truth, problem_from_ground_truth, prompt_text, write_verl
+from problems.schema import Problem
+from problems.sources.registry import load
+
+CALL = Problem(
+    "toy/1",
+    "toy",
+    "Add one to each.",
+    "call",
+    ({"args": [(1, 2)], "kwargs": {"by": 1}, "expected": {2, 3}}, {"args": [()], "expected": set()}),
+    "grow",
+    solutions=("def grow(x, by=1): return {n + by for n in x}",),
+    visible_tests=1,
+    tags=("sets",),
+    extra={"demonstration": "secret"},
+)
+
+
+def test_verl_columns_are_there_in_the_order_given(tmp_path: Path) -> None:
+    write_verl([CALL, CALL], tmp_path / "train.parquet")
+    first, second = pq.read_table(tmp_path / "train.parquet").to_pylist()
+    assert list(first) == ["data_source", "prompt", "ability", "reward_model", "extra_info"]
+    assert first["prompt"] == [{"role": "user", "content": prompt_text(CALL)}] and first["reward_model"]["style"] == "rule"
+    assert second["extra_info"] == {"index": 1, "problem_id": "toy/1", "split": "train", "tags": ["sets"]}
+
+
+def test_ground_truth_gives_the_same_job_and_hides_the_solutions() -> None:
+    text = ground_truth(CALL)
+    assert problem_from_ground_truth(text).job("x", "j") == CALL.job("x", "j")
+    assert "by=1" not in text and "secret" not in text
+
+
+def test_a_broken_ground_truth_names_the_column() -> None:
+    with pytest.raises(ProblemError, match="ground_truth: column tests holds no JSON"):
+        problem_from_ground_truth(ground_truth(CALL).replace("$tuple", "$tupel"))
+
+
+def test_the_prompt_shows_visible_tests_and_no_hidden_one() -> None:
+    assert prompt_text(CALL) == "Add one to each.\n\nYour code should pass:\nassert grow((1, 2), by=1) == {2, 3}"
+
+
+def test_the_prompt_names_the_function_where_nothing_else_does() -> None:
+    hidden = Problem("toy/1", "toy", "Add one.", "call", CALL.tests, "grow")
+    assert prompt_text(hidden).endswith("\n\nName the function `grow`.")
+    assert prompt_text(Problem("toy/1", "toy", "Write grow(x).", "call", CALL.tests, "grow")) == "Write grow(x)."
+
+
+def test_input_and_output_are_shown_for_a_program_that_reads() -> None:
+    stdio = Problem("toy/2", "toy", "Echo.", "stdio", ({"stdin": "1", "stdout": "1"},), visible_tests=1)
+    assert prompt_text(stdio) == "Echo.\n\nYour code should pass:\nInput:\n1\nOutput:\n1"
+
+
+def test_a_prompt_of_mbpp_reads_as_upstream_wrote_it(data: Callable[[str], Path]) -> None:
+    problem = next(p for p in load("mbpp", data("mbpp")).problems if p.problem_id == "mbpp/604")
+    assert prompt_text(problem) == (
+        "Write a function to reverse words in a given string.\n\nYour code should pass:\nassert reverse_words('python program') == 'program python'"
+    )
+
+
+def test_the_statement_is_not_said_twice_where_the_starter_code_says_it(data: Callable[[str], Path]) -> None:
+    problem = load("humaneval", data("humaneval")).problems[0]
+    assert prompt_text(problem).startswith("Start from this code:\n```python\nfrom typing import List")
