@@ -25,12 +25,17 @@ Style = Literal["call", "assert", "stdio"]
 
 @dataclass(frozen=True)
 class Limits:
-    """Per test for `call` and `stdio`, for the whole program with `assert`; CPU and memory count all processes of the program together."""
+    """Time and output are per test; all processes of the program count together.
+
+    Where no cgroup can be written, memory and CPU are limited per process and the sum is checked when the program has ended.
+    """
 
     wall_s: float = 3.0
     cpu_s: float = 3.0
     memory_mb: int = 256
-    output_kb: int = 1024
+    output_kb: int = 1024  # stdout and stderr
+    processes: int = 64  # threads count too
+    files: int = 256  # open at once
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,129 @@
+"""Workers as processes on this machine: one worker and its zygote a core, started by exec, so that the owner may have threads."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from sandbox.backends import WorkerDied
+from sandbox.slot import sweep
+from sandbox.wire import Frames, TooLong, frame
+
+WORKER = Path(__file__).resolve().parent.parent / "worker.py"
+START_S = 60.0
+
+
+class IsolationError(RuntimeError):
+    """The machine does not grant the isolation that was asked for."""
+
+
+class LocalBackend:
+    """isolation: "auto" or a rung of sandbox.isolation. packages: what programs may import besides the standard library, where installed."""
+
+    def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
+        self.isolation = isolation
+        self.packages = dict(found for name in packages for found in _folders(name))
+        sweep(Path(tempfile.gettempdir()))
+
+    def open(self) -> LocalChannel:
+        return LocalChannel(self.isolation, self.packages)
+
+    def close(self) -> None:
+        sweep(Path(tempfile.gettempdir()))
+
+
+class LocalChannel:
+    """A worker process and the two pipes to it."""
+
+    def __init__(self, isolation: str, packages: dict[str, str]) -> None:
+        config = {"isolation": isolation, "packages": packages, "owner": os.getpid()}
+        self._process = subprocess.Popen(
+            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-E", "-P", str(WORKER), json.dumps(config)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), start_new_session=True,
+        )  # fmt: skip
+        assert self._process.stdin and self._process.stdout
+        self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._to, False)
+        os.set_blocking(self._from, False)
+        self._reader = Frames(most=1 << 28)
+        try:
+            hello = json.loads(self._answer(b"", START_S))
+        except WorkerDied:
+            self.close()
+            raise
+        if "isolation" not in hello:
+            self.close()
+            raise IsolationError(f"isolation {isolation!r} is not to be had here: {hello.get('refused')}: allow user namespaces, or choose a lower rung")
+        self.isolation = str(hello["isolation"])
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ask(self, payload: bytes, timeout_s: float) -> bytes:
+        return self._answer(frame(payload), timeout_s)
+
+    def _answer(self, data: bytes, timeout_s: float) -> bytes:
+        view, until = memoryview(data), time.monotonic() + timeout_s
+        poll = select.poll()
+        poll.register(self._from, select.POLLIN)
+        if view:
+            poll.register(self._to, select.POLLOUT)
+        while ready := poll.poll(max(0.0, until - time.monotonic()) * 1000):
+            for handle, _ in ready:
+                if handle == self._from:
+                    for answer in self._read():
+                        return answer
+                    continue
+                try:
+                    view = view[os.write(self._to, view) :]
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise WorkerDied(f"worker {self.pid} is gone: {error}") from None
+                if not view:
+                    poll.unregister(self._to)
+        raise WorkerDied(f"worker {self.pid} gave no answer within {timeout_s:.0f} s")
+
+    def _read(self) -> list[bytes]:
+        data = os.read(self._from, 1 << 20)
+        if not data:
+            raise WorkerDied(f"worker {self.pid} is gone")
+        try:
+            return list(self._reader.feed(data))
+        except TooLong as error:
+            raise WorkerDied(f"worker {self.pid}: {error}") from None
+
+    def close(self) -> None:
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            self._process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def _folders(name: str) -> list[tuple[str, str]]:
+    """A package's folder and its `.libs` of shared libraries; nothing where it is not installed."""
+    found = importlib.util.find_spec(name)
+    if found is None or not found.submodule_search_locations:
+        return []
+    folder = Path(next(iter(found.submodule_search_locations)))
+    libraries = folder.with_name(f"{name}.libs")
+    return [(name, str(folder)), *([(libraries.name, str(libraries))] if libraries.is_dir() else [])]
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of ours: secrets in the environment of a trainer have no business near a program."""
+    return {name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG") if name in os.environ}

@@ -1,0 +1,123 @@
+"""A cgroup for one slot: what all processes of a program use together. Version 1 and 2, where they can be written; else there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+_V1 = ("memory", "pids", "cpuacct", "cpu")
+_ROOT = Path("/sys/fs/cgroup")
+_NAME = "ratchet-"
+
+
+class Cgroup:
+    """Holds a zygote and all it forks. Counters are read relative to `start`."""
+
+    def __init__(self, folders: dict[str, Path]) -> None:
+        self._folders = folders
+        self._v2 = "unified" in folders
+        memory = folders["unified" if self._v2 else "memory"]
+        self._files = {
+            name: os.open(path, os.O_RDWR if name in ("limit", "peak", "pids") else os.O_RDONLY)
+            for name, path in self._paths(memory).items()
+            if path.exists()
+        }
+        self._limit = 0
+        self._pids = 0
+
+    def _paths(self, memory: Path) -> dict[str, Path]:
+        if self._v2:
+            return {
+                "limit": memory / "memory.max", "used": memory / "memory.current", "peak": memory / "memory.peak", "kills": memory / "memory.events",
+                "cpu": memory / "cpu.stat", "pids": memory / "pids.max",
+            }  # fmt: skip
+        return {
+            "limit": memory / "memory.limit_in_bytes", "used": memory / "memory.usage_in_bytes", "peak": memory / "memory.max_usage_in_bytes",
+            "kills": memory / "memory.oom_control", "cpu": self._folders["cpuacct"] / "cpuacct.usage", "pids": self._folders["pids"] / "pids.max",
+        }  # fmt: skip
+
+    def add(self, pid: int) -> None:
+        for folder in set(self._folders.values()):
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def limit(self, memory_bytes: int, processes: int) -> None:
+        """Writes only what differs from the last call; resets the peak."""
+        if memory_bytes != self._limit:
+            self._write("limit", memory_bytes)
+            self._limit = memory_bytes
+        if processes != self._pids:
+            self._write("pids", processes)
+            self._pids = processes
+        with contextlib.suppress(OSError, KeyError):  # version 2 before Linux 6.12 cannot reset it
+            self._write("peak", 0)
+
+    def used_bytes(self) -> int:
+        return int(self._read("used"))
+
+    def peak_bytes(self) -> int:
+        return int(self._read("peak")) if "peak" in self._files else 0
+
+    def oom_kills(self) -> int:
+        """Processes that the kernel killed for memory, since the cgroup was made."""
+        return next((int(line.split()[1]) for line in self._read("kills").splitlines() if line.startswith("oom_kill ")), 0)
+
+    def cpu_s(self) -> float:
+        text = self._read("cpu")
+        return int(text.split()[1]) / 1e6 if self._v2 else int(text) / 1e9
+
+    def remove(self) -> None:
+        """Needs the processes gone. Not an error when somebody else removed it."""
+        for handle in self._files.values():
+            os.close(handle)
+        self._files = {}
+        for folder in set(self._folders.values()):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def _read(self, name: str) -> str:
+        return os.pread(self._files[name], 4096, 0).decode()
+
+    def _write(self, name: str, value: int) -> None:
+        os.pwrite(self._files[name], str(value).encode(), 0)
+
+
+def create(slot: str) -> Cgroup | None:
+    """A cgroup below the one we are in, or None where none can be made. slot: unique among live ones; it starts with the pid that owns it."""
+    own = _own()
+    names = ("unified",) if "memory" not in own and "unified" in own else _V1
+    made: dict[str, Path] = {}
+    try:
+        for name in names:
+            made[name] = own[name] / f"{_NAME}{slot}"
+            made[name].mkdir(exist_ok=True)
+        if names == ("unified",):
+            (own["unified"] / "cgroup.subtree_control").write_text("+memory +pids +cpu")
+        return Cgroup(made)
+    except (OSError, KeyError):
+        for folder in made.values():
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        return None
+
+
+def sweep() -> None:
+    """Removes what owners left that were killed."""
+    for parent in set(_own().values()):
+        for folder in parent.glob(f"{_NAME}*"):
+            if not Path(f"/proc/{folder.name.split('-')[1]}").exists():
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
+
+
+def _own() -> dict[str, Path]:
+    """Controller -> our folder in its hierarchy, as mounted in the usual place."""
+    found = {}
+    for line in Path("/proc/self/cgroup").read_text().splitlines():
+        _, controllers, path = line.split(":", 2)
+        for name in controllers.split(",") if controllers else ["unified"]:
+            base = _ROOT / (name if (name != "unified" or (_ROOT / "unified").is_dir()) else "")
+            folder = base / path.lstrip("/")
+            if (folder / "cgroup.procs").exists():
+                found[name] = folder
+    return found

@@ -1,0 +1,226 @@
+"""The ladder of isolation: what a zygote does to itself before it lets anybody run.
+
+root    namespaces (mount, pid, network, ipc, uts, cgroup) made by real root; programs get a uid of their own
+userns  the same inside a user namespace, for users without privileges; programs share the zygote's uid but have no capabilities
+bare    no namespaces (a container that forbids them): seccomp, Landlock where the kernel has it, a uid of their own where we are root
+
+On each rung: no_new_privs, the seccomp filter, rlimits. A step that a rung names and the kernel refuses raises OSError: nothing is skipped in silence.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+import sys
+from pathlib import Path
+
+from sandbox import landlock, seccomp
+
+RUNGS = ("root", "userns", "bare")
+SCRATCH_MB = 64
+FILE_BYTES = SCRATCH_MB * 2**20
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+_DETACH = 2
+_PDEATHSIG, _DUMPABLE, _CAPBSET_DROP, _CHILD_SUBREAPER, _NO_NEW_PRIVS = 1, 4, 24, 36, 38
+_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE, _LAST_CAP = 5, 6, 7, 21, 24, 40
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+def _call(name: str, *args: object) -> None:
+    if getattr(_libc, name)(*args) == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
+
+
+def die_with_parent(parent: int) -> None:
+    """Asks the kernel to kill this process when its parent dies; `parent` is who should be there, in case it is gone already."""
+    _call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def become_subreaper() -> None:
+    _call("prctl", _CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def hide_memory() -> None:
+    """Nobody of the same uid may open this process's memory or descriptors."""
+    _call("prctl", _DUMPABLE, 0, 0, 0, 0)
+
+
+def enter(rung: str, packages: dict[str, str]) -> str:
+    """Confines this process. With namespaces it returns in a child that is pid 1; the parent stays, and ends when the child does.
+
+    packages: name -> folder of each third-party package that programs may import. Returns what is in force, in words.
+    """
+    if rung == "bare":
+        become_subreaper()
+        measures = ["uid"] if os.geteuid() == 0 else []
+        _set_constant_rlimits()
+        _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
+        return "+".join([*measures, *_filters(namespaces=False), "rlimits"])
+    _unshare(rung)
+    if pid := os.fork():
+        _outlive(pid)
+    die_with_parent(0)  # the parent is outside the new namespace and has no number here
+    _build_root(packages)
+    _set_constant_rlimits()
+    _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
+    _keep_capabilities({_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE})
+    measures = ["namespaces", *(["uid"] if rung == "root" else ["no capabilities"]), *_filters(namespaces=True)]
+    return "+".join([*measures, "rlimits"])
+
+
+def drop(rung: str, uid: int, rules: int | None) -> None:
+    """Gives up all privileges of this process for good: it is about to run a program."""
+    if os.geteuid() == 0 and rung != "userns":
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    else:
+        _keep_capabilities(set())
+    if rules is not None:
+        landlock.confine(rules)
+
+
+def mount_scratch(path: str) -> None:
+    options = f"size={SCRATCH_MB}m,nr_inodes=4096,mode=1777".encode()
+    _call("mount", b"tmpfs", path.encode(), b"tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
+
+
+def unmount(path: str) -> None:
+    _call("umount2", path.encode(), _DETACH)
+
+
+def _unshare(rung: str) -> None:
+    spaces = _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | _NEWCGROUP
+    if rung == "root":
+        if os.geteuid() != 0:
+            raise PermissionError("the rung root needs uid 0")
+        _call("unshare", spaces)
+        return
+    uid, gid = os.geteuid(), os.getegid()
+    _call("unshare", spaces | _NEWUSER)
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+
+
+def _outlive(pid: int) -> None:
+    """The outer half: holds no descriptor of the inner one, ends with it, and by PDEATHSIG takes it along."""
+    os.closerange(0, 256)
+    _, status = os.waitpid(pid, 0)
+    os._exit(0 if status == 0 else 1)
+
+
+def _visible() -> list[str]:
+    """What of this machine a program may read: the interpreter, its libraries, the shell's tools."""
+    interpreter = [sys.base_prefix] if sys.base_prefix != "/usr" else []
+    if sys.base_prefix == "/usr/local":  # a container's Python: not whatever else lies there
+        interpreter = ["/usr/local/bin", "/usr/local/lib"]
+    system = ["/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime"]
+    return [path for path in [*system, *interpreter] if os.path.lexists(path)]
+
+
+def _build_root(packages: dict[str, str]) -> None:
+    """A read-only root of a few bind mounts; /scratch is the one place that can be written, /tmp and its like point there."""
+    _call("mount", None, b"/", None, _REC | _PRIVATE, None)
+    root = "/proc"  # exists everywhere, and nothing that is shown lies under it
+    _call("mount", b"tmpfs", root.encode(), b"tmpfs", _NOSUID, b"mode=755,size=1m")
+    for path in _visible():
+        if os.path.islink(path) and path.count("/") == 1:
+            os.symlink(os.readlink(path), root + path)
+        else:
+            _bind(path, root + path)
+    for hidden in (f"{sys.base_prefix}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages", "/usr/lib/python3/dist-packages"):
+        if os.path.isdir(root + hidden):
+            _call("mount", b"tmpfs", (root + hidden).encode(), b"tmpfs", _RDONLY | _NOSUID | _NODEV, b"size=4k")
+    for name, folder in packages.items():
+        _bind(folder, f"{root}/packages/{name}")
+    for device in _DEVICES:
+        _bind(f"/dev/{device}", f"{root}/dev/{device}", flags=_NOSUID | _NOEXEC)
+    os.symlink("/proc/self/fd", f"{root}/dev/fd")
+    for folder in ("proc", "scratch", "var"):
+        os.makedirs(f"{root}/{folder}", exist_ok=True)
+    for link in ("/tmp", "/var/tmp", "/dev/shm"):
+        if not os.path.lexists(root + link):
+            os.symlink("/scratch", root + link)
+    _mount_proc(f"{root}/proc")
+    os.chdir(root)
+    _call("pivot_root", b".", b".")
+    _call("umount2", b".", _DETACH)
+    os.chdir("/")
+    _call("mount", None, b"/", None, _REMOUNT | _RDONLY | _NOSUID | _BIND, None)
+    mount_scratch("/scratch")
+    _call("sethostname", b"sandbox", 7)
+
+
+def _bind(source: str, target: str, flags: int = _RDONLY | _NOSUID | _NODEV) -> None:
+    if os.path.isdir(source):
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    _call("mount", source.encode(), target.encode(), None, _BIND, None)
+    _call("mount", None, target.encode(), None, _BIND | _REMOUNT | flags, None)
+
+
+def _mount_proc(target: str) -> None:
+    """Own processes alone, no kernel files. Left out where the machine forbids it (a container that masks /proc): Python runs without."""
+    for options in (b"hidepid=invisible,subset=pid", b"hidepid=2"):
+        try:
+            _call("mount", b"proc", target.encode(), b"proc", _NOSUID | _NODEV | _NOEXEC, options)
+            return
+        except OSError:
+            continue
+
+
+def _set_constant_rlimits() -> None:
+    for what, most in (
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        (resource.RLIMIT_MSGQUEUE, 0),
+        (resource.RLIMIT_RTPRIO, 0),
+        (resource.RLIMIT_SIGPENDING, 256),
+        (resource.RLIMIT_FSIZE, FILE_BYTES),
+        (resource.RLIMIT_STACK, 64 * 2**20),
+    ):
+        hard = resource.getrlimit(what)[1]
+        top = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(what, (min(top, 8 * 2**20) if what == resource.RLIMIT_STACK else top, top))
+
+
+def _filters(*, namespaces: bool) -> list[str]:
+    in_force = ["landlock"] if not namespaces and landlock.available() else []
+    if seccomp.available():
+        seccomp.install(unix_sockets=namespaces)
+        in_force.append("seccomp")
+    return in_force
+
+
+def file_rules(packages: dict[str, str], scratch: str) -> int | None:
+    """Landlock rules for the programs of the rung bare, or None where the kernel has no Landlock. Made before seccomp, obeyed by each program."""
+    if not landlock.available():
+        return None
+    return landlock.ruleset(readable=[*_visible(), *packages.values()], devices=[f"/dev/{d}" for d in _DEVICES], writable=scratch)
+
+
+def _keep_capabilities(kept: set[int]) -> None:
+    """Effective and permitted become those of `kept` that we have; the bounding set loses all others, where we may."""
+    header = ctypes.create_string_buffer(struct.pack("<Ii", 0x20080522, 0))
+    data = ctypes.create_string_buffer(24)
+    _call("capget", header, data)
+    fields = list(struct.unpack("<6I", data.raw[:24]))
+    allowed = sum(1 << cap for cap in kept)
+    for i in range(2):
+        mask = (allowed >> (32 * i)) & 0xFFFFFFFF
+        fields[3 * i : 3 * i + 3] = [fields[3 * i + 1] & mask, fields[3 * i + 1] & mask, 0]
+    if kept:
+        for cap in set(range(_LAST_CAP + 1)) - kept:
+            _libc.prctl(_CAPBSET_DROP, cap, 0, 0, 0)
+    _call("capset", header, ctypes.create_string_buffer(struct.pack("<6I", *fields), 24))

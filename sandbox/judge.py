@@ -1,0 +1,101 @@
+"""`python -m sandbox.judge`: JSON lines {"id", "source", "problem"} in, JSON lines {"id", "verdict", ...} out, in input order, nothing else on stdout.
+
+A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`. One worker a core, or RATCHET_WORKERS.
+Exit status 0 whatever the verdicts. A line that is no request gets the verdict INFRA and says what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Any, TextIO
+
+from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig
+
+
+@dataclass
+class _Line:
+    """One request: its own id, and its answer once there is one."""
+
+    asked_id: Any
+    answer: dict[str, Any] | None = None
+
+
+def main() -> int:
+    workers = os.environ.get("RATCHET_WORKERS")
+    if workers is not None and not (workers.isdigit() and int(workers) > 0):
+        print(f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1", file=sys.stderr)
+        return 2
+    with Sandbox(SandboxConfig(workers=int(workers) if workers else None)) as sandbox:
+        judge_lines(sandbox, sys.stdin.buffer, sys.stdout)
+    return 0
+
+
+def judge_lines(sandbox: Sandbox, lines: Iterable[bytes], out: TextIO) -> None:
+    """Answers are written as soon as all earlier ones are."""
+    waiting: list[_Line] = []
+    written = 0
+
+    def flush() -> None:
+        nonlocal written
+        while written < len(waiting) and (answer := waiting[written].answer) is not None:
+            out.write(json.dumps(answer) + "\n")
+            waiting[written].answer = {}  # written: not kept
+            written += 1
+        out.flush()
+
+    for report in sandbox.run(_jobs(lines, waiting)):
+        waiting[int(report.job_id)].answer = _answer(waiting[int(report.job_id)].asked_id, report)
+        flush()
+    flush()
+
+
+def _jobs(lines: Iterable[bytes], waiting: list[_Line]) -> Iterator[Job]:
+    for number, line in enumerate(lines):
+        if not line.strip():
+            continue
+        asked = None
+        try:
+            request = json.loads(line)
+            asked = request["id"]
+            job = job_of(request["problem"], request["source"], str(len(waiting)))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            told = f"line {number + 1} is no request: {type(error).__name__}: {error}"
+            waiting.append(_Line(asked, {"id": asked, "verdict": Verdict.INFRA, "detail": told}))
+            continue
+        waiting.append(_Line(asked))
+        yield job
+
+
+def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
+    """The job of a problem in its JSON form. Raises KeyError, TypeError or ValueError where it is none."""
+    style, tests = problem["style"], problem["tests"]
+    made: tuple[Test, ...]
+    if style == "call":
+        made = tuple(CallTest(tuple(test.get("args", ())), test.get("kwargs", {}), test["expected"]) for test in tests)
+    elif style == "stdio":
+        made = tuple(StdioTest(test["stdin"], test["stdout"]) for test in tests)
+    elif style == "assert":
+        made = tuple(AssertTest(text) for text in ([tests] if isinstance(tests, str) else tests))
+    else:
+        raise ValueError(f"style {style!r}: call, assert or stdio")
+    if not made or not isinstance(source, str):
+        raise ValueError("needs a source and at least one test")
+    known = {field.name for field in fields(Limits)}
+    limits = replace(Limits(), **{name: value for name, value in problem.get("limits", {}).items() if name in known})
+    return Job(job_id, source, style, made, problem.get("entry_point"), problem.get("prompt") or "", limits, problem.get("tolerance"))
+
+
+def _answer(asked: Any, report: Report) -> dict[str, Any]:
+    return {
+        "id": asked, "verdict": report.verdict, "passed": report.passed, "total": report.total, "detail": report.detail, "cpu_s": round(report.cpu_s, 4),
+        "wall_s": round(report.wall_s, 4), "peak_bytes": report.peak_bytes, "isolation": report.isolation, "trust": report.trust,
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,161 @@
+"""What runs in a program's own process. Nothing here is trusted: the program shares the interpreter and may change all of it.
+
+Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: a header, then one call each), 4 the channel to the judge's side.
+Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, N result that is not plain data, X exception.
+S is sent before a byte of the program is read: what happens earlier is our failure, what happens later is the program's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import io
+import json
+import os
+import struct
+import sys
+import threading
+import traceback
+import types
+from typing import Any, NoReturn
+
+from sandbox.wire import NotPlain, decode, dump, encode, frame, tree
+
+REQUEST, CHANNEL = 3, 4
+
+
+def send(kind: bytes, text: str = "") -> None:
+    data = memoryview(frame(kind + text.encode("utf-8", "backslashreplace")))
+    while data:
+        data = data[os.write(CHANNEL, data) :]
+
+
+def run(style: str) -> NoReturn:
+    """Never returns: the process ends here, whatever the program does."""
+    send(b"S")
+    header, calls = _request()
+    sys.stdin, sys.stdout, sys.stderr = _streams()
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.argv = ["program.py"]
+    try:
+        code = compile(header["source"], "program.py", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        send(b"C", f"{type(error).__name__}: {error}"[:300])
+        os._exit(0)
+    if style == "stdio":
+        _script(code)
+    candidate = _load(code, header["entry"])
+    send(b"L")
+    if style == "call":
+        for call in calls:
+            _answer(candidate, call)
+        os._exit(0)
+    while call := _receive():
+        _answer(candidate, call)
+    os._exit(0)
+
+
+def _request() -> tuple[dict[str, Any], list[bytes]]:
+    size = os.fstat(REQUEST).st_size
+    data = bytearray()
+    while len(data) < size:
+        data += os.pread(REQUEST, size - len(data), len(data))
+    os.close(REQUEST)
+    frames, at = [], 0
+    while at < size:
+        (length,) = struct.unpack_from(">I", data, at)
+        frames.append(bytes(data[at + 4 : at + 4 + length]))
+        at += 4 + length
+    return json.loads(frames[0]), frames[1:]
+
+
+def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
+    return (
+        open(0, encoding="utf-8", errors="surrogateescape", closefd=False),
+        open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False),
+        open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False),
+    )
+
+
+def _module(name: str) -> types.ModuleType:
+    """A real module, so that dataclasses, typing and pickle find it."""
+    made = types.ModuleType(name)
+    made.__file__ = "program.py"
+    sys.modules[name] = made
+    return made
+
+
+def _script(code: types.CodeType) -> NoReturn:
+    """As the interpreter would: run, wait for threads, run the exit hooks, flush; all of it counts."""
+    status = 0
+    try:
+        exec(code, _module("__main__").__dict__)
+    except SystemExit as left:
+        status = _exit_status(left)
+    except BaseException as error:
+        status = 1
+        _report(error)
+        traceback.print_exc()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(status)
+
+
+def _exit_status(left: SystemExit) -> int:
+    if left.code is None:
+        return 0
+    if isinstance(left.code, int):
+        return left.code & 0xFF
+    print(left.code, file=sys.stderr)
+    return 1
+
+
+def _load(code: types.CodeType, entry_point: str) -> Any:
+    module = _module("program")
+    try:
+        exec(code, module.__dict__)
+        return getattr(module, entry_point)
+    except BaseException as error:
+        _report(error)
+        os._exit(1)
+
+
+def _report(error: BaseException) -> None:
+    """Name, message, and whether memory ran out. Not even the message can be had for sure."""
+    try:
+        told = str(error)[:300]
+    except BaseException:
+        told = ""
+    send(b"X", dump([type(error).__name__, told, isinstance(error, MemoryError)]))
+
+
+def _answer(candidate: Any, call: bytes) -> None:
+    try:
+        args, kwargs = decode(call)
+        answer = encode(candidate(*args, **kwargs))
+    except NotPlain as error:
+        send(b"N", str(error)[:300])
+    except BaseException as error:
+        _report(error)
+    else:
+        send(b"R", answer)
+
+
+def _receive() -> bytes:
+    """One call from the judge, or nothing when it has gone."""
+    (length,) = struct.unpack(">I", head) if len(head := _exactly(4)) == 4 else (0,)
+    return _exactly(length)
+
+
+def _exactly(size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        if not (more := os.read(CHANNEL, size - len(data))):
+            return b""
+        data += more
+    return bytes(data)
+
+
+__all__ = ["run", "tree"]

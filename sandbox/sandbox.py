@@ -1,0 +1,237 @@
+"""The front of the sandbox: a queue of jobs, a thread a worker, each job judged and reported exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from types import TracebackType
+from typing import Any, Literal
+
+from sandbox.backends import Backend, Channel, WorkerDied
+from sandbox.backends.local import IsolationError, LocalBackend
+from sandbox.protocol import AssertTest, CallTest, Job, Report, StdioTest, TestResult, Verdict
+from sandbox.wire import NotPlain, encode
+
+ATTEMPTS = 2  # a job whose worker failed is tried once more, on another worker
+GRACE_S = 60.0  # beyond all limits of a job: then its worker is broken
+AHEAD = 4  # jobs a worker that one `run` keeps queued: enough that none waits, few enough that the caller's iterable is read lazily
+
+
+class SandboxError(RuntimeError):
+    """The sandbox itself cannot work."""
+
+
+@dataclass(frozen=True)
+class SandboxConfig:
+    """How many programs run at once, and how they are confined."""
+
+    workers: int | None = None  # one a core
+    isolation: Literal["auto", "root", "userns", "bare"] = "auto"  # auto: the highest rung that the machine grants; a named one is never lowered
+    packages: tuple[str, ...] = ("numpy",)  # that programs may import besides the standard library, where installed
+
+
+@dataclass
+class _Run:
+    """One call of `run`: where its reports go, and whether somebody still wants them."""
+
+    reports: queue.SimpleQueue[Report] = field(default_factory=queue.SimpleQueue)
+    abandoned: bool = False
+
+
+@dataclass
+class _Task:
+    job: Job
+    payload: bytes
+    run: _Run
+    attempts: int = 0
+
+
+class Sandbox:
+    """`with Sandbox(config) as sandbox: for report in sandbox.run(jobs): ...`; `run` may be called from several threads at once.
+
+    Raises IsolationError at the start when the isolation that was asked for is not to be had.
+    """
+
+    def __init__(self, config: SandboxConfig | None = None, backend: Backend | None = None) -> None:
+        self.config = config or SandboxConfig()
+        self._backend = backend
+        self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._isolation = ""
+        self._closed = True
+
+    @property
+    def workers(self) -> int:
+        return self.config.workers or len(os.sched_getaffinity(0))
+
+    def describe(self) -> str:
+        """The isolation in force, in words, e.g. "root: namespaces+uid+seccomp+rlimits+cgroup". It stands in every report too."""
+        self._require_open()
+        return self._isolation
+
+    def __enter__(self) -> Sandbox:
+        if not self._closed:
+            raise SandboxError("this sandbox is open already: make another")
+        self._backend = self._backend or LocalBackend(self.config.isolation, self.config.packages)
+        started: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
+        self._closed = False
+        self._threads = [threading.Thread(target=self._serve, args=(started,), name=f"sandbox-{i}", daemon=True) for i in range(self.workers)]
+        for thread in self._threads:
+            thread.start()
+        levels = [started.get() for _ in self._threads]
+        if failure := next((level for level in levels if isinstance(level, Exception)), None):
+            self.close()
+            raise failure
+        if len(set(levels)) != 1:
+            self.close()
+            raise IsolationError(f"workers differ in isolation: {sorted(set(map(str, levels)))}: name a rung")
+        self._isolation = str(levels[0])
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends all workers. Jobs that are still queued are not run."""
+        if self._closed:
+            return
+        self._closed = True
+        for _ in self._threads:
+            self._tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+        if self._backend:
+            self._backend.close()
+
+    def run(self, jobs: Iterable[Job]) -> Iterator[Report]:
+        """A report for each job, as they are completed. Equal jobs are run each time, none is merged or remembered.
+
+        Raises ValueError for a job that is none (a test of another style, an argument that is not plain data), naming it.
+        """
+        self._require_open()
+        run, waiting = _Run(), 0
+        source = iter(jobs)
+        most = AHEAD * self.workers
+        try:
+            for job in source:
+                self._tasks.put(_Task(job, _payload(job), run))
+                waiting += 1
+                while waiting >= most or (waiting and not run.reports.empty()):
+                    yield self._next(run)
+                    waiting -= 1
+            while waiting:
+                yield self._next(run)
+                waiting -= 1
+        finally:
+            run.abandoned = True
+
+    def _next(self, run: _Run) -> Report:
+        while True:
+            try:
+                return run.reports.get(timeout=5.0)
+            except queue.Empty:
+                self._require_open()
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SandboxError("this sandbox is not open: use it as `with Sandbox(config) as sandbox`")
+
+    def _serve(self, started: queue.SimpleQueue[str | Exception]) -> None:
+        """A thread: one worker, replaced whenever it breaks."""
+        assert self._backend
+        channel: Channel | None = None
+        try:
+            channel = self._backend.open()
+            started.put(channel.isolation)
+        except Exception as error:
+            started.put(error)
+            return
+        while (task := self._tasks.get()) is not None:
+            if self._closed or task.run.abandoned:
+                continue
+            channel = self._attempt(task, channel)
+        if channel:
+            channel.close()
+
+    def _attempt(self, task: _Task, channel: Channel | None) -> Channel | None:
+        """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke."""
+        assert self._backend
+        task.attempts += 1
+        try:
+            channel = channel or self._backend.open()
+            answer = json.loads(channel.ask(task.payload, _longest_s(task.job)))
+            if "broken" in answer:
+                raise WorkerDied(answer["broken"])
+            task.run.reports.put(_report(task.job, answer))
+            return channel
+        except (WorkerDied, IsolationError, OSError) as failure:
+            if channel:
+                channel.close()
+            if task.attempts < ATTEMPTS:
+                self._tasks.put(task)
+            else:
+                task.run.reports.put(self._failed(task.job, str(failure)))
+            return None
+
+    def _failed(self, job: Job, why: str) -> Report:
+        rows = tuple(TestResult(Verdict.INFRA, why) for _ in job.tests)
+        return Report(job.job_id, Verdict.INFRA, rows, isolation=self._isolation, detail=why)
+
+
+def _longest_s(job: Job) -> float:
+    return GRACE_S + job.limits.wall_s * max(1, len(job.tests)) * 2
+
+
+def _payload(job: Job) -> bytes:
+    """The job as the worker reads it; call values already in the form in which they travel and are compared."""
+    kinds = {"call": CallTest, "stdio": StdioTest, "assert": AssertTest}
+    if not job.tests or any(type(test) is not kinds[job.style] for test in job.tests):
+        raise ValueError(f"job {job.job_id}: style {job.style} needs at least one test, all of them {kinds[job.style].__name__}")
+    if job.entry_point is None and job.style != "stdio":
+        raise ValueError(f"job {job.job_id}: style {job.style} needs an entry point")
+    message = {
+        "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": asdict(job.limits),
+        "tolerance": job.tolerance, "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
+    }  # fmt: skip
+    return json.dumps(message).encode()
+
+
+def _test(job: Job, at: int, test: CallTest | StdioTest | AssertTest) -> dict[str, Any]:
+    if not isinstance(test, CallTest):
+        return asdict(test)
+    try:
+        return {"call": encode([list(test.args), test.kwargs]), "want": encode(test.expected)}
+    except NotPlain as error:
+        raise ValueError(f"job {job.job_id}: test {at}: {error}") from None
+
+
+def _report(job: Job, answer: dict[str, Any]) -> Report:
+    rows = tuple(TestResult(Verdict(verdict), detail, wall_s) for verdict, detail, wall_s in answer["tests"])
+    if len(rows) != len(job.tests):
+        raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
+    return Report(
+        job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"], wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
+        isolation=answer["isolation"], detail=answer["detail"],
+    )  # fmt: skip
+
+
+def run_all(sandbox: Sandbox, jobs: Iterable[Job]) -> list[Report]:
+    """All reports in the order of the jobs, whatever their ids."""
+    listed = list(jobs)
+    numbered = [Job(str(i), j.source, j.style, j.tests, j.entry_point, j.prompt, j.limits, j.tolerance) for i, j in enumerate(listed)]
+    found = {int(report.job_id): report for report in sandbox.run(numbered)}
+    return [_renamed(found[i], job.job_id) for i, job in enumerate(listed)]
+
+
+def _renamed(report: Report, job_id: str) -> Report:
+    return Report(
+        job_id, report.verdict, report.tests, report.cpu_s, report.wall_s, report.peak_bytes, report.isolation, report.trust, report.detail
+    )
+
+
+__all__ = ["Sandbox", "SandboxConfig", "SandboxError", "run_all", "time"]

@@ -1,0 +1,302 @@
+"""A slot seen from outside: one zygote with its cgroup, and the processes of the one job that runs in it now."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sandbox import cgroups
+from sandbox.protocol import Limits, Verdict
+from sandbox.wire import Frames, TooLong
+
+START_S = 20.0  # a zygote that takes longer is broken
+CLEAN_S = 15.0
+TICK_S = 0.05
+DEFAULT_SLACK = 64 * 2**20  # of address space, for what a program maps and does not use
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1",
+    "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+}  # fmt: skip
+
+
+class Refused(RuntimeError):
+    """This machine does not grant the rung."""
+
+
+class Broken(RuntimeError):
+    """The slot failed, not the program."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Why a program will not be listened to any more."""
+
+    verdict: Verdict
+    detail: str
+
+
+class Slot:
+    """Raises Refused when the zygote cannot confine itself as told."""
+
+    def __init__(self, rung: str, packages: dict[str, str], preload: list[str], name: str, scratch: str) -> None:
+        self.rung = rung
+        self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        config = {
+            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "parent": os.getpid(), "uid": 200_000 + 2 * os.getpid(),
+            "package_paths": sorted({str(Path(folder).parent) for folder in packages.values()}),
+        }  # fmt: skip
+        if rung == "bare":
+            os.chmod(scratch, 0o777)
+        home = scratch if rung == "bare" else "/scratch"
+        self.process = subprocess.Popen(
+            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(Path(__file__).with_name("zygote.py")), json.dumps(config)],
+            env={**ENVIRONMENT, "HOME": home, "TMPDIR": home},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()], start_new_session=True,
+        )  # fmt: skip
+        inner.close()
+        self.cgroup = cgroups.create(f"{os.getpid()}-{name}")
+        if self.cgroup:
+            self.cgroup.add(self.process.pid)
+        self.control.send(b"g")
+        self.control.settimeout(START_S)
+        try:
+            told = json.loads(self.control.recv(65536) or b'{"refused": "it died"}')
+        except TimeoutError:
+            told = {"refused": f"no answer within {START_S} s"}
+        if "refused" in told:
+            self.close()
+            raise Refused(f"{rung}: {told['refused']}")
+        self.control.settimeout(None)
+        self.base_bytes = self.cgroup.used_bytes() if self.cgroup else 0
+        self.address_bytes: int = told["address_bytes"]
+        self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
+
+    def start(self, role: str, style: str, limits: Limits, tests: int, descriptors: list[int]) -> None:
+        """Has the zygote fork a process with these descriptors as 0, 1, 2, ... They are closed here."""
+        memory = limits.memory_mb * 2**20
+        order = {
+            "do": "start", "role": role, "style": style, "cpu_s": int(limits.cpu_s * tests) + 1, "processes": limits.processes, "files": limits.files,
+            # the cgroup counts what is used; address space is the fence where there is none
+            "address_bytes": self.address_bytes + (2 * memory + 2**30 if self.cgroup else memory + DEFAULT_SLACK),
+        }  # fmt: skip
+        try:
+            socket.send_fds(self.control, [json.dumps(order).encode()], descriptors)
+        except OSError as error:
+            raise Broken(f"the zygote is gone: {error}") from None
+        finally:
+            for handle in set(descriptors):
+                os.close(handle)
+
+    def limit(self, limits: Limits) -> None:
+        if self.cgroup:
+            self.cgroup.limit(self.base_bytes + limits.memory_mb * 2**20, limits.processes + 4)
+
+    def end(self) -> float:
+        """Kills what is left of the job. Returns CPU seconds of all its processes. Raises Broken when they cannot be killed."""
+        try:
+            self.control.send(b'{"do": "end"}')
+            self.control.settimeout(CLEAN_S)
+            while told := self.control.recv(65536):
+                if "ended" in (message := json.loads(told)):
+                    return float(message["cpu_s"])
+        except OSError as error:
+            raise Broken(f"the zygote does not clean up: {error}") from None
+        finally:
+            self.control.settimeout(None)
+        raise Broken("the zygote died")
+
+    def close(self) -> None:
+        self.control.close()
+        try:
+            self.process.wait(3.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.cgroup:
+            self.cgroup.remove()
+
+
+class Watch:
+    """Listens to the processes of one attempt: frames on the results pipe, output, exits. Nothing here trusts what it reads."""
+
+    def __init__(self, slot: Slot, results: int, outputs: list[int], limits: Limits, owner: int, speaker: str) -> None:
+        """speaker: the role whose end is the end of the results."""
+        self.slot, self.limits, self.owner, self.speaker = slot, limits, owner, speaker
+        self.results, self.outputs = results, outputs
+        self.kept: dict[int, list[bytes]] = {handle: [] for handle in outputs}
+        self.output_bytes = 0
+        self.exits: dict[str, int] = {}
+        self.peak = 0
+        self.on_exit: dict[str, Any] = {}
+        self._frames: deque[bytes] = deque()
+        self._reader = Frames()
+        self._too_long = ""
+        self._poll = select.poll()
+        self._open = {results, *outputs}
+        for handle in self._open:
+            os.set_blocking(handle, False)
+            self._poll.register(handle, select.POLLIN)
+        self._poll.register(slot.control, select.POLLIN)
+        self._poll.register(owner, select.POLLIN)
+        self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
+        self._cpu = slot.cgroup.cpu_s() if slot.cgroup else 0.0
+        self.started, self._cpu_started = time.monotonic(), 0.0
+
+    def await_set_up(self) -> None:
+        """Until the process says that nothing of ours is left to do. Raises Broken: a program cannot make this fail, it has not run yet."""
+        begun = time.monotonic()
+        while not self._frames:
+            if self.speaker in self.exits or time.monotonic() - begun > START_S:
+                raise Broken(f"a process could not be set up: {self.exits or 'no word'}")
+            self._pump(START_S)
+        if self._frames.popleft() != b"S":
+            raise Broken("a process could not be set up: unknown first message")
+        self.begin()
+
+    def rest(self) -> list[bytes]:
+        """All frames that came and were not asked for."""
+        return list(self._frames)
+
+    def begin(self) -> None:
+        """The clock of a test starts."""
+        self.started = time.monotonic()
+        self._cpu_started = self.cpu_s()
+
+    def cpu_s(self) -> float:
+        return self.slot.cgroup.cpu_s() - self._cpu if self.slot.cgroup else 0.0
+
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    def next(self) -> bytes | Stop:
+        """The next frame, or why there is none."""
+        while True:
+            if self._frames:
+                return self.over() or self._frames.popleft()
+            if stop := self.over():
+                return stop
+            if self.speaker in self.exits:
+                self._drain()
+                if not self._frames:
+                    return self.over() or self.ending(self.exits[self.speaker])
+                continue
+            self._pump(self.limits.wall_s - self.seconds())
+
+    def exit(self) -> int | Stop:
+        """Waits until the speaker has ended by itself: its wait status, all output read, or why it was not waited for."""
+        while self.speaker not in self.exits:
+            if stop := self.over():
+                return stop
+            self._pump(self.limits.wall_s - self.seconds())
+        self._drain()
+        return self.over() or self.exits[self.speaker]
+
+    def over(self) -> Stop | None:
+        """A limit that is broken now."""
+        if self.output_bytes > self.limits.output_kb * 1024:
+            return Stop(Verdict.OLE, f"more than {self.limits.output_kb} kB of output")
+        if self._too_long:
+            return Stop(Verdict.OLE, self._too_long)
+        if self.out_of_memory():
+            return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
+        if self.seconds() > self.limits.wall_s:
+            return Stop(Verdict.TLE, f"more than {self.limits.wall_s:g} s")
+        if self.cpu_s() - self._cpu_started > self.limits.cpu_s:
+            return Stop(Verdict.TLE, f"more than {self.limits.cpu_s:g} s of CPU")
+        return None
+
+    def out_of_memory(self) -> bool:
+        return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
+
+    def ending(self, status: int) -> Stop:
+        """What a wait status means, for a process that should not have ended."""
+        if os.WIFSIGNALED(status):
+            number = os.WTERMSIG(status)
+            if number == signal.SIGXCPU or (number == signal.SIGKILL and self.cpu_s() - self._cpu_started >= self.limits.cpu_s - 0.1):
+                return Stop(Verdict.TLE, "out of CPU time")
+            return Stop(Verdict.RE, f"killed by signal {number}")
+        return Stop(Verdict.RE, f"left with status {os.WEXITSTATUS(status)}")
+
+    def close(self) -> None:
+        for handle in (self.results, *self.outputs):
+            os.close(handle)
+
+    def _pump(self, timeout_s: float) -> None:
+        for handle, _ in self._poll.poll(max(0.0, min(timeout_s, TICK_S)) * 1000):
+            if handle == self.owner:
+                raise SystemExit(0)  # nobody waits for the report
+            if handle == self.slot.control.fileno():
+                self._hear_zygote()
+            else:
+                self._read(handle)
+
+    def _hear_zygote(self) -> None:
+        try:
+            told = self.slot.control.recv(65536)
+        except OSError:
+            told = b""
+        if not told:
+            raise Broken("the zygote died")
+        message = json.loads(told)
+        self.exits[message["exit"]] = message["status"]
+        self.peak = max(self.peak, message["peak"])
+        if hook := self.on_exit.pop(message["exit"], None):
+            hook()
+
+    def _read(self, handle: int) -> bool:
+        """False when there is nothing (more) to read now."""
+        try:
+            data = os.read(handle, 1 << 18)
+        except BlockingIOError:
+            return False
+        if not data:
+            self._poll.unregister(handle)
+            self._open.discard(handle)
+            return False
+        if handle == self.results:
+            try:
+                self._frames.extend(self._reader.feed(data))
+            except TooLong as error:
+                self._too_long = str(error)
+        else:
+            self.output_bytes += len(data)
+            self.kept[handle].append(data)
+        return True
+
+    def _drain(self) -> None:
+        """Reads what is there without waiting for an end: a child of the program may hold the pipe."""
+        for handle in list(self._open):
+            while handle in self._open and not self._too_long and self.output_bytes <= self.limits.output_kb * 1024 and self._read(handle):
+                pass
+
+
+def sealed(data: bytes) -> int:
+    """A descriptor to read this from: in memory, seen by nobody by name, never to be written again."""
+    handle = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+    os.lseek(handle, 0, os.SEEK_SET)
+    fcntl.fcntl(handle, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+    return handle
+
+
+def sweep(folder: Path) -> None:
+    """Removes scratch folders and cgroups of workers that were killed."""
+    cgroups.sweep()
+    for left in folder.glob("ratchet-scratch-*"):
+        if not Path(f"/proc/{left.name.split('-')[2]}").exists():
+            with contextlib.suppress(OSError):
+                left.rmdir()

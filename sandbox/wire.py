@@ -1,0 +1,169 @@
+"""Tagged plain data as ASCII JSON, in frames: all that ever passes between a program and those who judge it. Never pickle.
+
+None, bool, str, list and ordinary int and float are JSON's own; everything else is an object of one key, its tag: {"t": tuple}, {"s": set},
+{"z": frozenset}, {"d": dict as pairs}, {"b": bytes as hex}, {"c": complex}, {"f": "nan", "inf", "-inf"}, {"i": an int too long for digits, as hex}.
+A tree is such a value after json.loads and before `build`: a judge compares trees, so that nothing a program sent is ever hashed or constructed.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any
+
+MAX_DEPTH = 64
+MAX_NODES = 2_000_000
+MAX_FRAME = 16 * 2**20  # bytes
+DIGITS = 10**300  # beyond it an int travels as hex: decimal digits take quadratic time
+
+Tree = None | bool | int | float | str | list[Any] | dict[str, Any]
+
+_dump = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+_SIMPLE = {str, bool, type(None)}
+
+
+class NotPlain(ValueError):
+    """A value that has no form as plain data, or text that is none."""
+
+
+def encode(value: Any) -> str:
+    """One text for a value; equal texts mean equal values (NaN too). Raises NotPlain."""
+    return dump(tree(value))
+
+
+def dump(of: Tree) -> str:
+    try:
+        return _dump(of)
+    except (ValueError, RecursionError) as error:
+        raise NotPlain(str(error)) from None
+
+
+def decode(text: str | bytes) -> Any:
+    """The value of a text. Raises NotPlain. Builds what it is told to: call it only where rlimits hold."""
+    return build(parse(text))
+
+
+def parse(text: str | bytes) -> Tree:
+    """The tree of a text, never more. Raises NotPlain."""
+    try:
+        made: Tree = json.loads(text, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise NotPlain(f"broken message: {error}"[:200]) from None
+    return made
+
+
+def tree(value: Any) -> Tree:
+    """Subclasses travel as their base; numpy scalars and arrays as Python numbers and lists."""
+    return _Planter().plant(value, 0)
+
+
+class _Planter:
+    def __init__(self) -> None:
+        self.left = MAX_NODES
+
+    def plant(self, value: Any, depth: int) -> Tree:
+        kind = type(value)
+        if kind in _SIMPLE:
+            return value  # type: ignore[no-any-return]
+        if kind is int:
+            return value if -DIGITS < value < DIGITS else {"i": hex(value)}
+        if kind is float:
+            return value if isfinite(value) else {"f": repr(value)}
+        if depth > MAX_DEPTH:
+            raise NotPlain(f"nested deeper than {MAX_DEPTH} levels")
+        if kind is list:
+            return self._items(value, depth)
+        if kind is tuple:
+            return {"t": self._items(value, depth)}
+        if kind is dict:
+            return {"d": [[self.plant(k, depth + 1), self.plant(v, depth + 1)] for k, v in self._counted(value).items()]}
+        if kind is set or kind is frozenset:
+            return {"s" if kind is set else "z": sorted(self._items(list(value), depth), key=_dump)}
+        if kind is bytes or kind is bytearray:
+            return {"b": value.hex()}
+        if kind is complex:
+            return {"c": [self.plant(value.real, depth), self.plant(value.imag, depth)]}
+        return self.plant(_base(value, kind), depth + 1)
+
+    def _counted(self, value: Any) -> Any:
+        self.left -= len(value)
+        if self.left < 0:
+            raise NotPlain(f"more than {MAX_NODES} elements")
+        return value
+
+    def _items(self, value: Any, depth: int) -> list[Any]:
+        kinds = set(map(type, self._counted(value)))
+        if kinds <= _SIMPLE or (kinds == {int} and -DIGITS < min(value) and max(value) < DIGITS) or (kinds == {float} and all(map(isfinite, value))):
+            return list(value)
+        return [self.plant(v, depth + 1) for v in value]
+
+
+def _base(value: Any, kind: type) -> Any:
+    if kind.__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    for base in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset):
+        if issubclass(kind, base):
+            return base.__getnewargs__(value)[0] if base in (int, float, str, bytes) else base(value)  # type: ignore[attr-defined]
+    raise NotPlain(f"{kind.__name__} is not plain data")
+
+
+def build(of: Tree) -> Any:
+    """The value of a tree. Raises NotPlain on tags that are none."""
+    if type(of) is list:
+        return of if set(map(type, of)) <= {*_SIMPLE, int, float} else [build(v) for v in of]
+    if type(of) is not dict:
+        return of
+    if len(of) != 1:
+        raise NotPlain("broken message: an object has one tag")
+    ((tag, body),) = of.items()
+    try:
+        return _BUILDERS[tag](body)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise NotPlain(f"broken message: tag {tag[:8]}: {type(error).__name__}") from None
+
+
+_BUILDERS: dict[str, Any] = {
+    "t": lambda body: tuple(build(v) for v in body),
+    "s": lambda body: {build(v) for v in body},
+    "z": lambda body: frozenset(build(v) for v in body),
+    "d": lambda body: {build(k): build(v) for k, v in body},
+    "b": bytes.fromhex,
+    "c": lambda body: complex(*map(build, body)),
+    "f": {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}.__getitem__,
+    "i": lambda body: int(body, 16),
+}
+
+
+def _no_constant(name: str) -> None:
+    raise NotPlain(f"broken message: {name} is no JSON")
+
+
+def frame(payload: bytes) -> bytes:
+    return struct.pack(">I", len(payload)) + payload
+
+
+class TooLong(ValueError):
+    """A frame announces more than the reader takes."""
+
+
+class Frames:
+    """Puts a stream of bytes together into frames. Raises TooLong as soon as one announces more than `most` bytes."""
+
+    def __init__(self, most: int = MAX_FRAME) -> None:
+        self.most = most
+        self.buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        self.buffer += data
+        start = 0
+        while len(self.buffer) >= start + 4:
+            (length,) = struct.unpack_from(">I", self.buffer, start)
+            if length > self.most:
+                raise TooLong(f"a message of {length} bytes, at most {self.most} are taken")
+            if len(self.buffer) < start + 4 + length:
+                break
+            yield bytes(self.buffer[start + 4 : start + 4 + length])
+            start += 4 + length
+        del self.buffer[:start]

@@ -1,0 +1,322 @@
+"""One worker: reads jobs, has a zygote run each program, decides each test, writes reports. A process of its own, started by exec.
+
+Expected values come as far as this process and never further: the program's process is forked from the zygote, which has not seen them.
+Frames on stdin and stdout, JSON inside. First a hello: {"isolation"} or {"refused"}. Then for each job one answer: a report, or {"broken"} after which
+this process ends (the owner starts another and tries the job once more).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parent.parent))
+
+from sandbox.compare import same_output, same_text
+from sandbox.protocol import Limits, Verdict
+from sandbox.slot import Broken, Refused, Slot, Stop, Watch, sealed
+from sandbox.wire import Frames, NotPlain, frame, parse
+
+Result = list[Any]  # verdict, detail, wall seconds: a row of the report
+NOT_RUN = "not run: the program had been stopped"
+
+
+class Worker:
+    """The slots of one worker (one without numpy, one with, started when first needed) and what it does with a job."""
+
+    def __init__(self, rung: str, packages: dict[str, str], owner: int) -> None:
+        self.packages, self.owner = packages, owner
+        self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
+        self.slots: dict[bool, Slot] = {}
+        self.rung = rung
+        self._slot(False)
+
+    @property
+    def isolation(self) -> str:
+        return self.slots[False].isolation
+
+    def judge(self, job: dict[str, Any]) -> dict[str, Any]:
+        """The report, as plain data. Raises Broken when the slot fails and no program can have made it fail."""
+        started = time.monotonic()
+        limits = Limits(**job["limits"])
+        uses_numpy = "numpy" in job["source"] or any("numpy" in str(test.get("source", "")) for test in job["tests"])
+        attempt = Attempt(self._slot(uses_numpy and "numpy" in self.packages), job, limits, self.owner)
+        try:
+            results = attempt.run()
+        except Broken:
+            if not attempt.ran_out_of_memory():
+                raise
+            results = []  # the kernel took the zygote with the program
+            self._drop(attempt.slot)
+        results = _whole(results, len(job["tests"]))
+        worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
+        return {
+            "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
+            "wall_s": time.monotonic() - started, "isolation": self.isolation,
+        }  # fmt: skip
+
+    def close(self) -> None:
+        for slot in self.slots.values():
+            slot.close()
+        with contextlib.suppress(OSError):
+            os.rmdir(self.scratch)
+
+    def _slot(self, numpy: bool) -> Slot:
+        if numpy not in self.slots:
+            self.slots[numpy] = Slot(self.rung, self.packages, ["numpy", "numpy.random"] if numpy else [], "numpy" if numpy else "plain", self.scratch)
+        return self.slots[numpy]
+
+    def _drop(self, slot: Slot) -> None:
+        self.slots = {kind: kept for kind, kept in self.slots.items() if kept is not slot}
+        slot.close()
+        self._slot(False)
+
+
+class Attempt:
+    """One job in one slot."""
+
+    def __init__(self, slot: Slot, job: dict[str, Any], limits: Limits, owner: int) -> None:
+        self.slot, self.job, self.limits, self.owner = slot, job, limits, owner
+        self.tests: list[dict[str, Any]] = job["tests"]
+        self.cpu_s = 0.0
+        self.peak_bytes = 0
+        self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
+        slot.limit(limits)
+
+    def ran_out_of_memory(self) -> bool:
+        return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
+
+    def run(self) -> list[Result]:
+        """A row for each test that was decided, in order; short when the program had to be stopped."""
+        style = {"call": self._call, "stdio": self._stdio, "assert": self._assert}[self.job["style"]]
+        results = style()
+        if self.ran_out_of_memory() and all(result[0] != Verdict.MLE for result in results):
+            results[-1] = [Verdict.MLE, "a process of the program was killed for memory", results[-1][2]]
+        return results
+
+    def _call(self) -> list[Result]:
+        """All calls are handed over at once; each result starts the next test's clock."""
+        request = self._header() + b"".join(frame(test["call"].encode()) for test in self.tests)
+        results: list[Result] = []
+        with self._started("call", request, len(self.tests)) as watch:
+            loaded = watch.next()
+            if isinstance(loaded, Stop) or loaded[:1] != b"L":
+                return [_row(*_not_loaded(loaded), watch)]
+            for test in self.tests:
+                heard = watch.next()
+                results.append(_row(*self._decide(heard, test["want"].encode()), watch))
+                if isinstance(heard, Stop):
+                    break
+                watch.begin()
+        return results
+
+    def _decide(self, heard: bytes | Stop, want: bytes) -> tuple[Verdict, str]:
+        if isinstance(heard, Stop):
+            return heard.verdict, heard.detail
+        kind, body = heard[:1], heard[1:]
+        if kind == b"X":
+            return _exception(body)
+        if kind == b"N":
+            return Verdict.WA, f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}"
+        if kind != b"R":
+            return Verdict.RE, "broken message"
+        try:
+            right = same_text(body, want, self.job["tolerance"])
+        except NotPlain as error:
+            return Verdict.RE, str(error)
+        return (Verdict.AC, "") if right else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
+
+    def _stdio(self) -> list[Result]:
+        results: list[Result] = []
+        for test in self.tests:
+            with self._started("stdio", self._header(), 1, stdin=test["stdin"].encode("utf-8", "surrogatepass")) as watch:
+                results.append(_row(*self._decide_output(watch, test["stdout"].encode("utf-8", "surrogatepass")), watch))
+            if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
+                break
+        return results
+
+    def _decide_output(self, watch: Watch, want: bytes) -> tuple[Verdict, str]:
+        status = watch.exit()
+        if isinstance(status, Stop):
+            return status.verdict, status.detail
+        told = watch.rest()
+        if told and told[0][:1] == b"C":
+            return Verdict.CE, told[0][1:300].decode("utf-8", "replace")
+        if status != 0:
+            if told and told[0][:1] == b"X":
+                return _exception(told[0][1:])
+            stop = watch.ending(status)
+            return stop.verdict, stop.detail
+        got = b"".join(watch.kept[watch.outputs[0]])
+        return (Verdict.AC, "") if same_output(got, want, self.job["tolerance"]) else (Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}")
+
+    def _assert(self) -> list[Result]:
+        results: list[Result] = []
+        with self._judged() as watch:
+            loaded = watch.next()
+            if isinstance(loaded, Stop) or loaded[:1] != b"L":
+                return [_row(*_not_loaded(loaded), watch)]
+            for at in range(len(self.tests)):
+                heard = watch.next()
+                results.append(_row(*self._verdict_of(heard, at, watch), watch))
+                if isinstance(heard, Stop) or heard[:1] != b"V" or "program" in watch.exits:
+                    break
+                watch.begin()
+        return results
+
+    def _verdict_of(self, heard: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str]:
+        """The judge's word, unless the program broke a limit or ended meanwhile: then that."""
+        ended = watch.ending(watch.exits["program"]) if "program" in watch.exits else None
+        if isinstance(heard, Stop):
+            return (ended or heard).verdict, (ended or heard).detail
+        told = parse(heard[1:]) if heard[:1] == b"V" else None
+        if type(told) is list and told[0] == at and (told[1] == "AC" or ended is None):
+            return Verdict(told[1]), told[2]
+        return (ended.verdict, ended.detail) if ended else (Verdict.RE, "the program ended")
+
+    def _header(self) -> bytes:
+        return frame(json.dumps({"source": self.job["source"], "entry": self.job["entry"]}).encode())
+
+    @contextlib.contextmanager
+    def _started(self, style: str, request: bytes, tests: int, stdin: bytes = b"") -> Iterator[Watch]:
+        """A program's process that has been set up; nothing of it is left afterwards. Raises Broken where it cannot be set up."""
+        results, channel = os.pipe2(os.O_CLOEXEC)
+        out, out_inner = os.pipe2(os.O_CLOEXEC)
+        err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
+        nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        watch = Watch(self.slot, results, [out] if err is None else [out, err], self.limits, self.owner, "program")
+        self.slot.start("program", style, self.limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel])
+        yield from self._until_the_end(watch)
+
+    @contextlib.contextmanager
+    def _judged(self) -> Iterator[Watch]:
+        """A judge's process and a program's, joined by a socket."""
+        results, channel = os.pipe2(os.O_CLOEXEC)
+        out, out_inner = os.pipe2(os.O_CLOEXEC)
+        asks, answers = socket.socketpair()
+        answers_kept = answers.dup()
+        watch = Watch(self.slot, results, [out], self.limits, self.owner, "judge")
+        # when the program has ended, the judge must hear it even if a child of the program holds the socket
+        watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
+        tests = {"entry": self.job["entry"], "prompt": self.job["prompt"], "tests": [test["source"] for test in self.tests]}
+        nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
+        request = sealed(frame(json.dumps(tests).encode()))
+        self.slot.start("judge", "assert", self.limits, len(self.tests), [*nothing * 3, request, channel, asks.detach()])
+        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        self.slot.start("program", "assert", self.limits, len(self.tests), [stdin, out_inner, out_inner, sealed(self._header()), answers.detach()])
+        with answers_kept:
+            yield from self._until_the_end(watch)
+
+    def _until_the_end(self, watch: Watch) -> Iterator[Watch]:
+        watch.await_set_up()
+        try:
+            yield watch
+        finally:
+            self.cpu_s += self.slot.end()
+            self.peak_bytes = max(self.peak_bytes, self._peak(watch))
+            watch.close()
+
+    def _peak(self, watch: Watch) -> int:
+        cgroup = self.slot.cgroup
+        return max(0, cgroup.peak_bytes() - self.slot.base_bytes) if cgroup else watch.peak
+
+
+def _whole(results: list[Result], tests: int) -> list[Result]:
+    """A row for each test: those that were not run share the verdict that stopped the program, which is never AC."""
+    if not results:
+        results = [[Verdict.MLE, "out of memory", 0.0]]
+    rest = results[-1][0] if results[-1][0] != Verdict.AC else Verdict.RE
+    return results + [[rest, NOT_RUN, 0.0] for _ in range(tests - len(results))]
+
+
+def _row(verdict: Verdict, detail: str, watch: Watch) -> Result:
+    return [verdict, detail, watch.seconds()]
+
+
+def _not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
+    """Why there is nothing to call, from the first message after the set-up."""
+    if isinstance(heard, Stop):
+        return heard.verdict, heard.detail
+    kind, body = heard[:1], heard[1:]
+    if kind == b"B":
+        return Verdict.INFRA, body.decode("utf-8", "replace")
+    if kind == b"U":
+        raise Broken("the program's process was not set up")
+    if kind == b"C":
+        return Verdict.CE, body[:300].decode("utf-8", "replace")
+    if kind == b"X":
+        return _exception(body)
+    return Verdict.RE, "the program ended while being loaded" if kind == b"G" else "broken message"
+
+
+def _exception(body: bytes) -> tuple[Verdict, str]:
+    try:
+        told = parse(body[:4096])
+    except NotPlain:
+        told = None
+    if type(told) is not list or len(told) != 3:
+        return Verdict.RE, "broken message"
+    return (Verdict.MLE if told[2] is True else Verdict.RE), f"raised {str(told[0])[:100]}: {str(told[1])[:300]}"
+
+
+def climb(rung: str, packages: dict[str, str], owner: int) -> Worker:
+    """A worker on this rung, or with "auto" on the highest that the machine grants. Raises Refused."""
+    reasons = []
+    for tried in ("root", "userns", "bare") if rung == "auto" else (rung,):
+        try:
+            return Worker(tried, packages, owner)
+        except Refused as refusal:
+            reasons.append(str(refusal))
+    raise Refused("; ".join(reasons))
+
+
+def main() -> None:
+    config = json.loads(sys.argv[1])
+    owner = os.pidfd_open(config["owner"])
+    if os.getppid() != config["owner"]:
+        sys.exit(1)
+    source, target = os.dup(0), os.dup(1)
+    os.dup2(2, 1)  # nobody's print may come between the reports
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    try:
+        worker = climb(config["isolation"], config["packages"], owner)
+    except Refused as refusal:
+        _write(target, {"refused": str(refusal)})
+        return
+    try:
+        _write(target, {"isolation": worker.isolation})
+        for payload in _jobs(source, owner):
+            _write(target, worker.judge(json.loads(payload)))
+    except Broken as failure:
+        _write(target, {"broken": str(failure)})
+    finally:
+        worker.close()
+
+
+def _jobs(source: int, owner: int) -> Iterator[bytes]:
+    """Until the owner closes its end or is gone."""
+    frames = Frames(most=1 << 31)
+    while True:
+        ready, _, _ = select.select([source, owner], [], [])
+        if owner in ready or not (data := os.read(source, 1 << 20)):
+            return
+        yield from frames.feed(data)
+
+
+def _write(target: int, message: dict[str, Any]) -> None:
+    view = memoryview(frame(json.dumps(message).encode()))
+    while view:
+        view = view[os.write(target, view) :]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,232 @@
+"""The warm parent: a small program, started by exec, that confines itself once and then forks a fresh process for each program.
+
+It never sees a test, an expected value or a source: those go through descriptors that it only passes on. One slot, one job at a time; when a job
+ends it kills everything that is left, reaps it, and gives the next one an empty scratch folder.
+
+Orders come on a packet socket: {"do": "start", "role", "style", "cpu_s", "address_bytes", "processes", "files"} with descriptors, {"do": "end"}.
+Answers: {"exit": role, "status", "peak"} when a started process ended by itself, {"ended": true, "cpu_s"} when nothing of the job is left.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import resource
+import select
+import shutil
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = str(Path(__file__).resolve().parent.parent)
+sys.path.append(ROOT)
+
+from sandbox import isolation, program, testing
+
+PRELOADED = (
+    "abc array bisect calendar cmath collections collections.abc copy csv dataclasses datetime decimal enum fractions functools hashlib heapq inspect io "
+    "itertools json math operator os.path pprint queue random re statistics string struct sys textwrap threading time traceback types typing unicodedata"
+)
+
+
+class Zygote:
+    def __init__(self, config: dict[str, Any], control: socket.socket, in_force: str) -> None:
+        self.rung, self.uid = config["rung"], config["uid"]
+        self.control = control
+        self.rules = isolation.file_rules(config["packages"], os.environ["TMPDIR"]) if self.rung == "bare" else None
+        self.own_pids = self.rung != "bare"
+        self.counts_processes = self.own_pids or os.geteuid() == 0  # else the count is the whole user's
+        self.in_force = in_force
+        self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
+        self.cpu_before = 0.0
+        self.clean_scratch = self._scratch_state()
+
+    def serve(self) -> None:
+        """Until the owner closes the socket."""
+        self.control.send(json.dumps({"ready": self.in_force, "address_bytes": _address_bytes()}).encode())
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        while True:
+            for handle, _ in poll.poll():
+                if handle != self.control.fileno():
+                    if handle in self.running:  # not yet reaped by an "end" of the same round
+                        poll.unregister(handle)
+                        self._report_exit(handle)
+                    continue
+                message, descriptors, _, _ = socket.recv_fds(self.control, 65536, 8)
+                if not message:
+                    self._kill_all()
+                    return
+                order = json.loads(message)
+                if order["do"] == "start":
+                    poll.register(self._start(order, descriptors), select.POLLIN)
+                else:
+                    for watched in self.running:
+                        poll.unregister(watched)
+                    self._end()
+
+    def _start(self, order: dict[str, Any], descriptors: list[int]) -> int:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self._become(order, descriptors)
+            finally:
+                os._exit(70)  # before the ready message: the owner takes it for a failure of ours
+        for handle in descriptors:
+            os.close(handle)
+        watched = os.pidfd_open(pid)
+        self.running[watched] = (order["role"], pid)
+        return watched
+
+    def _become(self, order: dict[str, Any], descriptors: list[int]) -> None:
+        """In the fork: limits, no privileges, nothing open but what the role needs; then the role, which does not return."""
+        os.setsid()
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")  # the kernel picks the program, never the zygote
+        for at, handle in enumerate(descriptors):
+            os.dup2(handle, at)
+        resource.setrlimit(resource.RLIMIT_CPU, (order["cpu_s"], order["cpu_s"] + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (order["address_bytes"], order["address_bytes"]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (order["files"], order["files"]))
+        isolation.drop(self.rung, self.uid + (order["role"] == "judge"), self.rules)
+        if self.counts_processes:
+            resource.setrlimit(resource.RLIMIT_NPROC, (order["processes"], order["processes"]))
+        os.closerange(len(descriptors), 1024)
+        os.chdir(os.environ["TMPDIR"])
+        gc.enable()
+        if order["role"] == "judge":
+            isolation.hide_memory()
+            testing.judge()
+        program.run(order["style"])
+
+    def _report_exit(self, watched: int) -> None:
+        role, pid = self.running.pop(watched)
+        os.close(watched)
+        _, status, usage = os.wait4(pid, 0)
+        self.control.send(json.dumps({"exit": role, "status": status, "peak": usage.ru_maxrss * 1024}).encode())
+
+    def _end(self) -> None:
+        self._kill_all()
+        for watched in self.running:
+            os.close(watched)
+        self.running.clear()
+        if self._scratch_state() != self.clean_scratch:
+            self._renew_scratch()
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu_s, self.cpu_before = usage.ru_utime + usage.ru_stime - self.cpu_before, usage.ru_utime + usage.ru_stime
+        self.control.send(json.dumps({"ended": True, "cpu_s": cpu_s}).encode())
+
+    def _kill_all(self) -> None:
+        """Every process that a job left, however it hid; each orphan's parent is this process (pid 1, or a subreaper)."""
+        while True:
+            with contextlib.suppress(ProcessLookupError):
+                if self.own_pids:
+                    os.kill(-1, signal.SIGKILL)
+                else:
+                    _kill_descendants()
+            try:
+                os.wait4(-1, 0)
+            except ChildProcessError:
+                return
+
+    def _scratch_state(self) -> tuple[int, ...]:
+        found = os.stat(os.environ["TMPDIR"])
+        return (found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+
+    def _renew_scratch(self) -> None:
+        scratch = os.environ["TMPDIR"]
+        if self.own_pids:
+            isolation.unmount(scratch)
+            isolation.mount_scratch(scratch)
+        else:
+            _empty(scratch)
+        self.clean_scratch = self._scratch_state()
+
+
+def _kill_descendants() -> None:
+    """Stops all descendants first, so that none forks meanwhile, then kills them."""
+    stopped: set[int] = set()
+    while new := _descendants() - stopped:
+        for pid in new:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        stopped |= new
+    for pid in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _descendants() -> set[int]:
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = Path(f"/proc/{name}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
+                if fields[0] != "Z":
+                    parents[int(name)] = int(fields[1])
+    found, grown = {os.getpid()}, True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+        grown = bool(more)
+    return found - {os.getpid()}
+
+
+def _empty(folder: str) -> None:
+    """Removes what is inside, whatever its permissions."""
+    os.chmod(folder, 0o700)
+    for root, folders, _ in os.walk(folder):
+        for name in folders:
+            if not os.path.islink(path := os.path.join(root, name)):
+                os.chmod(path, 0o700)
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
+        else:
+            os.unlink(entry.path)
+    os.chmod(folder, 0o777)
+
+
+def _address_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if os.path.exists("/proc/self/statm") else 2**30
+
+
+def _keep_low_descriptors_busy(control: socket.socket) -> socket.socket:
+    """0 to 7 belong to programs: dup2 must never hit something of ours."""
+    while (handle := os.open("/dev/null", os.O_RDWR)) < 8:
+        pass
+    os.close(handle)
+    moved = control.dup()  # the lowest free number, above 7
+    os.dup2(7, control.detach())
+    return moved
+
+
+def main() -> None:
+    config = json.loads(sys.argv[1])
+    isolation.die_with_parent(config["parent"])
+    control = socket.socket(fileno=config["control"])
+    control.recv(1)  # the owner has put us into our cgroup
+    control = _keep_low_descriptors_busy(control)
+    try:
+        in_force = isolation.enter(config["rung"], config["packages"])
+    except OSError as error:
+        control.send(json.dumps({"refused": str(error)}).encode())
+        sys.exit(1)
+    sys.path[:] = [path for path in sys.path if path != ROOT] + (["/packages"] if config["rung"] != "bare" else config["package_paths"])
+    for name in [*PRELOADED.split(), *config["preload"]]:
+        __import__(name)
+    with contextlib.suppress(OSError):
+        time.tzset()
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+    Zygote(config, control, in_force).serve()
+
+
+if __name__ == "__main__":
+    main()
