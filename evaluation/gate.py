@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from artifacts.hashing import hash_data
 from evaluation.scorecard import Scorecard
-from evaluation.statistics import Interval, bootstrap_mean, fisher_fall, mcnemar, smallest_gain, wilson
+from evaluation.statistics import bootstrap_mean, fisher_fall, mcnemar, smallest_gain, wilson
 
 
 class Policy(BaseModel):
@@ -25,7 +25,7 @@ class Policy(BaseModel):
     """Accepted chance that a challenger no better than the champion is promoted. A nightly gate asks 365 times a year: 0.05 would let 18 such pass,
     0.01 at most 4; and the gains that training makes here (10 points and more) are seen at 0.01 with 400 tasks nine times in ten."""
     minimum_gain: float = Field(0.02, ge=0, lt=1)
-    """Smallest observed gain of pass@1 worth a new version, as a share: 0.02 is two points. With many tasks a gain can be sure and still too small."""
+    """Smallest observed gain of pass@1 worth a new version, as a share: 0.02 is two points. With many tasks a sure gain can still be too small."""
     harm_alpha: float = Field(0.05, gt=0, lt=0.5)
     """A fall on another benchmark that chance explains with no more than this probability blocks the promotion; laxer than alpha, to protect more."""
 
@@ -118,6 +118,7 @@ def decide(
     """
     policy = policy or Policy()
     score, new = Rate.of(challenger), Candidate(name=challenger.checkpoint, content_hash=challenger.checkpoint_hash)
+    reasons: tuple[str, ...]
     if champion is None:
         reasons = (
             "There was no champion yet, so nothing had to be beaten: this is a first version, not an improvement shown.",
@@ -190,10 +191,8 @@ def _check_comparable(before: Scorecard, after: Scorecard) -> None:
     for name in ("benchmark", "benchmark_version", "harness_version", "sampling"):
         ours, theirs = getattr(before, name), getattr(after, name)
         if ours != theirs:
-            raise Incomparable(
-                f"{before.checkpoint} and {after.checkpoint} were scored with different {name.replace('_', ' ')}s ({_short(ours)} and {_short(theirs)}): "
-                "evaluate both on the same one"
-            )
+            what = f"different {name.replace('_', ' ')}s ({_short(ours)} and {_short(theirs)})"
+            raise Incomparable(f"{before.checkpoint} and {after.checkpoint} were scored with {what}: evaluate both on the same one")
     if odd := sorted(before.solved.keys() ^ after.solved.keys()):
         raise Incomparable(f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is {odd[0]}: evaluate both on all tasks")
 
@@ -216,7 +215,7 @@ def _significance(c: Comparison, policy: Policy) -> str:
     if c.difference < 0:
         luck = "more than bad luck explains" if c.p_worse <= policy.alpha else "which may be bad luck"
         return f"The challenger solves fewer tasks than the champion, {luck} (p = {_p(c.p_worse)}, exact McNemar test): there is no gain to promote."
-    coin = f"Were the two equally good, each changed task would be a coin toss, and a result at least this good would come up with p = {_p(c.p_better)}"
+    coin = f"Were the two equally good, each changed task would be a coin toss, and a result this good would come up with p = {_p(c.p_better)}"
     verdict = "so that the gain counts as real" if c.p_better <= policy.alpha else "so that luck is not ruled out"
     return f"{coin} (exact McNemar test, one-sided); the line is {policy.alpha:g}, {verdict}."
 

@@ -13,6 +13,9 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
 
 
 class Interval(NamedTuple):
@@ -104,7 +107,8 @@ def smallest_gain(discordant: float, tasks: int, alpha: float, wanted: float = 0
 
 def _upper_tail(at_least: int, of: int) -> float:
     """P(X >= at_least) for so many tosses of a fair coin, in whole numbers: exact."""
-    return sum(comb(of, k) for k in range(at_least, of + 1)) / 2**of
+    ways: int = sum(comb(of, k) for k in range(at_least, of + 1))
+    return float(ways / 2**of)
 
 
 @lru_cache(maxsize=8192)
@@ -119,7 +123,7 @@ def _wins_needed(changed: int, alpha: float) -> int:
     return 0
 
 
-def _binomial(n: int, p: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _binomial(n: int, p: float) -> Floats:
     """Probabilities of 0..n successes."""
     if p in (0.0, 1.0):
         sure = np.zeros(n + 1)
@@ -127,9 +131,10 @@ def _binomial(n: int, p: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return sure
     k = np.arange(n + 1)
     log_factorial = _log_factorials(n)
-    return np.exp(log_factorial[n] - log_factorial - log_factorial[::-1] + k * log(p) + (n - k) * log1p(-p))
+    chances: Floats = np.exp(log_factorial[n] - log_factorial - log_factorial[::-1] + k * log(p) + (n - k) * log1p(-p))
+    return chances
 
 
 @lru_cache(maxsize=2048)
-def _log_factorials(n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _log_factorials(n: int) -> Floats:
     return np.array([lgamma(k + 1) for k in range(n + 1)])

@@ -11,7 +11,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -54,6 +54,9 @@ class Entry:
     created_at: str
 
 
+COLUMNS = tuple(column.name for column in fields(Entry))
+
+
 class Superseded(RuntimeError):
     """The champion that a decision was made against is champion no longer."""
 
@@ -90,7 +93,7 @@ class Ledger:
 
         against: the champion's entry that the decision was made against, as `champion()` gave it, or None.
         A chain decides once: asked again for the same checkpoint, this returns what was recorded and changes nothing.
-        Raises Superseded where another promotion came between (nothing is recorded: decide again), and ValueError where the chain had another checkpoint.
+        Raises Superseded where another promotion came between (nothing is recorded: decide again), ValueError where the chain had another checkpoint.
         """
         if kind not in get_args(Kind) or kind == "rollback":
             raise ValueError(f"{kind!r} is no decision to append: install, promote or refuse")
@@ -149,10 +152,8 @@ class Ledger:
 def _entries(connection: sqlite3.Connection) -> list[Entry]:
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'promotions'").fetchone() is None:
         return []  # killed between making the file and its table
-    rows = connection.execute(
-        "SELECT entry, kind, version, checkpoint, checkpoint_hash, path, predecessor, decision, chain, created_at FROM promotions ORDER BY entry"
-    ).fetchall()
-    return [Entry(*row[:7], json.loads(row[7]), *row[8:]) for row in rows]
+    rows = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM promotions ORDER BY entry").fetchall()
+    return [Entry(**dict(zip(COLUMNS, row, strict=True)) | {"decision": json.loads(row[7])}) for row in rows]
 
 
 def _stack(entries: list[Entry]) -> list[Entry]:
@@ -179,9 +180,7 @@ def _insert(
 ) -> Entry:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     row = (kind, version, checkpoint, checkpoint_hash, path, predecessor, json.dumps(decision, sort_keys=True), chain, now)
-    cursor = connection.execute(
-        "INSERT INTO promotions (kind, version, checkpoint, checkpoint_hash, path, predecessor, decision, chain, created_at) VALUES (?,?,?,?,?,?,?,?,?)", row
-    )
+    cursor = connection.execute(f"INSERT INTO promotions ({', '.join(COLUMNS[1:])}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     assert cursor.lastrowid is not None
     return Entry(cursor.lastrowid, kind, version, checkpoint, checkpoint_hash, path, predecessor, decision, chain, now)
 

@@ -151,7 +151,8 @@ import sys; from pathlib import Path; from resources.ledger import Ledger
 ledger = Ledger(Path(sys.argv[1]))
 i = len(ledger.history())
 while True:
-    ledger.append("promote" if i else "install", checkpoint=f"c{i}", checkpoint_hash=f"h{i}", path="", decision={}, chain=f"k{i}", against=ledger.champion())
+    name, against = str(i), ledger.champion()
+    ledger.append("promote" if i else "install", checkpoint=name, checkpoint_hash=name, path="", decision={}, chain=name, against=against)
     print(i, flush=True)
     i += 1
 """

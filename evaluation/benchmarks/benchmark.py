@@ -1,0 +1,55 @@
+"""The shape of a benchmark: problems, how they are put to a model, and how answers are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from artifacts.hashing import hash_data
+from evaluation.generation import Chat, Sampling
+from problems.rl_parquet import prompt_text
+from problems.schema import Problem
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Problems in the order of `problem_id`. Prompt, limits, tests and entry point are the problems' own, the same that training sees."""
+
+    name: str
+    problems: tuple[Problem, ...]
+    sampling: Sampling
+    gated: bool = True  # reported or promoted on: none of its problems may be trained on
+    completes: bool = False  # an answer goes on from the starter code, so that the program is both together
+    conventions: str = ""  # how it follows the benchmark's publication and where it departs, for the report
+
+    def prompt(self, problem: Problem) -> Chat:
+        return [{"role": "user", "content": prompt_text(problem)}]
+
+    def program(self, problem: Problem, code: str) -> str:
+        """What is judged of an answer. A whole function after the starter code replaces the unfinished one; imports and helpers stay."""
+        return f"{problem.starter_code.rstrip()}\n{code}" if self.completes and code else code
+
+    @cached_property
+    def version(self) -> str:
+        """sha256 over problems and prompts: another release, draw or wording is another version, and scores of two versions are never compared."""
+        return hash_data([[problem.content_hash, self.prompt(problem), self.completes] for problem in self.problems])
+
+
+@dataclass(frozen=True)
+class NotMeasured:
+    name: str
+    reason: str
+
+
+def from_problems(
+    name: str, problems: Sequence[Problem], sampling: Sampling, *, gated: bool = True, completes: bool = False, conventions: str = ""
+) -> Benchmark:
+    """Raises ValueError where there is no problem, or one twice: a score over those would be none."""
+    ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
+    if not ordered:
+        raise ValueError(f"benchmark {name} has no problems: give it at least one")
+    if twice := next((a.problem_id for a, b in pairwise(ordered) if a.problem_id == b.problem_id), None):
+        raise ValueError(f"benchmark {name} has the problem {twice} twice: leave one out")
+    return Benchmark(name, ordered, sampling, gated, completes, conventions)

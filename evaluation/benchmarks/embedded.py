@@ -1,0 +1,21 @@
+"""The embedded family's two benchmarks: validation picks the checkpoint of a run, a held-out draw that is fresh for each gate decides on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from evaluation.benchmarks.benchmark import Benchmark, from_problems
+from evaluation.generation import Sampling
+from problems.schema import Problem
+
+SAMPLING = Sampling(n=1, temperature=0.0, max_new_tokens=80)
+
+
+def heldout(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
+    """Compositions that training never saw."""
+    return from_problems("heldout", problems, sampling, conventions="greedy; compositions of operations that training never saw")
+
+
+def validation(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
+    """Neither trained nor gated on: a curve may be tuned on it."""
+    return from_problems("validation", problems, sampling, gated=False, conventions="greedy; picks the checkpoint, decides nothing else")

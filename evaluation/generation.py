@@ -1,0 +1,176 @@
+"""Answers of a checkpoint: a batched decoder on transformers, for models small enough to be asked here and now.
+
+In: a Hugging Face folder and chat prompts. Out: one answer for each prompt and draw, in the order of the prompts.
+`model.generate` keeps rows that have ended in the batch until the last one ends; here they leave it (measured: benchmarks/generation.py).
+What it does not do: weights too large for this machine, beams, top-k or top-p. Those are an engine's work (vLLM).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+if TYPE_CHECKING:
+    import torch
+
+BATCH = 64  # rows decoded together
+SMALL = 20_000_000  # parameters up to which one thread a batch is best: the matrices are too small to share, and threads that wait spin
+Chat = list[dict[str, str]]
+Progress = Callable[[int, int], None]  # done, of
+
+
+class Sampling(BaseModel):
+    """How answers are drawn."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    n: PositiveInt = 1
+    """Answers a prompt."""
+    temperature: NonNegativeFloat = 0.0
+    """0 takes the most likely token each time, then n is 1 in effect."""
+    max_new_tokens: PositiveInt = 80
+    """An answer that has not ended by then is cut, and marked so."""
+    seed: NonNegativeInt = 0
+    """Of the draws; without effect at temperature 0."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    tokens: int
+    cut: bool  # ended by length, not by the model
+
+
+@dataclass
+class _Row:
+    """One answer in the making. `uniform`: a number in [0, 1) a token, so that a row does not depend on its neighbours."""
+
+    index: int
+    prompt: list[int]
+    limit: int
+    uniform: np.ndarray[Any, Any] | None
+    tokens: list[int]
+    ended: bool = False
+
+
+def generate(checkpoint: Path, prompts: Sequence[Chat], sampling: Sampling, on_progress: Progress | None = None) -> list[Answer]:
+    """Answers in fp32 (bf16 on a GPU), `sampling.n` in a row for each prompt: the answers to prompt i lie at i * n to i * n + n - 1.
+
+    The same prompts, in whatever order, give the same answers on one machine: batches are made of prompts sorted by length and content, and a draw
+    depends on seed, prompt and its own number alone. Another set of prompts may move a tie of two tokens in the last bit.
+    A prompt that leaves no room within the model's positions gets an empty answer, marked as cut.
+    Raises FileNotFoundError where the folder holds no model; code from a checkpoint is never run.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if not (checkpoint / "config.json").exists():
+        raise FileNotFoundError(f"{checkpoint}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer")
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    tokenizer = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True, dtype=dtype).to(device).eval()
+    texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in prompts]
+    encoded = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    rows = _rows(encoded, sampling, positions=int(getattr(model.config, "max_position_embeddings", 1 << 30)))
+    ends, pad = _ends(model, tokenizer), tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    waiting = sorted((row for row in rows if row.limit > 0), key=lambda row: (len(row.prompt), row.prompt, row.index))
+    batches = [waiting[start : start + BATCH] for start in range(0, len(waiting), BATCH)]
+    done = len(rows) - len(waiting)
+    workers = len(os.sched_getaffinity(0)) if device == "cpu" and model.num_parameters() <= SMALL else 1
+    with _threads(1 if workers > 1 else torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
+        futures = {pool.submit(_decode, model, batch, ends, pad, sampling.temperature): len(batch) for batch in batches}
+        for future in as_completed(futures):
+            future.result()
+            done += futures[future]
+            if on_progress:
+                on_progress(done, len(rows))
+    return [Answer(tokenizer.decode(row.tokens, skip_special_tokens=True), len(row.tokens), not row.ended) for row in rows]
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """torch's threads within an operation, for the while."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _rows(encoded: list[list[int]], sampling: Sampling, positions: int) -> list[_Row]:
+    seen: Counter[bytes] = Counter()
+    rows: list[_Row] = []
+    for ids in encoded:
+        limit = min(sampling.max_new_tokens, positions - len(ids))
+        for _ in range(sampling.n):
+            uniform = None
+            if sampling.temperature > 0 and limit > 0:
+                digest = hashlib.sha256(np.array([sampling.seed, *ids], np.int64).tobytes()).digest()
+                uniform = np.random.default_rng([*digest, seen[digest]]).random(limit)
+                seen[digest] += 1
+            rows.append(_Row(len(rows), ids, limit, uniform, []))
+    return rows
+
+
+def _ends(model: Any, tokenizer: Any) -> set[int]:
+    """Tokens that end an answer: the generation config may name several, the tokenizer one more."""
+    named = model.generation_config.eos_token_id
+    listed = named if isinstance(named, list) else [named]
+    return {token for token in [*listed, tokenizer.eos_token_id] if token is not None}
+
+
+def _decode(model: Any, rows: list[_Row], ends: set[int], pad: int, temperature: float) -> None:
+    """Fills the rows' tokens. Shared KV cache, left padding, so that the last column is each row's next; a row that ends leaves the batch."""
+    import torch
+
+    width = max(len(row.prompt) for row in rows)
+    ids = torch.tensor([[pad] * (width - len(row.prompt)) + row.prompt for row in rows], device=model.device)
+    mask = torch.tensor([[0] * (width - len(row.prompt)) + [1] * len(row.prompt) for row in rows], device=model.device)
+    position = (mask.cumsum(1) - 1).clamp(min=0)
+    cache = None
+    with torch.inference_mode():
+        while rows:
+            out = model(input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            cache = out.past_key_values
+            choice = _choose(out.logits[:, -1].float(), rows, temperature)
+            stays = []
+            for at, (row, token) in enumerate(zip(rows, choice.tolist(), strict=True)):
+                row.ended = token in ends
+                if not row.ended:
+                    row.tokens.append(token)
+                    if len(row.tokens) < row.limit:
+                        stays.append(at)
+            if len(stays) < len(rows):
+                kept = torch.tensor(stays, dtype=torch.long, device=model.device)
+                rows = [rows[at] for at in stays]
+                if rows:
+                    cache.batch_select_indices(kept)
+                choice, mask, position = choice[kept], mask[kept], position[kept]
+            ids = choice.unsqueeze(1)
+            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
+            position = position[:, -1:] + 1
+
+
+def _choose(logits: torch.Tensor, rows: list[_Row], temperature: float) -> torch.Tensor:
+    """The most likely token, or one drawn by inverting the distribution at the row's own number."""
+    import torch
+
+    if temperature == 0:
+        return logits.argmax(-1)
+    cdf = (logits / temperature).softmax(-1).double().cumsum(-1)
+    drawn = torch.tensor([row.uniform[len(row.tokens)] for row in rows if row.uniform is not None], dtype=torch.float64, device=logits.device)
+    return torch.searchsorted(cdf, (drawn * cdf[:, -1]).unsqueeze(1), right=True).squeeze(1).clamp(max=logits.shape[1] - 1)
