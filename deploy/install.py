@@ -81,7 +81,7 @@ def main() -> int:
         made = venv / "stamp"
         if made.exists() and made.read_text(encoding="utf-8") == stamp(root):
             return 0
-        print(f"Making .venv from {LOCKS[0]}: some minutes and about 5 GB of disk, once ...", flush=True)
+        print(f"Making .venv from {LOCKS[0]}: some minutes and 3 GB of disk (7 with CUDA), once ...", flush=True)
         began = time.monotonic()
         os.environ.pop("PYTHONPATH", None)
         try:

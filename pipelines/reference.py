@@ -1,0 +1,123 @@
+"""The pages that are made from code: the configuration reference, and Dagster's settings for a cluster. Run it with `make docs`.
+
+In: the typed profile and the YAML files beside it. Out: text; a test holds the files that we ship to it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+import types
+import typing
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from pipelines.dagster_home import instance_settings
+from resources.profile import FOLDER, Profile, load_profile
+
+ROOT = Path(__file__).resolve().parent.parent
+BOUNDS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
+INTRO = """# Configuration
+
+Made by `make docs` from the typed profile (`resources/profile.py`): change that, not this page.
+
+A profile is a YAML file of what differs from the defaults below; the defaults are the profile `embedded`. Choose one by name or by path:
+`ratchet demo --profile gpu`, or `RATCHET_PROFILE=gpu`. An unknown key is refused with its path and the nearest known one.
+"""
+ENVIRONMENT = {
+    "RATCHET_HOME": "where everything that a run writes lies; default `.ratchet` in the current folder",
+    "RATCHET_PROFILE": "name or path of the profile; default `embedded`",
+    "DAGSTER_HOME": "Dagster's own records; default `dagster` under RATCHET_HOME",
+    "DAGSTER_POSTGRES_PASSWORD": "read where the profile has `orchestration.postgres`",
+    "WANDB_API_KEY": "set: Weights & Biases receives the curves; unset: they are written under RATCHET_HOME, offline",
+}
+
+
+def configuration() -> str:
+    """The reference page: a table a section, then the profiles that we ship, then the environment."""
+    shipped = [f"### {path.stem}\n\n```yaml\n{path.read_text(encoding='utf-8').strip()}\n```\n" for path in sorted(FOLDER.glob("*.yaml"))]
+    variables = _table(("variable", "meaning"), ((f"`{name}`", meaning) for name, meaning in ENVIRONMENT.items()))
+    chapters = [_chapter(path, model) for path, model in sections(Profile)]
+    return "\n".join([INTRO, *chapters, "## Profiles that we ship\n", *shipped, "## Environment variables\n", variables])
+
+
+def sections(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
+    """Every section with its dotted path, parents first; the profile itself has the empty path."""
+    yield path, model
+    for name, field in model.model_fields.items():
+        for option in _models(field.annotation):
+            yield from sections(option, f"{path}.{name}" if path else name)
+
+
+def cluster_settings() -> str:
+    """The ConfigMap `ratchet-dagster` of a cluster: what the profile `cluster` means for Dagster, and where its code location is."""
+    orchestration = load_profile("cluster").orchestration
+    assert orchestration.kubernetes is not None, "the profile `cluster` has a section orchestration.kubernetes"
+    workspace = {"load_from": [{"grpc_server": {"host": "127.0.0.1", "port": 4000, "location_name": "ratchet"}}]}
+    head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ratchet-dagster", "namespace": orchestration.kubernetes.namespace}}
+    files = {"dagster.yaml": instance_settings(orchestration), "workspace.yaml": workspace}
+    blocks = "".join(f"  {name}: |\n{textwrap.indent(_yaml(content), '    ')}" for name, content in files.items())
+    return f"# Made by `make docs` from the profile `cluster`.\n{_yaml(head)}data:\n{blocks}"
+
+
+def pages() -> dict[Path, str]:
+    """Every file that is made here, with its text."""
+    return {ROOT / "docs" / "configuration.md": configuration(), ROOT / "deploy" / "kubernetes" / "dagster.yaml": cluster_settings()}
+
+
+def _chapter(path: str, model: type[BaseModel]) -> str:
+    keys = [(name, field) for name, field in model.model_fields.items() if not list(_models(field.annotation))]
+    table = _table(
+        ("key", "type", "default", "meaning"), ((f"`{name}`", _kind(field), _default(field), _cell(field.description or "")) for name, field in keys)
+    )
+    return f"## {f'`{path}`' if path else 'Top level'}\n\n{inspect.cleandoc(model.__doc__ or '')}\n\n{table if keys else ''}"
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    """The sections that a field may hold."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
+        for option in typing.get_args(annotation):
+            yield from _models(option)
+
+
+def _kind(field: FieldInfo) -> str:
+    if typing.get_origin(field.annotation) is typing.Literal:
+        return "one of " + ", ".join(f"`{option}`" for option in typing.get_args(field.annotation))
+    name = field.annotation.__name__ if isinstance(field.annotation, type) and not typing.get_args(field.annotation) else str(field.annotation)
+    bounds = [f"{sign} {getattr(rule, key):g}" for rule in field.metadata for key, sign in BOUNDS.items() if getattr(rule, key, None) is not None]
+    return _cell(f"{name.replace('typing.', '')} {', '.join(bounds)}")
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    return f"`{_cell(str(value))}`" if value != "" else "empty"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in (head, ("---",) * len(head), *rows))
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.replace("|", "\\|").split())
+
+
+def _yaml(data: Any) -> str:
+    return str(yaml.safe_dump(data, sort_keys=False, width=150))
+
+
+def main() -> None:
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

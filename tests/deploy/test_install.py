@@ -1,0 +1,96 @@
+"""The lock is whole and names no place; the installer knows when there is nothing to do; a foreign machine gets one line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from deploy import install
+from deploy.lock import wanted
+from tests.test_house import ROOT
+
+ENTRY = re.compile(r"^([a-z0-9-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", re.MULTILINE)
+LOCKS = [ROOT / name for name in install.LOCKS]
+
+
+def pins(lock: Path) -> dict[str, str]:
+    return {name: version for name, version, _ in ENTRY.findall(lock.read_text(encoding="utf-8"))}
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@pytest.mark.parametrize("lock", LOCKS, ids=[lock.name for lock in LOCKS])
+def test_every_line_of_a_lock_pins_a_package_with_a_hash(lock: Path) -> None:
+    assert ENTRY.sub("", lock.read_text(encoding="utf-8")).count("\n") == 1  # the comment above
+
+
+def test_the_lock_holds_what_the_project_asks_for() -> None:
+    locked = pins(LOCKS[0])
+    for requirement in map(Requirement, wanted(ROOT / "pyproject.toml")):
+        assert requirement.specifier.contains(locked[normal(requirement.name)]), requirement
+
+
+def test_every_direct_dependency_says_why_it_is_there() -> None:
+    page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", page, re.MULTILINE))
+    asked = {normal(Requirement(line).name) for line in wanted(ROOT / "pyproject.toml")}
+    assert {normal(name) for name in told} == asked and all(len(reason) > 10 for reason in told.values())
+
+
+def test_torch_may_be_the_cpu_build_or_the_registry_s_own() -> None:
+    assert install.pinned(LOCKS[0], ("torch",)).count("--hash") == 2
+
+
+def test_cuda_lies_beside_the_lock_and_not_in_it() -> None:
+    cuda = pins(LOCKS[1])
+    assert "triton" in cuda and not cuda.keys() & pins(LOCKS[0]).keys()
+    assert not [name for name in pins(LOCKS[0]) if name.startswith(("nvidia-c", "cuda-"))]
+
+
+def test_the_build_tools_are_pinned_too() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    assert {Requirement(line).name for line in build} <= set(install.BUILD)
+    assert len(ENTRY.findall(install.pinned(LOCKS[0], install.BUILD))) == len(install.BUILD)
+
+
+@pytest.mark.parametrize("changed", [*install.LOCKS, "pyproject.toml"])
+def test_a_change_of_what_an_environment_is_made_from_makes_it_anew(tmp_path: Path, changed: str) -> None:
+    for name in (*install.LOCKS, "pyproject.toml"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    before = install.stamp(tmp_path)
+    assert install.stamp(tmp_path) == before
+    (tmp_path / changed).write_text("something else", encoding="utf-8")
+    assert install.stamp(tmp_path) != before
+
+
+def test_an_environment_that_has_its_stamp_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (*install.LOCKS, "pyproject.toml"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / ".venv").mkdir()
+    (tmp_path / ".venv" / "stamp").write_text(install.stamp(tmp_path), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert install.main() == 0 and [path.name for path in (tmp_path / ".venv").iterdir()] == ["stamp"]
+
+
+def test_a_foreign_machine_gets_one_line_that_says_where_it_would_run(tmp_path: Path) -> None:
+    (tmp_path / "uname").write_text('#!/bin/sh\n[ "$1" = -s ] && echo Darwin || echo arm64\n', encoding="utf-8")
+    (tmp_path / "uname").chmod(0o755)
+    told = platform_says(PATH=f"{tmp_path}:/usr/bin:/bin", PYTHON="python3.11")
+    assert told.returncode == 1 and told.stderr.count("\n") == 1
+    assert "Darwin arm64" in told.stderr and "docker run --platform linux/amd64" in told.stderr and "WSL" in told.stderr
+
+
+def test_a_machine_without_python_3_11_gets_one_line_too() -> None:
+    told = platform_says(PATH="/usr/bin:/bin", PYTHON="no-such-python")
+    assert told.returncode == 1 and told.stderr.count("\n") == 1 and "Python 3.11" in told.stderr and "no-such-python" in told.stderr
+
+
+def platform_says(**environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["sh", ROOT / "deploy" / "platform.sh"], env=environment, capture_output=True, text=True, check=False)
