@@ -5,12 +5,18 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("pipelines", "assets", "serving", "resources", "evaluation", "verl_jobs", "rewards", "problems", "sandbox", "artifacts")
 HEAVY = {"torch", "ray", "vllm", "verl", "transformers", "datasets", "mlflow", "wandb", "tensordict", "pandas", "matplotlib", "sklearn"}
+OPTIONAL = {"vllm"}  # installed beside, where there is a GPU
 NO_SUBJECT = {"utils", "util", "helpers", "helper", "manager", "managers", "common", "misc"}
 MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
 
@@ -22,7 +28,7 @@ def imported_at_load(path: Path) -> Iterator[str]:
         node = waiting.pop()
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield (node.module or "").split(".")[0]
         elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
             waiting.extend(node.orelse)
@@ -33,7 +39,7 @@ def imported_at_load(path: Path) -> Iterator[str]:
 def all_imports(path: Path) -> set[str]:
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
     plain = {alias.name.split(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return plain | {(node.module or "").split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom)}
+    return plain | {(node.module or "").split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0}
 
 
 def shipped_files() -> list[Path]:
@@ -51,6 +57,21 @@ def test_heavy_packages_are_imported_inside_functions() -> None:
         if path.relative_to(ROOT).parts[0] != "verl_jobs"
         for name in imported_at_load(path)
         if name in HEAVY
+    }
+    assert not found
+
+
+def test_what_is_imported_is_declared() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"], *project["optional-dependencies"]["cluster"]]
+    declared = {canonicalize_name(Requirement(line).name) for line in lines}
+    brings = packages_distributions()
+    known = sys.stdlib_module_names | set(ROOMS)
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in MODULES
+        for name in all_imports(path) - known - OPTIONAL
+        if not declared & {canonicalize_name(distribution) for distribution in brings.get(name, [])}
     }
     assert not found
 
