@@ -2,7 +2,8 @@
 
 root    namespaces (mount, pid, network, ipc, uts, cgroup) made by real root; programs get a uid of their own
 userns  the same inside a user namespace, for users without privileges; programs share the zygote's uid but have no capabilities
-bare    no namespaces (a container that forbids them): seccomp, Landlock where the kernel has it, a uid of their own where we are root
+bare    no namespaces (a container that forbids them): seccomp, Landlock where the kernel has it, a uid of their own where we are root and
+        where others than root may read the interpreter
 
 On each rung: no_new_privs, the seccomp filter, rlimits. A step that a rung names and the kernel refuses raises OSError: nothing is skipped in silence.
 """
@@ -49,11 +50,6 @@ def become_subreaper() -> None:
     _call("prctl", _CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def hide_memory() -> None:
-    """Nobody of the same uid may open this process's memory or descriptors."""
-    _call("prctl", _DUMPABLE, 0, 0, 0, 0)
-
-
 def enter(rung: str, packages: dict[str, str]) -> str:
     """Confines this process. With namespaces it returns in a child that is pid 1; the parent stays, and ends when the child does.
 
@@ -61,7 +57,7 @@ def enter(rung: str, packages: dict[str, str]) -> str:
     """
     if rung == "bare":
         become_subreaper()
-        measures = ["uid"] if os.geteuid() == 0 else []
+        measures = ["uid"] if has_own_uid(rung) else ["no capabilities"]
         _set_constant_rlimits()
         _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
         return "+".join([*measures, *_filters(namespaces=False), "rlimits"])
@@ -77,13 +73,23 @@ def enter(rung: str, packages: dict[str, str]) -> str:
     return "+".join([*measures, "rlimits"])
 
 
-def drop(rung: str, uid: int, rules: int | None) -> None:
-    """Gives up all privileges of this process for good: it is about to run a program."""
-    if os.geteuid() == 0 and rung != "userns":
+def has_own_uid(rung: str) -> bool:
+    """Whether programs run under a uid that nobody else has."""
+    if rung != "bare":
+        return rung == "root"
+    folders = [Path(sys.base_prefix), *Path(sys.base_prefix).parents]
+    return os.geteuid() == 0 and all(folder.stat().st_mode & 0o001 for folder in folders)
+
+
+def drop(uid: int | None, rules: int | None) -> None:
+    """Gives up all privileges of this process for good: it is about to run a program. uid: one of its own, or None to keep ours."""
+    if uid is not None:
+        os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     else:
         _keep_capabilities(set())
+    _call("prctl", _DUMPABLE, 0, 0, 0, 0)  # nobody of the same uid may open this process's memory or descriptors
     if rules is not None:
         landlock.confine(rules)
 

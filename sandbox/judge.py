@@ -6,6 +6,7 @@ Exit status 0 whatever the verdicts. A line that is no request gets the verdict 
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -25,12 +26,15 @@ class _Line:
     answer: dict[str, Any] | None = None
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m sandbox.judge", description="Judges programs: JSON lines in, JSON lines out.")
+    parser.add_argument("--isolation", choices=("auto", "root", "userns", "bare"), default="auto", help="a named rung is never lowered")
+    isolation = parser.parse_args(arguments).isolation
     workers = os.environ.get("RATCHET_WORKERS")
     if workers is not None and not (workers.isdigit() and int(workers) > 0):
         print(f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1", file=sys.stderr)
         return 2
-    with Sandbox(SandboxConfig(workers=int(workers) if workers else None)) as sandbox:
+    with Sandbox(SandboxConfig(workers=int(workers) if workers else None, isolation=isolation)) as sandbox:
         judge_lines(sandbox, sys.stdin.buffer, sys.stdout)
     return 0
 

@@ -7,10 +7,12 @@ import fcntl
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from dataclasses import dataclass
@@ -24,6 +26,7 @@ from sandbox.wire import Frames, TooLong
 START_S = 20.0  # a zygote that takes longer is broken
 CLEAN_S = 15.0
 TICK_S = 0.05
+SCRATCH_BYTES = 64 * 2**20
 DEFAULT_SLACK = 64 * 2**20  # of address space, for what a program maps and does not use
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1",
@@ -50,23 +53,25 @@ class Stop:
 class Slot:
     """Raises Refused when the zygote cannot confine itself as told."""
 
-    def __init__(self, rung: str, packages: dict[str, str], preload: list[str], name: str, scratch: str) -> None:
+    def __init__(self, rung: str, packages: dict[str, str], preload: list[str], number: int, scratch: str) -> None:
+        """number: 0 to 3, unique in this process. scratch: where a rung without mounts keeps what programs write."""
         self.rung = rung
+        self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if rung == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         config = {
-            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "parent": os.getpid(), "uid": 200_000 + 2 * os.getpid(),
+            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "parent": os.getpid(), "uid": 200_000 + 4 * os.getpid() + number,
             "package_paths": sorted({str(Path(folder).parent) for folder in packages.values()}),
         }  # fmt: skip
-        if rung == "bare":
-            os.chmod(scratch, 0o777)
-        home = scratch if rung == "bare" else "/scratch"
+        if self.scratch:
+            os.chmod(self.scratch, 0o777)
+        home = self.scratch or "/scratch"
         self.process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(Path(__file__).with_name("zygote.py")), json.dumps(config)],
             env={**ENVIRONMENT, "HOME": home, "TMPDIR": home},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()], start_new_session=True,
         )  # fmt: skip
         inner.close()
-        self.cgroup = cgroups.create(f"{os.getpid()}-{name}")
+        self.cgroup = cgroups.create(f"{os.getpid()}-{number}")
         if self.cgroup:
             self.cgroup.add(self.process.pid)
         self.control.send(b"g")
@@ -103,10 +108,14 @@ class Slot:
         if self.cgroup:
             self.cgroup.limit(self.base_bytes + limits.memory_mb * 2**20, limits.processes + 4)
 
-    def end(self) -> float:
-        """Kills what is left of the job. Returns CPU seconds of all its processes. Raises Broken when they cannot be killed."""
-        try:
+    def end(self) -> None:
+        """Orders that whatever is left of the job be killed; `ended` waits for it."""
+        with contextlib.suppress(OSError):  # a zygote that is gone says so in `ended`
             self.control.send(b'{"do": "end"}')
+
+    def ended(self) -> float:
+        """CPU seconds of all processes of the job, none of which is left. Raises Broken when they cannot be killed."""
+        try:
             self.control.settimeout(CLEAN_S)
             while told := self.control.recv(65536):
                 if "ended" in (message := json.loads(told)):
@@ -117,6 +126,12 @@ class Slot:
             self.control.settimeout(None)
         raise Broken("the zygote died")
 
+    def scratch_bytes(self) -> int:
+        """What lies in a scratch folder that has no size of its own; 0 where the mount has one."""
+        if self.scratch is None:
+            return 0
+        return sum(_blocks(os.path.join(root, name)) for root, _, names in os.walk(self.scratch) for name in names) * 512
+
     def close(self) -> None:
         self.control.close()
         try:
@@ -126,14 +141,23 @@ class Slot:
             self.process.wait()
         if self.cgroup:
             self.cgroup.remove()
+        if self.scratch:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+def _blocks(path: str) -> int:
+    try:
+        return os.lstat(path).st_blocks
+    except OSError:  # gone meanwhile
+        return 0
 
 
 class Watch:
     """Listens to the processes of one attempt: frames on the results pipe, output, exits. Nothing here trusts what it reads."""
 
-    def __init__(self, slot: Slot, results: int, outputs: list[int], limits: Limits, owner: int, speaker: str) -> None:
-        """speaker: the role whose end is the end of the results."""
-        self.slot, self.limits, self.owner, self.speaker = slot, limits, owner, speaker
+    def __init__(self, slots: list[Slot], results: int, outputs: list[int], limits: Limits, owner: int, speaker: str) -> None:
+        """slots: the program's, then the judge's if there is one. speaker: the role whose end is the end of the results."""
+        self.slot, self.limits, self.owner, self.speaker = slots[0], limits, owner, speaker
         self.results, self.outputs = results, outputs
         self.kept: dict[int, list[bytes]] = {handle: [] for handle in outputs}
         self.output_bytes = 0
@@ -148,10 +172,13 @@ class Watch:
         for handle in self._open:
             os.set_blocking(handle, False)
             self._poll.register(handle, select.POLLIN)
-        self._poll.register(slot.control, select.POLLIN)
+        self._zygotes = {slot.control.fileno(): slot for slot in slots}
+        for handle in self._zygotes:
+            self._poll.register(handle, select.POLLIN)
         self._poll.register(owner, select.POLLIN)
-        self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
-        self._cpu = slot.cgroup.cpu_s() if slot.cgroup else 0.0
+        cgroup = self.slot.cgroup
+        self._kills = cgroup.oom_kills() if cgroup else 0
+        self._cpu = cgroup.cpu_s() if cgroup else 0.0
         self.started, self._cpu_started = time.monotonic(), 0.0
 
     def await_set_up(self) -> None:
@@ -215,6 +242,8 @@ class Watch:
             return Stop(Verdict.TLE, f"more than {self.limits.wall_s:g} s")
         if self.cpu_s() - self._cpu_started > self.limits.cpu_s:
             return Stop(Verdict.TLE, f"more than {self.limits.cpu_s:g} s of CPU")
+        if self.slot.scratch and self.slot.scratch_bytes() > SCRATCH_BYTES:
+            return Stop(Verdict.RE, f"more than {SCRATCH_BYTES >> 20} MB of files")
         return None
 
     def out_of_memory(self) -> bool:
@@ -237,14 +266,14 @@ class Watch:
         for handle, _ in self._poll.poll(max(0.0, min(timeout_s, TICK_S)) * 1000):
             if handle == self.owner:
                 raise SystemExit(0)  # nobody waits for the report
-            if handle == self.slot.control.fileno():
-                self._hear_zygote()
+            if handle in self._zygotes:
+                self._hear(self._zygotes[handle])
             else:
                 self._read(handle)
 
-    def _hear_zygote(self) -> None:
+    def _hear(self, slot: Slot) -> None:
         try:
-            told = self.slot.control.recv(65536)
+            told = slot.control.recv(65536)
         except OSError:
             told = b""
         if not told:
@@ -298,5 +327,4 @@ def sweep(folder: Path) -> None:
     cgroups.sweep()
     for left in folder.glob("ratchet-scratch-*"):
         if not Path(f"/proc/{left.name.split('-')[2]}").exists():
-            with contextlib.suppress(OSError):
-                left.rmdir()
+            shutil.rmtree(left, ignore_errors=True)

@@ -11,11 +11,13 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import socket
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,33 +32,41 @@ Result = list[Any]  # verdict, detail, wall seconds: a row of the report
 NOT_RUN = "not run: the program had been stopped"
 
 
+JUDGE_LIMITS = Limits(memory_mb=1024)  # of the process that runs the tests; its time is bounded by the program's clock
+
+
 class Worker:
-    """The slots of one worker (one without numpy, one with, started when first needed) and what it does with a job."""
+    """The slots of one worker and what it does with a job: for programs and for judges, without numpy and with it, started when first needed.
+
+    A judge has a zygote of its own, so that no program shares a process table, a cgroup or a uid with it.
+    """
 
     def __init__(self, rung: str, packages: dict[str, str], owner: int) -> None:
         self.packages, self.owner = packages, owner
         self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
-        self.slots: dict[bool, Slot] = {}
+        self.slots: dict[tuple[bool, bool], Slot] = {}
         self.rung = rung
-        self._slot(False)
+        self._slot(judge=False, numpy=False)
 
     @property
     def isolation(self) -> str:
-        return self.slots[False].isolation
+        return self._slot(judge=False, numpy=False).isolation
 
     def judge(self, job: dict[str, Any]) -> dict[str, Any]:
         """The report, as plain data. Raises Broken when the slot fails and no program can have made it fail."""
         started = time.monotonic()
         limits = Limits(**job["limits"])
-        uses_numpy = "numpy" in job["source"] or any("numpy" in str(test.get("source", "")) for test in job["tests"])
-        attempt = Attempt(self._slot(uses_numpy and "numpy" in self.packages), job, limits, self.owner)
+        slots = [self._slot(judge=False, numpy="numpy" in job["source"])]
+        if job["style"] == "assert":
+            slots.append(self._slot(judge=True, numpy=any("numpy" in test["source"] for test in job["tests"])))
+        attempt = Attempt(slots, job, limits, self.owner)
         try:
             results = attempt.run()
         except Broken:
             if not attempt.ran_out_of_memory():
                 raise
             results = []  # the kernel took the zygote with the program
-            self._drop(attempt.slot)
+            self._drop(slots[0])
         results = _whole(results, len(job["tests"]))
         worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
         return {
@@ -67,30 +77,32 @@ class Worker:
     def close(self) -> None:
         for slot in self.slots.values():
             slot.close()
-        with contextlib.suppress(OSError):
-            os.rmdir(self.scratch)
+        shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def _slot(self, numpy: bool) -> Slot:
-        if numpy not in self.slots:
-            self.slots[numpy] = Slot(self.rung, self.packages, ["numpy", "numpy.random"] if numpy else [], "numpy" if numpy else "plain", self.scratch)
-        return self.slots[numpy]
+    def _slot(self, *, judge: bool, numpy: bool) -> Slot:
+        kind = (judge, numpy and "numpy" in self.packages)
+        if kind not in self.slots:
+            preload = ["numpy", "numpy.random"] if kind[1] else []
+            self.slots[kind] = Slot(self.rung, self.packages, preload, 2 * kind[0] + kind[1], self.scratch)
+        return self.slots[kind]
 
     def _drop(self, slot: Slot) -> None:
         self.slots = {kind: kept for kind, kept in self.slots.items() if kept is not slot}
         slot.close()
-        self._slot(False)
 
 
 class Attempt:
-    """One job in one slot."""
+    """One job in the program's slot and, with assert, the judge's."""
 
-    def __init__(self, slot: Slot, job: dict[str, Any], limits: Limits, owner: int) -> None:
-        self.slot, self.job, self.limits, self.owner = slot, job, limits, owner
+    def __init__(self, slots: list[Slot], job: dict[str, Any], limits: Limits, owner: int) -> None:
+        self.slots, self.job, self.limits, self.owner = slots, job, limits, owner
+        slot = self.slot = slots[0]
         self.tests: list[dict[str, Any]] = job["tests"]
         self.cpu_s = 0.0
         self.peak_bytes = 0
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
-        slot.limit(limits)
+        for each, most in zip(slots, (limits, JUDGE_LIMITS), strict=False):
+            each.limit(most)
 
     def ran_out_of_memory(self) -> bool:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
@@ -193,7 +205,7 @@ class Attempt:
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
         nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        watch = Watch(self.slot, results, [out] if err is None else [out, err], self.limits, self.owner, "program")
+        watch = Watch(self.slots, results, [out] if err is None else [out, err], self.limits, self.owner, "program")
         self.slot.start("program", style, self.limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel])
         yield from self._until_the_end(watch)
 
@@ -204,13 +216,14 @@ class Attempt:
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         asks, answers = socket.socketpair()
         answers_kept = answers.dup()
-        watch = Watch(self.slot, results, [out], self.limits, self.owner, "judge")
+        watch = Watch(self.slots, results, [out], self.limits, self.owner, "judge")
         # when the program has ended, the judge must hear it even if a child of the program holds the socket
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
         tests = {"entry": self.job["entry"], "prompt": self.job["prompt"], "tests": [test["source"] for test in self.tests]}
+        judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
         nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
         request = sealed(frame(json.dumps(tests).encode()))
-        self.slot.start("judge", "assert", self.limits, len(self.tests), [*nothing * 3, request, channel, asks.detach()])
+        self.slots[1].start("judge", "assert", judging, len(self.tests), [*nothing * 3, request, channel, asks.detach()])
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self.slot.start("program", "assert", self.limits, len(self.tests), [stdin, out_inner, out_inner, sealed(self._header()), answers.detach()])
         with answers_kept:
@@ -221,7 +234,9 @@ class Attempt:
         try:
             yield watch
         finally:
-            self.cpu_s += self.slot.end()
+            for slot in self.slots:
+                slot.end()
+            self.cpu_s += [slot.ended() for slot in self.slots][0]
             self.peak_bytes = max(self.peak_bytes, self._peak(watch))
             watch.close()
 

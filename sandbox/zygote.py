@@ -36,11 +36,12 @@ PRELOADED = (
 
 class Zygote:
     def __init__(self, config: dict[str, Any], control: socket.socket, in_force: str) -> None:
-        self.rung, self.uid = config["rung"], config["uid"]
+        self.rung = config["rung"]
+        self.uid = config["uid"] if isolation.has_own_uid(self.rung) else None
         self.control = control
         self.rules = isolation.file_rules(config["packages"], os.environ["TMPDIR"]) if self.rung == "bare" else None
         self.own_pids = self.rung != "bare"
-        self.counts_processes = self.own_pids or os.geteuid() == 0  # else the count is the whole user's
+        self.counts_processes = self.own_pids or self.uid is not None  # else the count is the whole user's
         self.in_force = in_force
         self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
         self.cpu_before = 0.0
@@ -93,14 +94,13 @@ class Zygote:
         resource.setrlimit(resource.RLIMIT_CPU, (order["cpu_s"], order["cpu_s"] + 1))
         resource.setrlimit(resource.RLIMIT_AS, (order["address_bytes"], order["address_bytes"]))
         resource.setrlimit(resource.RLIMIT_NOFILE, (order["files"], order["files"]))
-        isolation.drop(self.rung, self.uid + (order["role"] == "judge"), self.rules)
+        isolation.drop(self.uid, self.rules)
         if self.counts_processes:
             resource.setrlimit(resource.RLIMIT_NPROC, (order["processes"], order["processes"]))
         os.closerange(len(descriptors), 1024)
         os.chdir(os.environ["TMPDIR"])
         gc.enable()
         if order["role"] == "judge":
-            isolation.hide_memory()
             testing.judge()
         program.run(order["style"])
 
