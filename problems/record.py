@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
+
+from sandbox.protocol import Limits
 
 
 class ProblemError(ValueError):
@@ -18,7 +21,7 @@ STYLES = ("call", "assert", "stdio")
 SPLITS = ("demonstrations", "train", "validation", "heldout")
 TEST_KEYS = {"call": {"args", "kwargs", "expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}}
 NEEDED_KEYS = {"call": {"expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}}
-LIMIT_KEYS = ("wall_s", "cpu_s", "memory_mb", "output_kb")
+LIMIT_KEYS = tuple(field.name for field in fields(Limits))
 
 
 class Column(NamedTuple):
@@ -88,8 +91,8 @@ def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 def _check_tests(record: Mapping[str, Any], where: str) -> None:
     style, tests = record["style"], record["tests"]
-    if style == "call" and record.get("entry_point") is None:
-        raise ProblemError("column entry_point is missing, and tests of style call need it", "name the function that the tests call", where)
+    if style != "stdio" and record.get("entry_point") is None:
+        raise ProblemError(f"column entry_point is missing, and tests of style {style} need it", "name the function that the tests call", where)
     mend = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
     for number, test in enumerate(tests):
         if missing := sorted(NEEDED_KEYS[style] - set(test)):

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from artifacts.hashing import hash_data
 from problems.encoding import dumps, loads
-from problems.record import COLUMNS, ProblemError, check_columns
+from problems.record import COLUMNS, LIMIT_KEYS, ProblemError, check_columns
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest, Style, Test
 
 SCHEMA_VERSION = 1
@@ -30,7 +30,7 @@ SCHEMA = pa.schema(
         ("starter_code", pa.string()),
         ("solutions", pa.list_(pa.string())),
         ("visible_tests", pa.int64()),
-        ("limits", pa.struct([("wall_s", pa.float64()), ("cpu_s", pa.float64()), ("memory_mb", pa.int64()), ("output_kb", pa.int64())])),
+        ("limits", pa.struct([(key, pa.float64() if key.endswith("_s") else pa.int64()) for key in LIMIT_KEYS])),
         ("tolerance", pa.float64()),
         ("tags", pa.list_(pa.string())),
         ("split", pa.string()),
@@ -81,17 +81,11 @@ def _call(args: list[Any] | tuple[Any, ...] = (), kwargs: dict[str, Any] | None 
 
 def to_row(problem: Problem) -> dict[str, Any]:
     """One row of the parquet file: JSON types alone, tests and extra as text."""
-    limits = problem.limits
     return {
         **{name: getattr(problem, name) for name in COLUMNS},
         "tests": [dumps(dict(sorted(test.items()))) for test in problem.tests],
         "solutions": list(problem.solutions),
-        "limits": {
-            "wall_s": float(limits.wall_s),
-            "cpu_s": float(limits.cpu_s),
-            "memory_mb": limits.memory_mb,
-            "output_kb": limits.output_kb,
-        },
+        "limits": {key: float(value) if key.endswith("_s") else value for key, value in asdict(problem.limits).items()},
         "tolerance": None if problem.tolerance is None else float(problem.tolerance),
         "tags": list(problem.tags),
         "extra": dumps(dict(sorted(problem.extra.items()))),

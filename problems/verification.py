@@ -19,6 +19,9 @@ from problems.funnel import Removed, Stage
 from problems.record import ProblemError
 from problems.schema import Problem
 from sandbox.protocol import Job, Report, Verdict
+from sandbox.wire import NotPlain, encode
+
+BROKEN_TESTS = "its tests cannot be run"
 
 
 class Runs(Protocol):
@@ -125,29 +128,42 @@ def idle_answer(problem: Problem) -> str:
 
 def _judge(batch: Sequence[Problem], sandbox: Runs) -> tuple[list[Entry], list[str]]:
     """The entries of a batch, and the ids of those for which the sandbox gave no verdict."""
-    jobs = []
+    jobs, faults = [], [_unfit(problem) for problem in batch]
     for number, problem in enumerate(batch):
-        if problem.solutions:
-            sources = [*problem.solutions, idle_answer(problem)]
-            jobs += [problem.job(source, f"{number}/{which}") for which, source in enumerate(sources)]
+        if not faults[number]:
+            jobs += [problem.job(source, f"{number}/{which}") for which, source in enumerate([*problem.solutions, idle_answer(problem)])]
     reports = {report.job_id: report for report in sandbox.run(jobs)} if jobs else {}
     entries, undecided = [], []
     for number, problem in enumerate(batch):
-        own = [reports.get(f"{number}/{which}") for which in range(len(problem.solutions) + 1)] if problem.solutions else []
-        if any(report is None or report.verdict is Verdict.INFRA for report in own):
-            undecided.append(problem.problem_id)
-            continue
-        decided = [report for report in own if report is not None]
-        reason, detail = _fault(decided)
-        entries.append(Entry(problem.content_hash, problem.problem_id, reason, detail, decided[0].isolation if decided else ""))
+        found = [] if faults[number] else [reports[f"{number}/{which}"] for which in range(len(problem.solutions) + 1)]
+        fault = faults[number] or _fault(found)
+        if fault is None:
+            undecided.append(f"{problem.problem_id} ({next(report.detail for report in found if report.verdict is Verdict.INFRA)})")
+        else:
+            entries.append(Entry(problem.content_hash, problem.problem_id, *fault, found[0].isolation if found else ""))
     return entries, undecided
 
 
-def _fault(reports: Sequence[Report]) -> tuple[str | None, str]:
-    """Why a problem cannot be used. reports: one per solution, then the idle answer's; none when there is no solution."""
-    if not reports:
+def _unfit(problem: Problem) -> tuple[str, str] | None:
+    """Why a problem cannot even be tried, as reason and detail."""
+    if not problem.solutions:
         return "no reference solution", "nothing shows that its tests can be passed"
+    try:
+        for test in problem.tests if problem.style == "call" else ():
+            encode([list(test.get("args", ())), test.get("kwargs") or {}, test["expected"]])
+    except NotPlain as error:
+        return BROKEN_TESTS, str(error)
+    return None
+
+
+def _fault(reports: Sequence[Report]) -> tuple[str | None, str] | None:
+    """Reason and detail of what is wrong with a problem; (None, "") when nothing is; None when the sandbox failed.
+
+    reports: one per solution, then the idle answer's.
+    """
     *own, idle = reports
+    if failed := next((report for report in reports if report.verdict is Verdict.INFRA), None):
+        return (BROKEN_TESTS, failed.detail) if "cannot be used" in failed.detail else None  # so the judge says that a test itself does not load
     for which, report in enumerate(own, 1):
         if report.verdict is not Verdict.AC:
             return f"a solution fails its tests ({report.verdict})", f"solution {which} of {len(own)}: {_first_failure(report)}"

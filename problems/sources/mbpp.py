@@ -1,7 +1,8 @@
 """MBPP, 974 tasks, and its sanitized part, 427 (Austin et al. 2021, arXiv:2108.07732; CC-BY-4.0).
 
 A test is one assert of upstream, in which the function under test is called `candidate`. One of them may be shown: it tells name and signature.
-The tests of 367, 601 and 927 build objects of classes that the solution defines; those classes become starter code.
+What a test needs of the solution's own text, for it runs apart from it, goes where the test can see it: imports into the test (596), classes into
+the starter code (367, 601, 927; these pass objects of those classes, and 533 passes types, which the sandbox refuses: they do not verify).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sandbox.protocol import Limits
 
 LICENCE = "CC-BY-4.0"
 LIMITS = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=512)
+IMPORTS = (ast.Import, ast.ImportFrom)
 SLOW = {123: Limits(wall_s=40.0, cpu_s=40.0, memory_mb=512)}  # sums amicable numbers up to 99,999: 6 to 11 s
 
 
@@ -25,17 +27,18 @@ def convert(row: Row, where: str, source: str) -> Problem:
     """Upstream's `mbpp.jsonl` (key text) or `sanitized-mbpp.json` (keys prompt, test_imports); the hub has the same keys."""
     task = number(row, "task_id", where)
     code, asserts = text(row, "code", where), texts(row, "test_list", where)
-    setup = "\n".join([*(row.get("test_imports") or []), str(row.get("test_setup_code") or "").replace("\r\n", "\n")]).strip()
     entry_point = called(code, asserts, where)
+    setup = "\n".join([*(row.get("test_imports") or []), str(row.get("test_setup_code") or "").replace("\r\n", "\n")]).strip()
+    imports = used(code, [setup, *asserts], IMPORTS)
     gated = is_gated_mbpp(task)
     return Problem(
         problem_id=f"{source}/{task}",
         source=source,
         statement=text(row, "text" if "text" in row else "prompt", where),
         style="assert",
-        tests=tuple({"source": check(line, entry_point, setup)} for line in asserts),
+        tests=tuple({"source": check(line, entry_point, f"{imports}\n{setup}".strip())} for line in asserts),
         entry_point=entry_point,
-        starter_code=classes_used(code, [setup, *asserts]),
+        starter_code=used(code, [setup, *asserts], (ast.ClassDef,)),
         solutions=(code,),
         visible_tests=1,
         limits=SLOW.get(task, LIMITS),
@@ -78,10 +81,16 @@ def check(line: str, entry_point: str, setup: str = "") -> str:
     return "\n\n".join(part for part in (setup, f"def check(candidate):\n{body}\n") if part)
 
 
-def classes_used(code: str, tests: list[str]) -> str:
-    """The classes of the code whose names the tests use: without them the tests cannot even be read."""
+def used(code: str, tests: list[str], kinds: tuple[type[ast.stmt], ...]) -> str:
+    """The classes or imports of the code whose names the tests use: without them the tests could not run apart from it."""
     names = {node.id for source in tests for node in ast.walk(parse(source)) if isinstance(node, ast.Name)}
-    return "\n\n".join(ast.unparse(node) for node in parse(code).body if isinstance(node, ast.ClassDef) and node.name in names)
+    return "\n".join(ast.unparse(node) for node in parse(code).body if isinstance(node, kinds) and names & _bound(node))
+
+
+def _bound(node: ast.stmt) -> set[str]:
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        return {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+    return {node.name} if isinstance(node, ast.ClassDef) else set()
 
 
 MBPP = Source("mbpp", "MBPP, 974 tasks", partial(convert, source="mbpp"), "google-research-datasets/mbpp", "full", ("mbpp.jsonl", "mbpp.jsonl.gz"))

@@ -11,7 +11,7 @@ from typing import Any
 
 from problems.record import ProblemError
 from problems.schema import Problem
-from problems.sources.mbpp import LIMITS, SLOW, called, check, classes_used
+from problems.sources.mbpp import LIMITS, SLOW, called, check, used
 from problems.sources.source import Row, Source, number, text, texts
 from problems.syntax import parse
 
@@ -40,7 +40,7 @@ def convert(row: Row, where: str) -> Problem:
         style="assert",
         tests=tuple({"source": check(line, entry_point, setup)} for line in asserts),
         entry_point=entry_point,
-        starter_code=classes_used(code, asserts),
+        starter_code=used(code, asserts, (ast.ClassDef,)),
         solutions=(code,),
         visible_tests=1,
         limits=SLOW.get(task, LIMITS),
