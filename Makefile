@@ -1,6 +1,6 @@
 # Everything a person types here. Paths are relative: the clone may lie in a folder with spaces, and HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test check soak lock docs clean .venv
+.PHONY: help demo ui test check lint types contracts fast soak lock docs clean .venv
 
 PYTHON ?= python3.11
 ifndef RATCHET_HOME
@@ -18,14 +18,23 @@ ui: .venv  ## Dagster's web interface and daemon, sensors and schedules on
 	@$(bin)/ratchet ui
 
 check: .venv  ## lint, format, types, import contracts, fast tests: under 2 minutes
+	@$(MAKE) --no-print-directory -j2 lint types contracts fast
+
+lint:
 	$(bin)/ruff check .
 	$(bin)/ruff format --check .
+
+types:
 	$(bin)/mypy
+
+contracts:
 	$(bin)/lint-imports
+
+fast:
 	$(bin)/pytest -m "not slow and not soak"
 
 test: check  ## everything that CI runs: check, then the slow tests with the real chain once
-	$(bin)/pytest -m "slow and not soak"
+	$(bin)/pytest -m "slow and not soak" --durations=5
 
 soak: .venv  ## the long journeys: random kills, chaos, floods; goes on where it was
 	$(bin)/pytest -m soak --timeout=0 -s
