@@ -1,19 +1,21 @@
 """Makes `.venv/` from the lock, with `ratchet` in its `bin`. Standard library only; run by the Makefile with Python 3.11 on Linux x86-64.
 
-A stamp in the environment names what it was made from. Equal stamp: nothing to do. Otherwise (another lock, a moved clone, an install that
-was killed) the environment is made anew: pip does not install atomically, so a half-made one is never mended.
+A stamp in the environment names what it was made from. Equal stamp: nothing to do. Another lock, a moved clone or an install that was killed: the
+environment is made anew, for pip does not install atomically, and a half-made one is never mended.
 """
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 LOCKS = ("requirements.lock", "requirements-cuda.lock")
@@ -22,12 +24,16 @@ PIP = ("-m", "pip", "--disable-pip-version-check", "--no-input")
 HASHED = ("install", "--no-deps", "--require-hashes")
 
 
-def stamp(root: Path) -> str:
-    """sha256 over all that an environment depends on: both locks, our own package's description, the interpreter and the place."""
-    made_from = hashlib.sha256(f"{root}\n{sys.version}\n".encode())
-    for name in (*LOCKS, "pyproject.toml"):
-        made_from.update((root / name).read_bytes())
-    return made_from.hexdigest()
+def stamp(root: Path) -> dict[str, str]:
+    """What an environment is made from, as two hashes: the packages (locks, interpreter, place), and how we ourselves are installed into it."""
+    locks = [(root / name).read_text(encoding="utf-8") for name in LOCKS]
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    ours = [pyproject["build-system"], pyproject["project"], pyproject["tool"]["setuptools"]]
+    return {"packages": _hash([str(root), sys.version, *locks]), "ours": _hash(ours)}
+
+
+def _hash(data: object) -> str:
+    return hashlib.sha256(json.dumps(data).encode()).hexdigest()
 
 
 def pinned(lock: Path, names: tuple[str, ...]) -> str:
@@ -36,8 +42,8 @@ def pinned(lock: Path, names: tuple[str, ...]) -> str:
     return "".join(entry for entry in entries if entry.split("==")[0] in names)
 
 
-def install(root: Path, venv: Path) -> None:
-    """Raises subprocess.CalledProcessError at pip's first failure; the environment is then without a stamp."""
+def install_packages(root: Path, venv: Path) -> None:
+    """A new environment with all that is locked. Raises subprocess.CalledProcessError at pip's first failure."""
     python, log = venv / "bin" / "python", venv / "install.log"
     subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
     for name, packages in (("build.lock", BUILD), ("torch.lock", ("torch",))):
@@ -52,7 +58,11 @@ def install(root: Path, venv: Path) -> None:
     which = subprocess.run([python, "-c", "import importlib.metadata as m; print(m.version('torch'))"], check=True, capture_output=True, text=True)
     if "+cpu" not in which.stdout:
         _pip(python, log, *HASHED, "-r", root / LOCKS[1])
-    _pip(python, log, "install", "--no-deps", "--no-build-isolation", "-e", root)
+
+
+def install_ours(root: Path, venv: Path) -> None:
+    """The clone itself, editable. Raises as install_packages does."""
+    _pip(venv / "bin" / "python", venv / "install.log", "install", "--no-deps", "--no-build-isolation", "-e", root)
 
 
 def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
@@ -78,26 +88,32 @@ def main() -> int:
     root, venv = Path.cwd(), Path.cwd() / ".venv"
     with (root / LOCKS[0]).open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two `make` at once: the second waits, then finds the stamp
-        made = venv / "stamp"
-        if made.exists() and made.read_text(encoding="utf-8") == stamp(root):
+        made, wanted = venv / "stamp.json", stamp(root)
+        there = json.loads(made.read_text(encoding="utf-8")) if made.exists() else {}
+        if there == wanted:
             return 0
-        print(f"Making .venv from {LOCKS[0]}: some minutes and 3 GB of disk (7 with CUDA), once ...", flush=True)
-        began = time.monotonic()
         os.environ.pop("PYTHONPATH", None)
+        made.unlink(missing_ok=True)
         try:
-            install(root, venv)
+            if there.get("packages") != wanted["packages"]:
+                print(f"Making .venv from {LOCKS[0]}: some minutes and 3 GB of disk (7 with CUDA), once ...", flush=True)
+                began = time.monotonic()
+                install_packages(root, venv)
+                print(f"\rInstalled in {(time.monotonic() - began) / 60:.1f} minutes.", flush=True)
+            install_ours(root, venv)
         except subprocess.CalledProcessError:
             log = venv / "install.log"
             tail = log.read_text(encoding="utf-8").splitlines()[-15:] if log.exists() else []
             print(
                 "\n".join(tail),
-                f"Installing failed; the whole log is in {log.relative_to(root)}. Mend the cause and run make again.",
+                "Installing failed; the whole log is in .venv/install.log. Mend the cause and run make again.",
                 sep="\n",
                 file=sys.stderr,
             )
             return 1
-        made.write_text(stamp(root), encoding="utf-8")
-        print(f"\rInstalled in {(time.monotonic() - began) / 60:.1f} minutes.", flush=True)
+        beside = venv / "stamp.beside"
+        beside.write_text(json.dumps(wanted), encoding="utf-8")
+        beside.rename(made)
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import tomllib
@@ -60,23 +61,40 @@ def test_the_build_tools_are_pinned_too() -> None:
     assert len(ENTRY.findall(install.pinned(LOCKS[0], install.BUILD))) == len(install.BUILD)
 
 
-@pytest.mark.parametrize("changed", [*install.LOCKS, "pyproject.toml"])
-def test_a_change_of_what_an_environment_is_made_from_makes_it_anew(tmp_path: Path, changed: str) -> None:
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A folder with all that the installer reads."""
     for name in (*install.LOCKS, "pyproject.toml"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    before = install.stamp(tmp_path)
-    assert install.stamp(tmp_path) == before
-    (tmp_path / changed).write_text("something else", encoding="utf-8")
-    assert install.stamp(tmp_path) != before
+    return tmp_path
 
 
-def test_an_environment_that_has_its_stamp_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (*install.LOCKS, "pyproject.toml"):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    (tmp_path / ".venv").mkdir()
-    (tmp_path / ".venv" / "stamp").write_text(install.stamp(tmp_path), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    assert install.main() == 0 and [path.name for path in (tmp_path / ".venv").iterdir()] == ["stamp"]
+@pytest.mark.parametrize("lock", install.LOCKS)
+def test_another_lock_asks_for_another_environment(clone: Path, lock: str) -> None:
+    before = install.stamp(clone)
+    (clone / lock).write_text("something else", encoding="utf-8")
+    after = install.stamp(clone)
+    assert after["packages"] != before["packages"] and after["ours"] == before["ours"]
+
+
+def test_another_command_of_ours_leaves_the_packages_alone(clone: Path) -> None:
+    before, pyproject = install.stamp(clone), clone / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text(encoding="utf-8").replace("pipelines.cli:main", "pipelines.cli:other"), encoding="utf-8")
+    after = install.stamp(clone)
+    assert after["packages"] == before["packages"] and after["ours"] != before["ours"]
+
+
+def test_a_setting_of_a_linter_asks_for_nothing(clone: Path) -> None:
+    before, pyproject = install.stamp(clone), clone / "pyproject.toml"
+    pyproject.write_text(pyproject.read_text(encoding="utf-8").replace("line-length = 150", "line-length = 100"), encoding="utf-8")
+    assert install.stamp(clone) == before
+
+
+def test_an_environment_that_has_its_stamp_is_left_alone(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (clone / ".venv").mkdir()
+    (clone / ".venv" / "stamp.json").write_text(json.dumps(install.stamp(clone)), encoding="utf-8")
+    monkeypatch.chdir(clone)
+    assert install.main() == 0 and [path.name for path in (clone / ".venv").iterdir()] == ["stamp.json"]
 
 
 def test_a_foreign_machine_gets_one_line_that_says_where_it_would_run(tmp_path: Path) -> None:
