@@ -1,0 +1,171 @@
+"""Verification in the real sandbox: what is wrong with a problem is a reason, and no verdict is lost, redone or recorded twice."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from problems.funnel import Removed
+from problems.record import ProblemError
+from problems.schema import Problem, set_hash, write_parquet
+from problems.sources.registry import load
+from problems.verification import NoVerdict, Verified, verify
+from sandbox.protocol import Job, Limits, Report, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig
+
+QUICK = Limits(wall_s=1.0, cpu_s=0.5, memory_mb=128)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SandboxConfig(workers=2)) as opened:
+        yield opened
+
+
+class Counted:
+    """The real sandbox, with the jobs counted; `spoil` turns reports into failures of the sandbox's own."""
+
+    def __init__(self, sandbox: Sandbox, spoil: Callable[[Job], bool] = lambda _: False) -> None:
+        self.sandbox, self.spoil, self.jobs = sandbox, spoil, list[Job]()
+
+    def run(self, jobs: Sequence[Job]) -> Iterable[Report]:
+        self.jobs += jobs
+        spoilt = {job.job_id for job in jobs if self.spoil(job)}
+        for report in self.sandbox.run(jobs):
+            yield dataclasses.replace(report, verdict=Verdict.INFRA, detail="worker lost") if report.job_id in spoilt else report
+
+
+def toy(key: str = "1", solution: str | None = "def f(x): return x + 1", **changes: Any) -> Problem:
+    tests = ({"args": [1], "expected": 2}, {"args": [-1], "expected": 0})
+    problem = Problem(f"toy/{key}", "toy", "Add one.", "call", tests, "f", solutions=(solution,) if solution else (), limits=QUICK)
+    return dataclasses.replace(problem, **changes)
+
+
+def deep(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+ATTACK = "import os\nos.kill(os.getppid(), 9)\nos.kill(-1, 9)\ndef f(x): return x + 1"
+BAD = {
+    "wrong": (toy("wrong", "def f(x): return x"), "a solution fails its tests (WA)"),
+    "second": (toy("second", solutions=("def f(x): return x + 1", "def f(x): return 2")), "a solution fails its tests (WA)"),
+    "hangs": (toy("hangs", "def f(x):\n    while True: pass"), "a solution fails its tests (TLE)"),
+    "sleeps": (toy("sleeps", "import time\ndef f(x): time.sleep(60)"), "a solution fails its tests (TLE)"),
+    "syntax": (toy("syntax", "def f(x) return"), "a solution fails its tests (CE)"),
+    "attack": (toy("attack", ATTACK), "a solution fails its tests (RE)"),
+    "leaves": (toy("leaves", "import os\ndef f(x): os._exit(0)"), "a solution fails its tests (RE)"),
+    "none": (toy("none", None), "no reference solution"),
+    "weak": (toy("weak", "def f(x): return None", tests=({"args": [1], "expected": None},)), "tests too weak"),
+    "empty": (toy("empty", style="assert", tests=({"source": "def check(candidate): pass"},)), "tests too weak"),
+    "unusable": (toy("unusable", style="assert", tests=({"source": "import nosuch\ndef check(candidate): pass"},)), "its tests cannot be run"),
+    "loops": (toy("loops", style="assert", tests=({"source": "def check(candidate):\n    while True: pass"},)), "a solution fails its tests (TLE)"),
+    "deep": (toy("deep", tests=({"args": [deep(200)], "expected": 2},)), "its tests cannot be run"),
+}  # fmt: skip
+
+
+def test_a_bad_problem_is_one_removed_row_and_the_others_go_on(sandbox: Sandbox, tmp_path: Path) -> None:
+    problems = [toy("first"), *(problem for problem, _ in BAD.values()), toy("last")]
+    verified = verify(problems, sandbox, tmp_path / "journal.jsonl")
+    assert [problem.problem_id for problem in verified.kept] == ["toy/first", "toy/last"]
+    assert {row.problem_id: row.reason for row in verified.removed} == {problem.problem_id: reason for problem, reason in BAD.values()}
+    assert verified.stage.came_in == len(problems) and all(row.detail for row in verified.removed) and verified.isolation
+
+
+def test_what_the_journal_knows_is_not_run_again_unless_it_changed(sandbox: Sandbox, tmp_path: Path) -> None:
+    problems, journal = [toy("1"), toy("2", "def f(x): return 0"), toy("3")], tmp_path / "journal.jsonl"
+    first = verify(problems, sandbox, journal)
+    again = Counted(sandbox)
+    assert verify(problems, again, journal) == first and again.jobs == []
+    changed = [problems[0], toy("2"), problems[2]]
+    assert [p.problem_id for p in verify(changed, again, journal).kept] == ["toy/1", "toy/2", "toy/3"]
+    assert len(again.jobs) == 2  # the solution and the idle answer
+
+
+def test_a_torn_last_line_is_cut_off_and_its_problem_judged_again(sandbox: Sandbox, tmp_path: Path) -> None:
+    problems, journal = [toy(str(key)) for key in range(4)], tmp_path / "journal.jsonl"
+    first = verify(problems, sandbox, journal)
+    journal.write_bytes(journal.read_bytes()[:-7])
+    again = Counted(sandbox)
+    assert verify(problems, again, journal) == first and len(again.jobs) == 2
+    assert len({json.loads(line)["content_hash"] for line in journal.read_text().splitlines()}) == len(journal.read_text().splitlines()) == 4
+
+
+def test_a_journal_broken_elsewhere_names_the_line(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "journal.jsonl").write_text('{"content_hash": "x"}\n')
+    with pytest.raises(ProblemError, match=r"journal\.jsonl: line 1: broken .*remove the line"):
+        verify([toy()], sandbox, tmp_path / "journal.jsonl")
+
+
+def test_a_failure_of_the_sandbox_is_raised_and_never_a_reason(sandbox: Sandbox, tmp_path: Path) -> None:
+    problems = [toy(str(key), f"def f(x): return x + 1  # {key}") for key in range(6)]
+    spoilt = Counted(sandbox, lambda job: "# 3" in job.source)
+    with pytest.raises(NoVerdict, match=r"no verdict for 1 of 3 problems, first toy/3 \(worker lost\)"):
+        verify(problems, spoilt, tmp_path / "journal.jsonl", batch_size=3)
+    rest = Counted(sandbox)
+    assert len(verify(problems, rest, tmp_path / "journal.jsonl").kept) == 6 and len(rest.jobs) == 2
+
+
+def test_progress_counts_problems_after_each_batch(sandbox: Sandbox, tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    verify([toy(str(key)) for key in range(5)], sandbox, tmp_path / "j", batch_size=2, on_progress=lambda done, total: told.append((done, total)))
+    assert told == [(2, 5), (4, 5), (5, 5)]
+
+
+def test_nothing_to_verify_is_nothing_verified(sandbox: Sandbox, tmp_path: Path) -> None:
+    assert verify([], sandbox, tmp_path / "j") == Verified([], [])
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from problems.verification import verify
+from sandbox.sandbox import Sandbox, SandboxConfig
+from problems.schema import read_parquet
+with Sandbox(SandboxConfig(workers=1)) as sandbox:
+    verify(read_parquet(Path(sys.argv[1])), sandbox, Path(sys.argv[2]), batch_size=4)
+"""
+
+
+def forty() -> list[Problem]:
+    """Every fifth is wrong; each takes a little, so that a kill finds work in flight."""
+    body = "import time\ndef f(x):\n    time.sleep(0.01)\n    return x + {}"
+    return [toy(str(key), body.format(0 if key % 5 == 0 else 1)) for key in range(40)]
+
+
+def test_a_pass_that_is_killed_goes_on_with_at_most_one_batch_redone(sandbox: Sandbox, tmp_path: Path) -> None:
+    journal = tmp_path / "journal.jsonl"
+    write_parquet(forty(), tmp_path / "forty.parquet")
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    killed = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "forty.parquet"), str(journal)], env=environment)
+    while killed.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 12):
+        time.sleep(0.005)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    known = journal.read_bytes().count(b"\n")
+    rest = Counted(sandbox)
+    resumed = verify(forty(), rest, journal, batch_size=4)
+    undisturbed = verify(forty(), sandbox, tmp_path / "other.jsonl")
+    assert 12 <= known < 40 and len(rest.jobs) == 2 * (40 - known)
+    assert set_hash(resumed.kept) == set_hash(undisturbed.kept) and resumed.removed == undisturbed.removed
+    assert len(set(journal.read_text().splitlines())) == 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "unfit"), [("humaneval", set()), ("mbpp", {"mbpp/367", "mbpp/533", "mbpp/601", "mbpp/927"})])
+def test_the_real_sets_verify(data: Callable[[str], Path], sandbox: Sandbox, tmp_path: Path, name: str, unfit: set[str]) -> None:
+    verified = verify(load(name, data(name)).problems, sandbox, tmp_path / "journal.jsonl")
+    assert {row.problem_id for row in verified.removed} == unfit  # their tests hand over objects and types, which cannot travel
+    assert all(isinstance(row, Removed) and "NotPlain" in row.detail for row in verified.removed)
