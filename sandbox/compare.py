@@ -102,7 +102,7 @@ def _close(got: complex, want: complex, tolerance: float | None) -> bool:
         difference, size = abs(got - want), abs(want)
     except OverflowError:  # an int beyond every float
         return False
-    return difference <= tolerance * max(1.0, size) and difference != math.inf
+    return bool(difference <= tolerance * max(1.0, size) and difference != math.inf)
 
 
 def _sequence(of: Tree) -> list[Any] | None:
@@ -116,7 +116,7 @@ def _sequence(of: Tree) -> list[Any] | None:
 def _tagged(got: dict[str, Any], want: dict[str, Any], tolerance: float | None) -> bool:
     ((tag, body),) = want.items()
     if tag == "b":
-        return got.get("b") == body
+        return bool(got.get("b") == body)
     if tag in "sz":
         found = got.get("s", got.get("z"))
         return type(found) is list and len(found) == len(body) and sorted(map(_key, found)) == sorted(map(_key, body))

@@ -5,7 +5,7 @@ userns  the same inside a user namespace, for users without privileges; programs
 bare    no namespaces (a container that forbids them): seccomp, Landlock where the kernel has it, a uid of their own where we are root and
         where others than root may read the interpreter
 
-On each rung: no_new_privs, the seccomp filter, rlimits. A step that a rung names and the kernel refuses raises OSError: nothing is skipped in silence.
+On each rung: no_new_privs, the seccomp filter, rlimits. A step that a rung names and the kernel refuses raises OSError: none is skipped in silence.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m sandbox.judge`: JSON lines {"id", "source", "problem"} in, JSON lines {"id", "verdict", ...} out, in input order, nothing else on stdout.
+"""`python -m sandbox.judge`: JSON lines {"id", "source", "problem"} in, JSON lines {"id", "verdict", ...} out in input order, nothing else on stdout.
 
 A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`. One worker a core, or RATCHET_WORKERS.
 Exit status 0 whatever the verdicts. A line that is no request gets the verdict INFRA and says what is wrong with it.
@@ -96,8 +96,9 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
 
 def _answer(asked: Any, report: Report) -> dict[str, Any]:
     return {
-        "id": asked, "verdict": report.verdict, "passed": report.passed, "total": report.total, "detail": report.detail, "cpu_s": round(report.cpu_s, 4),
-        "wall_s": round(report.wall_s, 4), "peak_bytes": report.peak_bytes, "isolation": report.isolation, "trust": report.trust,
+        "id": asked, "verdict": report.verdict, "passed": report.passed, "total": report.total, "detail": report.detail,
+        "cpu_s": round(report.cpu_s, 4), "wall_s": round(report.wall_s, 4), "peak_bytes": report.peak_bytes,
+        "isolation": report.isolation, "trust": report.trust,
     }  # fmt: skip
 
 

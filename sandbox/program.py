@@ -34,7 +34,7 @@ def run(style: str) -> NoReturn:
     send(b"S")
     header, calls = _request()
     sys.stdin, sys.stdout, sys.stderr = _streams()
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv = ["program.py"]
     try:
         code = compile(header["source"], "program.py", "exec", dont_inherit=True)

@@ -229,9 +229,7 @@ def run_all(sandbox: Sandbox, jobs: Iterable[Job]) -> list[Report]:
 
 
 def _renamed(report: Report, job_id: str) -> Report:
-    return Report(
-        job_id, report.verdict, report.tests, report.cpu_s, report.wall_s, report.peak_bytes, report.isolation, report.trust, report.detail
-    )
+    return Report(job_id, report.verdict, report.tests, report.cpu_s, report.wall_s, report.peak_bytes, report.isolation, report.trust, report.detail)
 
 
 __all__ = ["Sandbox", "SandboxConfig", "SandboxError", "run_all", "time"]

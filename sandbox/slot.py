@@ -59,8 +59,8 @@ class Slot:
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if rung == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         config = {
-            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "parent": os.getpid(), "uid": 200_000 + 4 * os.getpid() + number,
-            "package_paths": sorted({str(Path(folder).parent) for folder in packages.values()}),
+            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "parent": os.getpid(),
+            "uid": 200_000 + 4 * os.getpid() + number, "package_paths": sorted({str(Path(folder).parent) for folder in packages.values()}),
         }  # fmt: skip
         if self.scratch:
             os.chmod(self.scratch, 0o777)
@@ -210,35 +210,35 @@ class Watch:
     def next(self) -> bytes | Stop:
         """The next frame, or why there is none."""
         while True:
-            if self._frames:
-                return self.over() or self._frames.popleft()
-            if stop := self.over():
+            if stop := self.over(clock=not self._frames):  # what has arrived was in time
                 return stop
+            if self._frames:
+                return self._frames.popleft()
             if self.speaker in self.exits:
                 self._drain()
                 if not self._frames:
-                    return self.over() or self.ending(self.exits[self.speaker])
+                    return self.over(clock=False) or self.ending(self.exits[self.speaker])
                 continue
             self._pump(self.limits.wall_s - self.seconds())
 
-    def exit(self) -> int | Stop:
-        """Waits until the speaker has ended by itself: its wait status, all output read, or why it was not waited for."""
-        while self.speaker not in self.exits:
+    def exit(self, role: str = "program") -> int | Stop:
+        """Waits until this process has ended by itself: its wait status, all output read, or why it was not waited for."""
+        while role not in self.exits:
             if stop := self.over():
                 return stop
             self._pump(self.limits.wall_s - self.seconds())
         self._drain()
-        return self.over() or self.exits[self.speaker]
+        return self.over(clock=False) or self.exits[role]
 
-    def over(self) -> Stop | None:
-        """A limit that is broken now."""
+    def over(self, *, clock: bool = True) -> Stop | None:
+        """A limit that is broken now; the wall clock only where `clock`."""
         if self.output_bytes > self.limits.output_kb * 1024:
             return Stop(Verdict.OLE, f"more than {self.limits.output_kb} kB of output")
         if self._too_long:
             return Stop(Verdict.OLE, self._too_long)
         if self.out_of_memory():
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
-        if self.seconds() > self.limits.wall_s:
+        if clock and self.seconds() > self.limits.wall_s:
             return Stop(Verdict.TLE, f"more than {self.limits.wall_s:g} s")
         if self.cpu_s() - self._cpu_started > self.limits.cpu_s:
             return Stop(Verdict.TLE, f"more than {self.limits.cpu_s:g} s of CPU")

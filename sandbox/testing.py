@@ -94,9 +94,9 @@ def judge() -> NoReturn:
         _await_program(candidate)
         for at, check in enumerate(checks):
             verdict, detail = _decide(check, candidate)
-            send(b"V", dump([at, verdict, detail[:300]]))
             if candidate.gone:
-                break
+                raise ProgramGone
+            send(b"V", dump([at, verdict, detail[:300]]))
     except ProgramGone:
         send(b"G")
     os._exit(0)
@@ -136,14 +136,12 @@ def _decide(check: Any, candidate: Candidate) -> tuple[str, str]:
     try:
         check(candidate)
     except ProgramGone:
-        return "RE", "the program ended"
+        return "RE", ""
     except BaseException as error:
         if error is candidate.raised:
             verdict = "MLE" if isinstance(error, MemoryError) else "WA" if isinstance(error, ProgramRaised) and "plain" in str(error) else "RE"
             return verdict, f"raised {type(error).__name__}: {error}"
         return "WA", "an assertion failed" if isinstance(error, AssertionError) else f"the test raised {type(error).__name__}"
-    if candidate.gone:
-        return "RE", "the program ended"
     return "AC", ""
 
 

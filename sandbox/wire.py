@@ -95,7 +95,7 @@ class _Planter:
 
     def _items(self, value: Any, depth: int) -> list[Any]:
         kinds = set(map(type, self._counted(value)))
-        if kinds <= _SIMPLE or (kinds == {int} and -DIGITS < min(value) and max(value) < DIGITS) or (kinds == {float} and all(map(isfinite, value))):
+        if kinds <= _SIMPLE or (kinds == {int} and min(value) > -DIGITS and max(value) < DIGITS) or (kinds == {float} and all(map(isfinite, value))):
             return list(value)
         return [self.plant(v, depth + 1) for v in value]
 

@@ -1,8 +1,8 @@
 """One worker: reads jobs, has a zygote run each program, decides each test, writes reports. A process of its own, started by exec.
 
 Expected values come as far as this process and never further: the program's process is forked from the zygote, which has not seen them.
-Frames on stdin and stdout, JSON inside. First a hello: {"isolation"} or {"refused"}. Then for each job one answer: a report, or {"broken"} after which
-this process ends (the owner starts another and tries the job once more).
+Frames on stdin and stdout, JSON inside. First a hello: {"isolation"} or {"refused"}. Then for each job one answer: a report, or {"broken"}, after
+which this process ends (the owner starts another and tries the job once more).
 """
 
 from __future__ import annotations
@@ -169,7 +169,9 @@ class Attempt:
             stop = watch.ending(status)
             return stop.verdict, stop.detail
         got = b"".join(watch.kept[watch.outputs[0]])
-        return (Verdict.AC, "") if same_output(got, want, self.job["tolerance"]) else (Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}")
+        if same_output(got, want, self.job["tolerance"]):
+            return Verdict.AC, ""
+        return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
 
     def _assert(self) -> list[Result]:
         results: list[Result] = []
@@ -180,20 +182,23 @@ class Attempt:
             for at in range(len(self.tests)):
                 heard = watch.next()
                 results.append(_row(*self._verdict_of(heard, at, watch), watch))
-                if isinstance(heard, Stop) or heard[:1] != b"V" or "program" in watch.exits:
+                if isinstance(heard, Stop) or heard[:1] != b"V":
                     break
                 watch.begin()
         return results
 
     def _verdict_of(self, heard: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str]:
-        """The judge's word, unless the program broke a limit or ended meanwhile: then that."""
-        ended = watch.ending(watch.exits["program"]) if "program" in watch.exits else None
-        if isinstance(heard, Stop):
-            return (ended or heard).verdict, (ended or heard).detail
-        told = parse(heard[1:]) if heard[:1] == b"V" else None
-        if type(told) is list and told[0] == at and (told[1] == "AC" or ended is None):
-            return Verdict(told[1]), told[2]
-        return (ended.verdict, ended.detail) if ended else (Verdict.RE, "the program ended")
+        """The judge's word; where it says that the program is gone, what the program died of."""
+        if not isinstance(heard, Stop) and heard[:1] == b"V":
+            told = parse(heard[1:])
+            if type(told) is list and told[0] == at:
+                return Verdict(told[1]), told[2]
+        stop = heard
+        if not isinstance(heard, Stop):
+            status = watch.exit()
+            stop = status if isinstance(status, Stop) else watch.ending(status)
+        assert isinstance(stop, Stop)
+        return stop.verdict, stop.detail
 
     def _header(self) -> bytes:
         return frame(json.dumps({"source": self.job["source"], "entry": self.job["entry"]}).encode())
@@ -236,7 +241,8 @@ class Attempt:
         finally:
             for slot in self.slots:
                 slot.end()
-            self.cpu_s += [slot.ended() for slot in self.slots][0]
+            used = [slot.ended() for slot in self.slots]
+            self.cpu_s += used[0]
             self.peak_bytes = max(self.peak_bytes, self._peak(watch))
             watch.close()
 

@@ -26,11 +26,12 @@ from typing import Any
 ROOT = str(Path(__file__).resolve().parent.parent)
 sys.path.append(ROOT)
 
-from sandbox import isolation, program, testing
+from sandbox import isolation, program, testing  # noqa: E402  # found by the line above
 
 PRELOADED = (
-    "abc array bisect calendar cmath collections collections.abc copy csv dataclasses datetime decimal enum fractions functools hashlib heapq inspect io "
-    "itertools json math operator os.path pprint queue random re statistics string struct sys textwrap threading time traceback types typing unicodedata"
+    "abc array bisect calendar cmath collections collections.abc copy csv dataclasses datetime decimal enum fractions functools hashlib heapq "
+    "inspect io itertools json math operator os.path pprint queue random re statistics string struct sys textwrap threading time traceback types "
+    "typing unicodedata"
 )
 
 

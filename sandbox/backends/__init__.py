@@ -1,4 +1,4 @@
-"""Places to run programs. A backend opens workers; each is a channel that takes one job and gives one answer, both JSON frames (see sandbox/worker.py)."""
+"""Places to run programs. A backend opens workers; each takes one job and gives one answer, both JSON in frames (see sandbox/worker.py)."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class LocalChannel:
             raise
         if "isolation" not in hello:
             self.close()
-            raise IsolationError(f"isolation {isolation!r} is not to be had here: {hello.get('refused')}: allow user namespaces, or choose a lower rung")
+            raise IsolationError(f"isolation {isolation!r} is not to be had here ({hello.get('refused')}): allow it, or name a lower rung")
         self.isolation = str(hello["isolation"])
 
     @property

@@ -1,0 +1,44 @@
+"""Whether an answer holds a program at all: it compiles, and defines what was asked for."""
+
+from __future__ import annotations
+
+import ast
+
+from problems.schema import Problem
+from sandbox.protocol import Report, Verdict
+
+LONGEST = 100_000  # characters; no task here needs more, and what is longer is not parsed
+
+
+def well_formed(problem: Problem, program: str, report: Report) -> float | None:
+    """1 or -1, or None when the judge failed.
+
+    Only what the sandbox has compiled is parsed here: source that overflows a compiler's stack has ended there, not in the trainer.
+    """
+    if report.verdict is Verdict.INFRA:
+        return None
+    if report.verdict in (Verdict.CE, Verdict.MLE) or not program.strip() or len(program) > LONGEST:
+        return -1.0
+    try:
+        body = ast.parse(program).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return -1.0
+    if problem.entry_point is None:
+        return 1.0 if any(not _is_text(node) for node in body) else -1.0
+    return 1.0 if any(problem.entry_point in _names(node) for node in body) else -1.0
+
+
+def _is_text(node: ast.stmt) -> bool:
+    """A bare string or number: prose in quotes is a program, but does nothing."""
+    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+
+
+def _names(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return {target.id for target in targets if isinstance(target, ast.Name)}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {alias.asname or alias.name for alias in node.names}
+    return set()
