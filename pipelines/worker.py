@@ -16,8 +16,8 @@ def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
     die_with_parent(parent)
     import dagster as dg
 
+    from assets.partitions import checkpoints
     from pipelines.definitions import defs
-    from pipelines.partitions import checkpoints
     from resources.lease import LeaseHeld
     from resources.run_launcher import bury_dead_runs
 

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from artifacts.store import write_atomic
 from resources.progress import Progress
 
+Kind = Literal["chain", "evaluation", "rescore", "data"]
 FAILURES = 2  # after so many a chain is given up and the next one is opened
 
 
@@ -47,7 +48,7 @@ class Record(BaseModel):
 
     id: str
     number: int
-    kind: Literal["chain", "evaluation", "rescore"]
+    kind: Kind
     seed: int
     profile: str
     why: str  # what started it: demo, schedule, a sensor's cause
@@ -113,29 +114,28 @@ class Chain:
 
 
 class Stage:
-    """Handed to the stage's code: `progress` to tell, `found()` to say that nothing had to be done."""
+    """Handed to the stage's code: `progress` to tell, `made` and `found` count artifacts; a stage that only found some did no work."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
-        self.was_found = False
+        self.made = self.found = 0
         self.text = ""
 
-    def found(self) -> None:
-        self.was_found = True
+    @property
+    def was_found(self) -> bool:
+        return self.found > 0 and self.made == 0
 
     def say(self, text: str) -> None:
         """One short line about the outcome, shown beside the tick."""
         self.text = text
 
 
-def open_chain(
-    runs: Path, id: str, *, kind: Literal["chain", "evaluation", "rescore"], base_seed: int, profile: str, why: str, champion: Champion | None
-) -> Chain:
+def open_chain(runs: Path, id: str, *, kind: Kind, base_seed: int, profile: str, why: str, champion: Champion | None) -> Chain:
     """The chain of this id: gone on with where it exists, else begun with the next number. Seeds differ from chain to chain, the same each time."""
     with _locked(runs):
         chain = Chain(runs / id)
         if not (chain.folder / "chain.json").exists():
-            number = max((record.number for record in records(runs)), default=0) + 1
+            number = 0 if kind == "data" else max((record.number for record in records(runs)), default=0) + 1
             opened = _now()
             chain._write(
                 Record(id=id, number=number, kind=kind, seed=base_seed * 1000 + number, profile=profile, why=why, champion=champion, opened_at=opened)

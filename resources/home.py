@@ -47,7 +47,7 @@ class Home:
 
     @property
     def ledger(self) -> Path:
-        return self.path / "ledger.db"
+        return self.path / "promotions.db"
 
     @property
     def lease(self) -> Path:

@@ -38,7 +38,7 @@ def take(path: Path, chain: str) -> None:
     """Takes the lease for this process, or keeps it where the process has it. Raises LeaseHeld."""
     if path not in _HELD:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.open("a+", encoding="utf-8")
+        file: TextIO = path.open("a+", encoding="utf-8")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -46,10 +46,10 @@ def take(path: Path, chain: str) -> None:
             file.close()
             raise LeaseHeld(holder, path) from None
         _HELD[path] = file
-    file = _HELD[path]
-    file.truncate(0)
-    file.write(Holder(pid=os.getpid(), chain=chain, since=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")).model_dump_json())
-    file.flush()
+    held = _HELD[path]
+    held.truncate(0)
+    held.write(Holder(pid=os.getpid(), chain=chain, since=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")).model_dump_json())
+    held.flush()
 
 
 def give_back(path: Path) -> None:

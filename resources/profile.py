@@ -6,6 +6,7 @@ Imports no Dagster and nothing heavy, so that `ratchet status` answers at once a
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import os
 from pathlib import Path
@@ -16,6 +17,9 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegative
 
 from evaluation.gate import Policy
 from problems.sources.compositional import FamilyConfig
+from rewards.composite import RewardConfig
+from sandbox.sandbox import SandboxConfig
+from verl_jobs.config import Training
 from verl_jobs.tiny_model import TinyModel
 from verl_jobs.warm_up import WarmUp
 
@@ -51,8 +55,6 @@ class Evaluation(Section):
 
     heldout: PositiveInt = 400
     """Held-out problems a gate: fresh ones each time."""
-    max_new_tokens: PositiveInt = 80
-    """An answer that has not ended by then is cut, and counted as cut."""
     benchmarks: tuple[Literal["humaneval", "mbpp"], ...] = ("humaneval", "mbpp")
     """Public benchmarks, scored where a path was added or the hub is reachable, else listed as not measured."""
     hub: bool = False
@@ -125,6 +127,9 @@ class Profile(Section):
     """A Hugging Face checkpoint to start from, by hub id or path; empty: a tiny model made from scratch."""
     tiny_model: TinyModel = TinyModel()
     warm_up: WarmUp = WarmUp()
+    training: Training = Training()
+    reward: RewardConfig = RewardConfig()
+    sandbox: SandboxConfig = SandboxConfig()
     ranking: Ranking = Ranking()
     evaluation: Evaluation = Evaluation()
     policy: Policy = Policy()
@@ -169,7 +174,7 @@ def profile_path(name: str) -> Path:
 
 def _explain(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
-    if error["type"] != "extra_forbidden":
+    if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{where}: {error['msg'].removeprefix('Value error, ')} (got {str(error['input'])[:60]!r})"
     fields = _fields(error["loc"][:-1])
     near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)
@@ -181,6 +186,6 @@ def _fields(loc: tuple[str | int, ...]) -> list[str]:
     model: Any = Profile
     for part in loc:
         annotation = model.model_fields[part].annotation if part in model.model_fields else model
-        options = [option for option in (annotation, *get_args(annotation)) if isinstance(option, type) and issubclass(option, BaseModel)]
-        model = options[0] if options else model
-    return list(model.model_fields)
+        sections = [kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields") or dataclasses.is_dataclass(kind)]
+        model = sections[0] if sections else model
+    return [field.name for field in dataclasses.fields(model)] if dataclasses.is_dataclass(model) else list(model.model_fields)

@@ -5,7 +5,7 @@ In: a Dagster context. Out: a `Bench` for one stage, with chain, progress, and `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,17 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from pydantic import TypeAdapter
 
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
 from resources import lease
-from resources.chain import Chain, Champion, Stage, open_chain
+from resources.chain import Chain, Champion, Kind, Stage, next_id, open_chain
 from resources.home import Home
 from resources.ledger import Ledger
 from resources.profile import Profile, load_profile
+from sandbox.sandbox import Sandbox
 
 PARTITION = "dagster/partition"
+KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
 
 
 @dataclass(frozen=True)
@@ -56,30 +59,33 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         root = self.profile.storage.root
         return Store(root, cache=self.home.path / "cache") if root else Store(self.home.path)
 
+    def sandbox(self) -> Sandbox:
+        """Not yet open: `with workshop.sandbox() as sandbox`."""
+        return Sandbox(self.profile.sandbox)
+
     @property
     def ledger(self) -> Ledger:
         return Ledger(self.home.ledger)
 
     @contextmanager
     def bench(self, context: dg.AssetExecutionContext, *, trains: bool = True) -> Iterator[Bench]:
-        """The stage named like the asset. `trains` takes the home's lease, kept until the process ends; raises lease.LeaseHeld."""
+        """The stage named like the asset. In a chain `trains` takes the home's lease, kept until the process ends; raises lease.LeaseHeld."""
         self.home.make()
         chain = self.chain(context.run.tags)
-        if trains:
+        if trains and chain.record.kind == "chain":
             lease.take(self.home.lease, chain.record.id)
         with chain.stage(context.asset_key.path[-1]) as stage:
             yield Bench(self, chain, stage)
 
-    def chain(self, tags: dict[str, str] | Any) -> Chain:
-        """The chain that a run with these tags belongs to, opened where it is new. A run without a partition works for the open chain."""
-        from resources.chain import next_id
-
+    def chain(self, tags: Mapping[str, str]) -> Chain:
+        """The record that a run with these tags works for, opened where it is new: by its partition, else the open chain."""
+        kind = KINDS.validate_python(tags.get("ratchet/kind", "chain"))
         champion = self.ledger.champion()
         known = Champion(checkpoint=champion.checkpoint, content_hash=champion.checkpoint_hash, path=champion.path) if champion else None
         return open_chain(
             self.home.runs,
-            tags.get(PARTITION) or next_id(self.home.runs),
-            kind="evaluation" if tags.get("ratchet/kind") == "evaluation" else "chain",
+            tags.get(PARTITION) or ("data" if kind == "data" else next_id(self.home.runs)),
+            kind=kind,
             base_seed=self.profile.seed,
             profile=self.profile_name,
             why=tags.get("ratchet/why", "started in Dagster"),
@@ -121,8 +127,9 @@ class Bench:
         key = hash_data({"name": name, "version": version, "inputs": inputs, "config": config, "seed": seed})
         if found := self.store.find(kind, name, key):
             self.store.point(found.manifest)
-            self.stage.found()
+            self.stage.found += 1
             return found
+        self.stage.made += 1
         with self.store.draft(kind, name) as folder:
             made = make(folder)
             manifest = Manifest(

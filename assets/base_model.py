@@ -1,0 +1,57 @@
+"""The base model: made from scratch on the embedded profile, fetched from the hub elsewhere. Out: a Hugging Face folder."""
+
+from pathlib import Path
+
+import dagster as dg
+
+from artifacts.store import Artifact
+from assets.clean_problems import clean_problems
+from assets.partitions import MODELS, OWNERS
+from problems.rl_parquet import prompt_text
+from problems.schema import Problem, read_parquet
+from problems.sources.compositional import demonstration
+from resources.workshop import Bench, Made, Workshop, result
+
+
+@dg.asset(group_name=MODELS, kinds={"huggingface"}, owners=OWNERS[MODELS], deps=[clean_problems])
+def base_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Qwen2 architecture: random weights and a BPE tokenizer of its own on the embedded profile, a hub checkpoint where `base` names one."""
+    with workshop.bench(context) as bench:
+        made = _fetched(bench) if bench.profile.base else _from_scratch(bench)
+        parameters = made.manifest.facts.get("parameters", 0)
+        bench.stage.say(bench.profile.base or f"{parameters / 1e6:.2f} million parameters, random weights")
+    return result(made, {"parameters": parameters, "config": dg.MetadataValue.json(made.manifest.config)})
+
+
+def _from_scratch(bench: Bench) -> Artifact:
+    config = bench.profile.tiny_model
+    clean = bench.store.require("datasets", "clean_problems")
+
+    def make(folder: Path) -> Made:
+        from verl_jobs.tiny_model import make
+
+        pairs = [(prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)]
+        return Made({"parameters": make(config, [text for pair in pairs for text in pair], folder)})
+
+    inputs = {"clean_problems": clean.content_hash}
+    return bench.made("checkpoints", "base_model", make, version=1, inputs=inputs, config=config.model_dump(mode="json"), seed=config.seed)
+
+
+def _fetched(bench: Bench) -> Artifact:
+    name = bench.profile.base
+
+    def make(folder: Path) -> Made:
+        import shutil
+
+        from huggingface_hub import snapshot_download
+
+        source = Path(name) if Path(name).is_dir() else Path(snapshot_download(name, ignore_patterns=["*.bin", "*.pth", "*.gguf"]))
+        shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+        return Made({"source": name})
+
+    return bench.made("checkpoints", "base_model", make, version=1, inputs={}, config={"base": name})
+
+
+def demonstrations(clean: Path) -> list[Problem]:
+    """Problems that come with a demonstration, in the order of their ids."""
+    return [problem for problem in read_parquet(clean / "problems.parquet") if problem.split == "demonstrations"]

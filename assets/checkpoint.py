@@ -1,0 +1,152 @@
+"""Reinforcement learning: verl trains on Ray, a job of its own that outlives the step, and the checkpoint that is best on validation is kept.
+
+In: clean problems, the policy to start from, the rankings. Out: a Hugging Face folder, a partition a chain.
+"""
+
+import json
+import shutil
+import time
+from pathlib import Path
+
+import dagster as dg
+
+from artifacts.store import Artifact
+from assets.clean_problems import clean_problems
+from assets.difficulty_rankings import difficulty_rankings, start_of
+from assets.partitions import MODELS, OWNERS, checkpoints
+from assets.pictures import training_picture
+from assets.sft_checkpoint import sft_checkpoint
+from problems.difficulty import read_ranks
+from problems.rl_parquet import write_verl
+from problems.schema import read_parquet
+from resources.registry import tracking_uri
+from resources.workshop import Bench, Made, Workshop, result
+from rewards.composite import reward_hash
+from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.saving import best
+
+TOLD_EVERY_S = 20.0  # between two observations of the curve in Dagster
+
+
+@dg.asset(
+    group_name=MODELS,
+    kinds={"verl", "ray", "huggingface"},
+    owners=OWNERS[MODELS],
+    deps=[clean_problems, difficulty_rankings, sft_checkpoint],
+    partitions_def=checkpoints,
+    tags={"kind": "train"},
+)
+def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """The policy after verl's reinforcement learning; of all saves the one that solves most validation problems, the earlier of equals."""
+    with workshop.bench(context) as bench:
+        rows = _rows(bench)
+        job = training_job(bench, rows)
+
+        def make(folder: Path) -> Made:
+            _train(context, bench, job, rows.manifest.facts["validation"])
+            history = metrics(job.path)
+            scores = {record["step"]: record[VALIDATION] for record in history if VALIDATION in record}
+            step, chosen = best(job.path, scores)
+            shutil.copytree(chosen, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json"))
+            (folder / "metrics.json").write_text(json.dumps(history), encoding="utf-8")
+            return Made({"step": step, "steps": job.training.steps, "validation": scores[step], "validation_by_step": scores})
+
+        made = bench.made(
+            "checkpoints",
+            bench.chain.record.id,
+            make,
+            version=1,
+            inputs=job.inputs | {"reward": job.reward_hash},
+            config=job.training.model_dump(mode="json") | {"reward_config": job.reward.model_dump(mode="json")},
+            seed=job.seed,
+        )
+        facts = made.manifest.facts
+        bench.stage.say(f"step {facts['step']} of {facts['steps']}, validation {100 * facts['validation']:.1f} %")
+    history, tasks = json.loads((made.path / "metrics.json").read_text(encoding="utf-8")), rows.manifest.facts["validation"]
+    metadata = {
+        "step": facts["step"],
+        "validation_pass_at_1": facts["validation"],
+        "start": start_of(bench).checkpoint,
+        "training": dg.MetadataValue.md(training_picture(history, tasks)),
+        "mlflow": tracking_uri(workshop.home.path),
+        "wandb": dg.MetadataValue.path(str(job.path / "wandb")),
+    }
+    return result(made, metadata)
+
+
+@dg.asset_check(asset=checkpoint, blocking=True)
+def whole_checkpoint(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
+    """The folder hashes to what its manifest says, and loads with `trust_remote_code=False`, every weight finite."""
+    made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
+    return loads(workshop, made)
+
+
+def loads(workshop: Workshop, made: Artifact) -> dg.AssetCheckResult:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    workshop.store.verify(made)
+    AutoTokenizer.from_pretrained(made.path, trust_remote_code=False, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(made.path, trust_remote_code=False, local_files_only=True)
+    broken = [name for name, weight in model.named_parameters() if not torch.isfinite(weight).all()]
+    return dg.AssetCheckResult(passed=not broken, metadata={"content_hash": made.content_hash, "not_finite": dg.MetadataValue.json(broken[:20])})
+
+
+def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
+    """What the trainer is told; its folder follows from what decides the work, so that another config never goes on from these saves."""
+    profile, record, start = bench.profile, bench.chain.record, start_of(bench)
+    job = TrainingJob(
+        folder="",
+        chain=record.id,
+        start=start.path,
+        train=str(rows.path / "train.parquet"),
+        validation=str(rows.path / "validation.parquet"),
+        inputs={"start": start.content_hash, "training_rows": rows.content_hash},
+        training=profile.training,
+        reward=profile.reward,
+        reward_hash=reward_hash(profile.reward),
+        isolation=profile.sandbox.isolation,
+        seed=record.seed,
+        tracking_uri=tracking_uri(bench.workshop.home.path),
+    )
+    return job.model_copy(update={"folder": str(bench.chain.folder / "training" / job.key[:12])})
+
+
+def _rows(bench: Bench) -> Artifact:
+    """Training and validation problems as verl reads them. What the policy solved every time teaches it nothing, and is left out."""
+    clean, ranks = bench.store.require("datasets", "clean_problems"), bench.store.require("datasets", "difficulty_rankings")
+
+    def make(folder: Path) -> Made:
+        problems = read_parquet(clean.path / "problems.parquet")
+        easy = {row.problem_id for row in read_ranks(ranks.path / "ranks.parquet") if row.passed == row.n}
+        train = [problem for problem in problems if problem.split == "train" and problem.problem_id not in easy]
+        validation = [problem for problem in problems if problem.split == "validation" and problem.source == "embedded"]
+        write_verl(train, folder / "train.parquet")
+        write_verl(validation, folder / "validation.parquet")
+        return Made({"train": len(train), "validation": len(validation), "left_out_as_solved": len(easy)})
+
+    inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
+    return bench.made("datasets", "training_rows", make, version=1, inputs=inputs, config={})
+
+
+def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob, tasks: int) -> None:
+    from resources.ray import train
+
+    job.path.mkdir(parents=True, exist_ok=True)
+    told_at = 0.0
+
+    def look() -> None:
+        nonlocal told_at
+        history = metrics(job.path)
+        if not history:
+            return bench.stage.progress.at(0, job.training.steps, "Ray and verl start")
+        last = history[-1]
+        bench.stage.progress.at(last["step"], job.training.steps, f"reward {last.get('critic/score/mean', 0.0):.2f}")
+        if time.monotonic() - told_at > TOLD_EVERY_S and len(history) > 2:
+            told_at = time.monotonic()
+            metadata = {"step": last["step"], "training": dg.MetadataValue.md(training_picture(history, tasks))}
+            context.log_event(dg.AssetObservation(context.asset_key, partition=bench.chain.record.id, metadata=metadata))
+
+    reader = dg.PipesFileMessageReader(str(job.path / "messages.jsonl"))
+    with dg.open_pipes_session(context, dg.PipesTempFileContextInjector(), reader) as session:
+        train(job, bench.workshop.home.path / "ray", on_poll=look, bootstrap=dict(session.get_bootstrap_env_vars()))

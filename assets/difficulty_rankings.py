@@ -1,0 +1,96 @@
+"""How hard problems are for the policy that training starts from: a sample of them is answered several times, and ranked by how many answers pass."""
+
+import random
+from pathlib import Path
+
+import dagster as dg
+
+from artifacts.store import Artifact
+from assets.clean_problems import clean_problems
+from assets.partitions import DATA, OWNERS
+from assets.pictures import difficulty_picture
+from assets.sft_checkpoint import sft_checkpoint
+from assets.tables import markdown
+from evaluation.generation import Sampling, generate
+from problems.difficulty import rank, read_ranks, write_ranks
+from problems.rl_parquet import prompt_text
+from problems.schema import Problem, read_parquet
+from resources.chain import Champion
+from resources.workshop import Bench, Made, Workshop, result
+from rewards.battery import run_battery
+from rewards.composite import Reward, score_answers
+
+
+@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[clean_problems, sft_checkpoint])
+def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Pass rates of a sample of training problems under the policy that training starts from: the present champion, or the warmed-up model."""
+    with workshop.bench(context) as bench:
+        clean, start, config = bench.store.require("datasets", "clean_problems"), start_of(bench), bench.profile.ranking
+
+        def make(folder: Path) -> Made:
+            picked = sample(read_parquet(clean.path / "problems.parquet"), config.problems, bench.profile.seed)
+            outcomes = _answered(bench, Path(start.path), picked)
+            ranks = rank(outcomes)
+            write_ranks(ranks, folder / "ranks.parquet")
+            return Made({"problems": len(ranks), "mean_pass_rate": sum(row.pass_rate for row in ranks) / len(ranks)})
+
+        inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
+        told = config.model_dump(mode="json") | {"max_new_tokens": bench.profile.training.answer_tokens}
+        made = bench.made("datasets", "difficulty_rankings", make, version=1, inputs=inputs, config=told, seed=bench.profile.seed)
+        ranks = read_ranks(made.path / "ranks.parquet")
+        bench.stage.say(f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, {sum(r.pass_rate == 0 for r in ranks)} never solved")
+    middle = len(ranks) // 2
+    shown = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
+    metadata = {
+        "dagster/row_count": len(ranks),
+        "mean_pass_rate": made.manifest.facts["mean_pass_rate"],
+        "policy": start.checkpoint,
+        "pass_rates": dg.MetadataValue.md(difficulty_picture(ranks)),
+        "from_easy_to_hard": dg.MetadataValue.md(
+            markdown(("problem", "passed", "interval"), [(r.problem_id, f"{r.passed} of {r.n}", f"{r.low:.2f} to {r.high:.2f}") for r in shown])
+        ),
+    }
+    return result(made, metadata)
+
+
+@dg.asset_check(asset=difficulty_rankings, blocking=True)
+def reward_battery(workshop: Workshop) -> dg.AssetCheckResult:
+    """Before the reward trains anything it is tried on answers whose worth is known: references, wrong ones, empty ones, known exploits."""
+    with workshop.sandbox() as sandbox:
+        found = run_battery(Reward(workshop.profile.reward), sandbox)
+    if workshop.profile.reward.kind == "random":  # the control experiment: its reward is meant to be worthless
+        return dg.AssetCheckResult(passed=True, metadata={"reward": "random, a control: not tried"})
+    rows = markdown(("property", "holds", "seen"), [(row.name, "yes" if row.passed else "NO", row.seen) for row in found.rows])
+    return dg.AssetCheckResult(passed=found.passed, metadata={"battery": dg.MetadataValue.md(rows), "hash": found.hash})
+
+
+def start_of(bench: Bench) -> Champion:
+    """The policy that this chain trains on: who was champion when it began, else the warmed-up model."""
+    if champion := bench.chain.record.champion:
+        return champion
+    warm: Artifact = bench.store.require("checkpoints", "sft_checkpoint")
+    return Champion(checkpoint=f"{bench.chain.record.id}-sft", content_hash=warm.content_hash, path=str(warm.path))
+
+
+def sample(problems: list[Problem], count: int, seed: int) -> list[Problem]:
+    """So many problems of the training part, the same each time."""
+    train = [problem for problem in problems if problem.split == "train"]
+    return random.Random(seed).sample(train, min(count, len(train)))
+
+
+def _answered(bench: Bench, checkpoint: Path, problems: list[Problem]) -> dict[str, list[bool]]:
+    """Whether each scored answer passed; answers without a verdict are left out."""
+    config, told = bench.profile.ranking, bench.stage.progress
+    sampling = Sampling(
+        n=config.answers, temperature=config.temperature, max_new_tokens=bench.profile.training.answer_tokens, seed=bench.profile.seed
+    )
+    chats = [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
+    answers = generate(checkpoint, chats, sampling, lambda done, total: told.at(done, total, "answers"))
+    pairs = [(problem, answers[i * config.answers + k].text) for i, problem in enumerate(problems) for k in range(config.answers)]
+    with bench.workshop.sandbox() as sandbox:
+        scores = score_answers(sandbox, Reward(bench.profile.reward), pairs)
+    outcomes: dict[str, list[bool]] = {}
+    for (problem, _), score in zip(pairs, scores, strict=True):
+        if score.value is not None:
+            outcomes.setdefault(problem.problem_id, []).append(score.solved)
+    return outcomes

@@ -1,0 +1,189 @@
+"""Scores: what a checkpoint solves. In: the chain's challenger and who it must beat. Out: scorecards, and a leaderboard over all there are."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import dagster as dg
+
+from artifacts.store import Artifact
+from assets.checkpoint import checkpoint
+from assets.difficulty_rankings import start_of
+from assets.partitions import EVALUATION, OWNERS, checkpoints
+from assets.pictures import scores_picture
+from assets.tables import markdown
+from evaluation.benchmarks import PUBLIC, Benchmark, NotMeasured, heldout, load_public, validation
+from evaluation.benchmarks.embedded import SAMPLING
+from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.scorecard import Scorecard
+from problems.catalogue import listed
+from problems.schema import read_parquet
+from problems.sources.compositional import heldout_draw
+from resources.chain import Champion
+from resources.workshop import Bench, Made, Workshop, result
+
+
+@dataclass(frozen=True)
+class Scores:
+    """All scorecards of one chain, by who and benchmark; and what was not measured, with the reason."""
+
+    challenger: dict[str, Scorecard]
+    champion: dict[str, Scorecard]
+    not_measured: dict[str, str]
+
+
+@dg.asset(group_name=EVALUATION, kinds={"huggingface", "json"}, owners=OWNERS[EVALUATION], deps=[checkpoint], partitions_def=checkpoints)
+def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Challenger and champion on validation, on a held-out draw that no gate has used before, and on the public benchmarks that are there."""
+    with workshop.bench(context, trains=workshop.chain(context.run.tags).record.kind == "chain") as bench:
+        record = bench.chain.record
+        contestants = contestants_of(bench)
+        benchmarks, not_measured = benchmarks_of(bench)
+        cards = {who: [_scored(bench, champion, benchmark) for benchmark in benchmarks] for who, champion in contestants.items()}
+
+        def make(folder: Path) -> Made:
+            (folder / "not_measured.json").write_text(json.dumps(not_measured, indent=1), encoding="utf-8")
+            for who, artifacts in cards.items():
+                for artifact in artifacts:
+                    card = read_card(artifact)
+                    card.write(folder / f"{who}--{card.benchmark}.json")
+            return Made({"draw": record.number}, content_hash=_together(cards))
+
+        inputs = {f"{who}/{artifact.manifest.name}": artifact.content_hash for who, artifacts in cards.items() for artifact in artifacts}
+        made = bench.made("scores", record.id, make, version=1, inputs=inputs, config={"not_measured": not_measured})
+        scores = read_scores(made)
+        bench.stage.say(", ".join(f"{who} {100 * cards['heldout'].pass_at_1:.1f} %" for who, cards in _sides(scores) if "heldout" in cards))
+    if record.kind != "chain":
+        bench.chain.change(state="done")
+    picture = scores_picture([(who, card) for who, cards in _sides(scores) for card in cards.values()])
+    metadata = {"scores": dg.MetadataValue.md(scores_table(scores)), "picture": dg.MetadataValue.md(picture), "heldout_draw": record.number}
+    return result(made, metadata)
+
+
+@dg.asset_check(asset=benchmark_scores, blocking=True)
+def scores_are_sane(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
+    """Every task has a verdict, both sides saw the same tasks, and the reference solutions would score everything."""
+    scores = read_scores(workshop.store.require("scores", workshop.chain(context.run.tags).record.id))
+    faults = []
+    for name, card in scores.challenger.items():
+        if not card.solved:
+            faults.append(f"{name}: no task was scored")
+        if (other := scores.champion.get(name)) and other.benchmark_version != card.benchmark_version:
+            faults.append(f"{name}: champion and challenger were asked different tasks")
+    return dg.AssetCheckResult(passed=not faults, metadata={"faults": dg.MetadataValue.json(faults)})
+
+
+@dg.asset(group_name=EVALUATION, kinds={"markdown"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores])
+def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Every score there is, newest chain first. Held-out draws differ from chain to chain: compare within one."""
+    with workshop.bench(context, trains=False) as bench:
+        names = [name for name in bench.store.names("scores") if "--" not in name]
+        bundles = [artifact for name in names if (artifact := bench.store.current("scores", name))]
+        rows = [row for bundle in sorted(bundles, key=lambda b: b.manifest.created_at, reverse=True) for row in _rows(bundle)]
+
+        def make(folder: Path) -> Made:
+            (folder / "leaderboard.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
+            (folder / "leaderboard.md").write_text(_board(rows), encoding="utf-8")
+            return Made({"scores": len(rows)})
+
+        inputs = {bundle.manifest.name: bundle.content_hash for bundle in bundles}
+        made = bench.made("reports", "leaderboard", make, version=1, inputs=inputs, config={})
+        bench.stage.say(f"{len(rows)} scores")
+    return result(made, {"leaderboard": dg.MetadataValue.md(_board(rows[:40])), "dagster/row_count": len(rows)})
+
+
+def contestants_of(bench: Bench) -> dict[str, Champion]:
+    """Who is scored: the challenger, and who was champion when the chain began. A rescore has the champion alone."""
+    record, champion = bench.chain.record, start_of(bench)
+    if record.kind == "rescore":
+        return {"champion": champion}
+    made = bench.store.require("checkpoints", record.id)
+    return {"champion": champion, "challenger": Champion(checkpoint=record.id, content_hash=made.content_hash, path=str(made.path))}
+
+
+def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
+    """Validation, this chain's own held-out draw, and what public benchmarks there are; and name -> reason of those there are not."""
+    config, family = bench.profile.evaluation, bench.profile.family
+    sampling = SAMPLING.model_copy(update={"max_new_tokens": bench.profile.training.answer_tokens})  # as in training, so that curve and score agree
+    clean = read_parquet(bench.store.require("datasets", "clean_problems").path / "problems.parquet")
+    tuned_on = [problem for problem in clean if problem.split == "validation" and problem.source == "embedded"]
+    found: list[Benchmark] = [validation(tuned_on, sampling), heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling)]
+    missing: dict[str, str] = {}
+    paths = listed(bench.workshop.home.path)
+    for name in PUBLIC:
+        if name not in config.benchmarks:
+            missing[name] = "left out by the profile (evaluation.benchmarks)"
+        elif isinstance(each := load_public(name, paths.get(name), hub=config.hub or name in paths), NotMeasured):
+            missing[name] = each.reason
+        else:
+            found.append(each)
+    return found, missing
+
+
+def read_scores(bundle: Artifact) -> Scores:
+    cards = {path.stem: Scorecard.read(path) for path in sorted(bundle.path.glob("*--*.json"))}
+    sides = {who: {stem.split("--")[1]: card for stem, card in cards.items() if stem.startswith(f"{who}--")} for who in ("challenger", "champion")}
+    return Scores(**sides, not_measured=json.loads((bundle.path / "not_measured.json").read_text(encoding="utf-8")))
+
+
+def read_card(artifact: Artifact) -> Scorecard:
+    return Scorecard.read(artifact.path / "scorecard.json")
+
+
+def scores_table(scores: Scores) -> str:
+    rows = [
+        (who, name, f"{100 * card.pass_at_1:.1f} %", _interval(card), len(card.solved))
+        for who, cards in _sides(scores)
+        for name, card in cards.items()
+    ]
+    missing = [("", name, "not measured", reason, "") for name, reason in scores.not_measured.items()]
+    return markdown(("who", "benchmark", "pass@1", "95 % interval", "tasks"), [*rows, *missing])
+
+
+def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifact:
+    """One scorecard: found where these weights have answered this benchmark before."""
+    inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
+    config = {"sampling": benchmark.sampling.model_dump(mode="json"), "harness": HARNESS_VERSION}
+
+    def make(folder: Path) -> Made:
+        def told(stage: str, done: int, total: int) -> None:
+            bench.stage.progress.at(done, total, f"{contestant.checkpoint} on {benchmark.name}: {stage}")
+
+        with bench.workshop.sandbox() as sandbox:
+            card = evaluate(Path(contestant.path), contestant.checkpoint, contestant.content_hash, benchmark, sandbox, told)
+        card.write(folder / "scorecard.json")
+        return Made({"pass_at_1": card.pass_at_1, "tasks": len(card.solved)}, content_hash=card.content_hash, isolation=card.isolation)
+
+    return bench.made("scores", f"{contestant.checkpoint}--{benchmark.name}", make, version=1, inputs=inputs, config=config)
+
+
+def _rows(bundle: Artifact) -> list[dict[str, object]]:
+    return [
+        {
+            "chain": bundle.manifest.name, "who": who, "checkpoint": card.checkpoint, "benchmark": name, "pass_at_1": card.pass_at_1,
+            "interval": _interval(card), "tasks": len(card.solved), "made_at": bundle.manifest.created_at,
+        }
+        for who, cards in _sides(read_scores(bundle))
+        for name, card in cards.items()
+    ]  # fmt: skip
+
+
+def _board(rows: list[dict[str, object]]) -> str:
+    head = ("chain", "who", "checkpoint", "benchmark", "pass@1", "95 % interval", "tasks")
+    keys = ("chain", "who", "checkpoint", "benchmark", "pass_at_1", "interval", "tasks")
+    return markdown(head, [[f"{100 * float(str(row[key])):.1f} %" if key == "pass_at_1" else row[key] for key in keys] for row in rows])
+
+
+def _sides(scores: Scores) -> list[tuple[str, dict[str, Scorecard]]]:
+    return [("challenger", scores.challenger), ("champion", scores.champion)]
+
+
+def _interval(card: Scorecard) -> str:
+    low, high = card.interval
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+def _together(cards: dict[str, list[Artifact]]) -> str:
+    from artifacts.hashing import hash_data
+
+    return hash_data({who: [artifact.content_hash for artifact in artifacts] for who, artifacts in cards.items()})

@@ -1,0 +1,40 @@
+"""Curves as pictures inside Markdown: Dagster has no plot type, so the image travels in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from evaluation.plots import Bar, Point, data_uri, difficulty, reward_curve, score_bars
+from evaluation.scorecard import Scorecard
+from evaluation.statistics import wilson
+from problems.difficulty import Rank
+from verl_jobs.job import VALIDATION
+
+REWARD = "critic/score/mean"
+
+
+def training_picture(history: Sequence[dict[str, Any]], tasks: int) -> str:
+    """Mean reward a step, and validation pass@1 at each save. tasks: how many validation problems there are, for the interval."""
+    rewards = [(int(record["step"]), float(record[REWARD])) for record in history if REWARD in record]
+    scored = [(int(record["step"]), float(record[VALIDATION])) for record in history if VALIDATION in record]
+    points = [Point(step, share, *wilson(round(share * tasks), tasks)) for step, share in scored]
+    return _image("reward and validation", reward_curve(rewards, {"validation": points})) if rewards else "no step is done yet"
+
+
+def scores_picture(cards: Sequence[tuple[str, Scorecard]]) -> str:
+    return _image("scores", score_bars([Bar(f"{card.benchmark}, {who}", card.pass_at_1, *card.interval, who == "challenger") for who, card in cards]))
+
+
+def difficulty_picture(ranks: Sequence[Rank]) -> str:
+    return _image("pass rates", difficulty([rank.pass_rate for rank in ranks]))
+
+
+def loss_table(losses: Sequence[float]) -> str:
+    """Ten points of the warm-up's loss, each the mean of its tenth."""
+    tenth = max(1, len(losses) // 10)
+    return " → ".join(f"{sum(losses[i : i + tenth]) / len(losses[i : i + tenth]):.2f}" for i in range(0, len(losses), tenth))
+
+
+def _image(title: str, png: bytes) -> str:
+    return f"![{title}]({data_uri(png)})"

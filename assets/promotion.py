@@ -1,0 +1,80 @@
+"""The decision: champion against challenger, judged by statistics, kept as one record with its reasons; the registry's aliases follow the record."""
+
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from assets.difficulty_rankings import start_of
+from assets.evaluation import benchmark_scores, leaderboard, read_scores
+from assets.partitions import OWNERS, PROMOTION
+from assets.report import GATE, decision_of, report, training_report
+from assets.tables import markdown
+from evaluation.gate import Decision, decide
+from resources.ledger import Entry, Ledger
+from resources.registry import Registry
+from resources.workshop import Bench, Workshop
+
+
+@dg.asset(group_name=PROMOTION, kinds={"mlflow", "sqlite"}, owners=OWNERS[PROMOTION], deps=[benchmark_scores, leaderboard, training_report])
+def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """The gate's decision on this chain's challenger. The very first warmed-up model is installed as version 1, which shows no improvement."""
+    with workshop.bench(context, trains=False) as bench:
+        entry = gate(bench)
+        aliases = Registry(workshop.home.path).project(workshop.ledger)
+        bench.stage.made += 1
+        bench.stage.say("promoted" if entry.kind == "promote" else "not promoted" if entry.kind == "refuse" else "installed")
+        bench.chain.change(state="done", decision=entry.kind, error="")
+    if bench.chain.record.kind == "chain":
+        report(bench, Decision.model_validate(entry.decision), entry.version)  # again, with what the ledger says and all of the minutes
+    champion = workshop.ledger.champion()
+    metadata: dict[str, Any] = {
+        "decision": entry.kind,
+        "version": entry.version,
+        "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in entry.decision["reasons"])),
+        "champion": champion.checkpoint if champion else "none",
+        "mlflow_aliases": dg.MetadataValue.json(aliases),
+        "history": dg.MetadataValue.md(history_table(workshop.ledger)),
+    }
+    return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(champion.checkpoint_hash if champion else "none"))
+
+
+@dg.asset_check(asset=promoted_model, blocking=True)
+def champion_is_whole(workshop: Workshop) -> dg.AssetCheckResult:
+    """The champion that the ledger names is there, and its bytes are those that were judged."""
+    from artifacts.hashing import hash_folder
+
+    champion = workshop.ledger.champion()
+    found = hash_folder(Path(champion.path)) if champion and Path(champion.path).is_dir() else "missing"
+    wanted = champion.checkpoint_hash if champion else "none"
+    return dg.AssetCheckResult(passed=found == wanted, metadata={"ledger_says": wanted, "on_disk": found})
+
+
+def gate(bench: Bench) -> Entry:
+    """Decides and records, once a chain. The first champion is installed before its first challenger is judged."""
+    ledger, record = bench.workshop.ledger, bench.chain.record
+    scores = read_scores(bench.store.require("scores", record.id))
+    if ledger.champion() is None:
+        first = scores.champion[GATE]
+        installed = decide(None, first, bench.profile.policy)
+        _append(ledger, installed, path=start_of(bench).path, chain=f"{record.id}/first", against=None)
+    decision = decision_of(scores, bench)
+    path = str(bench.store.require("checkpoints", record.id).path)
+    return _append(ledger, decision, path=path, chain=record.id, against=ledger.champion())
+
+
+def history_table(ledger: Ledger) -> str:
+    rows = [(e.entry, e.created_at, e.kind, f"version {e.version}", e.checkpoint, e.decision["reasons"][0]) for e in reversed(ledger.history())]
+    return markdown(("entry", "when", "what", "version", "checkpoint", "first reason"), rows)
+
+
+def _append(ledger: Ledger, decision: Decision, *, path: str, chain: str, against: Entry | None) -> Entry:
+    return ledger.append(
+        decision.kind,
+        checkpoint=decision.challenger.name,
+        checkpoint_hash=decision.challenger.content_hash,
+        path=path,
+        decision=decision.model_dump(mode="json"),
+        chain=chain,
+        against=against,
+    )

@@ -1,0 +1,96 @@
+"""Raw problems: every source in one schema. In: the embedded family's config, the sources that a user added. Out: parquet; bad rows by name."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from artifacts.hashing import hash_data, hash_file, hash_folder
+from assets.partitions import DATA, OWNERS, sources
+from assets.tables import by_split, examples, markdown
+from problems.catalogue import listed
+from problems.schema import Problem, read_parquet, set_hash, write_parquet
+from problems.sources.compositional import generate
+from problems.sources.registry import load
+from problems.sources.source import Loaded
+from resources.workshop import Bench, Made, Workshop, result
+
+problem_sources = dg.AssetSpec(
+    "problem_sources",
+    description="Where problems come from, a partition a source. Reported by raw_problems, which reads them; `ratchet data add` adds one.",
+    group_name=DATA,
+    kinds={"jsonl"},
+    owners=OWNERS[DATA],
+    partitions_def=sources,
+)
+
+
+@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[problem_sources])
+def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Problems of all sources in one schema; a row that cannot be read is left out and named, the others go on."""
+    with workshop.bench(context) as bench:
+        added = listed(workshop.home.path)
+        inputs = {name: content_of(path) for name, path in added.items()}
+        family = bench.profile.family.model_dump(mode="json")
+
+        def make(folder: Path) -> Made:
+            loaded = [Loaded("embedded", generate(bench.profile.family)), *_read(bench, added)]
+            problems = [problem for source in loaded for problem in source.problems]
+            write_parquet(problems, folder / "problems.parquet")
+            rejected = [{"source": source.source, "row": r.row, "reason": r.reason, "mend": r.mend} for source in loaded for r in source.rejected]
+            (folder / "rejected.json").write_text(json.dumps(rejected, indent=1), encoding="utf-8")
+            return Made({"problems": len(problems), "rejected": len(rejected), "sources": [source.source for source in loaded]})
+
+        made = bench.made("datasets", "raw_problems", make, version=1, inputs=inputs, config=family)
+        problems = read_parquet(made.path / "problems.parquet")
+        rejected = json.loads((made.path / "rejected.json").read_text(encoding="utf-8"))
+        bench.stage.say(f"{len(problems)} problems, {len(rejected)} rows rejected")
+    _report_sources(context, problems, rejected)
+    return result(
+        made,
+        {
+            "dagster/row_count": len(problems),
+            "parts": dg.MetadataValue.md(by_split(problems)),
+            "examples": dg.MetadataValue.md(examples(problems)),
+            "rejected": dg.MetadataValue.md(markdown(("row", "why", "mend"), [(r["row"], r["reason"], r["mend"]) for r in rejected[:20]])),
+        },
+    )
+
+
+@dg.asset_check(asset=raw_problems, blocking=True)
+def schema_holds(workshop: Workshop) -> dg.AssetCheckResult:
+    """What lies on disk reads back in the schema, row by row, and is not empty."""
+    problems = read_parquet(workshop.store.require("datasets", "raw_problems").path / "problems.parquet")
+    untested = [problem.problem_id for problem in problems if not problem.tests]
+    return dg.AssetCheckResult(passed=bool(problems) and not untested, metadata={"problems": len(problems), "without_tests": untested[:20]})
+
+
+def content_of(path: Path | None) -> str:
+    """Content hash of a source's file or folder; the hub's data sets are versioned by their name."""
+    if path is None:
+        return "hub"
+    return hash_file(path) if path.is_file() else hash_folder(path)
+
+
+def _read(bench: Bench, added: dict[str, Path | None]) -> list[Loaded]:
+    loaded = []
+    for done, (name, path) in enumerate(added.items(), 1):
+        loaded.append(load(name, path))
+        bench.stage.progress.at(done, len(added), name)
+    return loaded
+
+
+def _report_sources(context: dg.AssetExecutionContext, problems: list[Problem], rejected: list[dict[str, str]]) -> None:
+    names = sorted({problem.source for problem in problems} | {row["source"] for row in rejected})
+    context.instance.add_dynamic_partitions(str(sources.name), names)
+    for name in names:
+        own = [problem for problem in problems if problem.source == name]
+        metadata: dict[str, Any] = {
+            "dagster/partition_row_count": len(own),
+            "rejected": sum(row["source"] == name for row in rejected),
+            "licences": ", ".join(sorted({problem.licence for problem in own})),
+            "parts": dg.MetadataValue.md(by_split(own)),
+        }
+        version = {"dagster/data_version": set_hash(own) if own else hash_data([])}
+        context.log_event(dg.AssetMaterialization(problem_sources.key, partition=name, metadata=metadata, tags=version))

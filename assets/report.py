@@ -1,0 +1,151 @@
+"""The report: one self-contained HTML file that a person wants to show around, and the same facts beside it in summary.json."""
+
+import json
+from pathlib import Path
+
+import dagster as dg
+
+from artifacts.manifest import Manifest
+from artifacts.store import Artifact
+from assets.difficulty_rankings import start_of
+from assets.evaluation import Scores, benchmark_scores, benchmarks_of, leaderboard, read_scores
+from assets.partitions import EVALUATION, OWNERS
+from assets.pictures import REWARD
+from assets.verified_problems import removed_at
+from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Step, Unmeasured
+from evaluation.gate import Decision, Rate, decide
+from evaluation.report import groups, pick_examples, write_report
+from evaluation.statistics import wilson
+from problems.difficulty import read_ranks
+from resources.workshop import Bench, Workshop
+from verl_jobs.job import VALIDATION
+
+GATE = "heldout"
+DATASETS = ("raw_problems", "verified_problems", "clean_problems", "difficulty_rankings", "training_rows")
+MODELS = ("base_model", "sft_checkpoint")
+
+
+@dg.asset(group_name=EVALUATION, kinds={"html"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores, leaderboard])
+def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """What was trained on what, curves, before and after, examples, the gate's reasons, provenance, and what was not measured."""
+    with workshop.bench(context, trains=False) as bench:
+        decision = decision_of(read_scores(bench.store.require("scores", bench.chain.record.id)), bench)
+        page = report(bench, decision)
+        bench.stage.made += 1
+        bench.stage.say(str(page))
+    metadata = {"report": dg.MetadataValue.path(str(page)), "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in decision.reasons))}
+    return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(decision.content_hash))
+
+
+def decision_of(scores: Scores, bench: Bench) -> Decision:
+    """A pure function of the scorecards and the policy: the report and the gate come to the same."""
+    both = [name for name in scores.challenger if name not in (GATE, "validation") and name in scores.champion]
+    others = [(scores.champion[name], scores.challenger[name]) for name in both]
+    return decide(scores.champion[GATE], scores.challenger[GATE], bench.profile.policy, others)
+
+
+def report(bench: Bench, decision: Decision, version: int | None = None) -> Path:
+    """Writes the chain's report, whole or not at all; returns the page's path."""
+    record, profile, store = bench.chain.record, bench.profile, bench.store
+    scores = read_scores(store.require("scores", record.id))
+    challenger = store.require("checkpoints", record.id)
+    benchmarks, not_measured = benchmarks_of(bench)
+    gated = next(benchmark for benchmark in benchmarks if benchmark.name == GATE)
+    manifest = challenger.manifest
+    facts = ReportFacts(
+        chain=record.id,
+        profile=record.profile,
+        created_at=record.opened_at,
+        model=_model(bench, challenger),
+        decision=decision,
+        version=version,
+        before_name="champion" if record.champion else "warmed-up model",
+        funnel=_funnel(bench),
+        curve=_curve(challenger, len(scores.challenger["validation"].solved)) if "validation" in scores.challenger else None,
+        pass_rates=tuple(row.pass_rate for row in read_ranks(store.require("datasets", "difficulty_rankings").path / "ranks.parquet")),
+        groups=groups(scores.champion[GATE], scores.challenger[GATE]),
+        examples=pick_examples(gated, scores.champion[GATE], scores.challenger[GATE]),
+        benchmarks=tuple(_benchmark(each.name, each.conventions, scores) for each in benchmarks),
+        not_measured=tuple(Unmeasured(name=name, reason=reason) for name, reason in not_measured.items()),
+        provenance=_provenance(bench, manifest),
+        environment=Environment(
+            code_version=manifest.code_version,
+            packages=manifest.packages,
+            hardware=manifest.hardware,
+            isolation=scores.challenger[GATE].isolation,
+            seeds={"family": profile.family.seed, "base model": profile.tiny_model.seed, "warm-up": profile.warm_up.seed, "training": record.seed},
+        ),
+        stages=tuple(Minutes(stage=name, minutes=t.seconds / 60, note="found" if t.found else "") for name, t in record.stages.items()),
+        peak_memory_gib=record.peak_pss_gib or None,
+        links={"MLflow": str(bench.workshop.home.path / "mlflow.db"), "trainer's folder": str(bench.chain.folder / "training")},
+    )
+    return write_report(facts, bench.workshop.home.reports / record.id)
+
+
+def _model(bench: Bench, challenger: Artifact) -> Model:
+    profile, facts = bench.profile, challenger.manifest.facts
+    base = bench.store.require("checkpoints", "base_model").manifest.facts
+    warm = bench.store.require("checkpoints", "sft_checkpoint").manifest.facts
+    warm_up = (
+        f"Supervised on {warm['demonstrations']} demonstrations in {profile.warm_up.steps} steps. Their author is fallible on purpose: of the "
+        f"operations that people get wrong, {100 * profile.family.slip_rate:.0f} % are wrong there, as code from the web has them."
+    )
+    training = (
+        f"{profile.training.algorithm.upper()} by verl, {facts['steps']} steps from {start_of(bench).checkpoint}, which weighs what the model "
+        f"already samples by what passes the tests; kept is step {facts['step']}, the best on validation."
+    )
+    settings = profile.training.model_dump(include={"algorithm", "steps", "problems_per_step", "group_size", "learning_rate", "temperature"})
+    architecture = profile.base or "Qwen2 architecture, made from scratch with a tokenizer of its own"
+    return Model(architecture=architecture, parameters=base.get("parameters", 0), warm_up=warm_up, training=training, settings=settings)
+
+
+def _funnel(bench: Bench) -> tuple[Step, ...]:
+    raw = bench.store.require("datasets", "raw_problems")
+    steps = [Step(stage="raw", problems=raw.manifest.facts["problems"], content_hash=raw.content_hash)]
+    for name in ("verified_problems", "clean_problems"):
+        made = bench.store.require("datasets", name)
+        stage = removed_at(made.path, name)
+        steps.append(Step(stage=name.removesuffix("_problems"), problems=stage.went_out, content_hash=made.content_hash, removed=dict(stage.reasons)))
+    return tuple(steps)
+
+
+def _curve(challenger: Artifact, tasks: int) -> Curve:
+    history = json.loads((challenger.path / "metrics.json").read_text(encoding="utf-8"))
+    rewards = tuple((int(record["step"]), float(record[REWARD])) for record in history if REWARD in record)
+    solved = [(int(record["step"]), round(record[VALIDATION] * tasks)) for record in history if VALIDATION in record]
+    return Curve(rewards=rewards, scores=tuple(Score(step=step, benchmark="validation", rate=_rate(count, tasks)) for step, count in solved))
+
+
+def _rate(solved: int, tasks: int) -> Rate:
+    low, high = wilson(solved, tasks)
+    return Rate(solved=solved, tasks=tasks, share=solved / tasks, low=low, high=high)
+
+
+def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
+    champion, challenger = scores.champion.get(name), scores.challenger.get(name)
+    card = challenger or champion
+    small = "a model of this size, taught one small family of problems, is far too small for it" if name not in (GATE, "validation") else ""
+    return BenchmarkScore(
+        name=name,
+        version=card.benchmark_version if card else "",
+        conventions=conventions,
+        champion=Rate.of(champion) if champion else None,
+        challenger=Rate.of(challenger) if challenger else None,
+        note=small if card and card.pass_at_1 == 0 else "",
+    )
+
+
+def _provenance(bench: Bench, challenger: Manifest) -> tuple[Link, ...]:
+    made = [*(("datasets", name) for name in DATASETS), *(("checkpoints", name) for name in MODELS)]
+    manifests = [challenger, *(bench.store.require(kind, name).manifest for kind, name in made)]
+    names = {manifest.content_hash: manifest.name for manifest in manifests}
+    return tuple(
+        Link(
+            name=manifest.name,
+            kind=manifest.kind,
+            content_hash=manifest.content_hash,
+            made_from=tuple(names.get(content, name) for name, content in manifest.inputs.items()),
+            said=", ".join(f"{name} {value}" for name, value in list(manifest.facts.items())[:3] if isinstance(value, int | float | str)),
+        )
+        for manifest in manifests
+    )

@@ -1,0 +1,34 @@
+"""Problems as a person looks at them: tables in Markdown, for Dagster's pages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from problems.schema import Problem
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(_cell(value) for value in row) + " |" for row in rows)])
+
+
+def examples(problems: Sequence[Problem], count: int = 5) -> str:
+    """A few problems, spread over the whole: statement, first test, first solution."""
+    step = max(1, len(problems) // count)
+    rows = [
+        (problem.problem_id, problem.statement, problem.tests[0] if problem.tests else "", problem.solutions[0] if problem.solutions else "")
+        for problem in problems[::step][:count]
+    ]
+    return markdown(("problem", "statement", "first test", "first solution"), rows)
+
+
+def by_split(problems: Sequence[Problem]) -> str:
+    counts = Counter((problem.source, "gated" if problem.gated else problem.split) for problem in problems)
+    return markdown(("source", "part", "problems"), [(*key, count) for key, count in sorted(counts.items())])
+
+
+def _cell(value: object) -> str:
+    text = str(value).replace("|", "\\|")
+    text = text if len(text) <= 240 else text[:239] + "…"
+    return "<br>".join(text.splitlines())

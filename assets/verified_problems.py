@@ -1,0 +1,50 @@
+"""Verified problems: every reference solution passes its tests in the sandbox, an answer that does nothing fails them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import dagster as dg
+
+from assets.partitions import DATA, OWNERS
+from assets.raw_problems import raw_problems
+from assets.tables import examples
+from problems.funnel import Removed, Stage, funnel
+from problems.schema import read_parquet, write_parquet
+from problems.verification import verify
+from resources.workshop import Made, Workshop, result
+
+
+@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[raw_problems])
+def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Problems whose tests accept every reference solution and refuse an idle answer; verdicts are kept, so that none is asked for twice."""
+    with workshop.bench(context) as bench:
+        raw = bench.store.require("datasets", "raw_problems")
+
+        def make(folder: Path) -> Made:
+            problems = read_parquet(raw.path / "problems.parquet")
+            journal = workshop.home.path / "journals" / "verification.jsonl"
+            with workshop.sandbox() as sandbox:
+                verified = verify(problems, sandbox, journal, on_progress=bench.stage.progress.at)
+            write_parquet(verified.kept, folder / "problems.parquet")
+            (folder / "removed.json").write_text(json.dumps([asdict(r) for r in verified.removed], indent=1), encoding="utf-8")
+            facts = {"came_in": len(problems), "kept": len(verified.kept), "removed": len(verified.removed)}
+            return Made(facts, isolation=", ".join(verified.isolation))
+
+        made = bench.made("datasets", "verified_problems", make, version=1, inputs={"raw_problems": raw.content_hash}, config={})
+        kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "verified")
+        bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")
+    metadata = {
+        "dagster/row_count": len(kept),
+        "funnel": dg.MetadataValue.md(funnel([stage])),
+        "examples": dg.MetadataValue.md(examples(kept)),
+        "isolation": made.manifest.isolation or "",
+    }
+    return result(made, metadata)
+
+
+def removed_at(folder: Path, name: str) -> Stage:
+    """The funnel's stage that was written beside the problems kept."""
+    removed = tuple(Removed(**row) for row in json.loads((folder / "removed.json").read_text(encoding="utf-8")))
+    kept = len(read_parquet(folder / "problems.parquet"))
+    return Stage(name, kept + len(removed), kept, removed)

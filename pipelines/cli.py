@@ -1,0 +1,131 @@
+"""The command line `ratchet`. Thin: each command loads what it needs when it is called, so that help, status and judge answer at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(
+    name="ratchet",
+    help="Turns programming problems into better code models, and only ever moves up.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+data = typer.Typer(help="Problems: add a source, or look at what there is.", no_args_is_help=True)
+app.add_typer(data, name="data")
+
+ProfileOption = Annotated[str | None, typer.Option("--profile", "-p", help="Name or path of a profile; else RATCHET_PROFILE, else embedded.")]
+CheckpointArgument = Annotated[str, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")]
+
+
+@app.command()
+def demo(profile: ProfileOption = None) -> None:
+    """From raw problems to a decision, watched. Run again, it goes on: with an interrupted chain where it was, else from the present champion."""
+    from pipelines.demo import demo
+
+    raise typer.Exit(demo(profile, Console()))
+
+
+@app.command()
+def train(profile: ProfileOption = None) -> None:
+    """Trains the next challenger and puts it before the gate; what `demo` does, for scripts: plain lines, no picture."""
+    from pipelines.demo import demo
+
+    raise typer.Exit(demo(profile, Console(force_terminal=False)))
+
+
+@app.command()
+def evaluate(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> None:
+    """Scores a checkpoint on validation, a fresh held-out draw and the public benchmarks that are there."""
+    from pipelines.commands import evaluate
+
+    raise typer.Exit(evaluate(checkpoint, profile, Console()))
+
+
+@app.command()
+def promote(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> None:
+    """Puts a checkpoint before the gate; scores it first where that has not been done. Exits 0 promoted or refused."""
+    from pipelines.commands import promote
+
+    raise typer.Exit(promote(checkpoint, profile, Console()))
+
+
+@app.command()
+def rollback(reason: Annotated[str, typer.Option(help="Kept in the ledger.")] = "") -> None:
+    """Makes the champion before this one champion again."""
+    from pipelines.commands import rollback
+
+    raise typer.Exit(rollback(reason, Console()))
+
+
+@app.command()
+def status(provenance: Annotated[bool, typer.Option("--provenance", help="Walk from the champion back to the raw problems.")] = False) -> None:
+    """Who is champion, what runs, what is stale."""
+    from pipelines.status import show_provenance, show_status
+    from resources.home import Home
+
+    (show_provenance if provenance else show_status)(Home.from_environment(), Console())
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
+def judge(context: typer.Context) -> None:
+    """Runs programs against tests in the sandbox; `ratchet judge --help` tells more."""
+    from sandbox.judge import main
+
+    raise typer.Exit(main(context.args))
+
+
+@data.command("add")
+def data_add(
+    name: Annotated[str, typer.Argument(help="mbpp, humaneval, mbppplus, humanevalplus, or a name for problems of your own.")],
+    path: Annotated[Path | None, typer.Option(help="File or folder; without it the Hugging Face hub is asked.")] = None,
+) -> None:
+    """Adds a source of problems; its rows are read once here, and each bad one is named."""
+    from pipelines.commands import data_add
+
+    raise typer.Exit(data_add(name, path, Console()))
+
+
+@data.command("show")
+def data_show(problem: Annotated[str | None, typer.Argument(help="Id of one problem, to see it whole.")] = None) -> None:
+    """The datasets there are, how many problems each stage kept and why others fell; or one problem."""
+    from pipelines.commands import data_show
+
+    raise typer.Exit(data_show(problem, Console()))
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="Where the web interface listens, on 127.0.0.1; the next free one is taken.")] = 3000,
+    profile: ProfileOption = None,
+) -> None:
+    """Dagster's web interface and daemon, with sensors and schedules on."""
+    from pipelines.ui import ui
+
+    raise typer.Exit(ui(port, profile, Console()))
+
+
+def main() -> None:
+    """Entry point. What a user can mend is one line on stderr and exit code 2; anything else is a bug and shows its traceback."""
+    try:
+        app()
+    except Exception as error:
+        from problems.record import ProblemError
+        from resources.home import NotReady
+        from resources.ledger import NothingToRollBack
+        from resources.profile import ProfileError
+
+        if not isinstance(error, NotReady | ProfileError | ProblemError | NothingToRollBack | FileNotFoundError):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""What the smaller commands do: evaluate, promote, rollback, data add, data show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from artifacts.store import Artifact, Store
+from pipelines.demo import explain_failure, ready, start_worker, watched
+from pipelines.view import View
+from problems.record import ProblemError
+from resources.chain import Chain
+from resources.home import Home, NotReady
+from resources.intake import take_in
+from resources.ledger import Ledger
+
+
+def evaluate(checkpoint: str, profile: str | None, console: Console) -> int:
+    """A name of the store, or a folder, which is copied and hashed first."""
+    home, loaded = ready(profile, trains=False)
+    name = _named(checkpoint, home, loaded.storage.root)
+    return _run("evaluate_checkpoint", name, home, profile, f"ratchet evaluate {checkpoint}", console)
+
+
+def promote(checkpoint: str, profile: str | None, console: Console) -> int:
+    """Scores first where that has not been done; then the gate decides and records."""
+    home, loaded = ready(profile, trains=False)
+    name = _named(checkpoint, home, loaded.storage.root)
+    why = f"ratchet promote {checkpoint}"
+    code = _run("evaluate_checkpoint", name, home, profile, why, console) or _run("promote", name, home, profile, why, console)
+    entry = next((entry for entry in Ledger(home.ledger).history() if entry.chain == name), None)
+    if code == 0 and entry:
+        console.print(f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}", style="bold")
+        console.print("\n".join(f"- {reason}" for reason in entry.decision["reasons"]), highlight=False)
+    return code
+
+
+def rollback(reason: str, console: Console) -> int:
+    """Immediate: the ledger first, MLflow's aliases after it. Raises NothingToRollBack."""
+    import time
+
+    from resources.registry import Registry
+
+    home = Home.from_environment()
+    entry = Ledger(home.ledger).rollback(f"rollback-{time.time_ns()}", reason)
+    Registry(home.path).project(Ledger(home.ledger))
+    console.print("\n".join(entry.decision["reasons"]), highlight=False)
+    return 0
+
+
+def data_add(name: str, path: Path | None, console: Console) -> int:
+    """Reads the source once, so that bad rows are named here and not at night. Exit code 1 when no row could be read."""
+    from problems.catalogue import add_source
+    from problems.sources.registry import load
+
+    home = Home.from_environment()
+    home.make()
+    loaded = load(name, path)
+    for bad in loaded.rejected[:20]:
+        console.print(f"left out: {bad.row}: {bad.reason}: {bad.mend}", style="yellow", soft_wrap=True, highlight=False)
+    if len(loaded.rejected) > 20:
+        console.print(f"... and {len(loaded.rejected) - 20} more", style="yellow")
+    if not loaded.problems:
+        raise ProblemError(f"none of {loaded.rows} rows could be read", "mend the file", str(path or name))
+    add_source(home.path, name, path)
+    gated = sum(problem.gated for problem in loaded.problems)
+    console.print(f"{name}: {len(loaded.problems)} problems, {gated} of them gated (for evaluation only); the next run reads them", highlight=False)
+    return 0
+
+
+def data_show(problem_id: str | None, console: Console) -> int:
+    """Funnel and parts of the present datasets, or one problem with tests and solutions."""
+    from problems.schema import read_parquet
+
+    store = Store(Home.from_environment().path)
+    made = {name: artifact for name in ("raw_problems", "verified_problems", "clean_problems") if (artifact := store.current("datasets", name))}
+    if not made:
+        raise NotReady("no problems have been read yet: `ratchet demo` is the first to")
+    if problem_id is None:
+        lines = [f"| {name} | {a.content_hash[:12]} | {', '.join(f'{k} {v}' for k, v in a.manifest.facts.items())} |" for name, a in made.items()]
+        console.print(Markdown("\n".join(["| dataset | content | facts |", "|---|---|---|", *lines])))
+        if funnel := _funnel(made):
+            console.print(Markdown(funnel))
+        return 0
+    problems = {problem.problem_id: problem for problem in read_parquet(made["raw_problems"].path / "problems.parquet")}
+    if problem_id not in problems:
+        raise ProblemError(f"no problem {problem_id!r}", f"ids look like {next(iter(problems))}", "data show")
+    found = problems[problem_id]
+    tests = "\n".join(str(test) for test in found.tests)
+    solutions = "\n\n".join(found.solutions)
+    text = f"# {found.problem_id}\n{found.statement}\n\n```python\n{solutions}\n```\nTests:\n```python\n{tests}\n```\n{found.split}, {found.licence}"
+    console.print(Markdown(text))
+    return 0
+
+
+def _funnel(made: dict[str, Artifact]) -> str:
+    import json
+
+    from problems.funnel import Removed, Stage, funnel
+
+    stages = []
+    for name in ("verified_problems", "clean_problems"):
+        if artifact := made.get(name):
+            removed = tuple(Removed(**row) for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8")))
+            kept = int(artifact.manifest.facts["kept"])
+            stages.append(Stage(name, kept + len(removed), kept, removed))
+    return funnel(stages) if stages else ""
+
+
+def _named(checkpoint: str, home: Home, root: str) -> str:
+    """The name under which the store has it; a folder is taken in. Raises FileNotFoundError with what there is."""
+    store = Store(root, cache=home.path / "cache") if root else Store(home.path)
+    if Path(checkpoint).is_dir():
+        return take_in(store, Path(checkpoint)).manifest.name
+    if store.current("checkpoints", checkpoint) is None:
+        there = ", ".join(name for name in store.names("checkpoints") if store.current("checkpoints", name)) or "none yet"
+        raise FileNotFoundError(f"no checkpoint {checkpoint!r}: give a Hugging Face folder, or one of: {there}")
+    return checkpoint
+
+
+def _run(job: str, name: str, home: Home, profile: str | None, why: str, console: Console) -> int:
+    folder = home.runs / name
+    view = View(folder, f"{job} · {name}", stages=("benchmark_scores", "leaderboard") if job == "evaluate_checkpoint" else ("promoted_model",))
+    code = watched(lambda: start_worker(home, job, name, profile, why), view, Chain(folder), console)
+    if code:
+        explain_failure(folder, code, console)
+    return code

@@ -1,0 +1,27 @@
+"""Everything that Dagster serves, by name: `dagster dev -m pipelines.definitions`, `dagster job execute -m pipelines.definitions -j smoke`."""
+
+from __future__ import annotations
+
+import os
+
+import dagster as dg
+
+from assets.checkpoint import whole_checkpoint
+from assets.clean_problems import no_gated_problem, no_heldout_composition
+from assets.difficulty_rankings import reward_battery
+from assets.evaluation import scores_are_sane
+from assets.promotion import champion_is_whole
+from assets.raw_problems import problem_sources, schema_holds
+from pipelines.jobs import CHAIN, HOME, JOBS
+from pipelines.schedules import nightly_retraining
+from pipelines.sensors import SENSORS
+from resources.workshop import Workshop
+
+defs = dg.Definitions(
+    assets=[problem_sources, *CHAIN],
+    asset_checks=[schema_holds, no_gated_problem, no_heldout_composition, reward_battery, whole_checkpoint, scores_are_sane, champion_is_whole],
+    jobs=JOBS,
+    schedules=[nightly_retraining],
+    sensors=SENSORS,
+    resources={"workshop": Workshop(path=str(HOME.path), profile_name=os.environ.get("RATCHET_PROFILE") or "embedded")},
+)

@@ -1,0 +1,101 @@
+"""The jobs. Every stage runs in the run's own process: what is heavy is a Ray job or a sandbox of its own.
+
+The default partition of `full_chain` and `smoke` is the open chain of their home, or the next one (docs/decisions.md): `dagster job execute -j smoke`
+needs no argument. A key from the UI, a schedule or a sensor overrides it.
+"""
+
+import dagster as dg
+
+from assets.base_model import base_model
+from assets.checkpoint import checkpoint
+from assets.clean_problems import clean_problems
+from assets.difficulty_rankings import difficulty_rankings
+from assets.evaluation import benchmark_scores, leaderboard
+from assets.promotion import promoted_model
+from assets.raw_problems import raw_problems
+from assets.report import training_report
+from assets.sft_checkpoint import sft_checkpoint
+from assets.verified_problems import verified_problems
+from resources.chain import next_id
+from resources.home import Home
+from resources.workshop import PARTITION, Workshop
+
+HOME = Home.from_environment()
+SMOKE_HOME = Home(HOME.path / "smoke")
+TRAINS = {"kind": "train"}
+DATA = (raw_problems, verified_problems, clean_problems)
+CHAIN = (
+    *DATA,
+    base_model,
+    sft_checkpoint,
+    difficulty_rankings,
+    checkpoint,
+    benchmark_scores,
+    leaderboard,
+    training_report,
+    promoted_model,
+)
+
+
+@dg.failure_hook(required_resource_keys={"workshop"})
+def remember_failure(context: dg.HookContext) -> None:
+    """Writes the cause into the chain's record; after the second failure the chain is given up and the next run opens another."""
+    workshop: Workshop = context.resources.workshop
+    cause = " ".join(str(context.op_exception).split())[:500]
+    run = context.instance.get_run_by_id(context.run_id)
+    if run is not None and "training already" not in cause:
+        workshop.chain(run.tags).fail(f"{context.op.name}: {cause}")
+
+
+def _job(name: str, assets: tuple[dg.AssetsDefinition, ...], description: str, *, run_tags: dict[str, str], workshop: dict[str, str] | None = None):  # type: ignore[no-untyped-def]
+    return dg.define_asset_job(
+        name,
+        selection=dg.AssetSelection.assets(*assets),
+        description=description,
+        executor_def=dg.in_process_executor,
+        hooks={remember_failure},
+        run_tags=run_tags,
+        config={"resources": {"workshop": {"config": workshop}}} if workshop else None,
+    )
+
+
+full_chain = _job(
+    "full_chain",
+    CHAIN,
+    "Raw problems to a decision: the open chain gone on with, or the next one.",
+    run_tags={**TRAINS, PARTITION: next_id(HOME.runs)},
+)
+smoke = _job(
+    "smoke",
+    CHAIN,
+    "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute -m pipelines.definitions -j smoke`.",
+    run_tags={**TRAINS, PARTITION: next_id(SMOKE_HOME.runs, "smoke")},
+    workshop={"path": str(SMOKE_HOME.path), "profile_name": "small"},
+)
+refresh_data = _job("refresh_data", DATA, "Reads all sources again, verifies and cleans what is new.", run_tags={"ratchet/kind": "data"})
+evaluate_checkpoint = _job(
+    "evaluate_checkpoint",
+    (benchmark_scores, leaderboard),
+    "Scores one checkpoint; its partition is its name. A folder put into the inbox comes here by itself.",
+    run_tags={"ratchet/kind": "evaluation"},
+)
+promote = _job("promote", (promoted_model,), "Puts a scored checkpoint before the gate.", run_tags={"ratchet/kind": "evaluation"})
+
+
+@dg.op
+def roll_back(context: dg.OpExecutionContext, workshop: Workshop) -> None:
+    """Makes the champion before this one champion again, and MLflow say so."""
+    from resources.registry import Registry
+
+    entry = workshop.ledger.rollback(f"rollback-{context.run.run_id}", context.run.tags.get("ratchet/why", ""))
+    Registry(workshop.home.path).project(workshop.ledger)
+    context.log.info(entry.decision["reasons"][0])
+    context.add_output_metadata({"champion": entry.checkpoint, "version": entry.version})
+
+
+@dg.job(executor_def=dg.in_process_executor, description="Takes the last promotion back.")
+def rollback() -> None:
+    roll_back()
+
+
+JOBS = [full_chain, smoke, refresh_data, evaluate_checkpoint, promote, rollback]

@@ -1,0 +1,109 @@
+"""`ratchet status`: who is champion, what runs, what is stale; and the walk from the champion back to the raw problems. Knows no Dagster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.tree import Tree
+
+from artifacts.manifest import NAME, Manifest
+from resources import lease
+from resources.chain import Record, records
+from resources.home import Home
+from resources.ledger import Entry, Ledger
+
+
+def show_status(home: Home, console: Console) -> None:
+    ledger = Ledger(home.ledger)
+    champion = ledger.champion()
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    table.add_row("home", str(home.path))
+    table.add_row("champion", _champion(champion) if champion else "none yet: `ratchet demo` makes the first")
+    if previous := ledger.previous():
+        table.add_row("before it", f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` goes back to it)")
+    holder = lease.holder(home.lease)
+    table.add_row("runs", f"training {holder}" if holder else "nothing")
+    for record in records(home.runs)[-5:]:
+        table.add_row(record.id, _line(record, running=holder is not None and holder.chain == record.id))
+    for line in stale(home):
+        table.add_row("stale", f"[yellow]{line}[/]")
+    console.print(table)
+
+
+def stale(home: Home) -> list[str]:
+    """What no longer follows from what lies before it, in words."""
+    from artifacts.store import Store
+    from problems.catalogue import listed
+
+    store, found = Store(home.path), []
+    current = {name: made for name in ("raw_problems", "verified_problems", "clean_problems") if (made := store.current("datasets", name))}
+    if raw := current.get("raw_problems"):
+        now = listed(home.path)
+        if sorted(now) != sorted(raw.manifest.inputs):
+            found.append(f"problems: sources are {', '.join(now) or 'none'} now, {', '.join(raw.manifest.inputs) or 'none'} were read")
+        found += [f"problems: source {name} lies at {path}, where nothing is any more" for name, path in now.items() if path and not path.exists()]
+        changed = [name for name, path in now.items() if path and path.is_file() and path.stat().st_mtime > _made(raw.manifest)]
+        found += [f"problems: the file of source {name} is newer than what was read" for name in changed if name in raw.manifest.inputs]
+    for name, made in current.items():
+        for source, content in made.manifest.inputs.items():
+            if source in current and current[source].content_hash != content:
+                found.append(f"{name}: {source} was made anew since")
+    return found
+
+
+def show_provenance(home: Home, console: Console) -> None:
+    """From the champion to the raw problems: every artifact with what it was made from."""
+    champion = Ledger(home.ledger).champion()
+    if champion is None:
+        console.print("There is no champion yet: `ratchet demo` makes the first.")
+        return
+    manifests = {manifest.content_hash: (manifest, folder) for manifest, folder in _manifests(home)}
+    tree = Tree(_champion(champion))
+    _grow(tree, champion.checkpoint_hash, manifests, set())
+    console.print(tree, soft_wrap=True)
+
+
+def _grow(tree: Tree, content_hash: str, manifests: dict[str, tuple[Manifest, Path]], above: set[str]) -> None:
+    if content_hash not in manifests:
+        tree.add(f"[red]no artifact with the content {content_hash[:12]} is kept here[/]")
+        return
+    manifest, folder = manifests[content_hash]
+    facts = ", ".join(f"{name} {value}" for name, value in manifest.facts.items() if isinstance(value, int | float | str))
+    seed = f", seed {manifest.seed}" if manifest.seed is not None else ""
+    isolation = f", sandbox {manifest.isolation}" if manifest.isolation else ""
+    branch = tree.add(f"[bold]{manifest.kind}/{manifest.name}[/] {content_hash[:12]}  {facts}{seed}{isolation}")
+    branch.add(f"[dim]{manifest.created_at}, code {manifest.code_version}, {manifest.hardware.get('cpu')}; {folder}[/]")
+    for name, source in manifest.inputs.items():
+        if source in manifests and source not in above:
+            _grow(branch, source, manifests, above | {content_hash})
+        else:
+            branch.add(f"{name} {source[:12]}")
+
+
+def _manifests(home: Home) -> list[tuple[Manifest, Path]]:
+    kinds = ("datasets", "checkpoints")
+    found = [path for kind in kinds for path in (home.path / kind).glob(f"*/*/{NAME}")]
+    return [(Manifest.model_validate_json(path.read_text(encoding="utf-8")), path.parent) for path in found]
+
+
+def _champion(entry: Entry) -> str:
+    missing = "" if Path(entry.path).is_dir() else "  [red](its folder is missing)[/]"
+    how = {"install": "installed as the first", "promote": "promoted", "rollback": "put back"}[entry.kind]
+    return f"version {entry.version}, {entry.checkpoint}, {how} {entry.created_at}{missing}"
+
+
+def _line(record: Record, running: bool) -> str:
+    state = "runs" if running else {"open": "interrupted, goes on with the next `ratchet demo`", "done": "done", "failed": "given up"}[record.state]
+    decision = {"promote": ": promoted", "refuse": ": not promoted", "install": ": installed"}.get(record.decision, "")
+    error = f" ({record.error})" if record.error and record.state != "done" else ""
+    return f"{state}{decision}{error}, {record.minutes:.1f} min, profile {record.profile}, started by {record.why}"
+
+
+def _made(manifest: Manifest) -> float:
+    from datetime import datetime
+
+    return datetime.fromisoformat(manifest.created_at).timestamp()

@@ -1,0 +1,37 @@
+"""`ratchet ui`: Dagster's web interface and daemon for this home, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from pipelines.dagster_home import ROOT
+from pipelines.demo import name_of, ready
+from resources.ray_head import free_ports
+
+
+def ui(port: int, profile_name: str | None, console: Console) -> int:
+    """Runs until it is stopped; exit code of Dagster."""
+    home, _ = ready(profile_name, trains=False)
+    if listens(port):
+        taken, [port] = port, free_ports(1)
+        console.print(f"Port {taken} is in use, taking {port}.")
+    environment = os.environ | {"RATCHET_HOME": str(home.path), "RATCHET_PROFILE": name_of(profile_name)}
+    console.print(f"Dagster for {home.path}: http://127.0.0.1:{port}   (Ctrl-C ends it; sensors and the nightly schedule are on)", soft_wrap=True)
+    workspace = str(Path(environment["DAGSTER_HOME"]) / "workspace.yaml")
+    command = [sys.executable, "-m", "dagster", "dev", "-w", workspace, "-h", "127.0.0.1", "-p", str(port)]
+    try:
+        return subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode
+    except KeyboardInterrupt:
+        return 0
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

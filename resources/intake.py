@@ -1,0 +1,63 @@
+"""Checkpoint folders that a person put somewhere: copied and hashed before anything reads them.
+
+In: any folder. Out: an artifact of the store under its own name, or `NoCheckpoint` that says what is missing. Nothing of the folder is ever executed:
+only safetensors weights are taken, and no Python file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+from artifacts.hashing import hash_data, hash_folder
+from artifacts.manifest import Manifest
+from artifacts.store import Artifact, Store
+from resources.home import Home
+
+TAKEN = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
+
+
+class NoCheckpoint(ValueError):
+    """The folder is no checkpoint that could be loaded; the message names it and what is missing."""
+
+
+def waiting(home: Home) -> list[Path]:
+    """Folders put into the inbox, or straight beside our own checkpoints, that look like Hugging Face folders."""
+    return sorted(path.parent for place in (home.inbox, home.path / "checkpoints") for path in place.glob("*/config.json"))
+
+
+def fingerprint(folder: Path) -> str:
+    """Names, sizes and times of the files: cheap, and different while somebody still copies."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return hash_data([[path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns] for path in files])
+
+
+def take_in(store: Store, folder: Path) -> Artifact:
+    """The folder as an artifact named after it and its content; the same content is taken in once. Raises NoCheckpoint."""
+    _refuse_what_is_none(folder)
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.name).strip("-.") or "checkpoint"
+    with store.draft("checkpoints", "inbox") as draft:
+        for pattern in TAKEN:
+            for path in folder.glob(pattern):
+                shutil.copyfile(path, draft / path.name)
+        content_hash = hash_folder(draft)
+        facts = {"put_by_hand_at": str(folder)}
+        key = hash_data({"put_by_hand": content_hash})
+        return store.publish(draft, Manifest(kind="checkpoints", name=f"{name}-{content_hash[:8]}", key=key, content_hash=content_hash, facts=facts))
+
+
+def _refuse_what_is_none(folder: Path) -> None:
+    if not (folder / "config.json").is_file():
+        raise NoCheckpoint(f"{folder}: no config.json: a checkpoint is a Hugging Face folder with config, tokenizer and safetensors weights")
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise NoCheckpoint(f"{folder}/config.json: not JSON ({error}): export the model again with save_pretrained") from error
+    if "auto_map" in config:
+        raise NoCheckpoint(f"{folder}/config.json: key auto_map asks for code of its own, which is never run: use an architecture of transformers")
+    if not list(folder.glob("*.safetensors")):
+        raise NoCheckpoint(f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled weights are never loaded)")
+    if not list(folder.glob("tokenizer*")):
+        raise NoCheckpoint(f"{folder}: no tokenizer files: save the tokenizer beside the weights with save_pretrained")
