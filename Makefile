@@ -4,7 +4,7 @@
 
 PYTHON ?= python3.11
 ifndef RATCHET_HOME
-export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
+demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
 bin := .venv/bin
 

@@ -1,0 +1,17 @@
+"""No test sees the settings or the home of the person who runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+OURS = ("RATCHET_HOME", "RATCHET_PROFILE", "DAGSTER_HOME", "RAY_ADDRESS", "MLFLOW_TRACKING_URI", "WANDB_API_KEY")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_settings_from_outside() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name in OURS:
+            patch.delenv(name, raising=False)
+        yield
