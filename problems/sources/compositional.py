@@ -1,0 +1,176 @@
+"""The embedded family: small Python functions over texts, words, numbers and tables, composed of two to four operations.
+
+A composition (the sequence of operations) belongs to exactly one part, by its hash: training, validation or held-out. So the held-out part
+asks for compositions that training never saw, whatever their wording, and a draw of it for gate k shares none with the draws before.
+Demonstrations are what a fallible author wrote: in a `slip_rate` share of the operations that people get wrong, the slip. Solutions are right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+
+from problems.schema import Problem, Split
+from problems.sources.operations import BY_NAME, OPERATIONS, Kind, Operation
+from sandbox.protocol import Limits
+
+ENTRY_POINT = "solve"
+LICENCE = "Apache-2.0"
+OPENINGS = ("Write solve(x), x is {kind}: ", "solve(x) gets {kind}. First ", "Given {kind} x, solve(x) should ")
+KINDS: dict[Kind, str] = {"text": "a text", "words": "a list of words", "nums": "a list of integers", "num": "an integer", "table": "a table"}
+LIMITS = Limits(wall_s=2.0, cpu_s=1.0, memory_mb=128, output_kb=64)
+WORDS = ("sun", "tree", "a", "river", "of", "cloud", "moon", "tea", "light", "or", "stone", "bird", "level", "noon", "is", "wind")
+VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # per cent of all compositions
+
+
+class FamilyConfig(BaseModel):
+    """How much of the embedded family is made."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    seed: NonNegativeInt = 1
+    """Everything that is drawn follows from it."""
+    demonstrations: PositiveInt = 4000
+    """Problems whose demonstrations warm the model up."""
+    train: PositiveInt = 1200
+    """Problems for reinforcement learning."""
+    validation: PositiveInt = 128
+    """Problems that pick the checkpoint; never gated on."""
+    slip_rate: float = Field(0.55, ge=0, le=1)
+    """Share of the operations with a known slip that a demonstration gets wrong."""
+
+
+def part_of(composition: str) -> str:
+    """"heldout", "validation" or "training": a pure function of the operations' names."""
+    bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
+    return "heldout" if bucket < HELDOUT_SHARE else "validation" if bucket < HELDOUT_SHARE + VALIDATION_SHARE else "training"
+
+
+def generate(config: FamilyConfig) -> list[Problem]:
+    """All parts but the held-out one, each composition at most once; `extra` holds the composition and, for demonstrations, the fallible code."""
+    training = _stream(config.seed, "training")
+    made: list[Problem] = []
+    splits: tuple[tuple[Split, int], ...] = (("demonstrations", config.demonstrations), ("train", config.train))
+    for split, count in splits:
+        made += [_problem(operations, split, config) for operations in islice(training, count)]
+    return made + [_problem(operations, "validation", config) for operations in islice(_stream(config.seed, "validation"), config.validation)]
+
+
+def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
+    """The held-out problems of gate `number` (1, 2, ...): no composition occurs in training, nor in an earlier draw of the same size."""
+    stream = _stream(config.seed, "heldout")
+    return [_problem(operations, "heldout", config) for operations in islice(stream, (number - 1) * count, number * count)]
+
+
+def demonstration(problem: Problem) -> str:
+    """The code of a fallible author; raises KeyError for a problem that has none."""
+    return str(problem.extra["demonstration"])
+
+
+def _stream(seed: int, part: str) -> Iterator[tuple[Operation, ...]]:
+    """Distinct compositions of one part, for ever the same from the same seed. Ends when 100,000 draws in a row bring nothing new."""
+    rng = random.Random(f"{seed}/{part}")
+    seen: set[str] = set()
+    idle = 0
+    while idle < 100_000:
+        operations = _compose(rng)
+        name = _name(operations)
+        if name in seen or part_of(name) != part:
+            idle += 1
+            continue
+        seen.add(name)
+        idle = 0
+        yield operations
+
+
+def _compose(rng: random.Random) -> tuple[Operation, ...]:
+    kind: Kind = rng.choice(("text", "words", "nums", "nums", "num"))
+    picked: list[Operation] = []
+    for _ in range(rng.choices((2, 3, 4), (3, 5, 2))[0]):
+        picked.append(rng.choice([o for o in OPERATIONS if o.takes == kind and (not picked or o.name != picked[-1].name)]))
+        kind = picked[-1].gives
+    return tuple(picked)
+
+
+def _name(operations: tuple[Operation, ...]) -> str:
+    return "|".join(operation.name for operation in operations)
+
+
+def _problem(operations: tuple[Operation, ...], split: Split, config: FamilyConfig) -> Problem:
+    name = _name(operations)
+    rng = random.Random(f"{config.seed}/{split}/{name}")
+    steps = [rng.choice(operation.wordings) for operation in operations]
+    opening = rng.choice(OPENINGS).format(kind=KINDS[operations[0].takes])
+    statement = opening + ", then ".join(steps) + "."
+    codes = [operation.code for operation in operations]
+    slipped = [o.slip if o.slip and rng.random() < config.slip_rate else o.code for o in operations]
+    extra: dict[str, Any] = {"composition": name, "operations": len(operations)}
+    if split == "demonstrations":
+        extra["demonstration"] = _program(slipped)
+    return Problem(
+        problem_id=f"embedded/{split}/{hashlib.sha256(name.encode()).hexdigest()[:12]}",
+        source="embedded",
+        statement=statement,
+        style="call",
+        tests=_tests(operations, rng),
+        entry_point=ENTRY_POINT,
+        solutions=(_program(codes), _program([o.other for o in operations]), _nested(codes)),
+        limits=LIMITS,
+        tags=(f"operations-{len(operations)}", *sorted({operations[0].takes, *(o.gives for o in operations)})),
+        split=split,
+        licence=LICENCE,
+        extra=extra,
+    )
+
+
+def _program(expressions: list[str]) -> str:
+    lines = [f"    x = {expression}" for expression in expressions[:-1]]
+    return "\n".join([f"def {ENTRY_POINT}(x):", *lines, f"    return {expressions[-1]}"])
+
+
+def _nested(expressions: list[str]) -> str:
+    """The same as small functions, one applied to the other's result: another program of the same meaning."""
+    steps = "\n".join(f"step{i} = lambda x: {expression}" for i, expression in enumerate(expressions))
+    call = "x"
+    for i in range(len(expressions)):
+        call = f"step{i}({call})"
+    return f"{steps}\n\n\ndef {ENTRY_POINT}(x):\n    return {call}"
+
+
+def _tests(operations: tuple[Operation, ...], rng: random.Random) -> tuple[dict[str, Any], ...]:
+    """Ten: three edges and seven random ones; expected values come from the operations' own code."""
+    tests = []
+    for value in _inputs(operations[0].takes, rng):
+        result: Any = value
+        for operation in operations:
+            result = eval(operation.code, {"x": result})  # our own table above, never a program from outside
+        tests.append({"args": [value], "kwargs": {}, "expected": result})
+    return tuple(tests)
+
+
+def _inputs(kind: Kind, rng: random.Random) -> list[Any]:
+    def words(low: int, high: int) -> list[str]:
+        picked = rng.choices(WORDS, k=rng.randint(low, high))
+        return [*picked, rng.choice(picked)] if picked else picked
+
+    match kind:
+        case "nums":
+            edges: list[Any] = [[], [3, 5, 3, 5, -3, 0], [rng.randint(-9, 9)]]
+            return edges + [[rng.randint(-9, 15) for _ in range(rng.randint(4, 8))] for _ in range(7)]
+        case "num":
+            return [0, -rng.randint(1, 9), -rng.randint(100, 999), *(rng.randint(-50, 5000) for _ in range(7))]
+        case "words":
+            return [[], ["tree", "tea", "river", "tree"], words(1, 1), *(words(3, 6) for _ in range(7))]
+        case "text":
+            return ["", "  Tea  or tea", "Level noon", *(" ".join(w.capitalize() if rng.random() < 0.3 else w for w in words(3, 5)) for _ in range(7))]
+    raise ValueError(f"no problem starts from {kind}")
+
+
+def operation_names(composition: str) -> list[str]:
+    """The operations of a composition; raises KeyError for a name that the family does not know."""
+    return [BY_NAME[name].name for name in composition.split("|")]

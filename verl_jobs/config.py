@@ -1,0 +1,46 @@
+"""What one verl run is told. Every default is the embedded profile's, and has been run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+
+
+class Training(BaseModel):
+    """Reinforcement learning by verl on Ray."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    algorithm: Literal["grpo", "rloo", "reinforce_plus_plus"] = "grpo"
+    """Advantage estimator: GRPO (arXiv:2402.03300), RLOO (arXiv:2402.14740) or REINFORCE++ (arXiv:2501.03262)."""
+    engine: Literal["hf", "vllm"] = "hf"
+    """What writes the rollouts: `hf` on CPU, `vllm` on GPU."""
+    steps: PositiveInt = 30
+    """Optimizer steps; a step is one batch of problems."""
+    problems_per_step: PositiveInt = 32
+    """Problems a step."""
+    group_size: int = Field(8, ge=2)
+    """Answers a problem; the group is each answer's baseline."""
+    learning_rate: PositiveFloat = 3e-4
+    """Constant; 7e-4 destroys a model of this size, 1e-6 is usual at 7 B."""
+    temperature: PositiveFloat = 1.0
+    """Of the rollouts."""
+    kl_coefficient: NonNegativeFloat = 0.0
+    """Weight of the KL to the start policy in the loss; 0 keeps no reference model."""
+    prompt_tokens: PositiveInt = 128
+    """Longest prompt; longer problems are dropped when the data is loaded."""
+    answer_tokens: PositiveInt = 112
+    """Longest answer; a longer one is cut and counted as cut."""
+    save_every: PositiveInt = 10
+    """Steps between checkpoints, each scored on the validation problems; at most so many are done again after a kill."""
+    ranks: PositiveInt = 1
+    """Data-parallel trainer processes: GPUs, or CPU processes over gloo."""
+    threads: NonNegativeInt = 2
+    """OpenMP threads of a process; part of what makes a run bitwise repeatable. 0 leaves the choice to the machine."""
+
+    @model_validator(mode="after")
+    def saves_at_the_end(self) -> Training:
+        if self.steps % self.save_every:
+            raise ValueError(f"steps {self.steps} is no multiple of save_every {self.save_every}: the last steps would be saved by no checkpoint")
+        return self

@@ -1,0 +1,138 @@
+"""verl's agent loop for single-turn tasks on CPU: a whole batch is tokenized, decoded, judged and stored at once.
+
+verl runs a task a rollout, about 10 ms each beside the decoding: more than half of a step at this size. The contract is verl's own
+(verl/trainer/main_ppo.py: an agent loop manager has `generate_sequences` and puts its outputs into TransferQueue); keys, fields and tags are those
+of verl/trainer/ppo/v1/agent_loop_tq.py, whose per-rollout code this follows. A rollout without a score is left out and its group says "failure".
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import ray
+import torch
+import transfer_queue as tq
+from tensordict import NonTensorData, NonTensorStack
+from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput, AgentLoopWorker
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
+from verl.utils.tensordict_utils import list_of_dict_to_tensordict
+
+from verl_jobs.cpu.rollout import server_name
+from verl_jobs.reward import NoScore, as_verl, scorer_of
+
+logger = logging.getLogger(__name__)
+
+
+class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has no types
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        tq.init()
+        self.scorer = scorer_of(self.config)
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def generate_sequences(self, batch: Any) -> None:
+        """Returns at once, as verl expects; the outputs arrive in TransferQueue."""
+        validate = bool(batch["validate"]) if "validate" in batch else False
+        batch.pop("validate", None)
+        prompts = [{key: _row(value, i) for key, value in batch.items()} for i in range(len(batch))]
+        task = asyncio.create_task(self._run(prompts, validate))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _run(self, prompts: list[dict[str, Any]], validate: bool) -> None:
+        partition = "val" if validate else "train"
+        uids = [prompt["uid"] for prompt in prompts]
+        try:
+            await tq.async_kv_batch_put(keys=uids, partition_id=partition, tags=[{"status": "running"}] * len(uids))
+            failed = await self._answer(prompts, validate, partition)
+        except Exception:  # verl waits for a status of every prompt: without one a step never ends
+            logger.exception("a batch of %d prompts failed", len(prompts))
+            failed = set(uids)
+        tags = [{"status": "failure" if uid in failed else "finished"} for uid in uids]
+        await tq.async_kv_batch_put(keys=uids, partition_id=partition, tags=tags)
+
+    async def _answer(self, prompts: list[dict[str, Any]], validate: bool, partition: str) -> set[str]:
+        """Decodes, judges and stores; returns the prompts of which an answer has no score."""
+        rollout = self.config.actor_rollout_ref.rollout
+        sampling = rollout.val_kwargs if validate else rollout
+        tokens = [self.tokenizer.apply_chat_template(list(p["raw_prompt"]), add_generation_prompt=True, return_dict=False) for p in prompts]
+        counts = [int(p.pop("__rollout_n__", sampling.n)) for p in prompts]
+        params = {"temperature": float(sampling.temperature), "top_p": float(sampling.top_p), "top_k": int(sampling.top_k)}
+        server = ray.get_actor(server_name(0))
+        answers, version = await server.generate_batch.remote([list(map(int, ids)) for ids in tokens], counts, params)
+        rows = [(prompt, ids, session, answer) for prompt, ids, group in zip(prompts, tokens, answers, strict=True) for session, answer in enumerate(group)]
+        texts = [self.tokenizer.decode(answer[0], skip_special_tokens=True) for *_, answer in rows]
+        pairs = [(prompt["reward_model"]["ground_truth"], text) for (prompt, *_), text in zip(rows, texts, strict=True)]
+        scores = await asyncio.to_thread(self.scorer.score, pairs)
+        keys, fields, tags, failed = [], [], [], set()
+        for (prompt, ids, session, answer), score in zip(rows, scores, strict=True):
+            try:
+                reward = as_verl(score)
+            except NoScore as error:
+                logger.error("%s, answer %d: %s", prompt["uid"], session, error)
+                failed.add(prompt["uid"])
+                continue
+            keys.append(f"{prompt['uid']}_{session}_0")
+            fields.append(_fields(prompt | {"session_id": session}, ids, answer, reward, version))
+            tags.append(_tag(fields[-1], prompt["global_steps"], version))
+        if keys:
+            await tq.async_kv_batch_put(keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition)
+        return failed
+
+
+class BatchedAgentLoopManager(AgentLoopManagerTQ):  # type: ignore[misc]  # verl has no types
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.agent_loop_workers_class = ray.remote(BatchedAgentLoopWorker)
+
+
+def _row(value: Any, index: int) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value[index]
+    if isinstance(value, NonTensorStack):
+        return value[index].data
+    return value.data if isinstance(value, NonTensorData) else value[index]
+
+
+def _fields(prompt: dict[str, Any], ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, float], version: int) -> dict[str, Any]:
+    """One rollout as verl's trainer reads it (agent_loop_tq.py, `_agent_loop_postprocess`)."""
+    tokens, log_probs, reason = answer
+    output = AgentLoopOutput(
+        prompt_ids=list(ids),
+        response_ids=tokens,
+        response_mask=[1] * len(tokens),
+        response_logprobs=log_probs,
+        reward_score=reward["score"],
+        num_turns=2,
+        metrics=AgentLoopMetrics(),
+        extra_fields={
+            "reward_extra_info": reward,
+            "global_steps": version,
+            "min_global_steps": version,
+            "max_global_steps": version,
+            "stop_reason": reason,
+            "turn_scores": [],
+            "tool_rewards": [],
+        },
+    )
+    field = output.as_dict() | prompt
+    field["loss_mask"] = field["response_mask"]
+    field["input_ids"] = torch.cat([field["prompts"], field["responses"]])
+    field["position_ids"] = torch.arange(len(field["input_ids"]))
+    field["multi_modal_inputs"] = {}
+    return field
+
+
+def _tag(field: dict[str, Any], step: int, version: int) -> dict[str, Any]:
+    asked, answered = field["prompts"].size(0), field["responses"].size(0)
+    return {
+        "status": "success",
+        "prompt_len": asked,
+        "response_len": answered,
+        "seq_len": asked + answered,
+        "global_steps": step,
+        "min_global_steps": version,
+        "max_global_steps": version,
+    }

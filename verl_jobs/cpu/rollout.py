@@ -1,0 +1,258 @@
+"""Rollout backend "hf_cpu": a Ray actor that batches requests and decodes with transformers.
+
+HFServer  - the actor: collects requests that arrive together, decodes them as one batch.
+HFReplica - starts one server per data-parallel rank (tensor parallelism must be 1).
+HFRollout - lives in the trainer process and ships fresh weights to its server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections import Counter
+
+import numpy as np
+import ray
+import torch
+from verl.workers.rollout.base import BaseRollout
+from verl.workers.rollout.replica import RolloutReplica, TokenOutput
+
+QUIET_SECONDS = 0.03  # a batch starts once no request arrived for this long
+
+
+def server_name(replica_rank: int) -> str:
+    return f"hf_cpu_server_{replica_rank}"
+
+
+@torch.inference_mode()
+def decode_batch(model, requests: list[dict], eos: set[int], pad: int) -> list[tuple[list[int], list[float], str]]:
+    """Sample one continuation per request with a shared KV cache; finished rows leave the batch.
+
+    Each request holds prompt_ids, max_tokens, temperature, top_k, top_p, stop (token ids) and `uniform`
+    (one number in [0, 1) a token): inverse-CDF sampling makes a row independent of its neighbours and of arrival order.
+    Returns (token_ids, log_probs, stop_reason) per request; log_probs are those of the distribution
+    that was sampled from (vLLM's "processed_logprobs").
+    """
+    n = len(requests)
+    width = max(len(r["prompt_ids"]) for r in requests)
+    ids = torch.full((n, width), pad)
+    mask = torch.zeros((n, width), dtype=torch.long)
+    for i, r in enumerate(requests):  # left padding: the last column is every row's next-token position
+        ids[i, width - len(r["prompt_ids"]) :] = torch.tensor(r["prompt_ids"])
+        mask[i, width - len(r["prompt_ids"]) :] = 1
+    position = (mask.cumsum(1) - 1).clamp(min=0)
+    tokens: list[list[int]] = [[] for _ in range(n)]
+    log_probs: list[list[float]] = [[] for _ in range(n)]
+    reason = ["length"] * n
+    alive = list(range(n))
+    temperature = torch.tensor([max(r["temperature"], 0.0) for r in requests])
+    cache = None
+    while alive:
+        out = model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=position,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        cache = out.past_key_values
+        logits = out.logits[:, -1].float()
+        t = temperature[alive]
+        greedy = t == 0
+        scaled = logits / torch.where(greedy, torch.ones_like(t), t).unsqueeze(1)
+        truncated = _truncate(scaled, [requests[i] for i in alive])
+        log_p = truncated.log_softmax(-1)
+        cdf = log_p.exp().double().cumsum(-1)
+        u = torch.tensor([requests[i]["uniform"][len(tokens[i])] for i in alive], dtype=torch.float64)
+        sampled = torch.searchsorted(cdf, (u * cdf[:, -1]).unsqueeze(1), right=True).squeeze(1)
+        choice = torch.where(greedy, logits.argmax(-1), sampled.clamp(max=logits.shape[1] - 1))
+        chosen_log_p = log_p.gather(1, choice.unsqueeze(1)).squeeze(1).tolist()
+        keep = []
+        for row, (i, token) in enumerate(zip(alive, choice.tolist(), strict=True)):
+            tokens[i].append(token)
+            log_probs[i].append(chosen_log_p[row])
+            if token in eos or token in requests[i]["stop"]:
+                reason[i] = "completed"
+            elif len(tokens[i]) < requests[i]["max_tokens"]:
+                keep.append(row)
+        if not keep:
+            break
+        rows = torch.tensor(keep)
+        if len(keep) < len(alive):
+            cache.batch_select_indices(rows)
+            mask, position = mask[rows], position[rows]
+            alive = [alive[row] for row in keep]
+        ids = choice[rows].unsqueeze(1)
+        mask = torch.cat([mask, mask.new_ones(len(keep), 1)], 1)
+        position = position[:, -1:] + 1
+    return [(tokens[i], log_probs[i], reason[i]) for i in range(n)]
+
+
+def _truncate(logits: torch.Tensor, requests: list[dict]) -> torch.Tensor:
+    """Apply top-k and top-p; all requests of a verl batch share them, so take the first's."""
+    top_k, top_p = requests[0]["top_k"], requests[0]["top_p"]
+    if top_k > 0:
+        kth = logits.topk(min(top_k, logits.shape[1])).values[:, -1:]
+        logits = logits.masked_fill(logits < kth, float("-inf"))
+    if top_p < 1:
+        ordered, index = logits.sort(descending=True)
+        before = ordered.softmax(-1).cumsum(-1) - ordered.softmax(-1)
+        drop = torch.zeros_like(before, dtype=torch.bool).scatter(1, index, before >= top_p)
+        logits = logits.masked_fill(drop, float("-inf"))
+    return logits
+
+
+class HFServer:
+    """Ray actor with the server interface that verl's LLM client and checkpoint engine call."""
+
+    def __init__(self, model_path: str, config: dict, threads: int):
+        from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+
+        torch.set_num_threads(threads)
+        self.config = config
+        hf_config = AutoConfig.from_pretrained(model_path)
+        # Weights arrive with the first update; building from the config skips reading them from disk.
+        self.model = AutoModelForCausalLM.from_config(hf_config, attn_implementation="sdpa").float().eval()
+        try:
+            eos = GenerationConfig.from_pretrained(model_path).eos_token_id
+        except OSError:
+            eos = hf_config.eos_token_id
+        self.eos = set(eos if isinstance(eos, list) else [eos])
+        self.pad = hf_config.pad_token_id if hf_config.pad_token_id is not None else 0
+        self.max_len = hf_config.max_position_embeddings
+        self.version = 0
+        self.pending: list[tuple[dict, asyncio.Future]] = []
+        self.seen: Counter = Counter()
+        self.worker: asyncio.Task | None = None
+
+    async def load_weights(self, weights: dict[str, torch.Tensor], global_steps: int | None) -> None:
+        missing, unexpected = self.model.load_state_dict(weights, strict=False)
+        missing = [m for m in missing if not (m == "lm_head.weight" and self.model.config.tie_word_embeddings)]
+        if missing or unexpected:
+            raise ValueError(f"weight update does not fit the model: {missing=} {unexpected=}")
+        self.seen.clear()
+        if global_steps is not None:
+            self.version = global_steps
+
+    async def generate_batch(self, prompts: list[list[int]], counts: list[int], params: dict) -> tuple[list[list[tuple]], int]:
+        """`counts[i]` answers to prompt i as (token ids, log-probabilities, reason), and the weights' version that wrote them."""
+        requests = [self._request(ids, params) for ids, count in zip(prompts, counts, strict=True) for _ in range(count)]
+        done: list[tuple] = []
+        size = self.config["max_num_seqs"]
+        for i in range(0, len(requests), size):
+            done += await asyncio.to_thread(decode_batch, self.model, requests[i : i + size], self.eos, self.pad)
+        answers = iter(done)
+        return [[next(answers) for _ in range(count)] for count in counts], self.version
+
+    def _request(self, prompt_ids: list[int], sampling_params: dict) -> dict:
+        c = self.config
+        limit = sampling_params.get("max_tokens") or sampling_params.get("max_new_tokens")
+        limit = limit or min(c["response_length"], c["prompt_length"] + c["response_length"] - len(prompt_ids))
+        limit = max(1, min(limit, self.max_len - len(prompt_ids)))
+        # The k-th request for a prompt at a weight version always draws the same numbers.
+        digest = hashlib.sha256(np.array([c["seed"], self.version, *prompt_ids], np.int64).tobytes()).digest()
+        occurrence = self.seen[digest]
+        self.seen[digest] += 1
+        rng = np.random.default_rng([*digest, occurrence])
+        return {
+            "prompt_ids": prompt_ids,
+            "max_tokens": limit,
+            "temperature": float(sampling_params.get("temperature", 1.0)),
+            "top_k": int(sampling_params.get("top_k", -1)),
+            "top_p": float(sampling_params.get("top_p", 1.0)),
+            "stop": frozenset(sampling_params.get("stop_token_ids") or ()),  # tool parsers set it
+            "uniform": rng.random(limit),
+            "order": (digest, occurrence),
+        }
+
+    async def generate(self, prompt_ids, sampling_params: dict, request_id: str, **_) -> TokenOutput:
+        request = self._request(list(map(int, prompt_ids)), sampling_params)
+        future = asyncio.get_running_loop().create_future()
+        self.pending.append((request, future))
+        if self.worker is None or self.worker.done():
+            self.worker = asyncio.create_task(self._drain())
+        tokens, log_probs, reason = await future
+        return TokenOutput(
+            token_ids=tokens,
+            log_probs=log_probs if sampling_params.get("logprobs") else None,
+            stop_reason=reason,
+            extra_fields={"global_steps": self.version},
+        )
+
+    async def _drain(self) -> None:
+        while self.pending:
+            count = -1
+            while len(self.pending) != count and len(self.pending) < self.config["max_num_seqs"]:
+                count = len(self.pending)
+                await asyncio.sleep(QUIET_SECONDS)
+            self.pending.sort(key=lambda item: item[0]["order"])
+            size = self.config["max_num_seqs"]
+            batch, self.pending = self.pending[:size], self.pending[size:]
+            try:
+                results = await asyncio.to_thread(
+                    decode_batch, self.model, [request for request, _ in batch], self.eos, self.pad
+                )
+            except BaseException as error:  # hand it to the callers: their agent loops report it
+                for _, future in batch:
+                    future.set_exception(error)
+                continue
+            for (_, future), result in zip(batch, results, strict=True):
+                future.set_result(result)
+
+    # Nothing is freed between phases: weights and caches live in host memory anyway.
+    async def wake_up(self, *args, **kwargs) -> None: ...
+
+    async def sleep(self, *args, **kwargs) -> None: ...
+
+    async def clear_kv_cache(self) -> None: ...
+
+    async def release_kv_cache(self) -> None: ...
+
+    async def resume_kv_cache(self) -> None: ...
+
+    async def abort_all_requests(self, reject_request: bool = False) -> None: ...
+
+    async def resume_generation(self) -> None: ...
+
+    async def start_profile(self, **kwargs) -> None: ...
+
+    async def stop_profile(self) -> None: ...
+
+
+class HFReplica(RolloutReplica):
+    async def launch_servers(self) -> None:
+        if self.world_size != 1:
+            raise ValueError("hf_cpu needs rollout tensor/data/pipeline parallel sizes of 1")
+        keys = ("prompt_length", "response_length", "max_num_seqs", "seed")
+        server = (
+            ray.remote(HFServer)
+            .options(name=server_name(self.replica_rank), num_cpus=0, max_concurrency=self.max_concurrency)
+            .remote(
+                self.model_config.path,
+                {key: getattr(self.config, key) for key in keys},
+                int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
+            )
+        )
+        self.servers = [server]
+        self._server_handle = server
+        self._server_address = server_name(self.replica_rank)
+
+
+class HFRollout(BaseRollout):
+    def __init__(self, config, model_config, device_mesh, replica_rank: int = -1):
+        super().__init__(config, model_config, device_mesh)
+        self.replica_rank = int(os.environ["RANK"]) if replica_rank == -1 else replica_rank
+        self.is_leader_rank = True
+        self.server = None
+
+    async def resume(self, tags: list[str]) -> None: ...
+
+    async def release(self) -> None: ...
+
+    async def update_weights(self, weights, global_steps: int | None = None, **kwargs) -> None:
+        if self.server is None:
+            self.server = ray.get_actor(server_name(self.replica_rank))
+        state = {name: tensor.detach().float().cpu().clone() for name, tensor in weights}
+        await self.server.load_weights.remote(state, global_steps)

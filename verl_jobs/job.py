@@ -1,0 +1,94 @@
+"""One training run on disk: what it was told, what it did, what it made. The folder is the whole interface.
+
+    job.json                what it was told
+    metrics-<attempt>.jsonl verl's own metrics, a line a step (verl's file logger begins anew with each attempt)
+    messages.jsonl          Dagster Pipes messages
+    saves/                  verl's checkpoints, to go on from
+    candidates/step-000010/ Hugging Face folders with a manifest, published whole
+    done.json               written last
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from artifacts.hashing import hash_data
+from artifacts.store import write_atomic
+from rewards.composite import RewardConfig
+from verl_jobs.config import Training
+
+VALIDATION = "val-core/embedded/acc/mean@1"
+
+
+class TrainingJob(BaseModel):
+    """What one run is told. Two jobs with the same `key` are the same work."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    folder: str
+    chain: str
+    start: str  # a Hugging Face folder, or a hub id on a GPU
+    train: str  # parquet with verl's columns
+    validation: str
+    inputs: dict[str, str]  # name of each input -> content hash
+    training: Training
+    reward: RewardConfig
+    reward_hash: str
+    isolation: str  # of the sandbox, as asked for
+    seed: int
+    tracking_uri: str = ""  # MLflow; empty: no MLflow logger
+
+    @property
+    def key(self) -> str:
+        told = self.model_dump(include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json")
+        return hash_data(told)
+
+    @property
+    def path(self) -> Path:
+        return Path(self.folder)
+
+    def write(self) -> Path:
+        target = self.path / "job.json"
+        write_atomic(target, self.model_dump_json(indent=1))
+        return target
+
+    @classmethod
+    def read(cls, path: Path) -> TrainingJob:
+        return cls.model_validate_json(path.read_text(encoding="utf-8"))
+
+    @property
+    def done(self) -> dict[str, Any] | None:
+        """What a finished run says of itself, None while it has not finished."""
+        path = self.path / "done.json"
+        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def candidates(folder: Path) -> dict[int, Path]:
+    """Step -> published candidate, in order of steps. Half-written ones carry no manifest and are not seen."""
+    found = {int(path.name.removeprefix("step-")): path for path in (folder / "candidates").glob("step-*") if (path / "manifest.json").exists()}
+    return dict(sorted(found.items()))
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    """One dictionary a step, in order, over all attempts: what a later attempt did again replaces what an earlier one said.
+
+    A line torn by a kill is passed over. Each holds `step` and verl's own keys.
+    """
+    steps: dict[int, dict[str, Any]] = {}
+    for path in sorted(folder.glob("metrics-*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            step = int(record["step"])
+            steps[step] = steps.get(step, {}) | record["data"] | {"step": step}
+    return [steps[step] for step in sorted(steps)]
+
+
+def next_attempt(folder: Path) -> int:
+    return 1 + max((int(path.stem.removeprefix("metrics-")) for path in folder.glob("metrics-*.jsonl")), default=0)

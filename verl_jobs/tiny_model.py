@@ -1,0 +1,82 @@
+"""A language model made from scratch: Qwen2 architecture, its own BPE tokenizer and chat template, deterministic by seed.
+
+In: the texts it will see and a `TinyModel` config. Out: a Hugging Face folder that any loader reads. It knows nothing: a warm-up comes next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
+
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+CHAT_TEMPLATE = (
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+
+class TinyModel(BaseModel):
+    """The model of the embedded profile; about a million parameters."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    seed: NonNegativeInt = 1
+    """Seed of the initial weights."""
+    vocabulary: PositiveInt = 512
+    """Size of the BPE vocabulary, the 256 bytes included."""
+    hidden: PositiveInt = 128
+    """Width of the residual stream."""
+    layers: PositiveInt = 3
+    """Transformer blocks."""
+    heads: PositiveInt = 4
+    """Attention heads; half as many for keys and values."""
+    positions: PositiveInt = 512
+    """Longest prompt and answer together, in tokens."""
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
+    """Byte-level BPE over `texts`; every string can be encoded. `<|im_end|>` ends an answer."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    bpe = Tokenizer(models.BPE())
+    bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    bpe.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    bpe.train_from_iterator(texts, trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=list(SPECIAL), initial_alphabet=alphabet, show_progress=False))
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False)
+    tokenizer.chat_template = CHAT_TEMPLATE
+    return tokenizer
+
+
+def make(config: TinyModel, texts: Iterable[str], folder: Path) -> int:
+    """Writes model and tokenizer to `folder`; returns the number of parameters."""
+    import torch
+    from transformers import AutoModelForCausalLM, Qwen2Config
+
+    tokenizer = train_tokenizer(texts, config.vocabulary)
+    torch.manual_seed(config.seed)
+    model = AutoModelForCausalLM.from_config(
+        Qwen2Config(
+            vocab_size=len(tokenizer),
+            hidden_size=config.hidden,
+            intermediate_size=config.hidden * 3,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            num_key_value_heads=max(1, config.heads // 2),
+            max_position_embeddings=config.positions,
+            tie_word_embeddings=True,
+            bos_token_id=None,
+            eos_token_id=tokenizer.eos_token_id,
+            pad_token_id=tokenizer.pad_token_id,
+        )
+    ).float()
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return sum(p.numel() for p in model.parameters())
