@@ -5,7 +5,9 @@ In: the typed profile and the YAML files beside it. Out: text; a test holds the 
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
+import re
 import textwrap
 import types
 import typing
@@ -46,11 +48,11 @@ def configuration() -> str:
     return "\n".join([INTRO, *chapters, "## Profiles that we ship\n", *shipped, "## Environment variables\n", variables])
 
 
-def sections(model: type[BaseModel], path: str = "") -> Iterator[tuple[str, type[BaseModel]]]:
-    """Every section with its dotted path, parents first; the profile itself has the empty path."""
-    yield path, model
-    for name, field in model.model_fields.items():
-        for option in _models(field.annotation):
+def sections(section: type[Any], path: str = "") -> Iterator[tuple[str, type[Any]]]:
+    """Every section with its dotted path, parents first; the profile itself has the empty path. A section is a pydantic model or a dataclass."""
+    yield path, section
+    for name, field in _keys(section).items():
+        for option in _options(field.annotation):
             yield from sections(option, f"{path}.{name}" if path else name)
 
 
@@ -70,21 +72,32 @@ def pages() -> dict[Path, str]:
     return {ROOT / "docs" / "configuration.md": configuration(), ROOT / "deploy" / "kubernetes" / "dagster.yaml": cluster_settings()}
 
 
-def _chapter(path: str, model: type[BaseModel]) -> str:
-    keys = [(name, field) for name, field in model.model_fields.items() if not list(_models(field.annotation))]
+def _chapter(path: str, section: type[Any]) -> str:
+    keys = [(name, field) for name, field in _keys(section).items() if not list(_options(field.annotation))]
     table = _table(
         ("key", "type", "default", "meaning"), ((f"`{name}`", _kind(field), _default(field), _cell(field.description or "")) for name, field in keys)
     )
-    return f"## {f'`{path}`' if path else 'Top level'}\n\n{inspect.cleandoc(model.__doc__ or '')}\n\n{table if keys else ''}"
+    return f"## {f'`{path}`' if path else 'Top level'}\n\n{inspect.cleandoc(section.__doc__ or '')}\n\n{table if keys else ''}"
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _keys(section: type[Any]) -> dict[str, FieldInfo]:
+    """The keys of a section; those of a dataclass are described by the comment at the end of their line."""
+    if issubclass(section, BaseModel):
+        return section.model_fields
+    hints, comments = typing.get_type_hints(section), dict(re.findall(r"^    (\w+): .*?#\s*(.*)$", inspect.getsource(section), re.MULTILINE))
+    return {
+        field.name: FieldInfo(annotation=hints[field.name], default=field.default, description=comments.get(field.name))
+        for field in dataclasses.fields(section)
+    }
+
+
+def _options(annotation: Any) -> Iterator[type[Any]]:
     """The sections that a field may hold."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)):
         yield annotation
     elif typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
         for option in typing.get_args(annotation):
-            yield from _models(option)
+            yield from _options(option)
 
 
 def _kind(field: FieldInfo) -> str:
@@ -99,7 +112,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    return f"`{_cell(str(value))}`" if value != "" else "empty"
+    return {"": "empty", "None": "none"}.get(str(value), f"`{_cell(str(value))}`")
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
