@@ -34,6 +34,5 @@ def show(report: Path, record: Record, console: Console) -> None:
 
 
 def _rate(rate: dict[str, float]) -> str:
-    return (
-        f"pass@1 {100 * rate['share']:5.1f} %  ({100 * rate['low']:.1f} to {100 * rate['high']:.1f} %, {rate['solved']} of {rate['tasks']} held-out)"
-    )
+    interval = f"{100 * rate['low']:.1f} to {100 * rate['high']:.1f} %"
+    return f"pass@1 {100 * rate['share']:5.1f} %  ({interval}, {rate['solved']} of {rate['tasks']} held-out)"
