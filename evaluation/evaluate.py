@@ -13,6 +13,7 @@ from pathlib import Path
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.generation import Answer, generate
 from evaluation.scorecard import Sample, Scorecard
+from problems.rl_parquet import shown_test
 from problems.schema import Problem
 from sandbox.protocol import Job, Report, Verdict
 from sandbox.sandbox import Sandbox
@@ -89,5 +90,10 @@ def _reports(jobs: list[Job], sandbox: Sandbox, on_progress: Callable[[int], Non
 def _sample(problem: Problem, k: int, answer: Answer, program: str, report: Report) -> Sample:
     return Sample(
         task_id=problem.problem_id, sample=k, answer=answer.text, program=program, verdict=report.verdict.value,
-        passed=report.passed, total=report.total, cut=answer.cut, tags=problem.tags,
+        passed=report.passed, total=report.total, cut=answer.cut, first_failed=_first_failed(problem, report), tags=problem.tags,
     )  # fmt: skip
+
+
+def _first_failed(problem: Problem, report: Report) -> str:
+    shown = zip(problem.tests[: problem.visible_tests], report.tests, strict=False)
+    return next((shown_test(problem, test) for test, result in shown if result.verdict is not Verdict.AC), "")

@@ -54,7 +54,7 @@ class Rate(Plain):
         return cls(solved=sum(solved.values()), tasks=len(solved), share=sum(solved.values()) / len(solved), low=low, high=high)
 
     def __str__(self) -> str:
-        return f"{_points(self.share)} % ({self.solved} of {self.tasks}, interval {_points(self.low)} to {_points(self.high)} %)"
+        return f"{points(self.share)} % ({self.solved} of {self.tasks}, interval {points(self.low)} to {points(self.high)} %)"
 
 
 class Candidate(Plain):
@@ -182,7 +182,7 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
     old, new = Rate.of(before), Rate.of(after)
     p_value = fisher_fall(old.solved, old.tasks, new.solved, new.tasks)
     fell = p_value <= alpha
-    judged = f"a fall that chance explains with p = {_p(p_value)}" if fell else f"within what chance explains (p = {_p(p_value)})"
+    judged = f"a fall that chance explains with {p_text(p_value)}" if fell else f"within what chance explains ({p_text(p_value)})"
     reason = f"{after.checkpoint} solved {old} of {before.benchmark} before and solves {new} of fresh tasks: {judged}; the line is {alpha:g}."
     return Regression(fell=fell, p_value=p_value, before=old, after=new, reason=reason)
 
@@ -199,8 +199,8 @@ def _check_comparable(before: Scorecard, after: Scorecard) -> None:
 
 def _result(c: Comparison) -> str:
     return (
-        f"On {c.benchmark} the champion solves {c.before}, the challenger {c.after}: a difference of {_signed(c.difference)} points "
-        f"(interval {_signed(c.difference_low)} to {_signed(c.difference_high)}). It wins {len(c.won)} tasks that the champion fails and loses "
+        f"On {c.benchmark} the champion solves {c.before}, the challenger {c.after}: a difference of {signed(c.difference)} points "
+        f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). It wins {len(c.won)} tasks that the champion fails and loses "
         f"{len(c.lost)} that the champion solves; {c.both_solved} both solve, {c.neither_solved} neither."
     )
 
@@ -214,8 +214,8 @@ def _significance(c: Comparison, policy: Policy) -> str:
         return "Both solve exactly the same tasks, so that nothing speaks for either."
     if c.difference < 0:
         luck = "more than bad luck explains" if c.p_worse <= policy.alpha else "which may be bad luck"
-        return f"The challenger solves fewer tasks than the champion, {luck} (p = {_p(c.p_worse)}, exact McNemar test): there is no gain to promote."
-    coin = f"Were the two equally good, each changed task would be a coin toss, and a result this good would come up with p = {_p(c.p_better)}"
+        return f"The challenger solves fewer tasks than the champion, {luck} ({p_text(c.p_worse)}, exact McNemar test): there is no gain to promote."
+    coin = f"Were the two equally good, each changed task would be a coin toss, and a result this good would come up with {p_text(c.p_better)}"
     verdict = "so that the gain counts as real" if c.p_better <= policy.alpha else "so that luck is not ruled out"
     return f"{coin} (exact McNemar test, one-sided); the line is {policy.alpha:g}, {verdict}."
 
@@ -225,35 +225,38 @@ def _gain(c: Comparison, policy: Policy) -> list[str]:
         return []
     enough = c.difference >= policy.minimum_gain
     relation = "at least" if enough else "less than"
-    return [f"The gain of {_signed(c.difference)} points is {relation} the {_points(policy.minimum_gain)} points that a new version must bring."]
+    return [f"The gain of {signed(c.difference)} points is {relation} the {points(policy.minimum_gain)} points that a new version must bring."]
 
 
 def _harm(c: Comparison, policy: Policy) -> str:
     fact = f"On {c.benchmark}: champion {c.before}, challenger {c.after}"
     if c.p_worse <= policy.harm_alpha:
-        return f"{fact}. That is a fall which chance explains with p = {_p(c.p_worse)}, at most {policy.harm_alpha:g}: it blocks the promotion."
-    return f"{fact}. No fall is shown there (p = {_p(c.p_worse)}, the line is {policy.harm_alpha:g})."
+        return f"{fact}. That is a fall which chance explains with {p_text(c.p_worse)}, at most {policy.harm_alpha:g}: it blocks the promotion."
+    return f"{fact}. No fall is shown there ({p_text(c.p_worse)}, the line is {policy.harm_alpha:g})."
 
 
 def _power(c: Comparison, policy: Policy) -> str:
     if c.smallest_gain is None:
         return f"{c.before.tasks} tasks are too few to show any gain at {policy.alpha:g}: gate on more tasks."
     return (
-        f"What this test can see: with {c.before.tasks} tasks a true gain of {_points(c.smallest_gain)} points or more is found four times in five; "
+        f"What this test can see: with {c.before.tasks} tasks a true gain of {points(c.smallest_gain)} points or more is found four times in five; "
         "a smaller one may well be there and stay unseen. More tasks or a better challenger would tell."
     )
 
 
-def _points(share: float) -> str:
+def points(share: float) -> str:
     return f"{100 * share:.1f}"
 
 
-def _signed(share: float) -> str:
-    return f"{100 * share:+.1f}"
+def signed(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")
 
 
-def _p(p_value: float) -> str:
-    return f"{p_value:.3f}" if p_value >= 0.001 else f"{p_value:.0e}"
+def p_text(p_value: float) -> str:
+    """ "p = 0.013", "p = 0.0004" or "p < 0.0001": as many digits as mean something."""
+    if p_value < 0.0001:
+        return "p < 0.0001"
+    return f"p = {p_value:.3f}" if p_value >= 0.001 else f"p = {p_value:.4f}"
 
 
 def _short(value: object) -> str:

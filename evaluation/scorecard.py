@@ -25,6 +25,7 @@ class Sample(BaseModel):
     passed: int = 0
     total: int = 0
     cut: bool = False  # the answer ended by length
+    first_failed: str = ""  # the first test it fails, as a person reads it, where the statement shows that test; hidden tests stay hidden
     tags: tuple[str, ...] = ()
 
 

@@ -1,0 +1,149 @@
+"""Pictures for reports and for Dagster's pages: small PNGs without a background, readable on a light page and on a dark one.
+
+In: plain numbers. Out: PNG bytes; `data_uri` makes them fit into HTML and Markdown.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BEFORE, AFTER, NEUTRAL, GRID = "#737c8c", "#d9620f", "#3a7bd5", "#737c8c"  # each at least 3.5:1 on white and on near-black
+FILL = 0.5  # of a bar, so that its interval shows in the full colour
+
+
+class Point(NamedTuple):
+    """A share at a training step, with its interval."""
+
+    step: int
+    share: float
+    low: float
+    high: float
+
+
+class Bar(NamedTuple):
+    """A share with its interval; `strong` bars are the ones to look at."""
+
+    label: str
+    share: float
+    low: float
+    high: float
+    strong: bool = True
+
+
+class Pair(NamedTuple):
+    """Before and after of one group of tasks, each as (share, low, high)."""
+
+    label: str
+    before: tuple[float, float, float]
+    after: tuple[float, float, float]
+
+
+def data_uri(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def reward_curve(rewards: Sequence[tuple[int, float]], scores: dict[str, Sequence[Point]]) -> bytes:
+    """Mean reward of each training step in the lower panel; above it, on the same steps, pass@1 of named benchmarks with intervals."""
+    figure, (top, below) = _figure(7.2, 3.8, rows=2, heights=(3, 2))
+    for (name, points), colour in zip(scores.items(), (AFTER, NEUTRAL, BEFORE), strict=False):
+        steps, shares = [p.step for p in points], [100 * p.share for p in points]
+        top.fill_between(steps, [100 * p.low for p in points], [100 * p.high for p in points], color=colour, alpha=0.15, linewidth=0)
+        top.plot(steps, shares, color=colour, marker="o", markersize=4.5, label=name)
+    top.set_ylabel("pass@1, %")
+    if scores:
+        top.legend(loc="lower right", frameon=False, labelcolor=GRID)
+    steps = [step for step, _ in rewards]
+    below.plot(steps, [reward for _, reward in rewards], color=GRID, linewidth=1, alpha=0.7)
+    below.plot(steps, _smooth([reward for _, reward in rewards]), color=NEUTRAL, linewidth=2)
+    below.set_ylabel("mean reward")
+    below.set_xlabel("training step")
+    return _png(figure)
+
+
+def score_bars(bars: Sequence[Bar]) -> bytes:
+    """One horizontal bar a score, in the order given, with its interval and its figure."""
+    figure, (axes,) = _figure(7.2, 0.7 + 0.42 * len(bars))
+    at = range(len(bars))
+    colours = [AFTER if b.strong else BEFORE for b in bars]
+    shares = [100 * b.share for b in bars]
+    axes.barh(at, shares, color=colours, height=0.62, alpha=FILL)
+    axes.errorbar(shares, list(at), xerr=_arms([b[1:4] for b in bars]), fmt="none", ecolor=colours, linewidth=2)
+    for y, bar in enumerate(bars):
+        axes.text(100 * bar.high + 1, y, f"{100 * bar.share:.1f}", va="center", color=GRID)
+    axes.set_yticks(list(at), [b.label for b in bars])
+    axes.invert_yaxis()
+    axes.set_xlim(0, min(106.0, max(100 * b.high for b in bars) * 1.15 + 2))
+    axes.set_xlabel("pass@1, %")
+    return _png(figure)
+
+
+def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "after")) -> bytes:
+    """Two bars a group, with intervals."""
+    figure, (axes,) = _figure(7.2, 2.8)
+    for shift, colour, label, values in (
+        (-0.19, BEFORE, labels[0], [p.before for p in pairs]),
+        (0.19, AFTER, labels[1], [p.after for p in pairs]),
+    ):
+        at = [i + shift for i in range(len(pairs))]
+        shares = [100 * value[0] for value in values]
+        axes.bar(at, shares, width=0.36, color=colour, alpha=FILL, label=label)
+        axes.errorbar(at, shares, yerr=_arms(values), fmt="none", ecolor=colour, linewidth=2)
+    axes.set_xticks(range(len(pairs)), [p.label for p in pairs])
+    axes.set_ylabel("pass@1, %")
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2, frameon=False, labelcolor=GRID)
+    return _png(figure)
+
+
+def difficulty(rates: Sequence[float], buckets: int = 10) -> bytes:
+    """How many problems lie in each bucket of pass rate, hardest on the left."""
+    figure, (axes,) = _figure(7.2, 2.4)
+    counts = [0] * buckets
+    for rate in rates:
+        counts[min(int(rate * buckets), buckets - 1)] += 1
+    width = 100 / buckets
+    axes.bar([width * (i + 0.5) for i in range(buckets)], counts, width=width * 0.9, color=NEUTRAL)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("pass rate of the model that training starts from, %")
+    axes.set_ylabel("problems")
+    return _png(figure)
+
+
+def _arms(values: Sequence[tuple[float, float, float]]) -> list[list[float]]:
+    """Lengths of the error bars in points, below and above."""
+    return [[100 * max(0.0, share - low) for share, low, _ in values], [100 * max(0.0, high - share) for share, _, high in values]]
+
+
+def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
+    """Mean over the last few values, so that a trend shows through the noise of a step."""
+    return [sum(values[max(0, i - window + 1) : i + 1]) / len(values[max(0, i - window + 1) : i + 1]) for i in range(len(values))]
+
+
+def _figure(width: float, height: float, rows: int = 1, heights: Sequence[float] = (1,)) -> tuple[Figure, list[Axes]]:
+    """Without pyplot: no state, no display, safe in threads."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = list(figure.subplots(rows, 1, sharex=rows > 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0])
+    for one in axes:
+        one.set_facecolor("none")
+        one.grid(axis="both", color=GRID, alpha=0.18, linewidth=0.8)
+        one.set_axisbelow(True)
+        one.tick_params(colors=GRID, labelsize=9, length=0)
+        one.xaxis.label.set_color(GRID)
+        one.yaxis.label.set_color(GRID)
+        one.spines[:].set_visible(False)
+    return figure, axes
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=160, transparent=True, metadata={"Software": None})
+    return buffer.getvalue()

@@ -1,0 +1,36 @@
+"""Real parts for this room's tests: a small model with random weights, problems of the embedded family, a sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+from problems.schema import Problem
+from problems.sources.compositional import FamilyConfig, heldout_draw
+from sandbox.sandbox import Sandbox
+
+settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
+settings.load_profile("no deadline")
+
+
+@pytest.fixture(scope="session")
+def problems() -> list[Problem]:
+    return heldout_draw(FamilyConfig(), 1, 24)
+
+
+@pytest.fixture(scope="session")
+def checkpoint(problems: list[Problem], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from verl_jobs.tiny_model import TinyModel, make
+
+    folder = tmp_path_factory.mktemp("a checkpoint")
+    make(TinyModel(hidden=32, layers=2), [problem.statement for problem in problems] * 4, folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as opened:
+        yield opened
