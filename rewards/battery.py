@@ -109,7 +109,10 @@ _SOLVED: dict[str, Callable[[Case], str]] = {
 
 
 def run_battery(reward: Reward, sandbox: Sandbox) -> BatteryResult:
-    """Tries everything, and again what does not run out of time. Raises RuntimeError where the sandbox gave no verdict: then nothing is known about the reward."""
+    """Tries everything, and again what did not run out of time.
+
+    Raises RuntimeError where the sandbox gave no verdict: then nothing is known about the reward.
+    """
     pairs = {name: (case.problem, answer) for name, case, answer in _answers()}
     first = _scores(reward, sandbox, pairs)
     again = _scores(reward, sandbox, {name: pair for name, pair in pairs.items() if first[name].verdict is not Verdict.TLE})

@@ -55,6 +55,8 @@ def enter(rung: str, packages: dict[str, str]) -> str:
 
     packages: name -> folder of each third-party package that programs may import. Returns what is in force, in words.
     """
+    if has_own_uid(rung):
+        os.setgroups([])
     if rung == "bare":
         become_subreaper()
         measures = ["uid"] if has_own_uid(rung) else ["no capabilities"]
@@ -84,12 +86,11 @@ def has_own_uid(rung: str) -> bool:
 def drop(uid: int | None, rules: int | None) -> None:
     """Gives up all privileges of this process for good: it is about to run a program. uid: one of its own, or None to keep ours."""
     if uid is not None:
-        os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     else:
         _keep_capabilities(set())
-    _call("prctl", _DUMPABLE, 0, 0, 0, 0)  # nobody of the same uid may open this process's memory or descriptors
+        _call("prctl", _DUMPABLE, 0, 0, 0, 0)  # nobody of the same uid may open this process's memory or descriptors; a new uid does the same
     if rules is not None:
         landlock.confine(rules)
 

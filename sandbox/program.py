@@ -29,11 +29,14 @@ def send(kind: bytes, text: str = "") -> None:
         data = data[os.write(CHANNEL, data) :]
 
 
-def run(style: str) -> NoReturn:
-    """Never returns: the process ends here, whatever the program does."""
+Streams = tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]
+
+
+def run(style: str, streams: Streams) -> NoReturn:
+    """Never returns: the process ends here, whatever the program does. streams: made before the fork, on descriptors that were replaced since."""
     send(b"S")
     header, calls = _request()
-    sys.stdin, sys.stdout, sys.stderr = _streams()
+    sys.stdin, sys.stdout, sys.stderr = streams
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv = ["program.py"]
     try:
@@ -68,7 +71,7 @@ def _request() -> tuple[dict[str, Any], list[bytes]]:
     return json.loads(frames[0]), frames[1:]
 
 
-def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
+def open_streams() -> Streams:
     return (
         open(0, encoding="utf-8", errors="surrogateescape", closefd=False),
         open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False),

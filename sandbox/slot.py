@@ -26,6 +26,7 @@ from sandbox.wire import Frames, TooLong
 START_S = 20.0  # a zygote that takes longer is broken
 CLEAN_S = 15.0
 TICK_S = 0.05
+CORES = os.cpu_count() or 1
 SCRATCH_BYTES = 64 * 2**20
 DEFAULT_SLACK = 64 * 2**20  # of address space, for what a program maps and does not use
 ENVIRONMENT = {
@@ -231,18 +232,18 @@ class Watch:
         return self.over(clock=False) or self.exits[role]
 
     def over(self, *, clock: bool = True) -> Stop | None:
-        """A limit that is broken now; the wall clock only where `clock`."""
+        """A limit that is broken now. The wall clock only where `clock`, and memory, which is looked at once more when the job has ended."""
         if self.output_bytes > self.limits.output_kb * 1024:
             return Stop(Verdict.OLE, f"more than {self.limits.output_kb} kB of output")
         if self._too_long:
             return Stop(Verdict.OLE, self._too_long)
-        if self.out_of_memory():
+        if clock and self.out_of_memory():
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
         if clock and self.seconds() > self.limits.wall_s:
             return Stop(Verdict.TLE, f"more than {self.limits.wall_s:g} s")
-        if self.cpu_s() - self._cpu_started > self.limits.cpu_s:
+        if self.seconds() * CORES > self.limits.cpu_s and self.cpu_s() - self._cpu_started > self.limits.cpu_s:
             return Stop(Verdict.TLE, f"more than {self.limits.cpu_s:g} s of CPU")
-        if self.slot.scratch and self.slot.scratch_bytes() > SCRATCH_BYTES:
+        if clock and self.slot.scratch and self.slot.scratch_bytes() > SCRATCH_BYTES:
             return Stop(Verdict.RE, f"more than {SCRATCH_BYTES >> 20} MB of files")
         return None
 
