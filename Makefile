@@ -18,7 +18,7 @@ ui: .venv  ## Dagster's web interface and daemon, sensors and schedules on
 	@$(bin)/ratchet ui
 
 check: .venv  ## lint, format, types, import contracts, fast tests: under 2 minutes
-	@$(MAKE) --no-print-directory -j2 lint types contracts fast
+	@$(MAKE) --no-print-directory -k -j2 lint fast types contracts
 
 lint:
 	$(bin)/ruff check .
