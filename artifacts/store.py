@@ -82,6 +82,7 @@ class Store:
             whole = manifest.model_copy(update={"content_hash": manifest.content_hash or hash_folder(folder)}).stamped()
             _write_synced(folder / NAME, whole.model_dump_json(indent=1))
             if self.is_local:
+                target.parent.mkdir(parents=True, exist_ok=True)  # the draft may have been filled under another name
                 if target.exists():  # no manifest inside: left by a crash of an older layout or by hand
                     shutil.rmtree(target)
                 os.replace(folder, target)

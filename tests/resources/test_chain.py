@@ -1,0 +1,109 @@
+"""The record of a chain: numbered once, gone on with, whole after a kill at any moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from resources.chain import Chain, Kind, next_id, open_chain, records
+from resources.progress import Progress, read
+
+WRITER = """
+import sys
+from pathlib import Path
+from resources.chain import Chain
+chain, n = Chain(Path(sys.argv[1])), 0
+print("writes", flush=True)
+while True:
+    n += 1
+    chain.change(minutes=float(n), error="x" * 5000)
+"""
+
+
+def opened(runs: Path, name: str, kind: Kind = "chain") -> Chain:
+    return open_chain(runs, name, kind=kind, base_seed=3, profile="small", why="test", champion=None)
+
+
+def test_the_first_chain_is_number_one_and_the_next_follows_when_it_is_done(tmp_path: Path) -> None:
+    assert next_id(tmp_path) == "chain-0001"
+    chain = opened(tmp_path, "chain-0001")
+    assert next_id(tmp_path) == "chain-0001"
+    chain.change(state="done")
+    assert next_id(tmp_path) == "chain-0002"
+
+
+def test_an_open_chain_is_gone_on_with_not_begun_anew(tmp_path: Path) -> None:
+    opened(tmp_path, "chain-0001").change(minutes=4.0)
+    assert opened(tmp_path, "chain-0001").record.minutes == 4.0
+
+
+def test_numbers_and_so_held_out_draws_are_never_given_twice(tmp_path: Path) -> None:
+    kinds: list[tuple[str, Kind]] = [("chain-0001", "chain"), ("put-by-hand", "evaluation"), ("rescore-1", "rescore"), ("chain-0002", "chain")]
+    assert [opened(tmp_path, name, kind).record.number for name, kind in kinds] == [1, 2, 3, 4]
+    assert len({record.seed for record in records(tmp_path)}) == 4
+
+
+def test_a_data_refresh_uses_no_draw_up(tmp_path: Path) -> None:
+    assert opened(tmp_path, "data", "data").record.number == 0
+    assert opened(tmp_path, "chain-0001").record.number == 1
+
+
+def test_a_chain_that_failed_twice_is_given_up(tmp_path: Path) -> None:
+    chain = opened(tmp_path, "chain-0001")
+    assert chain.fail("no memory").state == "open" and next_id(tmp_path) == "chain-0001"
+    assert chain.fail("no memory").state == "failed" and next_id(tmp_path) == "chain-0002"
+
+
+def test_smoke_chains_are_counted_by_themselves(tmp_path: Path) -> None:
+    opened(tmp_path, "chain-0001").change(state="done")
+    assert next_id(tmp_path, "smoke") == "smoke-0001"
+
+
+def test_a_stage_is_timed_and_told_and_finding_it_again_keeps_the_first_time(tmp_path: Path) -> None:
+    chain = opened(tmp_path, "chain-0001")
+    with chain.stage("clean_problems") as stage:
+        stage.made += 1
+        time.sleep(0.02)
+    first = chain.record.stages["clean_problems"]
+    with chain.stage("clean_problems") as stage:
+        stage.found += 1
+    assert first.seconds >= 0.02 and chain.record.stages["clean_problems"] == first
+    assert [line.event for line in read(chain.progress_file)[0]] == ["begin", "end", "begin", "found"]
+
+
+def test_a_stage_that_raises_is_told_as_failed_with_its_reason(tmp_path: Path) -> None:
+    chain = opened(tmp_path, "chain-0001")
+    with pytest.raises(ValueError), chain.stage("checkpoint"):
+        raise ValueError("no room\nand more")
+    assert [(line.event, line.text) for line in read(chain.progress_file)[0]] == [("begin", ""), ("failed", "no room")]
+
+
+def test_a_kill_while_the_record_is_written_leaves_it_whole(tmp_path: Path) -> None:
+    chain = opened(tmp_path, "chain-0001")
+    for wait in (0.05, 0.1, 0.15):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(chain.folder)], stdout=subprocess.PIPE, text=True)
+        assert writer.stdout and writer.stdout.readline() == "writes\n"
+        time.sleep(wait)
+        os.kill(writer.pid, signal.SIGKILL)
+        writer.wait()
+        assert chain.record.minutes >= 1
+        chain.change(state="open")  # the lock is free again
+
+
+def test_a_torn_progress_line_is_passed_over_and_the_rest_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "progress.jsonl"
+    Progress(path, "checkpoint").at(5, 5, "reward 0.5")
+    with path.open("a", encoding="utf-8") as file:
+        file.write('{"t": 1, "stage"\n')
+    Progress(path, "checkpoint").tell("end")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"t": 1})[:5])
+    lines, offset = read(path)
+    assert [line.event for line in lines] == ["at", "end"] and offset < path.stat().st_size

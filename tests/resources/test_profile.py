@@ -1,0 +1,50 @@
+"""Every profile that is shipped loads; what cannot be meant is refused with its place and the nearest name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resources.profile import FOLDER, Profile, ProfileError, load_profile
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
+def test_a_shipped_profile_loads(path: Path) -> None:
+    assert isinstance(load_profile(path.stem), Profile)
+
+
+def test_the_embedded_profile_is_the_defaults() -> None:
+    assert load_profile("embedded") == Profile()
+
+
+def test_without_a_name_the_environment_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_PROFILE", "small")
+    assert load_profile() == load_profile("small") != Profile()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("warm_up: {stepz: 3}", "warm_up.stepz: no such key, did you mean 'steps'"),
+        ("sandbox: {worker: 3}", "sandbox.worker: no such key, did you mean 'workers'"),
+        ("polisy: {alpha: 0.01}", "polisy: no such key, did you mean 'policy'"),
+        ("reward: {weights: {corectness: 1}}", "reward.weights.corectness: no such key, did you mean 'correctness'"),
+        ("training: {learning_rate: fast}", "training.learning_rate: .*got 'fast'"),
+        ("training: {steps: 7, save_every: 2}", "steps 7 is no multiple of save_every 2"),
+        ("orchestration: {launcher: kubernetes}", "needs a section `kubernetes`"),
+        ("[1, 2]", "a profile is a mapping of sections, this is a list"),
+        ("a: [", "not YAML"),
+    ],
+)
+def test_a_bad_profile_is_refused_with_file_key_and_mend(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ProfileError, match=said) as caught:
+        load_profile(str(path))
+    assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_an_unknown_name_gets_the_nearest_one() -> None:
+    with pytest.raises(ProfileError, match="did you mean small"):
+        load_profile("smal")
