@@ -23,7 +23,7 @@ class Policy(BaseModel):
 
     alpha: float = Field(0.01, gt=0, lt=0.5)
     """Accepted chance that a challenger no better than the champion is promoted. A nightly gate asks 365 times a year: 0.05 would let 18 such pass,
-    0.01 at most 4; and the gains that training makes here (10 points and more) are seen at 0.01 with 400 tasks nine times in ten."""
+    0.01 at most 4. And 400 tasks show a true gain of 10 points at 0.01 seven to nine times in ten (benchmarks/gate_error.py)."""
     minimum_gain: float = Field(0.02, ge=0, lt=1)
     """Smallest observed gain of pass@1 worth a new version, as a share: 0.02 is two points. With many tasks a sure gain can still be too small."""
     harm_alpha: float = Field(0.05, gt=0, lt=0.5)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def data_uri(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def reward_curve(rewards: Sequence[tuple[int, float]], scores: dict[str, Sequence[Point]]) -> bytes:
+def reward_curve(rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequence[Point]]) -> bytes:
     """Mean reward of each training step in the lower panel; above it, on the same steps, pass@1 of named benchmarks with intervals."""
     figure, (top, below) = _figure(7.2, 3.8, rows=2, heights=(3, 2))
     for (name, points), colour in zip(scores.items(), (AFTER, NEUTRAL, BEFORE), strict=False):
@@ -74,7 +74,7 @@ def score_bars(bars: Sequence[Bar]) -> bytes:
     colours = [AFTER if b.strong else BEFORE for b in bars]
     shares = [100 * b.share for b in bars]
     axes.barh(at, shares, color=colours, height=0.62, alpha=FILL)
-    axes.errorbar(shares, list(at), xerr=_arms([b[1:4] for b in bars]), fmt="none", ecolor=colours, linewidth=2)
+    axes.hlines(list(at), [100 * b.low for b in bars], [100 * b.high for b in bars], colors=colours, linewidth=2)
     for y, bar in enumerate(bars):
         axes.text(100 * bar.high + 1, y, f"{100 * bar.share:.1f}", va="center", color=GRID)
     axes.set_yticks(list(at), [b.label for b in bars])
@@ -94,7 +94,7 @@ def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "af
         at = [i + shift for i in range(len(pairs))]
         shares = [100 * value[0] for value in values]
         axes.bar(at, shares, width=0.36, color=colour, alpha=FILL, label=label)
-        axes.errorbar(at, shares, yerr=_arms(values), fmt="none", ecolor=colour, linewidth=2)
+        axes.vlines(at, [100 * v[1] for v in values], [100 * v[2] for v in values], colors=colour, linewidth=2)
     axes.set_xticks(range(len(pairs)), [p.label for p in pairs])
     axes.set_ylabel("pass@1, %")
     axes.set_ylim(bottom=0)
@@ -114,11 +114,6 @@ def difficulty(rates: Sequence[float], buckets: int = 10) -> bytes:
     axes.set_xlabel("pass rate of the model that training starts from, %")
     axes.set_ylabel("problems")
     return _png(figure)
-
-
-def _arms(values: Sequence[tuple[float, float, float]]) -> list[list[float]]:
-    """Lengths of the error bars in points, below and above."""
-    return [[100 * max(0.0, share - low) for share, low, _ in values], [100 * max(0.0, high - share) for share, _, high in values]]
 
 
 def _smooth(values: Sequence[float], window: int = 5) -> list[float]:

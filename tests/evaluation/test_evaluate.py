@@ -75,7 +75,7 @@ def test_what_the_sandbox_failed_is_asked_again(problems: list[Problem], sandbox
 def test_answers_that_nobody_judges_give_no_score(problems: list[Problem], sandbox: Sandbox) -> None:
     benchmark = heldout(problems)
     answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
-    with pytest.raises(NotJudged, match="have no verdict after 3 attempts.*worker gone"):
+    with pytest.raises(NotJudged, match=r"have no verdict after 3 attempts.*worker gone"):
         judge_answers(benchmark, answers, Flaky(sandbox, 99))  # type: ignore[arg-type]
 
 

@@ -45,22 +45,22 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
     before, after = card("chain-0001", benchmark, old), card("chain-0002", benchmark, new)
     zero = BenchmarkScore(
         name="humaneval", version="5f8e3ac1d5b2" * 5, conventions="greedy, asked as a chat; published unit tests, 3 s a program",
-        champion=rate(0, 164), challenger=rate(0, 164), note="The model has a million parameters and has seen small compositions only: 0 is what it can do",
+        champion=rate(0, 164), challenger=rate(0, 164), note="The model has a million parameters and has seen small compositions only",
     )  # fmt: skip
     made = ReportFacts(
         chain="chain-0002", profile="embedded", created_at="2026-11-21 03:14 UTC", version=2,
         model=Model(
             architecture="a Qwen2 made from scratch, with its own tokenizer", parameters=862_592,
-            warm_up="It was warmed up on 2000 demonstrations with deliberate slips: in 55 % of the operations that people get wrong, the demonstration "
-            "is wrong too, as code from the web is. It starts honestly weak, and reinforcement learning has these slips to unlearn.",
+            warm_up="It was warmed up on 2000 demonstrations with deliberate slips: in 55 % of the operations that people get wrong, "
+            "the demonstration is wrong too, as code from the web is. It starts weak, and reinforcement learning has these slips to unlearn.",
             training="Then verl's GRPO trained it for 30 steps on other problems, paid by tests that its programs pass in the sandbox; "
             "no problem below was seen in training, and no composition either.",
-            settings={"algorithm": "GRPO, verl 0.9.1", "steps": 30, "problems a step": 32, "answers a problem": 8, "learning rate": 2e-4, "KL": "none"},
+            settings={"algorithm": "GRPO, verl 0.9.1", "steps": 30, "problems a step": 32, "answers a problem": 8, "learning rate": 2e-4},
         ),
         decision=decide(None if first else before, after, others=[]),
         funnel=(
             Step(stage="raw problems", problems=3328, content_hash="8b1f5ac02d7e" * 5),
-            Step(stage="verified problems", problems=3321, content_hash="01ffe0c9ab41" * 5, removed={"solution fails its tests": 4, "tests too weak": 3}),
+            Step(stage="verified problems", problems=3321, content_hash="01ffe0c9ab41" * 5, removed={"fail their tests": 4, "too weak": 3}),
             Step(stage="clean problems", problems=3302, content_hash="77d0e63c0b1a" * 5, removed={"near duplicates": 19}),
         ),
         curve=Curve(
