@@ -48,7 +48,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
             scores = {record["step"]: record[VALIDATION] for record in history if VALIDATION in record}
             step, chosen = best(job.path, scores)
             shutil.copytree(chosen, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json"))
-            (folder / "metrics.json").write_text(json.dumps(history), encoding="utf-8")
+            (folder / "measured.json").write_text(json.dumps(history), encoding="utf-8")
             return Made({"step": step, "steps": job.training.steps, "validation": scores[step], "validation_by_step": scores})
 
         made = bench.made(
@@ -62,7 +62,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         )
         facts = made.manifest.facts
         bench.stage.say(f"step {facts['step']} of {facts['steps']}, validation {100 * facts['validation']:.1f} %")
-    history, tasks = json.loads((made.path / "metrics.json").read_text(encoding="utf-8")), rows.manifest.facts["validation"]
+    history, tasks = json.loads((made.path / "measured.json").read_text(encoding="utf-8")), rows.manifest.facts["validation"]
     metadata = {
         "step": facts["step"],
         "validation_pass_at_1": facts["validation"],

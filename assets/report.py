@@ -110,7 +110,7 @@ def _funnel(bench: Bench) -> tuple[Step, ...]:
 
 
 def _curve(challenger: Artifact, tasks: int) -> Curve:
-    history = json.loads((challenger.path / "metrics.json").read_text(encoding="utf-8"))
+    history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
     rewards = tuple((int(record["step"]), float(record[REWARD])) for record in history if REWARD in record)
     solved = [(int(record["step"]), round(record[VALIDATION] * tasks)) for record in history if VALIDATION in record]
     return Curve(rewards=rewards, scores=tuple(Score(step=step, benchmark="validation", rate=_rate(count, tasks)) for step, count in solved))

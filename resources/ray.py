@@ -59,7 +59,9 @@ def warm_head(folder: Path, job_environment: dict[str, str]) -> None:
         _launch(folder, job_environment)
 
 
-def train(job: TrainingJob, folder: Path, *, attempts: int = 3, on_poll: Callable[[], None] = lambda: None, bootstrap: dict[str, str] | None = None) -> None:
+def train(
+    job: TrainingJob, folder: Path, *, attempts: int = 3, on_poll: Callable[[], None] = lambda: None, bootstrap: dict[str, str] | None = None
+) -> None:
     """Returns when the job has finished. Submits it, or attaches to it; after a death it is submitted again, `attempts` times in all.
 
     folder: of the private Ray. bootstrap: Dagster Pipes parameters. Raises TrainingFailed.
@@ -128,7 +130,8 @@ def _threads(threads: int) -> dict[str, str]:
 
 def _launch(folder: Path, extra: dict[str, str]) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS")}
-    environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
+    # The last one is Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface.
+    environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder)), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
     log = (folder / "head.log").open("ab")
     command = [sys.executable, "-m", "resources.ray_head", str(folder)]
     subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)

@@ -1,11 +1,11 @@
 """One training run on disk: what it was told, what it did, what it made. The folder is the whole interface.
 
-    job.json                what it was told
-    metrics-<attempt>.jsonl verl's own metrics, a line a step (verl's file logger begins anew with each attempt)
-    messages.jsonl          Dagster Pipes messages
-    saves/                  verl's checkpoints, to go on from
-    candidates/step-000010/ Hugging Face folders with a manifest, published whole
-    done.json               written last
+job.json                what it was told
+metrics-<attempt>.jsonl verl's own metrics, a line a step (verl's file logger begins anew with each attempt)
+messages.jsonl          Dagster Pipes messages
+saves/                  verl's checkpoints, to go on from
+candidates/step-000010/ Hugging Face folders with a manifest, published whole
+done.json               written last
 """
 
 from __future__ import annotations

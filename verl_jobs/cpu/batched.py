@@ -62,7 +62,11 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         params = {"temperature": float(sampling.temperature), "top_p": float(sampling.top_p), "top_k": int(sampling.top_k)}
         server = ray.get_actor(server_name(0))
         answers, version = await server.generate_batch.remote([list(map(int, ids)) for ids in tokens], counts, params)
-        rows = [(prompt, ids, session, answer) for prompt, ids, group in zip(prompts, tokens, answers, strict=True) for session, answer in enumerate(group)]
+        rows = [
+            (prompt, ids, session, answer)
+            for prompt, ids, group in zip(prompts, tokens, answers, strict=True)
+            for session, answer in enumerate(group)
+        ]
         texts = [self.tokenizer.decode(answer[0], skip_special_tokens=True) for *_, answer in rows]
         pairs = [(prompt["reward_model"]["ground_truth"], text) for (prompt, *_), text in zip(rows, texts, strict=True)]
         scores = await asyncio.to_thread(self.scorer.score, pairs)
@@ -96,7 +100,9 @@ def _row(value: Any, index: int) -> Any:
     return value.data if isinstance(value, NonTensorData) else value[index]
 
 
-def _fields(prompt: dict[str, Any], ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, float], version: int) -> dict[str, Any]:
+def _fields(
+    prompt: dict[str, Any], ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, float], version: int
+) -> dict[str, Any]:
     """One rollout as verl's trainer reads it (agent_loop_tq.py, `_agent_loop_postprocess`)."""
     tokens, log_probs, reason = answer
     output = AgentLoopOutput(

@@ -1,0 +1,63 @@
+"""The embedded family: right solutions, tests that tell slips apart, and parts that never share a composition."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from problems.sources.compositional import FamilyConfig, generate, heldout_draw, part_of
+from problems.sources.operations import OPERATIONS
+
+SMALL = FamilyConfig(demonstrations=60, train=40, validation=20)
+
+
+def test_the_same_seed_makes_the_same_problems() -> None:
+    assert [p.content_hash for p in generate(SMALL)] == [p.content_hash for p in generate(SMALL)]
+    assert generate(SMALL)[0].content_hash != generate(SMALL.model_copy(update={"seed": 2}))[0].content_hash
+
+
+def test_no_heldout_composition_is_trained_on() -> None:
+    trained = {p.extra["composition"] for p in generate(FamilyConfig(demonstrations=800, train=400))}
+    held = {p.extra["composition"] for number in (1, 2) for p in heldout_draw(SMALL, number, 300)}
+    assert not trained & held
+
+
+@given(first=st.integers(1, 6), second=st.integers(1, 6))
+@settings(max_examples=15, deadline=None)
+def test_two_draws_of_a_gate_share_no_composition(first: int, second: int) -> None:
+    if first != second:
+        a, b = ({p.extra["composition"] for p in heldout_draw(SMALL, number, 40)} for number in (first, second))
+        assert not a & b
+
+
+def test_every_composition_belongs_to_one_part() -> None:
+    parts = [part_of(p.extra["composition"]) for p in generate(SMALL)]
+    assert set(parts) == {"training", "validation"}
+    assert {part_of(p.extra["composition"]) for p in heldout_draw(SMALL, 1, 50)} == {"heldout"}
+
+
+def test_each_problem_has_tests_with_edges_and_three_solutions() -> None:
+    for problem in generate(SMALL):
+        assert len(problem.tests) >= 8
+        assert len(set(problem.solutions)) == 3
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_both_forms_of_an_operation_mean_the_same_and_its_slip_does_not(operation) -> None:  # type: ignore[no-untyped-def]
+    inputs = {
+        "text": ["", "  Tea  or tea", "Level noon", "a b C"],
+        "words": [[], ["tree", "tea", "river", "tree"], ["level", "a"], ["stone", "bird", "of"]],
+        "nums": [[], [3, 5, 3, 5, -3, 0], [7], [15, -9, 4, 4, 1, 2]],
+        "num": [0, -7, 120, 4999],
+        "table": [{}, {"b": 2, "a": 1}, {3: 1, 1: 4}, {"tea": 3, "or": 1}],
+    }[operation.takes]
+    meant = [eval(operation.code, {"x": x}) for x in inputs]
+    assert [eval(operation.other, {"x": x}) for x in inputs] == meant
+    if operation.slip:
+
+        def slipped(x: object) -> object:
+            try:
+                return eval(operation.slip, {"x": x})
+            except ValueError as error:
+                return error
+
+        assert [slipped(x) for x in inputs] != meant
