@@ -1,27 +1,42 @@
 """HumanEval+ v0.1.10, 164 tasks (EvalPlus, arXiv:2305.01210; Apache-2.0). Gated: for evaluation only.
 
-Loaded so far: statement, entry point, base test, canonical solution. The plus inputs are counted, not yet run: a score over these problems is a
-HumanEval score on the corrected solutions, not a HumanEval+ score.
+Tests: base inputs, plus inputs (problems/sources/plus.py). The hub's dataset has one test instead, upstream's own program over both.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from problems.record import ProblemError
 from problems.schema import Problem
 from problems.sources import humaneval
+from problems.sources.plus import plus_test
 from problems.sources.source import Row, Source
+from sandbox.protocol import Limits
 
 RELEASE = "v0.1.10"
+LIMITS = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=512)  # a test, of up to 1000 inputs
+SLOW = dict.fromkeys((15, 59, 130, 139), Limits(wall_s=60.0, cpu_s=30.0, memory_mb=512))  # answers of megabytes, or long sums
+ROOT = "abs(sum(c * got**i for i, c in enumerate(args[0]))) <= atol"  # task 32: any root of the polynomial will do
 
 
 def convert(row: Row, where: str) -> Problem:
-    """A row of `HumanEvalPlus.jsonl`, or of the hub's dataset, whose `test` holds base and plus inputs together."""
-    extra = {"release": RELEASE, "plus_inputs": len(row.get("plus_input") or []), "atol": float(row.get("atol") or 0)}
-    return humaneval.convert(row, where, "humanevalplus", "Apache-2.0", extra)
+    """A row of `HumanEvalPlus.jsonl`, or of the hub's dataset, which has no inputs of its own."""
+    problem = humaneval.convert(row, where, "humanevalplus", "Apache-2.0", {"release": RELEASE})
+    problem = replace(problem, limits=SLOW.get(problem.extra["task_id"], LIMITS))
+    if "plus_input" not in row:
+        return problem
+    if not isinstance(row["plus_input"], list) or not isinstance(row.get("base_input"), list):
+        raise ProblemError("keys 'base_input' and 'plus_input' are no lists", "fetch the file again", where)
+    name, canonical, atol = problem.entry_point or "", problem.solutions[0], float(row.get("atol") or 0)
+    same = ROOT if name == "find_zero" else "got == expected"
+    tests = tuple(plus_test(canonical, name, row[key], atol, same) for key in ("base_input", "plus_input"))
+    return replace(problem, tests=tests, extra=problem.extra | {"tests": ["base", "plus"], "plus_inputs": len(row["plus_input"])})
 
 
 HUMANEVALPLUS = Source(
     "humanevalplus",
-    "HumanEval+ v0.1.10, 164 tasks, gated (base test only)",
+    "HumanEval+ v0.1.10, 164 tasks, gated",
     convert,
     "evalplus/humanevalplus",
     None,

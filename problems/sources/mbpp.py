@@ -29,14 +29,14 @@ def convert(row: Row, where: str, source: str) -> Problem:
     code, asserts = text(row, "code", where), texts(row, "test_list", where)
     entry_point = called(code, asserts, where)
     setup = "\n".join([*(row.get("test_imports") or []), str(row.get("test_setup_code") or "").replace("\r\n", "\n")]).strip()
-    imports = used(code, [setup, *asserts], IMPORTS)
+    imports = used(code, [setup, *asserts])
     gated = is_gated_mbpp(task)
     return Problem(
         problem_id=f"{source}/{task}",
         source=source,
         statement=text(row, "text" if "text" in row else "prompt", where),
         style="assert",
-        tests=tuple({"source": check(line, entry_point, f"{imports}\n{setup}".strip())} for line in asserts),
+        tests=tuple(check(line, entry_point, f"{imports}\n{setup}".strip()) for line in asserts),
         entry_point=entry_point,
         starter_code=used(code, [setup, *asserts], (ast.ClassDef,)),
         solutions=(code,),
@@ -71,17 +71,17 @@ def called(code: str, asserts: list[str], where: str) -> str:
     raise ProblemError(f"test_list calls none of the functions of code ({', '.join(sorted(functions))})", "mend the names", where)
 
 
-def check(line: str, entry_point: str, setup: str = "") -> str:
-    """The source of an `assert` test: `check(candidate)` with the assert, the function under test renamed to `candidate`."""
+def check(line: str, entry_point: str, setup: str = "") -> dict[str, str]:
+    """An `assert` test: `check(candidate)` with the assert, the function under test renamed to `candidate`."""
     tree = parse(line)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == entry_point:
             node.id = "candidate"
     body = "\n".join(f"    {part}" for part in ast.unparse(tree).splitlines())
-    return "\n\n".join(part for part in (setup, f"def check(candidate):\n{body}\n") if part)
+    return {"source": "\n\n".join(part for part in (setup, f"def check(candidate):\n{body}\n") if part)}
 
 
-def used(code: str, tests: list[str], kinds: tuple[type[ast.stmt], ...]) -> str:
+def used(code: str, tests: list[str], kinds: tuple[type[ast.stmt], ...] = IMPORTS) -> str:
     """The classes or imports of the code whose names the tests use: without them the tests could not run apart from it."""
     names = {node.id for source in tests for node in ast.walk(parse(source)) if isinstance(node, ast.Name)}
     return "\n".join(ast.unparse(node) for node in parse(code).body if isinstance(node, kinds) and names & _bound(node))
