@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
+import shlex
 import subprocess
 import sys
 import time
@@ -85,9 +87,10 @@ def _run_once(job: TrainingJob, folder: Path, on_poll: Callable[[], None], boots
     if name is None:
         if bootstrap is not None:
             (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
+        command = [sys.executable, "-m", "verl_jobs.entry", str(job.path / "job.json")]
         name = client.submit_job(
-            entrypoint=f"exec {_quote(sys.executable)} -m verl_jobs.entry {_quote(str(job.path / 'job.json'))} >> {_quote(str(job.path / 'trainer.log'))} 2>&1",
-            submission_id=f"{job.chain}-{job.key[:10]}-{int(time.time() * 1000)}",
+            entrypoint=f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / 'trainer.log'))} 2>&1",
+            submission_id=f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}",
             entrypoint_num_cpus=0,
         )
     while True:
@@ -141,8 +144,6 @@ def _token(folder: Path) -> Path:
     """Ray's own token, made once a home and readable by this user alone."""
     path = folder / "token"
     if not path.exists():
-        import secrets
-
         handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         os.write(handle, secrets.token_hex(32).encode())
         os.close(handle)
@@ -153,9 +154,3 @@ def _last_words(log: Path) -> str:
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()] if log.exists() else []
     telling = [line for line in lines if "Error" in line or "error:" in line]
     return (telling or lines or ["it left no log"])[-1].strip()[:300]
-
-
-def _quote(text: str) -> str:
-    import shlex
-
-    return shlex.quote(text)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -38,7 +38,7 @@ class TrainingJob(BaseModel):
     training: Training
     reward: RewardConfig
     reward_hash: str
-    isolation: str  # of the sandbox, as asked for
+    isolation: Literal["auto", "root", "userns", "bare"]  # of the sandbox, as asked for
     seed: int
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
 

@@ -73,7 +73,7 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     ).stamped()
     write_atomic(beside / NAME, manifest.model_dump_json(indent=1))
     sync(beside)
-    os.replace(beside, target)
+    beside.replace(target)
     return target
 
 
@@ -86,7 +86,10 @@ def prune(saves: Path) -> None:
 
 
 class PublishCandidate:
-    """verl's `trainer.checkpoint_callback_class` (verl/trainer/ppo/checkpoint_callback.py): runs after each save; what it raises ends the training."""
+    """verl's `trainer.checkpoint_callback_class` (verl/trainer/ppo/checkpoint_callback.py): runs after each save.
+
+    What it raises ends the training: a checkpoint that could not be made safe is none.
+    """
 
     def __init__(self, config: Any = None) -> None:
         self.job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")

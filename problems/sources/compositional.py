@@ -46,7 +46,7 @@ class FamilyConfig(BaseModel):
 
 
 def part_of(composition: str) -> str:
-    """"heldout", "validation" or "training": a pure function of the operations' names."""
+    """ "heldout", "validation" or "training": a pure function of the operations' names."""
     bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
     return "heldout" if bucket < HELDOUT_SHARE else "validation" if bucket < HELDOUT_SHARE + VALIDATION_SHARE else "training"
 
@@ -167,7 +167,12 @@ def _inputs(kind: Kind, rng: random.Random) -> list[Any]:
         case "words":
             return [[], ["tree", "tea", "river", "tree"], words(1, 1), *(words(3, 6) for _ in range(7))]
         case "text":
-            return ["", "  Tea  or tea", "Level noon", *(" ".join(w.capitalize() if rng.random() < 0.3 else w for w in words(3, 5)) for _ in range(7))]
+            return [
+                "",
+                "  Tea  or tea",
+                "Level noon",
+                *(" ".join(w.capitalize() if rng.random() < 0.3 else w for w in words(3, 5)) for _ in range(7)),
+            ]
     raise ValueError(f"no problem starts from {kind}")
 
 

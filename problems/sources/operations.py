@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (a table reads better in rows)
 """The operations that the embedded family composes: what each does in words, in code, in other code, and how people get it wrong."""
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The embedded family: right solutions, tests that tell slips apart, and parts that never share a composition."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from problems.sources.compositional import FamilyConfig, generate, heldout_draw, part_of
-from problems.sources.operations import OPERATIONS
+from problems.sources.operations import OPERATIONS, Operation
 
 SMALL = FamilyConfig(demonstrations=60, train=40, validation=20)
 
@@ -42,19 +44,20 @@ def test_each_problem_has_tests_with_edges_and_three_solutions() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_both_forms_of_an_operation_mean_the_same_and_its_slip_does_not(operation) -> None:  # type: ignore[no-untyped-def]
-    inputs = {
+def test_both_forms_of_an_operation_mean_the_same_and_its_slip_does_not(operation: Operation) -> None:
+    tried: dict[str, list[Any]] = {
         "text": ["", "  Tea  or tea", "Level noon", "a b C"],
         "words": [[], ["tree", "tea", "river", "tree"], ["level", "a"], ["stone", "bird", "of"]],
         "nums": [[], [3, 5, 3, 5, -3, 0], [7], [15, -9, 4, 4, 1, 2]],
         "num": [0, -7, 120, 4999],
         "table": [{}, {"b": 2, "a": 1}, {3: 1, 1: 4}, {"tea": 3, "or": 1}],
-    }[operation.takes]
+    }
+    inputs = tried[operation.takes]
     meant = [eval(operation.code, {"x": x}) for x in inputs]
     assert [eval(operation.other, {"x": x}) for x in inputs] == meant
     if operation.slip:
 
-        def slipped(x: object) -> object:
+        def slipped(x: Any) -> Any:
             try:
                 return eval(operation.slip, {"x": x})
             except ValueError as error:

@@ -123,7 +123,7 @@ def _fields(
             "tool_rewards": [],
         },
     )
-    field = output.as_dict() | prompt
+    field: dict[str, Any] = output.as_dict() | prompt
     field["loss_mask"] = field["response_mask"]
     field["input_ids"] = torch.cat([field["prompts"], field["responses"]])
     field["position_ids"] = torch.arange(len(field["input_ids"]))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+
+Answer = tuple[list[int], list[float], str]  # token ids, their log-probabilities, why it ended
 
 
 @torch.inference_mode()
-def decode_batch(model, requests: list[dict], eos: set[int], pad: int) -> list[tuple[list[int], list[float], str]]:
+def decode_batch(model: Any, requests: list[dict[str, Any]], eos: set[int], pad: int) -> list[Answer]:
     """Sample one continuation per request with a shared KV cache; finished rows leave the batch.
 
     Each request holds prompt_ids, max_tokens, temperature, top_k, top_p, stop (token ids) and `uniform`
@@ -70,7 +74,7 @@ def decode_batch(model, requests: list[dict], eos: set[int], pad: int) -> list[t
     return [(tokens[i], log_probs[i], reason[i]) for i in range(n)]
 
 
-def _truncate(logits: torch.Tensor, requests: list[dict]) -> torch.Tensor:
+def _truncate(logits: torch.Tensor, requests: list[dict[str, Any]]) -> torch.Tensor:
     """Apply top-k and top-p; all requests of a verl batch share them, so take the first's."""
     top_k, top_p = requests[0]["top_k"], requests[0]["top_p"]
     if top_k > 0:

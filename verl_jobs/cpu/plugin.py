@@ -8,6 +8,8 @@ import os
 
 if os.environ.get("VERL_PLATFORM") == "cpu":
     import functools
+    from collections.abc import Callable
+    from typing import Any
 
     import verl.utils.distributed as verl_distributed
     import verl.utils.fsdp_utils as verl_fsdp
@@ -17,18 +19,18 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
 
     from verl_jobs.cpu import platform  # noqa: F401  (registers PlatformCPU)
 
-    def _on_gloo(init):
+    def _on_gloo(init: Callable[..., Any]) -> Callable[..., Any]:
         """verl builds "cpu:gloo,<device>:<backend>", which torch refuses when <device> is cpu:
         ValueError: Duplicate device type cpu in backend string."""
 
         @functools.wraps(init)
-        def wrapped(*args, **kwargs):
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
             import torch.distributed as dist
 
             original = dist.init_process_group
 
-            def init_process_group(*a, backend=None, **kw):
-                return original(*a, backend="cpu:gloo", **kw)
+            def init_process_group(*a: Any, **kw: Any) -> Any:
+                return original(*a, **(kw | {"backend": "cpu:gloo"}))
 
             dist.init_process_group = init_process_group
             try:
@@ -41,7 +43,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     for _name in ("initialize_global_process_group", "initialize_global_process_group_ray"):
         setattr(verl_distributed, _name, _on_gloo(getattr(verl_distributed, _name)))
 
-    def _load_valuehead_model(local_path, torch_dtype, model_config, trust_remote_code):
+    def _load_valuehead_model(local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool) -> Any:
         """verl loads the critic with attn_implementation="flash_attention_2", whatever the config says."""
         from transformers import AutoModelForTokenClassification
 
@@ -59,7 +61,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     # RuntimeError: Cannot access accelerator device when none is available. It is in host memory anyway.
     verl_fsdp.CPUOffloadPolicy = lambda pin_memory=True: OffloadPolicy()
 
-    def _load_replica():
+    def _load_replica() -> type:
         from verl_jobs.cpu.rollout import HFReplica
 
         return HFReplica

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import os
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import ray
@@ -18,7 +19,7 @@ import torch
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from verl_jobs.cpu.decoding import decode_batch
+from verl_jobs.cpu.decoding import Answer, decode_batch
 
 QUIET_SECONDS = 0.03  # a batch starts once no request arrived for this long
 
@@ -30,7 +31,7 @@ def server_name(replica_rank: int) -> str:
 class HFServer:
     """Ray actor with the server interface that verl's LLM client and checkpoint engine call."""
 
-    def __init__(self, model_path: str, config: dict, threads: int):
+    def __init__(self, model_path: str, config: dict[str, Any], threads: int) -> None:
         from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 
         torch.set_num_threads(threads)
@@ -46,9 +47,9 @@ class HFServer:
         self.pad = hf_config.pad_token_id if hf_config.pad_token_id is not None else 0
         self.max_len = hf_config.max_position_embeddings
         self.version = 0
-        self.pending: list[tuple[dict, asyncio.Future]] = []
-        self.seen: Counter = Counter()
-        self.worker: asyncio.Task | None = None
+        self.pending: list[tuple[dict[str, Any], asyncio.Future[Answer]]] = []
+        self.seen: Counter[bytes] = Counter()
+        self.worker: asyncio.Task[None] | None = None
 
     async def load_weights(self, weights: dict[str, torch.Tensor], global_steps: int | None) -> None:
         missing, unexpected = self.model.load_state_dict(weights, strict=False)
@@ -59,17 +60,17 @@ class HFServer:
         if global_steps is not None:
             self.version = global_steps
 
-    async def generate_batch(self, prompts: list[list[int]], counts: list[int], params: dict) -> tuple[list[list[tuple]], int]:
+    async def generate_batch(self, prompts: list[list[int]], counts: list[int], params: dict[str, Any]) -> tuple[list[list[Answer]], int]:
         """`counts[i]` answers to prompt i as (token ids, log-probabilities, reason), and the weights' version that wrote them."""
         requests = [self._request(ids, params) for ids, count in zip(prompts, counts, strict=True) for _ in range(count)]
-        done: list[tuple] = []
+        done: list[Answer] = []
         size = self.config["max_num_seqs"]
         for i in range(0, len(requests), size):
             done += await asyncio.to_thread(decode_batch, self.model, requests[i : i + size], self.eos, self.pad)
         answers = iter(done)
         return [[next(answers) for _ in range(count)] for count in counts], self.version
 
-    def _request(self, prompt_ids: list[int], sampling_params: dict) -> dict:
+    def _request(self, prompt_ids: list[int], sampling_params: dict[str, Any]) -> dict[str, Any]:
         c = self.config
         limit = sampling_params.get("max_tokens") or sampling_params.get("max_new_tokens")
         limit = limit or min(c["response_length"], c["prompt_length"] + c["response_length"] - len(prompt_ids))
@@ -90,7 +91,7 @@ class HFServer:
             "order": (digest, occurrence),
         }
 
-    async def generate(self, prompt_ids, sampling_params: dict, request_id: str, **_) -> TokenOutput:
+    async def generate(self, prompt_ids: Any, sampling_params: dict[str, Any], request_id: str, **_: Any) -> TokenOutput:
         request = self._request(list(map(int, prompt_ids)), sampling_params)
         future = asyncio.get_running_loop().create_future()
         self.pending.append((request, future))
@@ -123,9 +124,9 @@ class HFServer:
                 future.set_result(result)
 
     # Nothing is freed between phases: weights and caches live in host memory anyway.
-    async def wake_up(self, *args, **kwargs) -> None: ...
+    async def wake_up(self, *args: Any, **kwargs: Any) -> None: ...
 
-    async def sleep(self, *args, **kwargs) -> None: ...
+    async def sleep(self, *args: Any, **kwargs: Any) -> None: ...
 
     async def clear_kv_cache(self) -> None: ...
 
@@ -137,12 +138,12 @@ class HFServer:
 
     async def resume_generation(self) -> None: ...
 
-    async def start_profile(self, **kwargs) -> None: ...
+    async def start_profile(self, **kwargs: Any) -> None: ...
 
     async def stop_profile(self) -> None: ...
 
 
-class HFReplica(RolloutReplica):
+class HFReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types
     async def launch_servers(self) -> None:
         if self.world_size != 1:
             raise ValueError("hf_cpu needs rollout tensor/data/pipeline parallel sizes of 1")
@@ -161,18 +162,18 @@ class HFReplica(RolloutReplica):
         self._server_address = server_name(self.replica_rank)
 
 
-class HFRollout(BaseRollout):
-    def __init__(self, config, model_config, device_mesh, replica_rank: int = -1):
+class HFRollout(BaseRollout):  # type: ignore[misc]  # verl has no types
+    def __init__(self, config: Any, model_config: Any, device_mesh: Any, replica_rank: int = -1) -> None:
         super().__init__(config, model_config, device_mesh)
         self.replica_rank = int(os.environ["RANK"]) if replica_rank == -1 else replica_rank
         self.is_leader_rank = True
-        self.server = None
+        self.server: Any = None
 
     async def resume(self, tags: list[str]) -> None: ...
 
     async def release(self) -> None: ...
 
-    async def update_weights(self, weights, global_steps: int | None = None, **kwargs) -> None:
+    async def update_weights(self, weights: Any, global_steps: int | None = None, **kwargs: Any) -> None:
         if self.server is None:
             self.server = ray.get_actor(server_name(self.replica_rank))
         state = {name: tensor.detach().float().cpu().clone() for name, tensor in weights}
