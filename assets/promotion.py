@@ -57,10 +57,10 @@ def gate(bench: Bench) -> Entry:
     if ledger.champion() is None:
         first = scores.champion[GATE]
         installed = decide(None, first, bench.profile.policy)
-        _append(ledger, installed, path=start_of(bench).path, chain=f"{record.id}/first", against=None)
+        _append(ledger, installed, path=start_of(bench).path, chain=f"{record.id}/first")
     decision = decision_of(scores, bench)
     path = str(bench.store.require("checkpoints", record.id).path)
-    return _append(ledger, decision, path=path, chain=record.id, against=ledger.champion())
+    return _append(ledger, decision, path=path, chain=record.id)
 
 
 def history_table(ledger: Ledger) -> str:
@@ -68,7 +68,7 @@ def history_table(ledger: Ledger) -> str:
     return markdown(("entry", "when", "what", "version", "checkpoint", "first reason"), rows)
 
 
-def _append(ledger: Ledger, decision: Decision, *, path: str, chain: str, against: Entry | None) -> Entry:
+def _append(ledger: Ledger, decision: Decision, *, path: str, chain: str) -> Entry:
     return ledger.append(
         decision.kind,
         checkpoint=decision.challenger.name,
@@ -76,5 +76,5 @@ def _append(ledger: Ledger, decision: Decision, *, path: str, chain: str, agains
         path=path,
         decision=decision.model_dump(mode="json"),
         chain=chain,
-        against=against,
+        against=decision.champion.content_hash if decision.champion else None,
     )

@@ -49,9 +49,12 @@ class Rate(Plain):
 
     @classmethod
     def of(cls, card: Scorecard) -> Rate:
-        solved = card.solved
-        low, high = wilson(sum(solved.values()), len(solved))
-        return cls(solved=sum(solved.values()), tasks=len(solved), share=sum(solved.values()) / len(solved), low=low, high=high)
+        return cls.counted(sum(card.solved.values()), len(card.solved))
+
+    @classmethod
+    def counted(cls, solved: int, tasks: int) -> Rate:
+        low, high = wilson(solved, tasks)
+        return cls(solved=solved, tasks=tasks, share=solved / tasks, low=low, high=high)
 
     def __str__(self) -> str:
         return f"{points(self.share)} % ({self.solved} of {self.tasks}, interval {points(self.low)} to {points(self.high)} %)"

@@ -17,7 +17,6 @@ from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.facts import Curve, Example, Group, ReportFacts
 from evaluation.gate import Rate, p_text, points, signed
 from evaluation.scorecard import Sample, Scorecard
-from evaluation.statistics import wilson
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 OUTCOMES = {"won": "Solved now, failed before", "lost": "Failed now, solved before", "unsolved": "Still unsolved"}
@@ -49,7 +48,11 @@ def groups(before: Scorecard, after: Scorecard, prefix: str = "operations-") -> 
     """Both cards by tag: "operations-2" becomes the group "2 operations"."""
     old, new = before.solved_by(prefix), after.solved_by(prefix)
     subject = prefix.rstrip("-")
-    return tuple(Group(label=f"{tag.removeprefix(prefix)} {subject}", before=_rate(*old[tag]), after=_rate(*new[tag])) for tag in old if tag in new)
+    return tuple(
+        Group(label=f"{tag.removeprefix(prefix)} {subject}", before=Rate.counted(*old[tag]), after=Rate.counted(*new[tag]))
+        for tag in old
+        if tag in new
+    )
 
 
 def pick_examples(benchmark: Benchmark, before: Scorecard, after: Scorecard, each: int = 3) -> tuple[Example, ...]:
@@ -115,8 +118,3 @@ def _said(sample: Sample) -> str:
     }
     tests = f", {sample.passed} of {sample.total} tests pass" if sample.verdict != "AC" and sample.total > 1 else ""
     return words.get(sample.verdict, sample.verdict) + tests + (", cut by length" if sample.cut else "")
-
-
-def _rate(solved: int, tasks: int) -> Rate:
-    low, high = wilson(solved, tasks)
-    return Rate(solved=solved, tasks=tasks, share=solved / tasks, low=low, high=high)

@@ -87,11 +87,11 @@ class Ledger:
         return stack[-2] if len(stack) > 1 else None
 
     def append(
-        self, kind: Kind, *, checkpoint: str, checkpoint_hash: str, path: str, decision: dict[str, Any], chain: str, against: Entry | None
+        self, kind: Kind, *, checkpoint: str, checkpoint_hash: str, path: str, decision: dict[str, Any], chain: str, against: str | None
     ) -> Entry:
         """Records one decision, for ever, and returns its entry.
 
-        against: the champion's entry that the decision was made against, as `champion()` gave it, or None.
+        against: checkpoint hash of the champion that the decision compares with, from the decision itself; None where there was no champion.
         A chain decides once: asked again for the same checkpoint, this returns what was recorded and changes nothing.
         Raises Superseded where another promotion came between (nothing is recorded: decide again), ValueError where the chain had another checkpoint.
         """
@@ -104,11 +104,12 @@ class Ledger:
                     raise ValueError(f"chain {chain} has already put {told.checkpoint} before the gate, one candidate a chain: start a new chain")
                 return told
             champion = next(iter(_stack(entries)[::-1]), None)
-            if (champion.entry if champion else 0) != (against.entry if against else 0):
-                raise Superseded(f"{_named(champion)} is champion now, {checkpoint} was compared with {_named(against)}: decide again")
+            if (champion.checkpoint_hash if champion else None) != against:
+                compared = next((e for e in entries if e.checkpoint_hash == against), None)
+                raise Superseded(f"{_named(champion)} is champion now, {checkpoint} was compared with {_named(compared)}: decide again")
             known = (e.version for e in entries if e.checkpoint_hash == checkpoint_hash)
             version = next(known, max((e.version for e in entries), default=0) + 1)
-            return _insert(connection, kind, version, checkpoint, checkpoint_hash, path, against.entry if against else 0, decision, chain)
+            return _insert(connection, kind, version, checkpoint, checkpoint_hash, path, champion.entry if champion else 0, decision, chain)
 
     def rollback(self, chain: str, reason: str = "") -> Entry:
         """Makes the champion before this one champion again; the entry's decision says what was undone and why.

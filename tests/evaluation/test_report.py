@@ -15,14 +15,8 @@ from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, 
 from evaluation.gate import Decision, Rate, decide
 from evaluation.report import changed_lines, groups, pick_examples, render, write_report
 from evaluation.scorecard import Sample, Scorecard
-from evaluation.statistics import wilson
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, heldout_draw
-
-
-def rate(solved: int, tasks: int) -> Rate:
-    low, high = wilson(solved, tasks)
-    return Rate(solved=solved, tasks=tasks, share=solved / tasks, low=low, high=high)
 
 
 def card(name: str, benchmark: Benchmark, solves: list[bool]) -> Scorecard:
@@ -45,7 +39,7 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
     before, after = card("chain-0001", benchmark, old), card("chain-0002", benchmark, new)
     zero = BenchmarkScore(
         name="humaneval", version="5f8e3ac1d5b2" * 5, conventions="greedy, asked as a chat; published unit tests, 3 s a program",
-        champion=rate(0, 164), challenger=rate(0, 164), note="The model has a million parameters and has seen small compositions only",
+        champion=Rate.counted(0, 164), challenger=Rate.counted(0, 164), note="The model has a million parameters and has seen small compositions only",
     )  # fmt: skip
     made = ReportFacts(
         chain="chain-0002", profile="embedded", created_at="2026-11-21 03:14 UTC", version=2,
@@ -65,7 +59,7 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
         ),
         curve=Curve(
             rewards=tuple((i, -0.42 + 0.022 * i + (0.09 if i % 3 == 0 else -0.05 if i % 4 == 1 else 0)) for i in range(1, 31)),
-            scores=tuple(Score(step=s, benchmark="validation", rate=rate(n, 128)) for s, n in ((0, 43), (10, 54), (20, 66), (30, 70))),
+            scores=tuple(Score(step=s, benchmark="validation", rate=Rate.counted(n, 128)) for s, n in ((0, 43), (10, 54), (20, 66), (30, 70))),
         ),
         pass_rates=tuple((i % 17) / 17 * (i % 5) / 4 for i in range(160)),
         groups=groups(before, after), examples=pick_examples(benchmark, before, after, each=2), benchmarks=(zero,),

@@ -24,6 +24,7 @@ def ledger(tmp_path: Path) -> Ledger:
 
 
 def put(ledger: Ledger, name: str, kind: Kind = "promote", chain: str | None = None, against: Entry | None = None) -> Entry:
+    compared = against or ledger.champion()
     return ledger.append(
         kind,
         checkpoint=name,
@@ -31,7 +32,7 @@ def put(ledger: Ledger, name: str, kind: Kind = "promote", chain: str | None = N
         path=f"/checkpoints/{name}",
         decision={"reasons": [name]},
         chain=chain or f"chain-{name}",
-        against=against or ledger.champion(),
+        against=compared.checkpoint_hash if compared else None,
     )
 
 
@@ -151,7 +152,7 @@ import sys; from pathlib import Path; from resources.ledger import Ledger
 ledger = Ledger(Path(sys.argv[1]))
 i = len(ledger.history())
 while True:
-    name, against = str(i), ledger.champion()
+    name, against = str(i), str(i - 1) if i else None
     ledger.append("promote" if i else "install", checkpoint=name, checkpoint_hash=name, path="", decision={}, chain=name, against=against)
     print(i, flush=True)
     i += 1

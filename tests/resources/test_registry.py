@@ -17,9 +17,10 @@ from resources.registry import HASH_TAG, MODEL, Registry
 
 
 def put(ledger: Ledger, name: str, kind: Kind) -> None:
+    champion = ledger.champion()
     ledger.append(
         kind, checkpoint=name, checkpoint_hash=f"hash-{name}", path=f"/checkpoints/{name}", decision={"reasons": [f"{name} came"]},
-        chain=f"chain-{name}", against=ledger.champion(),
+        chain=f"chain-{name}", against=champion.checkpoint_hash if champion else None,
     )  # fmt: skip
 
 

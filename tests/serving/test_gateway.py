@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 import urllib.error
 import urllib.request
@@ -75,9 +76,9 @@ def url(home: Home) -> Iterator[str]:
 
 def promote(home: Home, name: str, path: Path) -> None:
     ledger = Ledger(home.ledger)
-    ledger.append(
-        "promote", checkpoint=name, checkpoint_hash=f"hash-of-{name}", path=str(path), decision={}, chain=f"chain-{name}", against=ledger.champion()
-    )
+    champion = ledger.champion()
+    against = champion.checkpoint_hash if champion else None
+    ledger.append("promote", checkpoint=name, checkpoint_hash=f"hash-of-{name}", path=str(path), decision={}, chain=f"chain-{name}", against=against)
 
 
 def call(url: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
@@ -160,6 +161,18 @@ def test_what_it_cannot_do_is_refused_by_name(
     promote(home, "old", checkpoints["old"])
     got, body = ask(url, **more)
     assert got == status and named in body["error"]["message"]
+
+
+def test_a_port_that_is_taken_is_named(home: Home) -> None:
+    from resources.home import NotReady
+    from serving.gateway import HOST, serve
+
+    with socket.socket() as other:
+        other.bind((HOST, 0))
+        other.listen()
+        port = other.getsockname()[1]
+        with pytest.raises(NotReady, match=f"port {port} "):
+            serve(home, port)
 
 
 def test_the_gateway_listens_on_this_machine_only(url: str) -> None:
