@@ -39,7 +39,7 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
     before, after = card("chain-0001", benchmark, old), card("chain-0002", benchmark, new)
     zero = BenchmarkScore(
         name="humaneval", version="5f8e3ac1d5b2" * 5, conventions="greedy, asked as a chat; published unit tests, 3 s a program",
-        champion=Rate.counted(0, 164), challenger=Rate.counted(0, 164), note="The model has a million parameters and has seen small compositions only",
+        champion=Rate.counted(0, 164), challenger=Rate.counted(0, 164), note="It has a million parameters and has seen small compositions only",
     )  # fmt: skip
     made = ReportFacts(
         chain="chain-0002", profile="embedded", created_at="2026-11-21 03:14 UTC", version=2,
