@@ -85,13 +85,19 @@ def test_ray_in_the_cluster_is_the_ray_of_the_lock() -> None:
 
 def test_dagster_takes_its_settings() -> None:
     from dagster._config import Shape, validate_config
+    from dagster._core.instance.config import dagster_instance_config_schema
     from dagster_k8s import K8sRunLauncher
 
-    settings = next(document for name, document in STOCK if name.endswith("ConfigMap/ratchet-dagster"))["data"]
-    launcher = yaml.safe_load(settings["dagster.yaml"])["run_launcher"]
-    assert launcher["class"] == K8sRunLauncher.__name__
-    taken = validate_config(Shape(K8sRunLauncher.config_type()), launcher["config"])  # type: ignore[no-untyped-call]
-    assert taken.success, taken.errors
+    storage = pytest.importorskip("dagster_postgres", reason="dagster-postgres is not installed: the lock has it")
+    settings = yaml.safe_load(next(document for name, document in STOCK if name.endswith("ConfigMap/ratchet-dagster"))["data"]["dagster.yaml"])
+    assert settings["run_launcher"]["class"] == K8sRunLauncher.__name__
+    for schema, given in (
+        (dagster_instance_config_schema(), settings),
+        (K8sRunLauncher.config_type(), settings["run_launcher"]["config"]),
+        (storage.DagsterPostgresStorage.config_type(), settings["storage"]["postgres"]),
+    ):
+        taken = validate_config(Shape(schema), given)  # type: ignore[no-untyped-call]
+        assert taken.success, taken.errors
 
 
 def test_run_pods_get_the_home_and_the_secrets() -> None:
