@@ -93,12 +93,21 @@ def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mat
 
 
 def contestants_of(bench: Bench) -> dict[str, Champion]:
-    """Who is scored: the challenger, and who was champion when the chain began. A rescore has the champion alone."""
-    record, champion = bench.chain.record, start_of(bench)
+    """Who is scored: the challenger, and who must be beaten. A rescore has the champion alone."""
+    record, champion = bench.chain.record, opponent(bench)
     if record.kind == "rescore":
         return {"champion": champion}
     made = bench.store.require("checkpoints", record.id)
     return {"champion": champion, "challenger": Champion(checkpoint=record.id, content_hash=made.content_hash, path=str(made.path))}
+
+
+def opponent(bench: Bench) -> Champion:
+    """The present champion, or the one that this chain's recorded decision was made against; before there is any, the warmed-up model."""
+    history, entry = bench.workshop.ledger.history(), bench.workshop.ledger.champion()
+    decided = next((e.decision for e in history if e.chain == bench.chain.record.id and e.decision.get("champion")), None)
+    if decided:
+        entry = next(e for e in history if e.checkpoint_hash == decided["champion"]["content_hash"])
+    return Champion(checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path) if entry else start_of(bench)
 
 
 def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:

@@ -94,7 +94,7 @@ def watched(start: Callable[[], subprocess.Popen[bytes]], view: View, chain: Cha
         again = f"started again ({attempt + 1} of {RESTARTS}), it goes on where it was" if attempt < RESTARTS else "that was the last attempt"
         view.note(f"the run's process was ended by {name}: {again}")
         if not console.is_terminal:
-            console.print(view.notes[-1])
+            console.print(view.notes[-1], soft_wrap=True)
     return 1
 
 

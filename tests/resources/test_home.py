@@ -26,7 +26,7 @@ def test_a_home_with_spaces_is_made(tmp_path: Path) -> None:
 
 def test_a_home_that_is_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(NotReady, match="cannot be written to .*: set RATCHET_HOME to a folder of yours"):
+    with pytest.raises(NotReady, match=r"cannot be written to .*: set RATCHET_HOME to a folder of yours"):
         Home(tmp_path / "file").make()
 
 

@@ -1,0 +1,76 @@
+"""The graph as a person reads it, and what loading it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from pipelines.definitions import defs
+
+GRAPH = """
+data        problem_sources       <-
+data        raw_problems          <- problem_sources
+data        verified_problems     <- raw_problems
+data        clean_problems        <- verified_problems
+models      base_model            <- clean_problems
+models      sft_checkpoint        <- base_model, clean_problems
+data        difficulty_rankings   <- clean_problems, sft_checkpoint
+models      checkpoint            <- clean_problems, difficulty_rankings, sft_checkpoint
+evaluation  benchmark_scores      <- checkpoint
+evaluation  leaderboard           <- benchmark_scores
+evaluation  training_report       <- benchmark_scores, leaderboard
+promotion   promoted_model        <- benchmark_scores, leaderboard, training_report
+"""
+CHECKS = {
+    "raw_problems: schema_holds",
+    "clean_problems: no_gated_problem",
+    "clean_problems: no_heldout_composition",
+    "difficulty_rankings: reward_battery",
+    "checkpoint: whole_checkpoint",
+    "benchmark_scores: scores_are_sane",
+    "promoted_model: champion_is_whole",
+}
+HEAVY = ("torch", "ray", "verl", "transformers", "datasets", "mlflow", "wandb", "pandas", "matplotlib", "scipy")
+
+
+def test_the_graph_is_the_one_on_this_screen() -> None:
+    graph = defs.resolve_asset_graph()
+    lines = []
+    for key in graph.toposorted_asset_keys:
+        node = graph.get(key)
+        parents = ", ".join(sorted(parent.to_user_string() for parent in node.parent_keys))
+        lines.append(f"{node.group_name:<11} {key.to_user_string():<21} <- {parents}".rstrip())
+    assert sorted(lines) == sorted(GRAPH.strip().splitlines())
+
+
+def test_every_asset_is_described_and_owned_and_has_its_kinds() -> None:
+    for spec in defs.resolve_all_asset_specs():
+        assert spec.description and list(spec.owners) and spec.kinds, spec.key
+
+
+def test_every_check_blocks() -> None:
+    specs = [spec for definition in defs.asset_checks or [] for spec in definition.check_specs if isinstance(definition, dg.AssetChecksDefinition)]
+    assert {f"{spec.asset_key.to_user_string()}: {spec.name}" for spec in specs} == CHECKS
+    assert all(spec.blocking for spec in specs)
+
+
+@pytest.mark.parametrize("name", ["full_chain", "smoke", "refresh_data", "evaluate_checkpoint", "promote", "rollback"])
+def test_a_job_is_there_and_described(name: str) -> None:
+    assert defs.resolve_job_def(name).description
+
+
+def test_sensors_and_the_schedule_are_on_by_default() -> None:
+    repository = defs.get_repository_def()
+    assert {sensor.name for sensor in repository.sensor_defs} == {"new_checkpoint", "changed_problems", "champion_regression"}
+    assert all(sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs)
+    assert [(s.name, s.default_status) for s in repository.schedule_defs] == [("nightly_retraining", dg.DefaultScheduleStatus.RUNNING)]
+
+
+def test_loading_imports_nothing_heavy() -> None:
+    code = f"import sys; from pipelines.definitions import defs; print([m for m in {HEAVY} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    assert found.stdout.strip() == "[]"
