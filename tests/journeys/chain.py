@@ -1,0 +1,148 @@
+"""Starting the real chain as a user does, killing parts of it, and reading what it left: shared by the journeys."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+MARK = "RATCHET_RUN"  # in the environment of every process of a run
+SETTLE_S = 60.0  # for processes that notice that nobody holds them any more
+
+
+@dataclass
+class Run:
+    code: int
+    seconds: float
+    output: str
+    killed: str = ""  # the command line of what was killed
+    at_stage: str = ""
+
+
+def ratchet(*arguments: str) -> list[str]:
+    return [str(Path(sys.executable).with_name("ratchet")), *arguments]
+
+
+def demo(home: Path, *, profile: str = "small", kill_after: float | None = None, seed: int = 0, timeout: float = 1200) -> Run:
+    """`ratchet demo` in this home; with `kill_after` one random process of the run gets SIGKILL after so many seconds."""
+    environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": profile}
+    began = time.monotonic()
+    home.mkdir(parents=True, exist_ok=True)
+    log = home / "demo.log"
+    with log.open("ab") as out:
+        start = out.tell()
+        process = subprocess.Popen(ratchet("demo"), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True)
+        killed = stage = ""
+        if kill_after is not None and not _ended(process, kill_after):
+            stage = now_at(home)
+            killed = kill_one(home, process, random.Random(seed))
+        code = process.wait(timeout)
+    return Run(code, time.monotonic() - began, log.read_bytes()[start:].decode(errors="replace"), killed, stage)
+
+
+def kill_one(home: Path, command: subprocess.Popen[bytes], rng: random.Random) -> str:
+    """SIGKILL to the command line or to any process of the run, each kind of process as likely as another; returns what it was."""
+    kinds: dict[str, list[psutil.Process]] = {}
+    for process in [psutil.Process(command.pid), *of_home(home)]:
+        try:
+            kinds.setdefault(_kind(process), []).append(process)
+        except psutil.Error:
+            continue
+    kind = rng.choice(sorted(kinds))
+    rng.choice(kinds[kind]).send_signal(signal.SIGKILL)
+    return kind
+
+
+def _kind(process: psutil.Process) -> str:
+    line = process.cmdline()
+    for part in ("ratchet demo", "pipelines.worker", "resources.ray_head", "verl_jobs.entry", "zygote", "worker.py", "gcs_server", "raylet/raylet"):
+        if part in " ".join(line):
+            return part
+    return line[0].split("(")[0][:40] if line else process.name()
+
+
+def of_home(home: Path) -> list[psutil.Process]:
+    """All live processes of runs in this home, Ray's daemons too."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK, "").startswith(str(home)):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def orphans(home: Path, within: float = SETTLE_S) -> list[str]:
+    """What still runs after the time that a run's processes are given to notice its end."""
+    deadline = time.monotonic() + within
+    while (left := of_home(home)) and time.monotonic() < deadline:
+        time.sleep(1)
+    return [" ".join(process.cmdline())[:120] for process in left if process.is_running()]
+
+
+def now_at(home: Path) -> str:
+    """The stage that was begun last."""
+    begun = [json.loads(line) for path in sorted(home.glob("runs/*/progress.jsonl")) for line in path.read_text().splitlines() if '"begin"' in line]
+    return str(begun[-1]["stage"]) if begun else "before the first stage"
+
+
+@dataclass
+class Left:
+    """What a finished chain left, less times and cost."""
+
+    datasets: dict[str, list[str]] = field(default_factory=dict)
+    models: dict[str, str] = field(default_factory=dict)
+    scores: dict[str, str] = field(default_factory=dict)
+    ledger: list[tuple[str, str, str]] = field(default_factory=list)
+
+
+def left(home: Path) -> Left:
+    datasets: dict[str, list[str]] = {}
+    models: dict[str, str] = {}
+    scores: dict[str, str] = {}
+    for path in sorted(home.glob("*/*/*/manifest.json")):
+        manifest = json.loads(path.read_text())
+        match manifest["kind"]:
+            case "datasets":
+                datasets.setdefault(manifest["name"], []).append(manifest["content_hash"])
+            case "checkpoints":
+                models[manifest["name"]] = manifest["content_hash"]
+            case "scores":
+                scores[manifest["name"]] = manifest["content_hash"]
+    from resources.ledger import Ledger
+
+    entries = Ledger(home / "ledger.db").history()
+    return Left({name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, [(e.kind, e.checkpoint, e.checkpoint_hash) for e in entries])
+
+
+def stray(home: Path) -> list[str]:
+    """Half-written things that are in a reader's way: drafts of dead processes are swept at the next start, and nothing else may lie about."""
+    return [str(path.relative_to(home)) for pattern in ("*/*/.draft-*", "runs/*/training/*/candidates/.step-*") for path in home.glob(pattern)]
+
+
+def wait_until(condition: Callable[[], Any], timeout: float) -> bool:
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.5)
+    return False
+
+
+def _ended(process: subprocess.Popen[bytes], within: float) -> bool:
+    try:
+        process.wait(within)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

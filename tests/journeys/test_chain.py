@@ -1,0 +1,50 @@
+"""A user's whole path, for real: raw problems to a decision by verl on Ray in Dagster runs; then the same with a kill in the middle."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.chain import Left, Run, demo, left, orphans
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+    home = tmp_path_factory.mktemp("a home with spaces")
+    return home, demo(home)
+
+
+def test_the_chain_reaches_a_decision_and_tells_it(undisturbed: tuple[Path, Run]) -> None:
+    home, run = undisturbed
+    assert run.code == 0, run.output[-3000:]
+    [report] = home.glob("reports/*/summary.json")
+    assert (report.parent / "index.html").stat().st_size > 10_000
+    summary = json.loads(report.read_text())
+    assert summary["decision"]["kind"] in ("promote", "refuse")
+    assert "PROMOTED" in run.output and str(report.parent / "index.html") in run.output
+
+
+def test_the_ledger_begins_with_the_first_version_and_holds_one_decision(undisturbed: tuple[Path, Run]) -> None:
+    kinds = [kind for kind, *_ in left(undisturbed[0]).ledger]
+    assert kinds[0] == "install" and len(kinds) == 2
+
+
+def test_nothing_runs_on_when_the_chain_has_ended(undisturbed: tuple[Path, Run]) -> None:
+    assert orphans(undisturbed[0]) == []
+
+
+def test_a_killed_chain_goes_on_and_ends_with_the_same_datasets(undisturbed: tuple[Path, Run], tmp_path: Path) -> None:
+    """The kill falls into the training, where most processes are; the command line starts the run again by itself or is started again by hand."""
+    first = demo(tmp_path, kill_after=0.55 * undisturbed[1].seconds, seed=7)
+    again = first if first.code == 0 else demo(tmp_path)
+    assert again.code == 0, f"killed {first.killed} at {first.at_stage}: {again.output[-3000:]}"
+    before, after = left(undisturbed[0]), left(tmp_path)
+    assert after.datasets == before.datasets
+    assert once_each(after)
+    assert orphans(tmp_path) == []
+
+
+def once_each(found: Left) -> bool:
+    return len(set(found.ledger)) == len(found.ledger)

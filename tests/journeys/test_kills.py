@@ -1,0 +1,58 @@
+"""`kill -9` of a random process at a random moment of the chain, ten times; a table that goes on where it was when this is stopped itself.
+
+What it found lies in `.ratchet/soak/kills.jsonl`, a line a kill.
+"""
+
+import json
+import random
+import shutil
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.chain import demo, left, orphans
+
+KILLS = 10
+FOLDER = Path(".ratchet/soak").absolute()
+
+pytestmark = [pytest.mark.soak]
+
+
+def test_ten_random_kills() -> None:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    record, reference = FOLDER / "kills.jsonl", FOLDER / "undisturbed"
+    done = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    if not (FOLDER / "undisturbed.json").exists():
+        shutil.rmtree(reference, ignore_errors=True)
+        run = demo(reference)
+        assert run.code == 0, run.output[-2000:]
+        (FOLDER / "undisturbed.json").write_text(json.dumps({"seconds": run.seconds} | asdict(left(reference))))
+    expected = json.loads((FOLDER / "undisturbed.json").read_text())
+    for number in range(len(done), KILLS):
+        done.append(one_kill(number, expected))
+        with record.open("a") as file:
+            file.write(json.dumps(done[-1]) + "\n")
+        print(done[-1], flush=True)
+    print(f"{sum(row['good'] for row in done)} of {len(done)} went on to the same end")
+    assert all(row["good"] for row in done), [row for row in done if not row["good"]]
+
+
+def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
+    rng = random.Random(f"kill {number}")
+    home = FOLDER / f"kill-{number}"
+    shutil.rmtree(home, ignore_errors=True)
+    first = demo(home, kill_after=rng.uniform(0.02, 0.95) * expected["seconds"], seed=number)
+    starts, seconds, again = 1, first.seconds, first
+    while again.code != 0 and starts < 3:
+        again = demo(home)
+        starts, seconds = starts + 1, seconds + again.seconds
+    found = json.loads(json.dumps(asdict(left(home)))) if again.code == 0 else {}
+    remaining = orphans(home)
+    same = {part: found.get(part) == expected[part] for part in ("datasets", "models", "scores")}
+    twice = len(found.get("ledger", [])) - len({tuple(row) for row in found.get("ledger", [])})
+    good = again.code == 0 and same["datasets"] and not remaining and twice == 0
+    row = {"killed": first.killed, "at": first.at_stage, "starts": starts, "seconds": round(seconds), "same": same, "twice": twice, "orphans": remaining}
+    if good:
+        shutil.rmtree(home)
+    return row | {"good": good, "end": "" if again.code == 0 else again.output[-500:]}
