@@ -7,7 +7,7 @@ import dagster as dg
 
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
-from assets.partitions import DATA, OWNERS
+from assets.partitions import MODELS, OWNERS
 from assets.pictures import difficulty_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.tables import markdown
@@ -21,7 +21,7 @@ from rewards.battery import run_battery
 from rewards.composite import Reward, score_answers
 
 
-@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[clean_problems, sft_checkpoint])
+@dg.asset(group_name=MODELS, kinds={"huggingface", "parquet"}, owners=OWNERS[MODELS], deps=[clean_problems, sft_checkpoint])
 def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Pass rates of a sample of training problems under the policy that training starts from: the present champion, or the warmed-up model."""
     with workshop.bench(context) as bench:

@@ -55,6 +55,8 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
         bench.stage.say(", ".join(f"{who} {100 * cards['heldout'].pass_at_1:.1f} %" for who, cards in _sides(scores) if "heldout" in cards))
     if record.kind != "chain":
         bench.chain.change(state="done")
+    if record.kind == "evaluation":
+        _report_checkpoint(context, bench)
     picture = scores_picture([(who, card) for who, cards in _sides(scores) for card in cards.values()])
     metadata = {"scores": dg.MetadataValue.md(scores_table(scores)), "picture": dg.MetadataValue.md(picture), "heldout_draw": record.number}
     return result(made, metadata)
@@ -99,6 +101,14 @@ def contestants_of(bench: Bench) -> dict[str, Champion]:
         return {"champion": champion}
     made = bench.store.require("checkpoints", record.id)
     return {"champion": champion, "challenger": Champion(checkpoint=record.id, content_hash=made.content_hash, path=str(made.path))}
+
+
+def _report_checkpoint(context: dg.AssetExecutionContext, bench: Bench) -> None:
+    """A checkpoint put by hand is a partition like any other, though no run of ours made it."""
+    made = bench.store.require("checkpoints", bench.chain.record.id)
+    metadata = {"put_by_hand": bench.chain.record.why, "content_hash": made.content_hash, "path": dg.MetadataValue.path(str(made.path))}
+    tags = {"dagster/data_version": made.content_hash}
+    context.log_event(dg.AssetMaterialization(checkpoint.key, partition=bench.chain.record.id, metadata=metadata, tags=tags))
 
 
 def opponent(bench: Bench) -> Champion:

@@ -148,4 +148,4 @@ def result(artifact: Artifact, metadata: dict[str, Any] | None = None, checks: l
         "inputs": dg.MetadataValue.json(artifact.manifest.inputs),
     }
     data_version = dg.DataVersion(artifact.content_hash)
-    return dg.MaterializeResult(metadata=common | (metadata or {}), data_version=data_version, check_results=checks or [])
+    return dg.MaterializeResult(metadata=(metadata or {}) | common, data_version=data_version, check_results=checks or [])

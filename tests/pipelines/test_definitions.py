@@ -18,7 +18,7 @@ data        verified_problems     <- raw_problems
 data        clean_problems        <- verified_problems
 models      base_model            <- clean_problems
 models      sft_checkpoint        <- base_model, clean_problems
-data        difficulty_rankings   <- clean_problems, sft_checkpoint
+models      difficulty_rankings   <- clean_problems, sft_checkpoint
 models      checkpoint            <- clean_problems, difficulty_rankings, sft_checkpoint
 evaluation  benchmark_scores      <- checkpoint
 evaluation  leaderboard           <- benchmark_scores
