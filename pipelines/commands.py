@@ -33,7 +33,7 @@ def promote(checkpoint: str, profile: str | None, console: Console) -> int:
     entry = next((entry for entry in Ledger(home.ledger).history() if entry.chain == name), None)
     if code == 0 and entry:
         console.print(f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}", style="bold")
-        console.print("\n".join(f"- {reason}" for reason in entry.decision["reasons"]), highlight=False)
+        console.print("\n".join(f"- {reason}" for reason in entry.decision["reasons"]), highlight=False, soft_wrap=True)
     return code
 
 
@@ -46,7 +46,7 @@ def rollback(reason: str, console: Console) -> int:
     home = Home.from_environment()
     entry = Ledger(home.ledger).rollback(f"rollback-{time.time_ns()}", reason)
     Registry(home.path).project(Ledger(home.ledger))
-    console.print("\n".join(entry.decision["reasons"]), highlight=False)
+    console.print("\n".join(entry.decision["reasons"]), highlight=False, soft_wrap=True)
     return 0
 
 
@@ -66,7 +66,11 @@ def data_add(name: str, path: Path | None, console: Console) -> int:
         raise ProblemError(f"none of {loaded.rows} rows could be read", "mend the file", str(path or name))
     add_source(home.path, name, path)
     gated = sum(problem.gated for problem in loaded.problems)
-    console.print(f"{name}: {len(loaded.problems)} problems, {gated} of them gated (for evaluation only); the next run reads them", highlight=False)
+    console.print(
+        f"{name}: {len(loaded.problems)} problems, {gated} of them gated (for evaluation only); the next run reads them",
+        highlight=False,
+        soft_wrap=True,
+    )
     return 0
 
 

@@ -10,12 +10,12 @@ BLANK = 0x2800
 
 
 def curve(values: Sequence[float], width: int, height: int) -> list[str]:
-    """`height` lines of at most `width` characters. Values are spread over the width, and averaged where there are more than points."""
+    """`height` lines of `width` characters. Values are spread over the width, and averaged where there are more of them than points."""
     if not values:
         return [""] * height
     low, high = min(values), max(values)
     span = (high - low) or 1.0
-    columns = _resampled(values, min(2 * width, max(len(values), 2)))
+    columns = _resampled(values, 2 * width)
     grid = [[BLANK] * ((len(columns) + 1) // 2) for _ in range(height)]
     before: int | None = None
     for x, value in enumerate(columns):

@@ -100,7 +100,7 @@ def _line(record: Record, running: bool) -> str:
     state = "runs" if running else {"open": "interrupted, goes on with the next `ratchet demo`", "done": "done", "failed": "given up"}[record.state]
     decision = {"promote": ": promoted", "refuse": ": not promoted", "install": ": installed"}.get(record.decision, "")
     error = f" ({record.error})" if record.error and record.state != "done" else ""
-    return f"{state}{decision}{error}, {record.minutes:.1f} min, profile {record.profile}, started by {record.why}"
+    return f"{state}{decision}{error}, {record.took_minutes:.1f} min, profile {record.profile}, started by {record.why}"
 
 
 def _made(manifest: Manifest) -> float:

@@ -28,7 +28,7 @@ def show(report: Path, record: Record, console: Console) -> None:
         table.add_row("challenger", f"{_rate(compared['after'])}  {decision['challenger']['name']}")
         table.add_row("p-value", f"{compared['p_better']:.2g} (McNemar, exact, one-sided)")
     table.add_row("why", "\n".join(decision["reasons"]))
-    table.add_row("took", f"{record.minutes:.1f} minutes, {record.peak_pss_gib:.1f} GiB at most")
+    table.add_row("took", f"{record.took_minutes:.1f} minutes, {record.peak_pss_gib:.1f} GiB at most")
     console.print(Panel(table, title=f"[bold {colour}]{verdict}[/] · {record.id}", border_style=colour, padding=(1, 2)))
     console.print(f"Report: {report / 'index.html'}", soft_wrap=True, highlight=False)
 

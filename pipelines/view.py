@@ -116,7 +116,7 @@ class View:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table.grid(padding=(0, 1))
-        table.add_column(width=2)
+        table.add_column(width=1)
         table.add_column(no_wrap=True)
         table.add_column(justify="right", style="dim", no_wrap=True)
         table.add_column(no_wrap=True, overflow="ellipsis")
