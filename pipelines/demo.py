@@ -71,6 +71,7 @@ def start_worker(home: Home, job: str, partition: str, profile_name: str | None,
     folder = home.runs / partition
     folder.mkdir(parents=True, exist_ok=True)
     environment = os.environ | {"RATCHET_HOME": str(home.path), "RATCHET_PROFILE": name_of(profile_name), MARK: str(folder), "PYTHONUNBUFFERED": "1"}
+    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads sleep when they wait: on two busy cores spinning ones cost minutes
     environment.setdefault("HOME", pwd.getpwuid(os.getuid()).pw_dir)  # Ray and Hugging Face look for it
     command = [sys.executable, "-m", "pipelines.worker", job, partition, str(os.getpid()), why]
     with (folder / "worker.log").open("ab") as log:
