@@ -53,11 +53,13 @@ def part_of(composition: str) -> str:
 
 def generate(config: FamilyConfig) -> list[Problem]:
     """All parts but the held-out one, each composition at most once; `extra` holds the composition and, for demonstrations, the fallible code."""
-    training = _stream(config.seed, "training")
-    made: list[Problem] = []
-    splits: tuple[tuple[Split, int], ...] = (("demonstrations", config.demonstrations), ("train", config.train))
-    for split, count in splits:
-        made += [_problem(operations, split, config) for operations in islice(training, count)]
+    training = list(islice(_stream(config.seed, "training"), config.demonstrations + config.train))
+    random.Random(f"{config.seed}/order").shuffle(training)  # short compositions run out first, and both parts shall have them
+    splits: list[tuple[Split, list[tuple[Operation, ...]]]] = [
+        ("demonstrations", training[: config.demonstrations]),
+        ("train", training[config.demonstrations :]),
+    ]
+    made = [_problem(operations, split, config) for split, part in splits for operations in part]
     return made + [_problem(operations, "validation", config) for operations in islice(_stream(config.seed, "validation"), config.validation)]
 
 
