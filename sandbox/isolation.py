@@ -55,6 +55,8 @@ def enter(rung: str, packages: dict[str, str]) -> str:
 
     packages: name -> folder of each third-party package that programs may import. Returns what is in force, in words.
     """
+    if rung == "root" and os.geteuid() != 0:
+        raise PermissionError("the rung root needs uid 0")
     if has_own_uid(rung):
         os.setgroups([])
     if rung == "bare":
@@ -107,8 +109,6 @@ def unmount(path: str) -> None:
 def _unshare(rung: str) -> None:
     spaces = _NEWNS | _NEWPID | _NEWNET | _NEWIPC | _NEWUTS | _NEWCGROUP
     if rung == "root":
-        if os.geteuid() != 0:
-            raise PermissionError("the rung root needs uid 0")
         _call("unshare", spaces)
         return
     uid, gid = os.geteuid(), os.getegid()

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, TextIO
 
+from sandbox.backends.local import IsolationError
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
@@ -34,8 +35,12 @@ def main(arguments: list[str] | None = None) -> int:
     if workers is not None and not (workers.isdigit() and int(workers) > 0):
         print(f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1", file=sys.stderr)
         return 2
-    with Sandbox(SandboxConfig(workers=int(workers) if workers else None, isolation=isolation)) as sandbox:
-        judge_lines(sandbox, sys.stdin.buffer, sys.stdout)
+    try:
+        with Sandbox(SandboxConfig(workers=int(workers) if workers else None, isolation=isolation)) as sandbox:
+            judge_lines(sandbox, sys.stdin.buffer, sys.stdout)
+    except IsolationError as refused:
+        print(refused, file=sys.stderr)
+        return 3
     return 0
 
 

@@ -28,7 +28,12 @@ DENIED = {
     "quotactl_fd": 443, "acct": 163, "syslog": 103, "personality": 135, "iopl": 172, "ioperm": 173, "modify_ldt": 154, "vhangup": 153, "uselib": 134,
     "fanotify_init": 300, "fanotify_mark": 301, "inotify_init": 253, "inotify_init1": 294, "seccomp": 317,
     "shmget": 29, "shmat": 30, "shmctl": 31, "shmdt": 67, "semget": 64, "semop": 65, "semctl": 66, "semtimedop": 220, "msgget": 68, "msgsnd": 69,
-    "msgrcv": 70, "msgctl": 71, "mq_open": 240, "mq_unlink": 241, "memfd_secret": 447,
+    "msgrcv": 70, "msgctl": 71, "mq_open": 240, "mq_unlink": 241, "memfd_secret": 447, "setpriority": 141, "ioprio_set": 251,
+}  # fmt: skip
+# what a program may do to itself, pid 0, and to no other process of its uid; the pid is the first argument
+SELF_ONLY = {
+    "prlimit64": 302, "sched_setaffinity": 203, "sched_setparam": 142, "sched_setscheduler": 144, "sched_setattr": 314, "migrate_pages": 256,
+    "move_pages": 279, "get_robust_list": 274,
 }  # fmt: skip
 CLONE, CLONE3, SOCKET, IOCTL = 56, 435, 41, 16
 
@@ -66,4 +71,6 @@ def program(*, unix_sockets: bool) -> bytes:
         code += [(EQUAL, 0, 1, SOCKET), (RETURN, 0, 0, refuse)]
     for number in DENIED.values():
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, refuse)]
+    for number in SELF_ONLY.values():
+        code += [(EQUAL, 0, 4, number), (LOAD, 0, 0, FIRST), (EQUAL, 1, 0, 0), (RETURN, 0, 0, refuse), (RETURN, 0, 0, ALLOW)]
     return b"".join(struct.pack("HBBI", *step) for step in [*code, (RETURN, 0, 0, ALLOW)])

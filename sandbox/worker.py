@@ -32,7 +32,7 @@ Result = list[Any]  # verdict, detail, wall seconds: a row of the report
 NOT_RUN = "not run: the program had been stopped"
 
 
-JUDGE_LIMITS = Limits(memory_mb=1024)  # of the process that runs the tests; its time is bounded by the program's clock
+JUDGE_LIMITS = Limits(memory_mb=2048)  # of the process that runs the tests; its time is bounded by the program's clock
 
 
 class Worker:
@@ -145,6 +145,8 @@ class Attempt:
             right = same_text(body, want, self.job["tolerance"])
         except NotPlain as error:
             return Verdict.RE, str(error)
+        except RecursionError:
+            return Verdict.WA, "nested deeper than what was expected"
         return (Verdict.AC, "") if right else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
 
     def _stdio(self) -> list[Result]:
@@ -177,6 +179,10 @@ class Attempt:
         results: list[Result] = []
         with self._judged() as watch:
             loaded = watch.next()
+            if loaded == b"U":
+                raise Broken("the program's process was not set up")
+            if isinstance(loaded, bytes) and loaded[:1] == b"B":
+                return [_row(Verdict.INFRA, loaded[1:].decode("utf-8", "replace"), watch)]
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return [_row(*_not_loaded(loaded), watch)]
             for at in range(len(self.tests)):
@@ -191,8 +197,8 @@ class Attempt:
         """The judge's word; where it says that the program is gone, what the program died of."""
         if not isinstance(heard, Stop) and heard[:1] == b"V":
             told = parse(heard[1:])
-            if type(told) is list and told[0] == at:
-                return Verdict(told[1]), told[2]
+            if type(told) is list and len(told) == 3 and told[0] == at and told[1] in ("AC", "WA", "RE", "MLE"):
+                return Verdict(told[1]), str(told[2])
         stop = heard
         if not isinstance(heard, Stop):
             status = watch.exit()
@@ -264,14 +270,10 @@ def _row(verdict: Verdict, detail: str, watch: Watch) -> Result:
 
 
 def _not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
-    """Why there is nothing to call, from the first message after the set-up."""
+    """Why there is nothing to call, from the first message after the set-up; the program may have written it, so it is never our failure."""
     if isinstance(heard, Stop):
         return heard.verdict, heard.detail
     kind, body = heard[:1], heard[1:]
-    if kind == b"B":
-        return Verdict.INFRA, body.decode("utf-8", "replace")
-    if kind == b"U":
-        raise Broken("the program's process was not set up")
     if kind == b"C":
         return Verdict.CE, body[:300].decode("utf-8", "replace")
     if kind == b"X":

@@ -1,0 +1,100 @@
+"""Equality as the judge sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.compare import same_output, same_text
+from sandbox.wire import NotPlain, encode
+
+
+def equal(got: Any, want: Any, tolerance: float | None = None) -> bool:
+    return same_text(encode(got).encode(), encode(want).encode(), tolerance)
+
+
+@pytest.mark.parametrize(
+    ("got", "want"),
+    [
+        (1, 1.0), (True, 1), ((1, 2), [1, 2]), ([1, (2,)], (1, [2])), ({1: "a"}, {1.0: "a"}), ({True: 0}, {1: 0}), ({1, 2}, {2.0, 1}),
+        (frozenset({1}), {1}), (math.nan, math.nan), (10**400, 10**400), (1 + 0j, 1), ({(1, 2): 3}, {(1, 2): 3}), (-0.0, 0.0), ([], ()), ("", ""),
+    ],
+)  # fmt: skip
+def test_these_are_equal(got: Any, want: Any) -> None:
+    assert equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("got", "want"),
+    [
+        ("1", 1), ([1], {1}), ({}, []), (None, 0), (None, False), ("a", b"a"), ([1, 2], [1, 2, 3]), ([], [0]), ({1: 2}, {1: 2, 3: 4}),
+        (math.nan, 1.0),
+        (1.0, math.nan), (math.inf, 10**400), ({1: 2}, {2: 1}), ("1", [1]), ([1], 1), ("ab", ["a", "b"]), (0.1 + 0.2, 0.3), ({}, None),
+        (10**400, 1.0),
+    ],
+)  # fmt: skip
+def test_these_are_not(got: Any, want: Any) -> None:
+    assert not equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "close"),
+    [(0.1 + 0.2, 0.3, True), (1e9 + 1, 1e9, True), ([1.0, (2.0000001,)], [1, [2]], True), (1.1, 1.0, False), (math.nan, 0.0, False),
+     (math.inf, 1e308, False), (1e308, math.inf, False), ({"a": 0.3}, {"a": 0.1 + 0.2}, True), (10**400, 1.0, False)],
+)  # fmt: skip
+def test_tolerance_reaches_inside(got: Any, want: Any, close: bool) -> None:
+    assert equal(got, want, 1e-6) is close
+
+
+def test_tolerance_leaves_integers_exact() -> None:
+    assert not equal(10**12 + 1, 10**12, 1e-6)
+
+
+trees = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["t", "s", "z", "d", "b", "c", "f", "i", "", "sz", "x"]), inner, max_size=2),
+    max_leaves=12,
+)
+wanted = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers(),
+    lambda inner: (
+        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.integers() | st.text(), inner) | st.sets(st.integers() | st.text())
+    ),
+    max_leaves=8,
+)
+
+
+@given(trees, wanted)
+def test_whatever_a_program_sends_is_decided_or_refused(sent: Any, want: Any) -> None:
+    for tolerance in (None, 1e-6):
+        with contextlib.suppress(NotPlain):
+            assert same_text(json.dumps(sent).encode(), encode(want).encode(), tolerance) in (True, False)
+
+
+@given(wanted)
+def test_every_value_equals_itself(value: Any) -> None:
+    assert equal(value, value) and equal(value, value, 1e-6)
+
+
+def test_colliding_keys_cost_nothing() -> None:
+    keys = [(2**61 - 1) * i for i in range(20_000)]  # all hash to 0: a dict of them takes a minute
+    sent = json.dumps({"d": [[key, 0] for key in keys]}).encode()
+    assert not same_text(sent, encode(dict.fromkeys(range(20_000), 0)).encode(), None)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "tolerance", "same"),
+    [
+        (b"a b\n", b"a b", None, True), (b"a  \r\nb\n\n\n", b"a\nb\n", None, True), (b"a b", b"ab", None, False), (b" a", b"a", None, False),
+        (b"0.30000001 x", b"0.3 x", 1e-6, True), (b"0.31", b"0.3", 1e-6, False), (b"nan", b"0.3", 1e-6, False), (b"", b"\n", None, True),
+        (b"\xff\xfe", b"a", None, False), (b"1 2 3", b"1 2", 1e-6, False),
+    ],
+)  # fmt: skip
+def test_output_is_compared_line_by_line(got: bytes, want: bytes, tolerance: float | None, same: bool) -> None:
+    assert same_output(got, want, tolerance) is same

@@ -1,0 +1,114 @@
+"""What a program cannot reach, on each rung that this machine grants."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sandbox.backends.local import IsolationError
+from sandbox.protocol import Job, Report, StdioTest, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from tests.sandbox.jobs import QUICK, call
+
+
+@pytest.fixture(scope="module", params=["root", "userns", "bare"])
+def rung(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    try:
+        opened = Sandbox(SandboxConfig(workers=1, isolation=request.param)).__enter__()
+    except IsolationError as refused:
+        pytest.skip(str(refused))
+    yield opened
+    opened.close()
+
+
+def says(sandbox: Sandbox, source: str) -> Report:
+    """AC when the program prints "yes": the breach."""
+    return run_all(sandbox, [Job("job", source, "stdio", (StdioTest("", "yes"),), limits=QUICK)])[0]
+
+
+def test_the_level_in_force_is_named_and_stamped(rung: Sandbox) -> None:
+    report = run_all(rung, [call("def f(a, b):\n    return a + b")])[0]
+    assert report.verdict is Verdict.AC
+    assert report.isolation == rung.describe() and rung.config.isolation in rung.describe()
+
+
+BREACHES = {
+    "a TCP port of this host": "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)\nprint('yes')",
+    "the environment of the owner": "import os\nif 'RATCHET_TEST_SECRET' in str(dict(os.environ)): print('yes')",
+    "a file of the owner": "print(open('FILE').read())",
+    "password hashes": "open('/etc/shadow')\nprint('yes')",
+    "writing to the interpreter": "import sys\nopen(sys.base_prefix + '/lib/hx', 'w')\nprint('yes')",
+    "its parent's memory": "import os\nopen(f'/proc/{os.getppid()}/mem', 'rb')\nprint('yes')",
+    "signals that handlers make deadly": "import os\nfor n in (2, 15, 9):\n    os.kill(os.getppid(), n)\nimport time; time.sleep(0.1)\nprint('no')",
+    "its parent's limits": "import os, resource\nresource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))\nprint('yes')",
+    "its parent's processors": "import os\nos.sched_setaffinity(os.getppid(), {0})\nprint('yes')",
+    "new namespaces": "import ctypes\nif ctypes.CDLL(None).unshare(0x10000000) == 0: print('yes')",
+    "being traced": "import ctypes\nif ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0: print('yes')",
+    "System V memory": "import ctypes\nif ctypes.CDLL(None).shmget(1, 4096, 0o1600) >= 0: print('yes')",
+    "mounts": "import ctypes\nif ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, 0) == 0: print('yes')",
+    "another uid": "import os\nos.setuid(1)\nprint('yes')",
+    "sockets of the network": "import socket\nsocket.socket()\nprint('yes')",
+    "a higher limit": "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 40, 1 << 40))\nprint('yes')",
+    "the project's tests": "import os\nos.listdir('ROOT')\nprint('yes')",
+}
+
+
+@pytest.mark.parametrize("what", BREACHES)
+def test_out_of_reach(rung: Sandbox, what: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = tmp_path_factory.getbasetemp() / "secret"
+    secret.write_text("yes")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=lambda: server.accept(), daemon=True).start()
+        source = BREACHES[what].replace("PORT", str(server.getsockname()[1])).replace("FILE", str(secret)).replace("ROOT", str(Path.cwd()))
+        report = says(rung, source)
+        socket.create_connection(server.getsockname()).close()  # lets the thread end
+    assert report.verdict in (Verdict.RE, Verdict.WA), report
+
+
+def test_what_one_program_leaves_the_next_does_not_find(rung: Sandbox) -> None:
+    leave = "import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').write('x')\nos.chmod('a', 0)\nopen('d', 'w').close()\nos.chmod('.', 0)"
+    find = "import os, glob\nprint('yes' if os.listdir() or glob.glob('/dev/shm/*') else 'no')\nopen('mine', 'w')"
+    for _ in range(3):
+        says(rung, leave)
+        assert says(rung, find).verdict is Verdict.WA
+
+
+def test_no_process_outlives_its_program(rung: Sandbox) -> None:
+    daemon = (
+        "import os, time\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n        os.closerange(0, 99)\n        time.sleep(60)\n"
+        "    os._exit(0)\n"
+    )
+    report = run_all(rung, [call(f"{daemon}def f(a, b):\n    return a + b")])[0]
+    assert report.verdict is Verdict.AC
+    assert not [pid for pid in descendants(os.getpid()) if b"time.sleep" in cmdline(pid)] and len(descendants(os.getpid())) < 12
+
+
+def descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            found += [child, *descendants(child)]
+    return found
+
+
+def cmdline(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def test_a_rung_that_is_not_to_be_had_is_an_error_and_never_lowered() -> None:
+    nobody = ["unshare", "-U", sys.executable, "-m", "sandbox.judge", "--isolation", "root"]
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-U", "true"], check=False, capture_output=True).returncode:
+        pytest.skip("no user namespaces here to be nobody in")
+    found = subprocess.run(nobody, input="", capture_output=True, text=True, check=False, timeout=60)
+    assert found.returncode == 3 and found.stdout == "" and "root needs uid 0" in found.stderr

@@ -1,0 +1,58 @@
+"""The command: lines in, lines out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+ADD = {"style": "call", "entry_point": "f", "prompt": "", "tests": [{"args": [1, 2], "kwargs": {}, "expected": 3}], "limits": {"wall_s": 2}}
+ECHO = {
+    "style": "stdio",
+    "entry_point": None,
+    "tests": [{"stdin": "a\n", "stdout": "a\n"}],
+    "limits": {"wall_s": 2, "cpu_s": 2, "memory_mb": 128, "output_kb": 9},
+}
+CHECK = {"style": "assert", "entry_point": "f", "prompt": "", "tests": "def check(candidate):\n    assert candidate(1) == 2\n"}
+
+
+def judge(lines: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "sandbox.judge"]
+    return subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False, env={**os.environ, **env}, timeout=60)
+
+
+def line(asked: Any, source: str, problem: dict[str, Any]) -> str:
+    return json.dumps({"id": asked, "source": source, "problem": problem})
+
+
+def test_answers_come_in_input_order_and_nothing_else_comes() -> None:
+    asked = [
+        line("slow", "import time\ntime.sleep(0.5)\ndef f(a, b):\n    return a + b", ADD),
+        line("wrong", "def f(a, b):\n    return a", ADD),
+        line(3, "print(input())", ECHO),
+        line("check", "def f(x):\n    return x + 1", CHECK),
+        line("wrong", "def f(a, b):\n    return a + b", ADD),
+    ]
+    found = judge(asked)
+    assert found.returncode == 0
+    answers = [json.loads(answer) for answer in found.stdout.splitlines()]
+    assert [(answer["id"], answer["verdict"]) for answer in answers] == [("slow", "AC"), ("wrong", "WA"), (3, "AC"), ("check", "AC"), ("wrong", "AC")]
+
+
+def test_a_line_that_is_no_request_is_answered_and_the_rest_goes_on() -> None:
+    found = judge(["{", "", line("x", "", {"style": "call"}), line("y", "print(input())", ECHO)])
+    answers = [json.loads(answer) for answer in found.stdout.splitlines()]
+    assert [answer["verdict"] for answer in answers] == ["INFRA", "INFRA", "AC"]
+    assert "line 1" in answers[0]["detail"] and "line 3" in answers[1]["detail"] and found.returncode == 0
+
+
+def test_no_line_no_answer() -> None:
+    found = judge([])
+    assert (found.returncode, found.stdout) == (0, "")
+
+
+def test_a_number_of_workers_that_is_none_is_an_error_that_says_so() -> None:
+    found = judge([], RATCHET_WORKERS="many")
+    assert found.returncode == 2 and "RATCHET_WORKERS" in found.stderr and found.stdout == ""

@@ -1,0 +1,163 @@
+"""Workers, zygotes and owners are killed: no job is lost, none is reported twice, nothing stays behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sandbox.protocol import Job, StdioTest, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
+from tests.sandbox.jobs import QUICK, call
+
+SLOW = "import time\ntime.sleep(0.3)\ndef f(a, b):\n    return a + b"
+
+
+def below(pid: int) -> list[psutil.Process]:
+    return list(psutil.Process(pid).children(recursive=True))
+
+
+def called(name: str, pid: int | None = None) -> list[psutil.Process]:
+    """The workers ("worker.py"), or their zygotes with the outer halves ("zygote.py"), below us; never a program, which is a zygote's child."""
+    found = []
+    with contextlib.suppress(psutil.Error):
+        generation = [psutil.Process(pid or os.getpid())]
+        for _ in range(3):
+            generation = [child for process in generation for child in process.children()]
+            found += [process for process in generation if name in " ".join(process.cmdline())]
+    return found
+
+
+def gone(processes: list[psutil.Process], within_s: float = 5.0) -> bool:
+    return not psutil.wait_procs(processes, timeout=within_s)[1]
+
+
+@pytest.mark.parametrize("victim", ["worker.py", "zygote.py"])
+def test_a_job_whose_worker_is_killed_is_judged_by_another(victim: str) -> None:
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        reports = []
+        running = threading.Thread(target=lambda: reports.extend(run_all(sandbox, [call(SLOW)])))
+        running.start()
+        time.sleep(0.15)
+        called(victim)[-1].kill()
+        running.join()
+        assert [report.verdict for report in reports] == [Verdict.AC]
+        assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
+
+
+def test_random_kills_lose_no_job_and_repeat_none() -> None:
+    jobs = [Job(str(i), "print(input())", "stdio", (StdioTest(f"{i}\n", f"{i}\n"),), limits=QUICK) for i in range(150)]
+    draw = random.Random(0)
+    with Sandbox(SandboxConfig(workers=2)) as sandbox:
+        stop = threading.Event()
+
+        def strike() -> None:
+            while not stop.wait(0.15):
+                if processes := called(".py"):
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        draw.choice(processes).kill()
+
+        killer = threading.Thread(target=strike)
+        killer.start()
+        reports = list(sandbox.run(jobs))
+        stop.set()
+        killer.join()
+        before = below(os.getpid())
+    assert sorted(int(report.job_id) for report in reports) == list(range(150))
+    assert {report.verdict for report in reports} <= {Verdict.AC, Verdict.INFRA}
+    assert sum(report.verdict is Verdict.AC for report in reports) > 100
+    assert gone(before)
+
+
+def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        stop = threading.Event()
+
+        def strike() -> None:
+            while not stop.wait(0.02):
+                for process in called("worker.py"):
+                    if time.time() - process.create_time() > 0.5:
+                        process.kill()
+
+        killer = threading.Thread(target=strike)
+        killer.start()
+        [report] = run_all(sandbox, [call("import time\ntime.sleep(1.5)")])
+        stop.set()
+        killer.join()
+    assert (report.verdict, report.total) == (Verdict.INFRA, 1)
+
+
+@pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_outlives_an_owner_that_is_killed(sig: signal.Signals, tmp_path: Path) -> None:
+    script = tmp_path / "owner.py"
+    script.write_text(
+        "from sandbox.sandbox import Sandbox, SandboxConfig\nfrom sandbox.protocol import Job, Limits, StdioTest\nprint('up', flush=True)\n"
+        "job = Job('', 'import os, time\\nos.fork()\\ntime.sleep(60)', 'stdio', (StdioTest('', ''),), limits=Limits(wall_s=60.0))\n"
+        "with Sandbox(SandboxConfig(workers=2)) as s:\n    list(s.run([job] * 4))\n"
+    )
+    owner = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(Path.cwd())}, stdout=subprocess.PIPE)
+    assert owner.stdout and owner.stdout.readline() == b"up\n"
+    deadline = time.monotonic() + 10
+    while len(called("zygote.py", owner.pid)) < 4 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    started = below(owner.pid)
+    owner.send_signal(sig)
+    owner.wait()
+    owner.stdout.close()
+    assert len(started) >= 6 and gone(started)
+
+
+def test_closing_leaves_no_process_no_folder_and_no_cgroup() -> None:
+    before = set(below(os.getpid()))
+    with Sandbox(SandboxConfig(workers=2)) as sandbox:
+        run_all(sandbox, [call("open('x', 'w').write('y')\ndef f(a, b):\n    return 5")] * 4)
+        workers = [p.pid for p in below(os.getpid())]
+    assert set(below(os.getpid())) == before
+    assert not [path for path in Path("/sys/fs/cgroup").glob("**/ratchet-*") if int(path.name.split("-")[1]) in workers]
+    assert not [path for path in Path("/tmp").glob("ratchet-scratch-*") if int(path.name.split("-")[2]) in workers]
+
+
+def test_many_threads_share_a_sandbox() -> None:
+    with Sandbox(SandboxConfig(workers=2)) as sandbox:
+        found: list[list[str]] = []
+
+        def ask(number: int) -> None:
+            jobs = [Job(f"{number}.{i}", "print(input())", "stdio", (StdioTest(f"{number}", f"{number}"),), limits=QUICK) for i in range(8)]
+            found.append(sorted(report.job_id for report in sandbox.run(jobs) if report.verdict is Verdict.AC))
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(found) == [sorted(f"{number}.{i}" for i in range(8)) for number in range(6)]
+
+
+def test_a_run_that_nobody_finishes_holds_up_no_other() -> None:
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        unfinished = sandbox.run([call(SLOW)] * 50)
+        next(unfinished)
+        unfinished.close()  # type: ignore[attr-defined]
+        begun = time.monotonic()
+        assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
+        assert time.monotonic() - begun < 3.0
+
+
+def test_a_sandbox_that_is_not_open_says_so() -> None:
+    with pytest.raises(SandboxError, match="with Sandbox"):
+        list(Sandbox().run([]))
+
+
+def test_importing_the_sandbox_is_quick_and_brings_nothing_heavy() -> None:
+    code = "import sys, time\nimport sandbox.sandbox\nprint(time.process_time(), 'pydantic' in sys.modules, 'numpy' in sys.modules)"
+    seconds, *heavy = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert float(seconds) < 0.3 and heavy == ["False", "False"]
