@@ -16,7 +16,7 @@ class Training(BaseModel):
     """Advantage estimator: GRPO (arXiv:2402.03300), RLOO (arXiv:2402.14740) or REINFORCE++ (arXiv:2501.03262)."""
     engine: Literal["hf", "vllm"] = "hf"
     """What writes the rollouts: `hf` on CPU, `vllm` on GPU."""
-    steps: PositiveInt = 30
+    steps: PositiveInt = 20
     """Optimizer steps; a step is one batch of problems."""
     problems_per_step: PositiveInt = 32
     """Problems a step."""
@@ -32,7 +32,7 @@ class Training(BaseModel):
     """Longest prompt; longer problems are dropped when the data is loaded."""
     answer_tokens: PositiveInt = 112
     """Longest answer; a longer one is cut and counted as cut."""
-    save_every: PositiveInt = 10
+    save_every: PositiveInt = 5
     """Steps between checkpoints, each scored on the validation problems; at most so many are done again after a kill."""
     ranks: PositiveInt = 1
     """Data-parallel trainer processes: GPUs, or CPU processes over gloo."""

@@ -1,0 +1,102 @@
+"""What our entry adds to a training step: the same job through `verl_jobs.entry` and through bare `verl.trainer.main_ppo`, in turn.
+
+    python benchmarks/training_step.py CHAIN_FOLDER [--steps 6] [--rounds 2]
+
+CHAIN_FOLDER: `$RATCHET_HOME/runs/<chain>` of a finished chain; its job is done again from its start policy, in a scratch folder. Bare means: the same
+overrides less our checkpoint callback and the W&B and MLflow loggers, started by a script that does nothing but start it. Both run on a private Ray of the
+same kind. Prints the median seconds of a step (the first of each run is left out: it warms up) and the ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from resources.ray import ensure_head, train
+from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.overrides import overrides
+
+BARE = """
+import os, sys
+os.environ["VERL_FILE_LOGGER_PATH"] = sys.argv.pop(1)
+import ray
+ray.init(runtime_env={"env_vars": {"VERL_FILE_LOGGER_PATH": os.environ["VERL_FILE_LOGGER_PATH"]}})
+from verl.trainer import main_ppo
+main_ppo.main()
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("chain", type=Path)
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=2)
+    arguments = parser.parse_args()
+    [told] = arguments.chain.glob("training/*/job.json")
+    scratch = Path(tempfile.mkdtemp(prefix="ratchet-step-"))
+    seconds: dict[str, list[float]] = {"ours": [], "bare": []}
+    for number in range(arguments.rounds):
+        for kind, run in (("ours", ours), ("bare", bare)):
+            folder = scratch / f"{kind}-{number}"
+            folder.mkdir(parents=True)
+            job = TrainingJob.read(told)
+            training = job.training.model_copy(update={"steps": arguments.steps, "save_every": arguments.steps})
+            job = job.model_copy(update={"folder": str(folder), "training": training})
+            job.write()
+            steps = run(job, scratch / "ray")
+            seconds[kind] += steps
+            print(f"{kind}: {' '.join(f'{step:.2f}' for step in steps)}", flush=True)
+    medians = {kind: statistics.median(steps) for kind, steps in seconds.items()}
+    print(f"\n| | median s a step | steps |\n|---|---|---|\n| verl_jobs.entry | {medians['ours']:.2f} | {len(seconds['ours'])} |")
+    print(f"| bare verl.trainer.main_ppo | {medians['bare']:.2f} | {len(seconds['bare'])} |\n\nratio {medians['ours'] / medians['bare']:.3f}")
+    shutil.rmtree(scratch)
+
+
+def ours(job: TrainingJob, ray_folder: Path) -> list[float]:
+    train(job, ray_folder)
+    return step_seconds(metrics(job.path))
+
+
+def bare(job: TrainingJob, ray_folder: Path) -> list[float]:
+    head = ensure_head(ray_folder, job)
+    from ray.job_submission import JobSubmissionClient
+
+    left_out = ("trainer.checkpoint_callback_class", "trainer.logger")
+    given = overrides(
+        job.training,
+        seed=job.seed,
+        model=Path(job.start),
+        train=Path(job.train),
+        validation=Path(job.validation),
+        folder=job.path,
+        loggers=[],
+        name="bare",
+    )
+    given = [each for each in given if not each.startswith(left_out)] + ["trainer.logger=[file]", f"hydra.run.dir='{job.path / 'hydra'}'"]
+    script, metrics_file = job.path / "bare.py", job.path / "metrics-001.jsonl"
+    script.write_text(BARE)
+    client = JobSubmissionClient(head.dashboard)
+    name = client.submit_job(
+        entrypoint=f"exec {shlex.join([sys.executable, str(script), str(metrics_file), *given])} > {job.path / 'log'} 2>&1", entrypoint_num_cpus=0
+    )
+    while not (status := client.get_job_status(name)).is_terminal():
+        time.sleep(0.5)
+    if status.value != "SUCCEEDED":
+        raise RuntimeError((job.path / "log").read_text()[-2000:])
+    return step_seconds([json.loads(line) | json.loads(line)["data"] for line in metrics_file.read_text().splitlines()])
+
+
+def step_seconds(history: list[dict]) -> list[float]:  # type: ignore[type-arg]
+    """Seconds a step, the first and the last left out: one warms up, the other saves."""
+    return [record["timing_s/step"] for record in history if "timing_s/step" in record][1:-1]
+
+
+if __name__ == "__main__":
+    main()
