@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -106,7 +107,11 @@ def contestants_of(bench: Bench) -> dict[str, Champion]:
 def _report_checkpoint(context: dg.AssetExecutionContext, bench: Bench) -> None:
     """A checkpoint put by hand is a partition like any other, though no run of ours made it."""
     made = bench.store.require("checkpoints", bench.chain.record.id)
-    metadata = {"put_by_hand": bench.chain.record.why, "content_hash": made.content_hash, "path": dg.MetadataValue.path(str(made.path))}
+    metadata: dict[str, Any] = {
+        "put_by_hand": bench.chain.record.why,
+        "content_hash": made.content_hash,
+        "path": dg.MetadataValue.path(str(made.path)),
+    }
     tags = {"dagster/data_version": made.content_hash}
     context.log_event(dg.AssetMaterialization(checkpoint.key, partition=bench.chain.record.id, metadata=metadata, tags=tags))
 

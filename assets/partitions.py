@@ -2,7 +2,9 @@
 
 import dagster as dg
 
-checkpoints = dg.DynamicPartitionsDefinition(name="checkpoints")
+from resources.workshop import CHECKPOINTS
+
+checkpoints = dg.DynamicPartitionsDefinition(name=CHECKPOINTS)
 sources = dg.DynamicPartitionsDefinition(name="sources")
 
 DATA, MODELS, EVALUATION, PROMOTION = "data", "models", "evaluation", "promotion"

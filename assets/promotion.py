@@ -7,7 +7,7 @@ import dagster as dg
 
 from assets.difficulty_rankings import start_of
 from assets.evaluation import benchmark_scores, leaderboard, read_scores
-from assets.partitions import OWNERS, PROMOTION
+from assets.partitions import OWNERS, PROMOTION, checkpoints
 from assets.report import GATE, decision_of, report, training_report
 from assets.tables import markdown
 from evaluation.gate import Decision, decide
@@ -16,7 +16,13 @@ from resources.registry import Registry
 from resources.workshop import Bench, Workshop
 
 
-@dg.asset(group_name=PROMOTION, kinds={"mlflow", "sqlite"}, owners=OWNERS[PROMOTION], deps=[benchmark_scores, leaderboard, training_report])
+@dg.asset(
+    group_name=PROMOTION,
+    kinds={"mlflow", "sqlite"},
+    owners=OWNERS[PROMOTION],
+    deps=[benchmark_scores, leaderboard, training_report],
+    partitions_def=checkpoints,
+)
 def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The gate's decision on this chain's challenger. The very first warmed-up model is installed as version 1, which shows no improvement."""
     with workshop.bench(context, trains=False) as bench:

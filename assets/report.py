@@ -9,7 +9,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from assets.difficulty_rankings import start_of
 from assets.evaluation import Scores, benchmark_scores, benchmarks_of, leaderboard, read_scores
-from assets.partitions import EVALUATION, OWNERS
+from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import REWARD
 from assets.verified_problems import removed_at
 from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Step, Unmeasured
@@ -25,7 +25,7 @@ DATASETS = ("raw_problems", "verified_problems", "clean_problems", "difficulty_r
 MODELS = ("base_model", "sft_checkpoint")
 
 
-@dg.asset(group_name=EVALUATION, kinds={"html"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores, leaderboard])
+@dg.asset(group_name=EVALUATION, kinds={"html"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores, leaderboard], partitions_def=checkpoints)
 def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """What was trained on what, curves, before and after, examples, the gate's reasons, provenance, and what was not measured."""
     with workshop.bench(context, trains=False) as bench:

@@ -1,7 +1,7 @@
 """The jobs. Every stage runs in the run's own process: what is heavy is a Ray job or a sandbox of its own.
 
-The default partition of `full_chain` and `smoke` is the open chain of their home, or the next one (docs/decisions.md): `dagster job execute -j smoke`
-needs no argument. A key from the UI, a schedule or a sensor overrides it.
+The default partition of `full_chain` and `smoke` is the open chain of their home, or the next one; that of `evaluate_checkpoint` and `promote` the
+newest (docs/decisions.md). So `dagster job execute -j smoke` needs no argument; a key from the UI, a schedule or a sensor overrides it.
 """
 
 import dagster as dg
@@ -16,7 +16,7 @@ from assets.raw_problems import raw_problems
 from assets.report import training_report
 from assets.sft_checkpoint import sft_checkpoint
 from assets.verified_problems import verified_problems
-from resources.chain import next_id
+from resources.chain import newest_id, next_id
 from resources.home import Home
 from resources.workshop import PARTITION, Workshop
 
@@ -77,9 +77,14 @@ evaluate_checkpoint = _job(
     "evaluate_checkpoint",
     (benchmark_scores, leaderboard),
     "Scores one checkpoint; its partition is its name. A folder put into the inbox comes here by itself.",
-    run_tags={"ratchet/kind": "evaluation"},
+    run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(HOME.runs)},
 )
-promote = _job("promote", (promoted_model,), "Puts a scored checkpoint before the gate.", run_tags={"ratchet/kind": "evaluation"})
+promote = _job(
+    "promote",
+    (promoted_model,),
+    "Puts a scored checkpoint before the gate; its partition is the checkpoint's name.",
+    run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(HOME.runs)},
+)
 
 
 @dg.op

@@ -60,7 +60,9 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
     made = workshop.store.current("datasets", "raw_problems")
     if made is None:
         return dg.SensorResult(skip_reason="no problems have been read yet: `ratchet demo` is the first to")
-    wanted = {name: content_of(path) for name, path in listed(workshop.home.path).items() if path is None or path.exists()}
+    if gone := [f"{name} ({path})" for name, path in listed(workshop.home.path).items() if path and not path.exists()]:
+        return dg.SensorResult(skip_reason=f"nothing is there any more: {', '.join(gone)}; put it back, or `ratchet data add` it from another place")
+    wanted = {name: content_of(path) for name, path in listed(workshop.home.path).items()}
     changed = sorted(name for name in wanted.keys() | made.manifest.inputs.keys() if wanted.get(name) != made.manifest.inputs.get(name))
     if not changed:
         return dg.SensorResult(skip_reason="the sources are those that were read last")

@@ -60,7 +60,6 @@ class Record(BaseModel):
     decision: str = ""
     stages: dict[str, Timing] = {}
     peak_pss_gib: float = 0.0
-    worker_starts: int = 0
     minutes: float = 0.0  # as a watcher counted them, pauses between attempts left out
 
     @property
@@ -161,6 +160,12 @@ def next_id(runs: Path, prefix: str = "chain") -> str:
         return ours[-1].id
     numbers = [int(tail) for record in ours if (tail := record.id.rpartition("-")[2]).isdigit()]
     return f"{prefix}-{max(numbers, default=0) + 1:04d}"
+
+
+def newest_id(runs: Path) -> str:
+    """The last chain or evaluation that was begun; the first chain's name where there is none."""
+    ours = [record.id for record in records(runs) if record.kind in ("chain", "evaluation")]
+    return ours[-1] if ours else "chain-0001"
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from resources.ledger import Ledger
 from resources.profile import Profile, load_profile
 from sandbox.sandbox import Sandbox
 
+CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
 PARTITION = "dagster/partition"
 KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
 
@@ -74,6 +75,8 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         chain = self.chain(context.run.tags)
         if trains and chain.record.kind == "chain":
             lease.take(self.home.lease, chain.record.id)
+        if chain.record.kind != "data":
+            context.instance.add_dynamic_partitions(CHECKPOINTS, [chain.record.id])
         with chain.stage(context.asset_key.path[-1]) as stage:
             yield Bench(self, chain, stage)
 
