@@ -1,0 +1,138 @@
+"""The data half of the graph, run by Dagster on a family small enough for a test: nothing is done twice, nothing bad gets through."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+
+from artifacts.manifest import Manifest
+from artifacts.store import Artifact
+from assets.clean_problems import no_gated_problem, no_heldout_composition
+from assets.raw_problems import schema_holds
+from pipelines.definitions import defs
+from problems.catalogue import add_source
+from problems.schema import Problem, read_parquet, write_parquet
+from problems.sources.compositional import heldout_draw
+from resources.chain import Chain
+from resources.workshop import Workshop
+
+STAGES = ("raw_problems", "verified_problems", "clean_problems")
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    profile = tmp_path / "tiny.yaml"
+    profile.write_text("family: {demonstrations: 6, train: 4, validation: 2}", encoding="utf-8")
+    return Workshop(path=str(tmp_path / "a home"), profile_name=str(profile))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.instance_for_test() as made:
+        yield made
+
+
+def refresh(workshop: Workshop, instance: dg.DagsterInstance) -> dg.ExecuteInProcessResult:
+    job = defs.resolve_job_def("refresh_data")
+    return job.execute_in_process(instance=instance, resources={"workshop": workshop}, raise_on_error=False)
+
+
+def made(workshop: Workshop) -> dict[str, Artifact]:
+    return {name: workshop.store.require("datasets", name) for name in STAGES}
+
+
+def test_a_second_refresh_finds_everything_and_changes_nothing(workshop: Workshop, instance: dg.DagsterInstance) -> None:
+    assert refresh(workshop, instance).success
+    first = made(workshop)
+    assert refresh(workshop, instance).success
+    assert made(workshop) == first
+    lines = (workshop.home.runs / "data" / "progress.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line)["event"] for line in lines if json.loads(line)["event"] in ("end", "found")] == ["end"] * 3 + ["found"] * 3
+
+
+def test_two_homes_get_the_same_datasets(workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    assert refresh(workshop, instance).success
+    other = Workshop(path=str(tmp_path / "another home"), profile_name=workshop.profile_name)
+    assert refresh(other, instance).success
+    assert {n: a.content_hash for n, a in made(workshop).items()} == {n: a.content_hash for n, a in made(other).items()}
+
+
+def test_a_dataset_that_a_crash_left_half_written_is_made_again_alike(workshop: Workshop, instance: dg.DagsterInstance) -> None:
+    assert refresh(workshop, instance).success
+    clean = made(workshop)["clean_problems"]
+    (clean.path / "manifest.json").unlink()
+    (clean.path / "problems.parquet").write_bytes(b"half")
+    assert refresh(workshop, instance).success
+    again = made(workshop)["clean_problems"]
+    assert again.content_hash == clean.content_hash
+    workshop.store.verify(again)
+
+
+def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_on(
+    workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.jsonl"
+    good: dict[str, Any] = {"id": "1", "statement": "Write f(x) that doubles x.", "style": "call", "entry_point": "f"}
+    good |= {"tests": [{"args": [1], "expected": 2}], "solutions": ["def f(x):\n    return 2 * x"]}
+    wrong = good | {"id": "2", "statement": "Write f(x) that triples x.", "solutions": ["def f(x):\n    return x"]}
+    own.write_text(f"{json.dumps(good)}\n{json.dumps(wrong)}\n{{broken\n", encoding="utf-8")
+    add_source(workshop.home.path, "own", own)
+    assert refresh(workshop, instance).success
+    assert set(instance.get_materialized_partitions(dg.AssetKey("problem_sources"))) == {"embedded", "own"}
+    found = made(workshop)
+    [rejected] = json.loads((found["raw_problems"].path / "rejected.json").read_text(encoding="utf-8"))
+    [removed] = json.loads((found["verified_problems"].path / "removed.json").read_text(encoding="utf-8"))
+    assert f"{own}: line 3" in rejected["row"] and removed["problem_id"] == "own/2" and "a solution fails its tests" in removed["reason"]
+    assert "own/1" in {problem.problem_id for problem in read_parquet(found["clean_problems"].path / "problems.parquet")}
+
+
+def test_a_source_that_is_gone_fails_with_its_name_and_is_remembered(workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    own = tmp_path / "own.jsonl"
+    own.write_text("{}\n", encoding="utf-8")
+    add_source(workshop.home.path, "own", own)
+    own.unlink()
+    assert not refresh(workshop, instance).success
+    record = Chain(workshop.home.runs / "data").record
+    assert record.failures == 1 and str(own) in record.error
+
+
+def verdict(check: dg.AssetChecksDefinition, workshop: Workshop) -> dg.AssetCheckResult:
+    found = check(workshop)
+    assert isinstance(found, dg.AssetCheckResult)
+    return found
+
+
+def planted(workshop: Workshop, instance: dg.DagsterInstance, problem: Problem) -> Artifact:
+    """Clean problems with one more, as only a bug or a hand could leave them."""
+    assert refresh(workshop, instance).success
+    clean = made(workshop)["clean_problems"]
+    with workshop.store.draft("datasets", "clean_problems") as folder:
+        shutil.copytree(clean.path, folder, dirs_exist_ok=True)
+        write_parquet([*read_parquet(clean.path / "problems.parquet"), problem], folder / "problems.parquet")
+        return workshop.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="planted", content_hash=""))
+
+
+def test_a_gated_problem_among_clean_ones_is_caught_on_disk(workshop: Workshop, instance: dg.DagsterInstance) -> None:
+    [problem] = heldout_draw(workshop.profile.family, 1, 1)
+    planted(workshop, instance, replace(problem, gated=True, source="own", problem_id="own/gated"))
+    found = verdict(no_gated_problem, workshop)
+    assert not found.passed and found.metadata["problem_ids"].value == ["own/gated"]
+
+
+def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(workshop: Workshop, instance: dg.DagsterInstance) -> None:
+    [problem] = heldout_draw(workshop.profile.family, 1, 1)
+    planted(workshop, instance, replace(problem, split="train"))
+    found = verdict(no_heldout_composition, workshop)
+    assert not found.passed and found.metadata["problem_ids"].value == [problem.problem_id]
+
+
+def test_the_checks_pass_on_what_the_stages_make(workshop: Workshop, instance: dg.DagsterInstance) -> None:
+    assert refresh(workshop, instance).success
+    assert all(verdict(check, workshop).passed for check in (schema_holds, no_gated_problem, no_heldout_composition))

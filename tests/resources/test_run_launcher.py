@@ -1,0 +1,71 @@
+"""A run whose process is gone is noticed, and one whose process lives is left alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import dagster as dg
+import psutil
+import pytest
+import yaml
+from dagster._core.launcher.base import WorkerStatus
+
+from pipelines.dagster_home import instance_settings
+from resources.profile import Orchestration
+from resources.run_launcher import LocalRunLauncher, bury_dead_runs, lives, worker_health
+
+RUN = """
+import sys, time
+import dagster as dg
+
+@dg.op
+def waits():
+    print("runs", flush=True)
+    time.sleep(60)
+
+@dg.job(tags={"test": "yes"}, executor_def=dg.in_process_executor)
+def long():
+    waits()
+
+with dg.DagsterInstance.get() as instance:
+    long.execute_in_process(instance=instance)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(instance_settings(Orchestration())), encoding="utf-8")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    yield tmp_path
+
+
+def test_our_settings_are_accepted_and_name_the_launcher(home: Path) -> None:
+    with dg.DagsterInstance.get() as instance:
+        assert isinstance(instance.run_launcher, LocalRunLauncher) and instance.run_launcher.supports_check_run_worker_health
+        assert instance.run_monitoring_enabled and not instance.telemetry_enabled
+
+
+def test_a_killed_run_is_found_dead_and_buried_once(home: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", RUN], stdout=subprocess.PIPE, text=True)
+    assert process.stdout and process.stdout.readline() == "runs\n"
+    with dg.DagsterInstance.get() as instance:
+        [run] = instance.get_runs()
+        assert worker_health(instance, run).status is WorkerStatus.RUNNING and bury_dead_runs(instance, {"test": "yes"}) == 0
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        found = worker_health(instance, run)
+        assert found.status is WorkerStatus.FAILED and f"process {process.pid} is gone" in str(found.msg)
+        assert bury_dead_runs(instance, {"test": "yes"}) == 1 and bury_dead_runs(instance, {"test": "yes"}) == 0
+        [run] = instance.get_runs()
+        assert run.status is dg.DagsterRunStatus.FAILURE
+
+
+def test_a_process_that_only_bears_the_number_is_not_the_one_that_was_seen() -> None:
+    began = psutil.Process().create_time()
+    assert lives(os.getpid(), time.time()) and not lives(os.getpid(), began - 60)
