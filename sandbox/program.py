@@ -1,6 +1,6 @@
 """What runs in a program's own process. Nothing here is trusted: the program shares the interpreter and may change all of it.
 
-Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: a header, then one call each), 4 the channel to the judge's side.
+Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4 the channel to the judge's side.
 Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, N result that is not plain data, X exception.
 S is sent before a byte of the program is read: what happens earlier is our failure, what happens later is the program's.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import atexit
 import io
-import json
 import os
 import struct
 import sys
@@ -18,7 +17,7 @@ import traceback
 import types
 from typing import Any, NoReturn
 
-from sandbox.wire import NotPlain, decode, dump, encode, frame, tree
+from sandbox.wire import NotPlain, decode, dump, encode, frame
 
 REQUEST, CHANNEL = 3, 4
 
@@ -35,29 +34,30 @@ Streams = tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]
 def run(style: str, streams: Streams) -> NoReturn:
     """Never returns: the process ends here, whatever the program does. streams: made before the fork, on descriptors that were replaced since."""
     send(b"S")
-    header, calls = _request()
+    entry_point, source, *calls = (part.decode("utf-8", "surrogatepass") for part in read_request())
     sys.stdin, sys.stdout, sys.stderr = streams
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv = ["program.py"]
     try:
-        code = compile(header["source"], "program.py", "exec", dont_inherit=True)
+        code = compile(source, "program.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         send(b"C", f"{type(error).__name__}: {error}"[:300])
         os._exit(0)
     if style == "stdio":
         _script(code)
-    candidate = _load(code, header["entry"])
+    candidate = _load(code, entry_point)
     send(b"L")
     if style == "call":
         for call in calls:
             _answer(candidate, call)
         os._exit(0)
-    while call := _receive():
-        _answer(candidate, call)
+    while request := _receive():
+        _answer(candidate, request)
     os._exit(0)
 
 
-def _request() -> tuple[dict[str, Any], list[bytes]]:
+def read_request() -> list[bytes]:
+    """The frames of the request."""
     size = os.fstat(REQUEST).st_size
     data = bytearray()
     while len(data) < size:
@@ -68,7 +68,7 @@ def _request() -> tuple[dict[str, Any], list[bytes]]:
         (length,) = struct.unpack_from(">I", data, at)
         frames.append(bytes(data[at + 4 : at + 4 + length]))
         at += 4 + length
-    return json.loads(frames[0]), frames[1:]
+    return frames
 
 
 def open_streams() -> Streams:
@@ -137,7 +137,7 @@ def _report(error: BaseException) -> None:
     send(b"X", dump([type(error).__name__, told, isinstance(error, MemoryError)]))
 
 
-def _answer(candidate: Any, call: bytes) -> None:
+def _answer(candidate: Any, call: str | bytes) -> None:
     try:
         args, kwargs = decode(call)
         answer = encode(candidate(*args, **kwargs))
@@ -162,6 +162,3 @@ def _exactly(size: int) -> bytes:
             return b""
         data += more
     return bytes(data)
-
-
-__all__ = ["run", "tree"]

@@ -27,7 +27,7 @@ Style = Literal["call", "assert", "stdio"]
 class Limits:
     """Time and output are per test; all processes of the program count together.
 
-    Where no cgroup can be written, memory and CPU are limited per process and the sum is checked when the program has ended.
+    Where no cgroup can be written, memory is limited per process, and CPU too, with the sum checked when the program has ended.
     """
 
     wall_s: float = 3.0

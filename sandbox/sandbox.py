@@ -6,7 +6,6 @@ import json
 import os
 import queue
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
@@ -169,7 +168,7 @@ class Sandbox:
                 raise WorkerDied(answer["broken"])
             task.run.reports.put(_report(task.job, answer))
             return channel
-        except (WorkerDied, IsolationError, OSError) as failure:
+        except (WorkerDied, IsolationError, OSError, ValueError, KeyError, TypeError) as failure:  # an answer that is none comes from a broken worker
             if channel:
                 channel.close()
             if task.attempts < ATTEMPTS:
@@ -232,4 +231,4 @@ def _renamed(report: Report, job_id: str) -> Report:
     return Report(job_id, report.verdict, report.tests, report.cpu_s, report.wall_s, report.peak_bytes, report.isolation, report.trust, report.detail)
 
 
-__all__ = ["Sandbox", "SandboxConfig", "SandboxError", "run_all", "time"]
+__all__ = ["Sandbox", "SandboxConfig", "SandboxError", "run_all"]

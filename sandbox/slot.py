@@ -65,10 +65,11 @@ class Slot:
         }  # fmt: skip
         if self.scratch:
             os.chmod(self.scratch, 0o777)
+        libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         home = self.scratch or "/scratch"
         self.process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(Path(__file__).with_name("zygote.py")), json.dumps(config)],
-            env={**ENVIRONMENT, "HOME": home, "TMPDIR": home},
+            env={**ENVIRONMENT, **libraries, "HOME": home, "TMPDIR": home},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()], start_new_session=True,
         )  # fmt: skip
         inner.close()
@@ -79,8 +80,8 @@ class Slot:
         self.control.settimeout(START_S)
         try:
             told = json.loads(self.control.recv(65536) or b'{"refused": "it died"}')
-        except TimeoutError:
-            told = {"refused": f"no answer within {START_S} s"}
+        except OSError as error:
+            told = {"refused": f"no answer from the zygote: {error}"}
         if "refused" in told:
             self.close()
             raise Refused(f"{rung}: {told['refused']}")

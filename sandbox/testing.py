@@ -9,13 +9,14 @@ U the program was never set up (our failure), X it raised while being loaded, G 
 from __future__ import annotations
 
 import builtins
+import json
 import os
 import socket
 import struct
 from typing import Any, NoReturn
 
-from sandbox.program import _request, send
-from sandbox.wire import MAX_FRAME, NotPlain, decode, dump, encode, frame, parse
+from sandbox.program import read_request, send
+from sandbox.wire import MAX_FRAME, decode, dump, encode, frame, parse
 
 PROGRAM = 5
 
@@ -87,7 +88,7 @@ def _raised(kind: bytes, body: bytes) -> BaseException:
 def judge() -> NoReturn:
     """Never returns."""
     send(b"S")
-    header, _ = _request()
+    header = json.loads(read_request()[0])
     candidate = Candidate(socket.socket(fileno=PROGRAM), header["entry"] or "candidate")
     checks = [_check(source, header["prompt"], candidate, at) for at, source in enumerate(header["tests"])]
     try:
@@ -143,6 +144,3 @@ def _decide(check: Any, candidate: Candidate) -> tuple[str, str]:
             return verdict, f"raised {type(error).__name__}: {error}"
         return "WA", "an assertion failed" if isinstance(error, AssertionError) else f"the test raised {type(error).__name__}"
     return "AC", ""
-
-
-__all__ = ["NotPlain", "judge"]

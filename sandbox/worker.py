@@ -29,6 +29,7 @@ from sandbox.slot import Broken, Refused, Slot, Stop, Watch, sealed
 from sandbox.wire import Frames, NotPlain, frame, parse
 
 Result = list[Any]  # verdict, detail, wall seconds: a row of the report
+SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
 NOT_RUN = "not run: the program had been stopped"
 
 
@@ -66,7 +67,7 @@ class Worker:
             if not attempt.ran_out_of_memory():
                 raise
             results = []  # the kernel took the zygote with the program
-            self._drop(slots[0])
+            self._drop(slots)
         results = _whole(results, len(job["tests"]))
         worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
         return {
@@ -86,9 +87,10 @@ class Worker:
             self.slots[kind] = Slot(self.rung, self.packages, preload, 2 * kind[0] + kind[1], self.scratch)
         return self.slots[kind]
 
-    def _drop(self, slot: Slot) -> None:
-        self.slots = {kind: kept for kind, kept in self.slots.items() if kept is not slot}
-        slot.close()
+    def _drop(self, slots: list[Slot]) -> None:
+        self.slots = {kind: kept for kind, kept in self.slots.items() if kept not in slots}
+        for slot in slots:
+            slot.close()
 
 
 class Attempt:
@@ -113,6 +115,8 @@ class Attempt:
         results = style()
         if self.ran_out_of_memory() and all(result[0] != Verdict.MLE for result in results):
             results[-1] = [Verdict.MLE, "a process of the program was killed for memory", results[-1][2]]
+        elif self.cpu_s > self.limits.cpu_s * len(self.tests) + SET_UP_CPU_S and all(result[0] == Verdict.AC for result in results):
+            results[-1] = [Verdict.TLE, "the processes of the program took too much CPU together", results[-1][2]]
         return results
 
     def _call(self) -> list[Result]:
@@ -207,7 +211,7 @@ class Attempt:
         return stop.verdict, stop.detail
 
     def _header(self) -> bytes:
-        return frame(json.dumps({"source": self.job["source"], "entry": self.job["entry"]}).encode())
+        return b"".join(frame(text.encode("utf-8", "surrogatepass")) for text in (self.job["entry"] or "", self.job["source"]))
 
     @contextlib.contextmanager
     def _started(self, style: str, request: bytes, tests: int, stdin: bytes = b"") -> Iterator[Watch]:

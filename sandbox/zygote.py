@@ -9,6 +9,7 @@ Answers: {"exit": role, "status", "peak"} when a started process ended by itself
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import contextlib
 import ctypes
 import gc
@@ -112,7 +113,7 @@ class Zygote:
             resource.setrlimit(resource.RLIMIT_NPROC, (order["processes"], order["processes"]))
         os.closerange(len(descriptors), 1024)
         os.chdir(os.environ["TMPDIR"])
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # the wrapper in signal makes enums, at ten times the price
         gc.enable()
         if order["role"] == "judge":
             testing.judge()

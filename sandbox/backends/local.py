@@ -126,4 +126,4 @@ def _folders(name: str) -> list[tuple[str, str]]:
 
 def _environment() -> dict[str, str]:
     """Nothing of ours: secrets in the environment of a trainer have no business near a program."""
-    return {name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG") if name in os.environ}
+    return {name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
