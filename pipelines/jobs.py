@@ -18,7 +18,7 @@ from assets.sft_checkpoint import sft_checkpoint
 from assets.verified_problems import verified_problems
 from resources.chain import newest_id, next_id
 from resources.home import Home
-from resources.workshop import PARTITION, Workshop
+from resources.workshop import PARTITION, PROFILE, SUBHOME, Workshop
 
 HOME = Home.from_environment()
 SMOKE_HOME = Home(HOME.path / "smoke")
@@ -47,7 +47,7 @@ def remember_failure(context: dg.HookContext) -> None:
         workshop.chain(run.tags).fail(f"{context.op.name}: {cause}")
 
 
-def _job(name: str, assets: tuple[dg.AssetsDefinition, ...], description: str, *, run_tags: dict[str, str], workshop: dict[str, str] | None = None):  # type: ignore[no-untyped-def]
+def _job(name: str, assets: tuple[dg.AssetsDefinition, ...], description: str, run_tags: dict[str, str]):  # type: ignore[no-untyped-def]
     return dg.define_asset_job(
         name,
         selection=dg.AssetSelection.assets(*assets),
@@ -55,7 +55,6 @@ def _job(name: str, assets: tuple[dg.AssetsDefinition, ...], description: str, *
         executor_def=dg.in_process_executor,
         hooks={remember_failure},
         run_tags=run_tags,
-        config={"resources": {"workshop": {"config": workshop}}} if workshop else None,
     )
 
 
@@ -69,8 +68,7 @@ smoke = _job(
     "smoke",
     CHAIN,
     "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute -m pipelines.definitions -j smoke`.",
-    run_tags={**TRAINS, PARTITION: next_id(SMOKE_HOME.runs, "smoke")},
-    workshop={"path": str(SMOKE_HOME.path), "profile_name": "small"},
+    run_tags={**TRAINS, PARTITION: next_id(SMOKE_HOME.runs, "smoke"), PROFILE: "small", SUBHOME: "smoke"},
 )
 refresh_data = _job("refresh_data", DATA, "Reads all sources again, verifies and cleans what is new.", run_tags={"ratchet/kind": "data"})
 evaluate_checkpoint = _job(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from pydantic import TypeAdapter
+from pydantic import PrivateAttr, TypeAdapter
 
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
@@ -27,6 +27,8 @@ from sandbox.sandbox import Sandbox
 
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
 PARTITION = "dagster/partition"
+PROFILE = "ratchet/profile"
+SUBHOME = "ratchet/home"  # a folder under RATCHET_HOME that is a home of its own: the job smoke never touches a real champion
 KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
 
 
@@ -43,17 +45,22 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
     """One RATCHET_HOME and one profile."""
 
     path: str
-    """RATCHET_HOME of this run; the job smoke has its own, so that it never touches a real champion."""
+    """RATCHET_HOME."""
     profile_name: str = "embedded"
-    """Name or path of the profile."""
+    """Name or path of the profile; the run tag `ratchet/profile` overrides it."""
+    _tags: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Tags and not run config: `dagster job execute` applies a job's tags, and leaves its default config out."""
+        self._tags = dict(context.run.tags) if context.run else {}
 
     @property
     def home(self) -> Home:
-        return Home(Path(self.path))
+        return Home(Path(self.path) / self._tags.get(SUBHOME, ""))
 
     @cached_property
     def profile(self) -> Profile:
-        return load_profile(self.profile_name)
+        return load_profile(self._tags.get(PROFILE, self.profile_name))
 
     @cached_property
     def store(self) -> Store:
@@ -90,7 +97,7 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
             tags.get(PARTITION) or ("data" if kind == "data" else next_id(self.home.runs)),
             kind=kind,
             base_seed=self.profile.seed,
-            profile=self.profile_name,
+            profile=self._tags.get(PROFILE, self.profile_name),
             why=tags.get("ratchet/why", "started in Dagster"),
             champion=known,
         )
