@@ -19,6 +19,6 @@ def hash_file(path: Path) -> str:
 
 
 def hash_folder(folder: Path, *, leave_out: tuple[str, ...] = ("manifest.json", "measured.json")) -> str:
-    """sha256 over the sorted relative names and contents of all files, less those named in `leave_out`: the manifest itself, and what was measured."""
+    """sha256 over the sorted relative names and contents of all files, less those in `leave_out`: the manifest, and what was measured."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in leave_out)
     return hash_data([[p.relative_to(folder).as_posix(), hash_file(p)] for p in files])

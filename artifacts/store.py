@@ -46,7 +46,7 @@ def write_atomic(path: Path, text: str) -> None:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        Path(beside).replace(path)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
@@ -85,11 +85,11 @@ class Store:
                 target.parent.mkdir(parents=True, exist_ok=True)  # the draft may have been filled under another name
                 if target.exists():  # no manifest inside: left by a crash of an older layout or by hand
                     shutil.rmtree(target)
-                os.replace(folder, target)
+                folder.replace(target)
                 _sync_folder(target.parent)
             else:
                 self._upload(folder, manifest)
-                os.replace(folder, target)
+                folder.replace(target)
             found = Artifact(whole, target)
         if current:
             self.point(found.manifest)
@@ -115,7 +115,7 @@ class Store:
             return None
         with self.draft(kind, name) as folder:
             self.filesystem.get(f"{remote}/", f"{folder}/", recursive=True)
-            os.replace(folder, local)
+            folder.replace(local)
         return self.find(kind, name, key)
 
     def current(self, kind: str, name: str) -> Artifact | None:
@@ -137,7 +137,10 @@ class Store:
     def verify(self, artifact: Artifact) -> None:
         """Raises CorruptArtifact unless the folder's bytes hash to what its manifest says (only for hashes made over the folder)."""
         if (actual := hash_folder(artifact.path)) != artifact.content_hash:
-            raise CorruptArtifact(f"{artifact.path}: its files hash to {actual[:12]}, its manifest says {artifact.content_hash[:12]}: delete the folder, it is made again")
+            wanted = artifact.content_hash[:12]
+            raise CorruptArtifact(
+                f"{artifact.path}: its files hash to {actual[:12]}, its manifest says {wanted}: delete the folder, it is made again"
+            )
 
     def sweep(self) -> int:
         """Removes drafts of processes that are gone; returns how many."""

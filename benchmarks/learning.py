@@ -38,7 +38,8 @@ def main() -> None:
     for seed, row in enumerate(rows, 1):
         print(line(seed, row))
     gains = [row["gain"] for row in rows]
-    print(f"\ngain: mean {statistics.mean(gains):+.1f} points, from {min(gains):+.1f} to {max(gains):+.1f}; promoted {sum(row['promoted'] for row in rows)} of {len(rows)}")
+    promoted = f"promoted {sum(row['promoted'] for row in rows)} of {len(rows)}"
+    print(f"\ngain: mean {statistics.mean(gains):+.1f} points, from {min(gains):+.1f} to {max(gains):+.1f}; {promoted}")
 
 
 def chain(home: Path, seed: int, *, control: bool, profile: str) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def facts(home: Path, summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-HEAD = "| seed | n | before | after | gain (95 % interval) | p, one-sided | decision | minutes | peak PSS | s a step |\n|---|---|---|---|---|---|---|---|---|---|"
+HEAD = "| seed | n | before | after | gain (95 % interval) | p, one-sided | decision | minutes | peak PSS | s a step |\n" + "|---" * 10 + "|"
 
 
 def line(seed: int, row: dict[str, Any]) -> str:

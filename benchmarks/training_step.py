@@ -2,9 +2,9 @@
 
     python benchmarks/training_step.py CHAIN_FOLDER [--steps 6] [--rounds 2]
 
-CHAIN_FOLDER: `$RATCHET_HOME/runs/<chain>` of a finished chain; its job is done again from its start policy, in a scratch folder. Bare means: the same
-overrides less our checkpoint callback and the W&B and MLflow loggers, started by a script that does nothing but start it. Both run on a private Ray of the
-same kind. Prints the median seconds of a step (the first of each run is left out: it warms up) and the ratio.
+CHAIN_FOLDER: `$RATCHET_HOME/runs/<chain>` of a finished chain; its job is done again from its start policy, in a scratch folder. Bare means: the
+same overrides less our checkpoint callback and the W&B and MLflow loggers, started by a script that does nothing but start it. Both run on a private
+Ray of the same kind. Prints the median seconds of a step (the first of each run is left out: it warms up) and the ratio.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def _kind(process: psutil.Process) -> str:
     for part in ("ratchet demo", "pipelines.worker", "resources.ray_head", "verl_jobs.entry", "zygote", "worker.py", "gcs_server", "raylet/raylet"):
         if part in " ".join(line):
             return part
-    return line[0].split("(")[0][:40] if line else process.name()
+    return str(line[0].split("(")[0][:40] if line else process.name())
 
 
 def of_home(home: Path) -> list[psutil.Process]:
@@ -123,7 +123,8 @@ def left(home: Path) -> Left:
     from resources.ledger import Ledger
 
     entries = Ledger(home / "ledger.db").history()
-    return Left({name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, [(e.kind, e.checkpoint, e.checkpoint_hash) for e in entries])
+    recorded = [(entry.kind, entry.checkpoint, entry.checkpoint_hash) for entry in entries]
+    return Left({name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, recorded)
 
 
 def stray(home: Path) -> list[str]:

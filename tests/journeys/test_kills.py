@@ -52,7 +52,8 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     same = {part: found.get(part) == expected[part] for part in ("datasets", "models", "scores")}
     twice = len(found.get("ledger", [])) - len({tuple(row) for row in found.get("ledger", [])})
     good = again.code == 0 and same["datasets"] and not remaining and twice == 0
-    row = {"killed": first.killed, "at": first.at_stage, "starts": starts, "seconds": round(seconds), "same": same, "twice": twice, "orphans": remaining}
+    row: dict = {"killed": first.killed, "at": first.at_stage, "starts": starts, "seconds": round(seconds)}  # type: ignore[type-arg]
+    row |= {"same": same, "twice": twice, "orphans": remaining}
     if good:
         shutil.rmtree(home)
     return row | {"good": good, "end": "" if again.code == 0 else again.output[-500:]}
