@@ -123,7 +123,7 @@ def left(home: Path) -> Left:
     from resources.ledger import Ledger
 
     entries = Ledger(home / "ledger.db").history()
-    recorded = [(entry.kind, entry.checkpoint, entry.checkpoint_hash) for entry in entries]
+    recorded = [(str(entry.kind), entry.checkpoint, entry.checkpoint_hash) for entry in entries]
     return Left({name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, recorded)
 
 
