@@ -37,10 +37,6 @@ class Cgroup:
             "kills": memory / "memory.oom_control", "cpu": self._folders["cpuacct"] / "cpuacct.usage", "pids": self._folders["pids"] / "pids.max",
         }  # fmt: skip
 
-    def add(self, pid: int) -> None:
-        for folder in set(self._folders.values()):
-            (folder / "cgroup.procs").write_text(str(pid))
-
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Writes only what differs from the last call; resets the peak."""
         if memory_bytes != self._limit:
@@ -82,8 +78,11 @@ class Cgroup:
         os.pwrite(self._files[name], str(value).encode(), 0)
 
 
-def create(slot: str) -> Cgroup | None:
-    """A cgroup below the one we are in, or None where none can be made. slot: unique among live ones; it starts with the pid that owns it."""
+def create(slot: str, pid: int) -> Cgroup | None:
+    """A cgroup below the one we are in, with this process in it, or None where that cannot be had.
+
+    slot: unique among live ones; it starts with the pid that owns it.
+    """
     own = _own()
     names = ("unified",) if "memory" not in own and "unified" in own else _V1
     made: dict[str, Path] = {}
@@ -93,7 +92,10 @@ def create(slot: str) -> Cgroup | None:
             made[name].mkdir(exist_ok=True)
         if names == ("unified",):
             (own["unified"] / "cgroup.subtree_control").write_text("+memory +pids +cpu")
-        return Cgroup(made)
+        cgroup = Cgroup(made)
+        for folder in made.values():
+            (folder / "cgroup.procs").write_text(str(pid))
+        return cgroup
     except (OSError, KeyError):
         for folder in made.values():
             with contextlib.suppress(OSError):
@@ -105,9 +107,17 @@ def sweep() -> None:
     """Removes what owners left that were killed."""
     for parent in set(_own().values()):
         for folder in parent.glob(f"{_NAME}*"):
-            if not Path(f"/proc/{folder.name.split('-')[1]}").exists():
+            if not alive(int(folder.name.split("-")[1])):
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+
+def alive(pid: int) -> bool:
+    """A process that has ended and was not waited for is not alive."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
 
 
 def _own() -> dict[str, Path]:

@@ -73,9 +73,7 @@ class Slot:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()], start_new_session=True,
         )  # fmt: skip
         inner.close()
-        self.cgroup = cgroups.create(f"{os.getpid()}-{number}")
-        if self.cgroup:
-            self.cgroup.add(self.process.pid)
+        self.cgroup = cgroups.create(f"{os.getpid()}-{number}", self.process.pid)
         self.control.send(b"g")
         self.control.settimeout(START_S)
         try:
@@ -328,5 +326,5 @@ def sweep(folder: Path) -> None:
     """Removes scratch folders and cgroups of workers that were killed."""
     cgroups.sweep()
     for left in folder.glob("ratchet-scratch-*"):
-        if not Path(f"/proc/{left.name.split('-')[2]}").exists():
+        if not cgroups.alive(int(left.name.split("-")[2])):
             shutil.rmtree(left, ignore_errors=True)

@@ -143,7 +143,7 @@ def _no_constant(name: str) -> None:
     raise NotPlain(f"broken message: {name} is no JSON")
 
 
-_scan = json.JSONDecoder(parse_constant=_no_constant).scan_once  # what json.loads comes down to, without its search for white space
+_scan = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]  # what json.loads comes down to, without its search for white space
 
 
 def frame(payload: bytes) -> bytes:
