@@ -41,6 +41,7 @@ def write_atomic(path: Path, text: str) -> None:
     """Written beside, flushed to disk, renamed: a reader sees the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.fchmod(handle, 0o644)  # a report is there to be shown; secrets never come this way
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

@@ -52,15 +52,6 @@ def ensure_head(folder: Path, job: TrainingJob) -> Head:
     return head
 
 
-def warm_head(folder: Path, job_environment: dict[str, str]) -> None:
-    """Starts the head in the background and returns at once, so that its workers import while the data is made."""
-    folder.mkdir(parents=True, exist_ok=True)
-    ray_head.hold(folder)
-    _token(folder)
-    if _running(folder) is None:
-        _launch(folder, job_environment)
-
-
 def train(
     job: TrainingJob, folder: Path, *, attempts: int = 3, on_poll: Callable[[], None] = lambda: None, bootstrap: dict[str, str] | None = None
 ) -> None:

@@ -28,9 +28,9 @@ class Training(BaseModel):
     """Of the rollouts."""
     kl_coefficient: NonNegativeFloat = 0.0
     """Weight of the KL to the start policy in the loss; 0 keeps no reference model."""
-    prompt_tokens: PositiveInt = 128
+    prompt_tokens: PositiveInt = 96
     """Longest prompt; longer problems are dropped when the data is loaded."""
-    answer_tokens: PositiveInt = 112
+    answer_tokens: PositiveInt = 104
     """Longest answer; a longer one is cut and counted as cut."""
     save_every: PositiveInt = 5
     """Steps between checkpoints, each scored on the validation problems; at most so many are done again after a kill."""
