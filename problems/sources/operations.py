@@ -1,5 +1,8 @@
 # ruff: noqa: E501  (a table reads better in rows)
-"""The operations that the embedded family composes: what each does in words, in code, in other code, and how people get it wrong."""
+"""The operations that the embedded family composes: what each does in words, in code, in other code, and how people get it wrong.
+
+No slip is the right code of another operation: unlearning it here would unlearn it there.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ OPERATIONS: tuple[Operation, ...] = (
     _op("long", "words", "words", "keep words longer than 3 letters / drop words of up to 3 letters", "[w for w in x if len(w) > 3]", "list(filter(lambda w: len(w) > 3, x))", "[w for w in x if len(w) >= 3]"),
     _op("short", "words", "words", "keep words shorter than 5 letters / drop words of 5 letters or more", "[w for w in x if len(w) < 5]", "list(filter(lambda w: len(w) < 5, x))", "[w for w in x if len(w) <= 5]"),
     _op("alphabetic", "words", "words", "sort the words / put the words in alphabetical order", "sorted(x)", "sorted(x, key=str)"),
-    _op("by_length", "words", "words", "sort by length / order from the shortest word to the longest", "sorted(x, key=len)", "sorted(x, key=lambda w: len(w))", "sorted(x)"),
+    _op("by_length", "words", "words", "sort by length / order from the shortest word to the longest", "sorted(x, key=len)", "sorted(x, key=lambda w: len(w))", "sorted(x, key=len, reverse=True)"),
     _op("once", "words", "words", "drop repeated words / keep each word once", "list(dict.fromkeys(x))", "[w for i, w in enumerate(x) if w not in x[:i]]"),
     _op("join", "words", "text", "join them with spaces / make one text of them", "' '.join(x)", "' '.join(w for w in x)", "''.join(x)"),
     _op("lengths", "words", "nums", "take the length of each word / replace each word by its length", "[len(w) for w in x]", "list(map(len, x))"),
@@ -45,17 +48,17 @@ OPERATIONS: tuple[Operation, ...] = (
     # numbers
     _op("above", "nums", "nums", "keep numbers above 3 / drop numbers up to 3", "[n for n in x if n > 3]", "list(filter(lambda n: n > 3, x))", "[n for n in x if n >= 3]"),
     _op("below", "nums", "nums", "keep numbers below 5 / drop numbers from 5 up", "[n for n in x if n < 5]", "list(filter(lambda n: n < 5, x))", "[n for n in x if n <= 5]"),
-    _op("even", "nums", "nums", "keep the even numbers / drop odd numbers", "[n for n in x if n % 2 == 0]", "[n for n in x if not n % 2]"),
-    _op("odd", "nums", "nums", "keep the odd numbers / drop even numbers", "[n for n in x if n % 2 == 1]", "[n for n in x if n % 2]"),
+    _op("even", "nums", "nums", "keep the even numbers / keep numbers that 2 divides", "[n for n in x if n % 2 == 0]", "[n for n in x if not n % 2]"),
+    _op("odd", "nums", "nums", "keep the odd numbers / keep numbers with remainder 1 by 2", "[n for n in x if n % 2 == 1]", "[n for n in x if n % 2]"),
     _op("double", "nums", "nums", "double each number / multiply each number by 2", "[n * 2 for n in x]", "[n + n for n in x]"),
     _op("less", "nums", "nums", "subtract 3 from each / lower each number by 3", "[n - 3 for n in x]", "[-3 + n for n in x]", "[3 - n for n in x]"),
     _op("size", "nums", "nums", "drop the signs / take absolute values", "[abs(n) for n in x]", "list(map(abs, x))", "[-n for n in x]"),
     _op("up", "nums", "nums", "sort upwards / order from small to large", "sorted(x)", "sorted(x, key=lambda n: n)"),
-    _op("down", "nums", "nums", "sort downwards / order from large to small", "sorted(x, reverse=True)", "sorted(x)[::-1]", "sorted(x)"),
+    _op("down", "nums", "nums", "sort downwards / order from large to small", "sorted(x, reverse=True)", "sorted(x)[::-1]", "sorted(x, reverse=False)"),
     _op("turn", "nums", "nums", "reverse the list / turn the order around", "x[::-1]", "list(reversed(x))"),
     _op("first", "nums", "nums", "take the first 3 / keep only the leading 3", "x[:3]", "[n for i, n in enumerate(x) if i < 3]"),
     _op("skip", "nums", "nums", "skip the first 2 / leave out the leading 2", "x[2:]", "[n for i, n in enumerate(x) if i >= 2]", "x[1:]"),
-    _op("last", "nums", "nums", "take the last 2 / keep only the final 2", "x[-2:]", "x[::-1][:2][::-1]", "x[2:]"),
+    _op("last", "nums", "nums", "take the last 2 / keep only the final 2", "x[-2:]", "x[::-1][:2][::-1]", "x[:-2]"),
     _op("sum", "nums", "num", "add them up / take the total", "sum(x)", "sum(n for n in x)"),
     _op("largest", "nums", "num", "take the largest, 0 if none / find the maximum, 0 if none", "max(x, default=0)", "max(x) if x else 0", "max(x)"),
     _op("smallest", "nums", "num", "take the smallest, 0 if none / find the minimum, 0 if none", "min(x, default=0)", "min(x) if x else 0"),

@@ -43,6 +43,10 @@ def test_each_problem_has_tests_with_edges_and_three_solutions() -> None:
         assert len(set(problem.solutions)) == 3
 
 
+def test_no_slip_is_the_right_code_of_another_operation() -> None:
+    assert not {operation.slip for operation in OPERATIONS if operation.slip} & {operation.code for operation in OPERATIONS}
+
+
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_both_forms_of_an_operation_mean_the_same_and_its_slip_does_not(operation: Operation) -> None:
     tried: dict[str, list[Any]] = {
