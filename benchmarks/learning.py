@@ -4,7 +4,8 @@
     python benchmarks/learning.py --control        three seeds, random reward: none may be promoted
     python benchmarks/learning.py --profile small  to see the script work
 
-Seeds that were looked at while the defaults were chosen (1 to 10) are not among them. Each seed draws its own problems, initial weights, batches and rollouts. Goes on where it was: a finished chain is read, not run again.
+Seeds that were looked at while the defaults were chosen (1 to 10) are not among them. Each seed draws its own problems, initial weights, batches and
+rollouts. Goes on where it was: a finished chain is read, not run again.
 Prints a table: held-out pass@1 before and after, interval of the difference, p-value, decision, minutes, peak memory, seconds a step.
 """
 
