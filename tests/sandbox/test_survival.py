@@ -22,8 +22,17 @@ from tests.sandbox.jobs import QUICK, call
 SLOW = "import time\ntime.sleep(0.3)\ndef f(a, b):\n    return a + b"
 
 
+OTHERS: set[int] = set()  # processes of sandboxes that other tests keep open beside this one
+
+
+@pytest.fixture(autouse=True)
+def only_our_own() -> None:
+    OTHERS.clear()
+    OTHERS.update(process.pid for process in psutil.Process().children(recursive=True))
+
+
 def below(pid: int) -> list[psutil.Process]:
-    return list(psutil.Process(pid).children(recursive=True))
+    return [process for process in psutil.Process(pid).children(recursive=True) if process.pid not in OTHERS]
 
 
 def called(name: str, pid: int | None = None) -> list[psutil.Process]:
@@ -33,7 +42,7 @@ def called(name: str, pid: int | None = None) -> list[psutil.Process]:
         generation = [psutil.Process(pid or os.getpid())]
         for _ in range(3):
             generation = [child for process in generation for child in process.children()]
-            found += [process for process in generation if name in " ".join(process.cmdline())]
+            found += [process for process in generation if process.pid not in OTHERS and name in " ".join(process.cmdline())]
     return found
 
 
@@ -96,6 +105,12 @@ def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(monkeypatch: pytes
     assert (report.verdict, report.total) == (Verdict.INFRA, 1)
 
 
+def by_default() -> None:
+    """Signals as a shell gives them: a library that another test imported may have changed ours."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
 @pytest.mark.parametrize("sig", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_outlives_an_owner_that_is_killed(sig: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "owner.py"
@@ -104,7 +119,10 @@ def test_nothing_outlives_an_owner_that_is_killed(sig: signal.Signals, tmp_path:
         "job = Job('', 'import os, time\\nos.fork()\\ntime.sleep(60)', 'stdio', (StdioTest('', ''),), limits=Limits(wall_s=60.0))\n"
         "with Sandbox(SandboxConfig(workers=2)) as s:\n    list(s.run([job] * 4))\n"
     )
-    owner = subprocess.Popen([sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(Path.cwd())}, stdout=subprocess.PIPE)
+    environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
+    owner = subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, preexec_fn=by_default)
+        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(Path.cwd())}, stdout=subprocess.PIPE, preexec_fn=by_default
+    )
     assert owner.stdout and owner.stdout.readline() == b"up\n"
     deadline = time.monotonic() + 10
     while len(called("zygote.py", owner.pid)) < 4 and time.monotonic() < deadline:
