@@ -121,8 +121,6 @@ def test_nothing_outlives_an_owner_that_is_killed(sig: signal.Signals, tmp_path:
     )
     environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
     owner = subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, preexec_fn=by_default)
-        [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": str(Path.cwd())}, stdout=subprocess.PIPE, preexec_fn=by_default
-    )
     assert owner.stdout and owner.stdout.readline() == b"up\n"
     deadline = time.monotonic() + 10
     while len(called("zygote.py", owner.pid)) < 4 and time.monotonic() < deadline:
