@@ -16,6 +16,9 @@ from typing import Any
 
 import psutil
 
+from resources.home import Home
+from resources.ledger import Ledger
+
 MARK = "RATCHET_RUN"  # in the environment of every process of a run
 SETTLE_S = 60.0  # for processes that notice that nobody holds them any more
 
@@ -120,9 +123,7 @@ def left(home: Path) -> Left:
                 models[manifest["name"]] = manifest["content_hash"]
             case "scores":
                 scores[manifest["name"]] = manifest["content_hash"]
-    from resources.ledger import Ledger
-
-    entries = Ledger(home / "ledger.db").history()
+    entries = Ledger(Home(home).ledger).history()
     recorded = [(str(entry.kind), entry.checkpoint, entry.checkpoint_hash) for entry in entries]
     return Left({name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, recorded)
 
