@@ -19,10 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from resources import ray_head
+from verl_jobs.entry import DIED
 from verl_jobs.job import TrainingJob
 from verl_jobs.overrides import environment
 
 POLL_S = 0.5
+LOST = "LOST"  # the end of a job that a death took, not an error of its own: it is submitted again
 
 
 class TrainingFailed(RuntimeError):
@@ -64,12 +66,12 @@ def train(
         if job.done is not None:
             return
         end = _run_once(job, folder, on_poll, bootstrap)
-        if job.done is None and (attempt == attempts or end == "FAILED"):
+        if job.done is None and (attempt == attempts or end != LOST):
             raise TrainingFailed(f"training {job.chain} ended {end}: {_last_words(job.path / 'trainer.log')} (log: {job.path / 'trainer.log'})")
 
 
 def _run_once(job: TrainingJob, folder: Path, on_poll: Callable[[], None], bootstrap: dict[str, str] | None) -> str:
-    """One life of the job, from submission or attachment to its end: its status, or LOST when the cluster went away under it."""
+    """One life of the job, from submission or attachment to its end: its status, or LOST."""
     head = ensure_head(folder, job)
     from ray.job_submission import JobStatus, JobSubmissionClient  # reads the token's place from the environment when it is imported
 
@@ -87,14 +89,14 @@ def _run_once(job: TrainingJob, folder: Path, on_poll: Callable[[], None], boots
     while True:
         on_poll()
         if _running(folder) is None:
-            return "LOST"
+            return LOST
         try:
             status = client.get_job_status(name)
         except (ConnectionError, RuntimeError):
             time.sleep(POLL_S)  # the dashboard answers late or never again: the head's file decides which
             continue
         if status in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.STOPPED):
-            return str(status.value)
+            return LOST if status == JobStatus.FAILED and _died(client.get_job_info(name)) else str(status.value)
         time.sleep(POLL_S)
 
 
@@ -103,6 +105,12 @@ def _attach_name(client: Any, job: TrainingJob) -> str | None:
     prefix = f"{job.chain}-{job.key[:10]}-"
     alive = [each for each in client.list_jobs() if (each.submission_id or "").startswith(prefix) and not each.status.is_terminal()]
     return alive[0].submission_id if alive else None
+
+
+def _died(info: Any) -> bool:
+    """Whether a signal ended the training process, or a Ray process under it: exit codes as subprocess or a shell tells them."""
+    code = info.driver_exit_code
+    return code is None or code < 0 or code == DIED or code > 128
 
 
 def _running(folder: Path) -> Head | None:
@@ -143,5 +151,5 @@ def _token(folder: Path) -> Path:
 
 def _last_words(log: Path) -> str:
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()] if log.exists() else []
-    telling = [line for line in lines if "Error" in line or "error:" in line]
+    telling = [line for line in lines if "Error" in line or "error:" in line or "died" in line]
     return (telling or lines or ["it left no log"])[-1].strip()[:300]

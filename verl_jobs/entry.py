@@ -24,6 +24,7 @@ from verl_jobs.overrides import environment, overrides
 from verl_jobs.saving import repair
 
 REPORT_EVERY_S = 1.0
+DIED = 75  # exit code (EX_TEMPFAIL): a Ray process died under the training, which may go on from its last save
 REPORTED = {
     "reward": "critic/rewards/mean",
     "validation": VALIDATION,
@@ -83,6 +84,9 @@ def _train(job: TrainingJob, session: PipesContext | None) -> None:
     reporter.start()
     try:
         main_ppo.main()
+    except (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
+        print(f"a process of the run died: {str(error).splitlines()[0]}", flush=True)
+        sys.exit(DIED)
     finally:
         reporter.stop()
 
