@@ -1,0 +1,56 @@
+"""The private Ray: who holds it, and what is told of a training that ended."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import psutil
+import pytest
+
+from resources.ray import _died, _last_words, _token
+from resources.ray_head import free_ports, hold, live_holders
+
+
+def test_a_holder_counts_while_it_lives(tmp_path: Path) -> None:
+    hold(tmp_path)
+    assert live_holders(tmp_path) == [os.getpid()]
+
+
+def test_a_process_number_that_is_used_again_is_not_the_holder(tmp_path: Path) -> None:
+    (tmp_path / "holders").mkdir()
+    (tmp_path / "holders" / str(os.getpid())).write_text(repr(psutil.Process().create_time() - 1))
+    assert live_holders(tmp_path) == []
+
+
+def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
+    code = "import sys, time; from pathlib import Path; from resources.ray_head import hold; hold(Path(sys.argv[1])); print(1, flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout and holder.stdout.readline()
+        assert live_holders(tmp_path) == [holder.pid]
+        holder.kill()
+    assert live_holders(tmp_path) == []
+    assert list((tmp_path / "holders").iterdir()) == []
+
+
+def test_ports_are_free_and_different() -> None:
+    assert len(set(free_ports(8))) == 8
+
+
+def test_the_token_is_made_once_and_is_the_users_alone(tmp_path: Path) -> None:
+    first = _token(tmp_path).read_text()
+    assert _token(tmp_path).read_text() == first
+    assert _token(tmp_path).stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(("code", "died"), [(None, True), (-9, True), (137, True), (75, True), (1, False), (2, False)])
+def test_a_death_is_told_from_an_error(code: int | None, died: bool) -> None:
+    assert _died(SimpleNamespace(driver_exit_code=code)) is died
+
+
+def test_the_last_words_are_the_error_and_not_the_noise_after_it(tmp_path: Path) -> None:
+    log = tmp_path / "trainer.log"
+    log.write_text("starting\nValueError: batch 7 is too small\n\nshutting down\n")
+    assert _last_words(log) == "ValueError: batch 7 is too small"
+    assert _last_words(tmp_path / "absent.log") == "it left no log"
