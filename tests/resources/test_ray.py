@@ -25,7 +25,10 @@ def test_a_process_number_that_is_used_again_is_not_the_holder(tmp_path: Path) -
 
 
 def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
-    code = "import sys, time; from pathlib import Path; from resources.ray_head import hold; hold(Path(sys.argv[1])); print(1, flush=True); time.sleep(60)"
+    code = (
+        "import sys, time; from pathlib import Path; from resources.ray_head import hold\n"
+        "hold(Path(sys.argv[1])); print(1, flush=True); time.sleep(60)"
+    )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout and holder.stdout.readline()
         assert live_holders(tmp_path) == [holder.pid]
