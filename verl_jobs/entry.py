@@ -14,7 +14,6 @@ import threading
 import time
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_pipes
 
@@ -115,11 +114,6 @@ class Reporter(threading.Thread):
             if self.session and self.told.get(record["step"]) != said:
                 self.session.report_custom_message({"step": record["step"], "time": time.time(), **said})
             self.told[record["step"]] = said
-
-
-def shown(record: dict[str, Any]) -> dict[str, float]:
-    """The few figures of a step that a person watches, by their short names."""
-    return {name: float(record[key]) for name, key in REPORTED.items() if key in record}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Supervised warm-up: next-token training on demonstrations, the simplest loop that does it.
 
-In: a start checkpoint, chats (question, demonstration). Out: a Hugging Face folder in fp32. verl's own SFT trainer runs on CPU as well, but
-costs more than the training itself at this size (docs/measurements.md), so it serves where there is a GPU.
+In: a start checkpoint, chats (question, demonstration). Out: a Hugging Face folder in fp32. verl's own SFT trainer runs on
+CPU as well; whether it would serve here has not been measured yet (docs/measurements.md).
 """
 
 from __future__ import annotations
