@@ -7,8 +7,11 @@ Shared: how far both models agree beyond chance; 0.5 means that half of the task
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
 
 from evaluation.gate import Policy, decide
 from evaluation.scorecard import Sample, Scorecard

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this file is not the room of its name
 
 from sandbox.protocol import AssertTest, CallTest, Job, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig

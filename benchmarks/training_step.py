@@ -19,6 +19,8 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
+
 from resources.ray import ensure_head, train
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.overrides import overrides
