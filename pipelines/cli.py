@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -117,13 +118,14 @@ def main() -> None:
         app()
     except Exception as error:
         from problems.record import ProblemError
-        from resources.home import NotReady
+        from resources.home import Home, NotReady
         from resources.ledger import NothingToRollBack
         from resources.profile import ProfileError
 
-        if not isinstance(error, NotReady | ProfileError | ProblemError | NothingToRollBack | FileNotFoundError):
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not full and not isinstance(error, NotReady | ProfileError | ProblemError | NothingToRollBack | FileNotFoundError):
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {Home.from_environment().full() if full else error}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import sys
@@ -29,6 +30,7 @@ from resources.profile import Profile, load_profile
 RESTARTS = 2  # of a worker that a signal ended
 SAMPLE_S = 4.0  # between two samples of memory
 INTERRUPTED = 130
+NO_ROOM = 2**20  # bytes of disk with which nothing goes on
 
 
 def demo(profile_name: str | None, console: Console) -> int:
@@ -147,6 +149,8 @@ def explain_failure(folder: Path, code: int, console: Console) -> None:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     told = next((line for line in reversed(lines[-200:]) if line.startswith("error: ")), None)
     style = "yellow" if code == BUSY else "bold red"
+    if shutil.disk_usage(folder).free < NO_ROOM:  # then a log's last words may be missing, or be about something that failed for want of room
+        told = f"error: {Home.from_environment().full()}"
     console.print(told or f"error: the run ended with code {code} and no word", style=style, soft_wrap=True, highlight=False)
     if code != BUSY:
         console.print(f"Its log: {log}", soft_wrap=True, highlight=False)

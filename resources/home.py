@@ -66,6 +66,10 @@ class Home:
         except OSError as error:
             raise NotReady(f"RATCHET_HOME {self.path} cannot be written to ({error.strerror}): set RATCHET_HOME to a folder of yours") from error
 
+    def full(self) -> str:
+        """What to say when a write found no room."""
+        return f"the disk of {self.path} is full: free some; what was done is kept, and the same command goes on from here"
+
     def check_room(self, *, disk_gib: float, memory_gib: float) -> None:
         """Raises NotReady unless so much disk is free under the home and so much memory available on the machine."""
         free = shutil.disk_usage(self.path).free / 2**30

@@ -20,6 +20,7 @@ from resources.home import Home
 from resources.ledger import Ledger
 
 MARK = "RATCHET_RUN"  # in the environment of every process of a run
+OFFLINE = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
 SETTLE_S = 60.0  # for processes that notice that nobody holds them any more
 
 
@@ -36,21 +37,35 @@ def ratchet(*arguments: str) -> list[str]:
     return [str(Path(sys.executable).with_name("ratchet")), *arguments]
 
 
-def demo(home: Path, *, profile: str = "small", kill_after: float | None = None, seed: int = 0, timeout: float = 1200) -> Run:
-    """`ratchet demo` in this home; with `kill_after` one random process of the run gets SIGKILL after so many seconds."""
+def demo(
+    home: Path, *, profile: str = "small", kill_after: float | None = None, seed: int = 0, timeout: float = 1200, bare_machine: bool = False
+) -> Run:
+    """`ratchet demo` in this home; with `kill_after` one random process of the run gets SIGKILL after so many seconds.
+
+    bare_machine: without HOME, and without a network but the loopback, where the kernel lets us take it away.
+    """
     environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": profile}
+    command = ratchet("demo")
+    if bare_machine:
+        environment.pop("HOME", None)
+        command = [*OFFLINE, *command] if can_unplug() else command
     began = time.monotonic()
     home.mkdir(parents=True, exist_ok=True)
     log = home / "demo.log"
     with log.open("ab") as out:
         start = out.tell()
-        process = subprocess.Popen(ratchet("demo"), stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True)
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True)
         killed = stage = ""
         if kill_after is not None and not _ended(process, kill_after):
             stage = now_at(home)
             killed = kill_one(home, process, random.Random(seed))
         code = process.wait(timeout)
     return Run(code, time.monotonic() - began, log.read_bytes()[start:].decode(errors="replace"), killed, stage)
+
+
+def can_unplug() -> bool:
+    """Whether this machine lets us make a network namespace that has a loopback and nothing else."""
+    return subprocess.run([*OFFLINE, "true"], capture_output=True, check=False).returncode == 0
 
 
 def kill_one(home: Path, command: subprocess.Popen[bytes], rng: random.Random) -> str:
