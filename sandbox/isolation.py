@@ -2,21 +2,25 @@
 
 root    namespaces (mount, pid, network, ipc, uts, cgroup) made by real root; programs get a uid of their own
 userns  the same inside a user namespace, for users without privileges; programs share the zygote's uid but have no capabilities
-bare    no namespaces (a container that forbids them): seccomp, Landlock where the kernel has it, a uid of their own where we are root and
-        where others than root may read the interpreter
+bare    no namespaces (a container that forbids them): Landlock, a uid of their own where we are root and where others than root may read the
+        interpreter. Without such a uid, and where Landlock does not confine signals (before Linux 6.12), each signal is asked for (sandbox/denied.py)
 
 On each rung: no_new_privs, the seccomp filter, rlimits. A step that a rung names and the kernel refuses raises OSError: none is skipped in silence.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import errno
 import os
 import resource
 import signal
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 from sandbox import landlock, seccomp
 
@@ -50,21 +54,18 @@ def become_subreaper() -> None:
     _call("prctl", _CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def enter(rung: str, packages: dict[str, str]) -> str:
-    """Confines this process. With namespaces it returns in a child that is pid 1; the parent stays, and ends when the child does.
+def enter(rung: str, packages: dict[str, str]) -> tuple[str, int | None]:
+    """Confines this process. It returns in a child, with namespaces pid 1; the parent stays, and ends when the child does.
 
-    packages: name -> folder of each third-party package that programs may import. Returns what is in force, in words.
+    packages: name -> folder of each third-party package that programs may import.
+    Returns what is in force, in words, and the descriptor on which refused calls are asked about, where the kernel gives one.
     """
     if rung == "root" and os.geteuid() != 0:
         raise PermissionError("the rung root needs uid 0")
     if has_own_uid(rung):
         os.setgroups([])
     if rung == "bare":
-        become_subreaper()
-        measures = ["uid"] if has_own_uid(rung) else ["no capabilities"]
-        _set_constant_rlimits()
-        _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
-        return "+".join([*measures, *_filters(namespaces=False), "rlimits"])
+        return _enter_bare()
     _unshare(rung)
     if pid := os.fork():
         _outlive(pid)
@@ -73,8 +74,32 @@ def enter(rung: str, packages: dict[str, str]) -> str:
     _set_constant_rlimits()
     _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
     _keep_capabilities({_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE})
-    measures = ["namespaces", *(["uid"] if rung == "root" else ["no capabilities"]), *_filters(namespaces=True)]
-    return "+".join([*measures, "rlimits"])
+    measures = ["namespaces", "uid" if rung == "root" else "no capabilities"]
+    listener = None
+    if seccomp.available():
+        listener = seccomp.install(unix_sockets=True, guard_signals=False)
+        measures.append("seccomp")
+    return "+".join([*measures, "rlimits"]), listener
+
+
+def _enter_bare() -> tuple[str, int | None]:
+    """Raises OSError where nothing would keep a program from our files, or from our processes."""
+    if not landlock.available():
+        raise OSError(errno.ENOSYS, "the kernel has no Landlock (Linux 5.13, and `landlock` among its security modules): files would be open")
+    if not seccomp.available():
+        raise OSError(errno.ENOSYS, "no seccomp filter for this processor: the network would be open")
+    become_subreaper()
+    outer = os.getpid()
+    if pid := os.fork():
+        _call("prctl", _PDEATHSIG, 0, 0, 0, 0)  # the zygote ends with its owner; what it leaves is killed here
+        _outlive(pid, kill_descendants)
+    die_with_parent(outer)
+    become_subreaper()
+    _set_constant_rlimits()
+    _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
+    guard = not has_own_uid("bare") and not landlock.confines_signals()
+    listener = seccomp.install(unix_sockets=False, guard_signals=guard)
+    return "+".join(["uid" if has_own_uid("bare") else "no capabilities", "landlock", "seccomp", "rlimits"]), listener
 
 
 def has_own_uid(rung: str) -> bool:
@@ -118,11 +143,47 @@ def _unshare(rung: str) -> None:
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
 
 
-def _outlive(pid: int) -> None:
+def _outlive(pid: int, kill_the_rest: Callable[[], None] | None = None) -> NoReturn:
     """The outer half: holds no descriptor of the inner one, ends with it, and by PDEATHSIG takes it along."""
     os.closerange(0, 256)
-    _, status = os.waitpid(pid, 0)
-    os._exit(0 if status == 0 else 1)
+    while (ended := os.waitpid(-1, 0))[0] != pid:
+        pass
+    while kill_the_rest:
+        kill_the_rest()
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            break
+    os._exit(0 if ended[1] == 0 else 1)
+
+
+def kill_descendants() -> None:
+    """Stops all descendants first, so that none forks meanwhile, then kills them. Where no pid namespace ends them with its first process."""
+    stopped: set[int] = set()
+    while new := _descendants() - stopped:
+        for pid in new:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
+        stopped |= new
+    for pid in stopped:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _descendants() -> set[int]:
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = Path(f"/proc/{name}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
+                if fields[0] != "Z":
+                    parents[int(name)] = int(fields[1])
+    found, grown = {os.getpid()}, True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in found} - found
+        found |= more
+        grown = bool(more)
+    return found - {os.getpid()}
 
 
 def _visible() -> list[str]:
@@ -202,18 +263,8 @@ def _set_constant_rlimits() -> None:
         resource.setrlimit(what, (min(top, 8 * 2**20) if what == resource.RLIMIT_STACK else top, top))
 
 
-def _filters(*, namespaces: bool) -> list[str]:
-    in_force = ["landlock"] if not namespaces and landlock.available() else []
-    if seccomp.available():
-        seccomp.install(unix_sockets=namespaces)
-        in_force.append("seccomp")
-    return in_force
-
-
-def file_rules(packages: dict[str, str], scratch: str) -> int | None:
-    """Landlock rules for the programs of the rung bare, or None where the kernel has no Landlock. Made before seccomp, obeyed by each program."""
-    if not landlock.available():
-        return None
+def file_rules(packages: dict[str, str], scratch: str) -> int:
+    """Landlock rules for the programs of the rung bare, obeyed by each program."""
     return landlock.ruleset(readable=[*_visible(), *packages.values()], devices=[f"/dev/{d}" for d in _DEVICES], writable=scratch)
 
 

@@ -103,7 +103,7 @@ def _answer(asked: Any, report: Report) -> dict[str, Any]:
     return {
         "id": asked, "verdict": report.verdict, "passed": report.passed, "total": report.total, "detail": report.detail,
         "cpu_s": round(report.cpu_s, 4), "wall_s": round(report.wall_s, 4), "peak_bytes": report.peak_bytes,
-        "isolation": report.isolation, "trust": report.trust,
+        "isolation": report.isolation, "trust": report.trust, "denied": report.denied,
     }  # fmt: skip
 
 

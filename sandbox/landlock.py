@@ -23,6 +23,11 @@ def available() -> bool:
     return version() >= 1
 
 
+def confines_signals() -> bool:
+    """Whether `confine` also keeps signals from processes outside."""
+    return version() >= 6
+
+
 def ruleset(*, readable: list[str], devices: list[str], writable: str) -> int:
     """A descriptor of these rules: read below `readable`, read and write `devices`, anything below `writable`.
 

@@ -101,6 +101,7 @@ class Report:
     isolation: str = "none"  # what confined the program, e.g. "namespaces+rlimits"
     trust: Literal["apart", "shared"] = "apart"  # "apart": decided outside the program's process
     detail: str = ""
+    denied: dict[str, int] | None = None  # calls that the sandbox refused, by name, counted outside the program; None where it cannot count
 
     @property
     def passed(self) -> int:

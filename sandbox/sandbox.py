@@ -7,7 +7,7 @@ import os
 import queue
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import TracebackType
 from typing import Any, Literal
 
@@ -215,7 +215,7 @@ def _report(job: Job, answer: dict[str, Any]) -> Report:
         raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
     return Report(
         job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"], wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
-        isolation=answer["isolation"], detail=answer["detail"],
+        isolation=answer["isolation"], detail=answer["detail"], denied=answer["denied"],
     )  # fmt: skip
 
 
@@ -228,7 +228,7 @@ def run_all(sandbox: Sandbox, jobs: Iterable[Job]) -> list[Report]:
 
 
 def _renamed(report: Report, job_id: str) -> Report:
-    return Report(job_id, report.verdict, report.tests, report.cpu_s, report.wall_s, report.peak_bytes, report.isolation, report.trust, report.detail)
+    return replace(report, job_id=job_id)
 
 
 __all__ = ["Sandbox", "SandboxConfig", "SandboxError", "run_all"]

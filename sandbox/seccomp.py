@@ -1,4 +1,7 @@
-"""The system calls that no program under judgement may make, as one BPF filter. x86-64 only."""
+"""The system calls that no program under judgement may make, as one BPF filter. x86-64 only.
+
+Where the kernel can (Linux 5.5), a refused call is handed to a listener outside, which answers it and counts it (sandbox/denied.py).
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import ctypes
 import errno
 import platform
 import struct
+from collections.abc import Sequence
 
-ALLOW, KILL, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
+ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 LOAD, EQUAL, AT_LEAST, AND, RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 NUMBER, ARCHITECTURE, FIRST, SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data: low halves of the arguments
 NEW_NAMESPACES = 0x7E020000
-PR_SET_SECCOMP, MODE_FILTER = 22, 2
+SECCOMP, SET_MODE_FILTER, NEW_LISTENER = 317, 1, 1 << 3
 UNIX = 1
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
@@ -35,42 +39,75 @@ SELF_ONLY = {
     "prlimit64": 302, "sched_setaffinity": 203, "sched_setparam": 142, "sched_setscheduler": 144, "sched_setattr": 314, "migrate_pages": 256,
     "move_pages": 279, "get_robust_list": 274,
 }  # fmt: skip
-CLONE, CLONE3, SOCKET, IOCTL = 56, 435, 41, 16
+CLONE, CLONE3, SOCKET, IOCTL, FCNTL = 56, 435, 41, 16, 72
+# what the listener lets the zygote do and nobody else; without a listener the kernel's own checks stand
+OF_THE_ZYGOTE = {"mount": 165, "umount2": 166}
+# on a kernel that does not confine signals, for programs that share our uid: those that name a process by number are let through by the listener
+# to processes of the same program; the others, and signals by way of a descriptor's owner, are refused
+SIGNALS = {"kill": 62, "tkill": 200, "tgkill": 234}
+OTHER_SIGNALS = {"rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297, "pidfd_send_signal": 424}
+SET_OWNER, SET_OWNER_BY_IOCTL = (8, 15), (0x8901, 0x8902)  # F_SETOWN, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP
+NAMES = {
+    number: name
+    for table in (DENIED, SELF_ONLY, OF_THE_ZYGOTE, SIGNALS, OTHER_SIGNALS, {"clone": CLONE, "socket": SOCKET, "ioctl": IOCTL, "fcntl": FCNTL})
+    for name, number in table.items()
+}
 
 
 def available() -> bool:
     return platform.machine() == "x86_64"
 
 
-def install(*, unix_sockets: bool) -> None:
-    """For this process and all its children, for good. unix_sockets: allowed where a network namespace makes them harmless.
+def install(*, unix_sockets: bool, guard_signals: bool) -> int | None:
+    """For this process and all its children, for good. Returns the listener's descriptor, or None where the kernel has none to give.
 
+    unix_sockets: allowed where a network namespace makes them harmless. guard_signals: needs a listener.
     Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError where the kernel refuses.
     """
-    code = program(unix_sockets=unix_sockets)
+    try:
+        return _install(program(unix_sockets=unix_sockets, guard_signals=guard_signals, listener=True), NEW_LISTENER)
+    except OSError:  # an old kernel, or somebody above us (a container's runtime) listens already
+        if guard_signals:
+            raise
+    _install(program(unix_sockets=unix_sockets, guard_signals=False, listener=False), 0)
+    return None
+
+
+def _install(code: bytes, flags: int) -> int:
     buffer = ctypes.create_string_buffer(code, len(code))
     filter_program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_SECCOMP, MODE_FILTER, ctypes.create_string_buffer(filter_program, len(filter_program)), 0, 0):
+    made = int(libc.syscall(SECCOMP, SET_MODE_FILTER, flags, ctypes.create_string_buffer(filter_program, len(filter_program))))
+    if made < 0:
         raise OSError(ctypes.get_errno(), "seccomp filter refused")
+    return made
 
 
-def program(*, unix_sockets: bool) -> bytes:
-    refuse, unknown = ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
+def program(*, unix_sockets: bool, guard_signals: bool, listener: bool) -> bytes:
+    refuse, unknown = ASK if listener else ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
+    owner = [*TERMINAL_INPUT, *SET_OWNER_BY_IOCTL] if guard_signals else list(TERMINAL_INPUT)
+    asked = [*DENIED.values(), *(OF_THE_ZYGOTE.values() if listener else ())]
+    if guard_signals:
+        asked += [*SIGNALS.values(), *OTHER_SIGNALS.values()]
     code = [
         (LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, 0xC000003E), (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER), (AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, unknown),  # the x32 table reaches the same calls by other numbers
         (EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, unknown),  # its flags lie in memory, out of reach: libc falls back to clone
         (EQUAL, 0, 4, CLONE), (LOAD, 0, 0, FIRST), (AND, 0, 0, NEW_NAMESPACES), (EQUAL, 1, 0, 0), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER),
-        (EQUAL, 0, 4, IOCTL), (LOAD, 0, 0, SECOND), (EQUAL, 1, 0, TERMINAL_INPUT[0]), (EQUAL, 0, 1, TERMINAL_INPUT[1]), (RETURN, 0, 0, refuse),
-        (LOAD, 0, 0, NUMBER),
+        *_refuse_second(IOCTL, owner, refuse), *(_refuse_second(FCNTL, SET_OWNER, refuse) if guard_signals else ()),
     ]  # fmt: skip
     if unix_sockets:
         code += [(EQUAL, 0, 3, SOCKET), (LOAD, 0, 0, FIRST), (EQUAL, 1, 0, UNIX), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
     else:
         code += [(EQUAL, 0, 1, SOCKET), (RETURN, 0, 0, refuse)]
-    for number in DENIED.values():
+    for number in asked:
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, refuse)]
     for number in SELF_ONLY.values():
         code += [(EQUAL, 0, 4, number), (LOAD, 0, 0, FIRST), (EQUAL, 1, 0, 0), (RETURN, 0, 0, refuse), (RETURN, 0, 0, ALLOW)]
     return b"".join(struct.pack("HBBI", *step) for step in [*code, (RETURN, 0, 0, ALLOW)])
+
+
+def _refuse_second(call: int, values: Sequence[int], refuse: int) -> list[tuple[int, int, int, int]]:
+    """Refuses a call whose second argument is one of these."""
+    checks = [step for value in values for step in ((EQUAL, 0, 1, value), (RETURN, 0, 0, refuse))]
+    return [(EQUAL, 0, len(checks) + 2, call), (LOAD, 0, 0, SECOND), *checks, (LOAD, 0, 0, NUMBER)]

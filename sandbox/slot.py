@@ -10,6 +10,7 @@ import select
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -20,12 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from sandbox import cgroups
+from sandbox.denied import Denied
 from sandbox.protocol import Limits, Verdict
 from sandbox.wire import Frames, TooLong
 
+ZYGOTE = Path(__file__).with_name("zygote.py")
 START_S = 20.0  # a zygote that takes longer is broken
 CLEAN_S = 15.0
 TICK_S = 0.05
+SCM_CREDENTIALS = 2  # of socket(7): struct ucred, filled in by the kernel
 CORES = os.cpu_count() or 1
 SCRATCH_BYTES = 64 * 2**20
 DEFAULT_SLACK = 64 * 2**20  # of address space, for what a program maps and does not use
@@ -68,25 +72,54 @@ class Slot:
         libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         home = self.scratch or "/scratch"
         self.process = subprocess.Popen(
-            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(Path(__file__).with_name("zygote.py")), json.dumps(config)],
+            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(ZYGOTE), json.dumps(config)],
             env={**ENVIRONMENT, **libraries, "HOME": home, "TMPDIR": home},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()], start_new_session=True,
         )  # fmt: skip
         inner.close()
         self.cgroup = cgroups.create(f"{os.getpid()}-{number}", self.process.pid)
+        self.denied: Denied | None = None  # counts what programs were refused, where the kernel can
+        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.control.send(b"g")
-        self.control.settimeout(START_S)
-        try:
-            told = json.loads(self.control.recv(65536) or b'{"refused": "it died"}')
-        except OSError as error:
-            told = {"refused": f"no answer from the zygote: {error}"}
+        told = self._hear_first()
         if "refused" in told:
             self.close()
             raise Refused(f"{rung}: {told['refused']}")
-        self.control.settimeout(None)
         self.base_bytes = self.cgroup.used_bytes() if self.cgroup else 0
         self.address_bytes: int = told["address_bytes"]
         self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
+
+    def _hear_first(self) -> dict[str, Any]:
+        """How the zygote fared. Meanwhile it may hand over its listener, and ask by it."""
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            if not self.wait(until - time.monotonic()):
+                continue
+            data, ancillary, _, _ = self.control.recvmsg(65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4))
+            told: dict[str, Any] = json.loads(data or b'{"refused": "it died"}')
+            if "listener" not in told:
+                self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+                return told
+            sent = {kind: value for _, kind, value in ancillary}
+            self.denied = Denied(struct.unpack("i", sent[socket.SCM_RIGHTS])[0], struct.unpack("iII", sent[SCM_CREDENTIALS])[0])
+        return {"refused": "no answer from the zygote"}
+
+    def wait(self, timeout_s: float) -> bool:
+        """Whether the zygote has something to say, after waiting for it at most this long; what it asks meanwhile is answered."""
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        if self.denied:
+            poll.register(self.denied.handle, select.POLLIN)
+        until = time.monotonic() + timeout_s
+        while ready := poll.poll(max(0.0, until - time.monotonic()) * 1000):
+            for handle, event in ready:
+                if handle == self.control.fileno():
+                    return True
+                if self.denied and event & select.POLLIN:
+                    self.denied.answer()
+                else:
+                    poll.unregister(handle)
+        return False
 
     def start(self, role: str, style: str, limits: Limits, tests: int, descriptors: list[int]) -> None:
         """Has the zygote fork a process with these descriptors as 0, 1, 2, ... They are closed here."""
@@ -116,15 +149,15 @@ class Slot:
     def ended(self) -> float:
         """CPU seconds of all processes of the job, none of which is left. Raises Broken when they cannot be killed."""
         try:
-            self.control.settimeout(CLEAN_S)
-            while told := self.control.recv(65536):
+            until = time.monotonic() + CLEAN_S
+            while self.wait(until - time.monotonic()):
+                if not (told := self.control.recv(65536)):
+                    raise Broken("the zygote died")
                 if "ended" in (message := json.loads(told)):
                     return float(message["cpu_s"])
         except OSError as error:
             raise Broken(f"the zygote does not clean up: {error}") from None
-        finally:
-            self.control.settimeout(None)
-        raise Broken("the zygote died")
+        raise Broken("the zygote does not clean up")
 
     def scratch_bytes(self) -> int:
         """What lies in a scratch folder that has no size of its own; 0 where the mount has one."""
@@ -134,6 +167,9 @@ class Slot:
 
     def close(self) -> None:
         self.control.close()
+        if self.denied:
+            os.close(self.denied.handle)
+            self.denied = None
         try:
             self.process.wait(3.0)
         except subprocess.TimeoutExpired:
@@ -173,7 +209,8 @@ class Watch:
             os.set_blocking(handle, False)
             self._poll.register(handle, select.POLLIN)
         self._zygotes = {slot.control.fileno(): slot for slot in slots}
-        for handle in self._zygotes:
+        self._denied = {slot.denied.handle: slot.denied for slot in slots if slot.denied}
+        for handle in (*self._zygotes, *self._denied):
             self._poll.register(handle, select.POLLIN)
         self._poll.register(owner, select.POLLIN)
         cgroup = self.slot.cgroup
@@ -263,9 +300,15 @@ class Watch:
             os.close(handle)
 
     def _pump(self, timeout_s: float) -> None:
-        for handle, _ in self._poll.poll(max(0.0, min(timeout_s, TICK_S)) * 1000):
+        for handle, event in self._poll.poll(max(0.0, min(timeout_s, TICK_S)) * 1000):
             if handle == self.owner:
                 raise SystemExit(0)  # nobody waits for the report
+            if handle in self._denied:
+                if event & select.POLLIN:  # else nobody is left who could ask, and to receive would be to wait
+                    self._denied[handle].answer()
+                else:
+                    self._poll.unregister(handle)
+                continue
             if handle in self._zygotes:
                 self._hear(self._zygotes[handle])
             else:

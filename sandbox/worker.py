@@ -23,6 +23,7 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
+from sandbox import isolation
 from sandbox.compare import same_output, same_text
 from sandbox.protocol import Limits, Verdict
 from sandbox.slot import Broken, Refused, Slot, Stop, Watch, sealed
@@ -60,6 +61,7 @@ class Worker:
         slots = [self._slot(judge=False, numpy="numpy" in job["source"])]
         if job["style"] == "assert":
             slots.append(self._slot(judge=True, numpy=any("numpy" in test["source"] for test in job["tests"])))
+        denied = slots[0].denied
         attempt = Attempt(slots, job, limits, self.owner)
         try:
             results = attempt.run()
@@ -72,7 +74,7 @@ class Worker:
         worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
-            "wall_s": time.monotonic() - started, "isolation": self.isolation,
+            "wall_s": time.monotonic() - started, "isolation": self.isolation, "denied": denied.take() if denied else None,
         }  # fmt: skip
 
     def close(self) -> None:
@@ -320,6 +322,7 @@ def main() -> None:
         _write(target, {"refused": str(refusal)})
         return
     try:
+        isolation.become_subreaper()
         _write(target, {"isolation": worker.isolation})
         for payload in _jobs(source, owner):
             _write(target, worker.judge(json.loads(payload)))
@@ -327,6 +330,8 @@ def main() -> None:
         _write(target, {"broken": str(failure)})
     finally:
         worker.close()
+        if worker.rung == "bare":
+            isolation.kill_descendants()  # whose outer half was killed
 
 
 def _jobs(source: int, owner: int) -> Iterator[bytes]:

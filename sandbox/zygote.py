@@ -75,8 +75,7 @@ class Zygote:
                 except ConnectionResetError:  # the owner was killed in the middle of a message
                     message = b""
                 if not message:
-                    self._kill_all()
-                    return
+                    return  # what is left of a job dies with us: we are pid 1, or the outer half kills it
                 order = json.loads(message)
                 if order["do"] == "start":
                     poll.register(self._start(order, descriptors), select.POLLIN)
@@ -144,7 +143,7 @@ class Zygote:
                 if self.own_pids:
                     os.kill(-1, signal.SIGKILL)
                 else:
-                    _kill_descendants()
+                    isolation.kill_descendants()
             try:
                 os.wait4(-1, 0)
             except ChildProcessError:
@@ -162,35 +161,6 @@ class Zygote:
         else:
             _empty(scratch)
         self.clean_scratch = self._scratch_state()
-
-
-def _kill_descendants() -> None:
-    """Stops all descendants first, so that none forks meanwhile, then kills them."""
-    stopped: set[int] = set()
-    while new := _descendants() - stopped:
-        for pid in new:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGSTOP)
-        stopped |= new
-    for pid in stopped:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _descendants() -> set[int]:
-    parents = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError):
-                fields = Path(f"/proc/{name}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
-                if fields[0] != "Z":
-                    parents[int(name)] = int(fields[1])
-    found, grown = {os.getpid()}, True
-    while grown:
-        more = {pid for pid, parent in parents.items() if parent in found} - found
-        found |= more
-        grown = bool(more)
-    return found - {os.getpid()}
 
 
 def _empty(folder: str) -> None:
@@ -230,7 +200,10 @@ def main() -> None:
     control.recv(1)  # the owner has put us into our cgroup
     control = _keep_low_descriptors_busy(control)
     try:
-        in_force = isolation.enter(config["rung"], config["packages"])
+        in_force, listener = isolation.enter(config["rung"], config["packages"])
+        if listener is not None:
+            socket.send_fds(control, [b'{"listener": true}'], [listener])
+            os.close(listener)
     except OSError as error:
         control.send(json.dumps({"refused": str(error)}).encode())
         sys.exit(1)

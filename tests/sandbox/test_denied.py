@@ -1,0 +1,181 @@
+"""Refused calls are counted outside the program; signals reach no process that is not the program's own, whatever the kernel's age."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sandbox import slot
+from sandbox.backends.local import IsolationError
+from sandbox.protocol import Limits, Report, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.worker import Worker
+from tests.sandbox.jobs import call, stdio
+
+F = "def f(a, b): return a + b\n"
+LIBC = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
+
+
+@pytest.fixture(scope="module", params=["root", "userns", "bare"])
+def rung(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    try:
+        opened = Sandbox(SandboxConfig(workers=1, isolation=request.param)).__enter__()
+    except IsolationError as refused:
+        pytest.skip(str(refused))
+    yield opened
+    opened.close()
+
+
+def judged(sandbox: Sandbox, source: str) -> Report:
+    return run_all(sandbox, [call(source)])[0]
+
+
+def test_an_honest_program_is_refused_nothing(rung: Sandbox) -> None:
+    source = "import subprocess, sys, threading, tempfile, random, json\nwith tempfile.TemporaryFile() as t: t.write(b'x')\n" + F
+    source += "t = threading.Thread(target=print)\nt.start()\nt.join()\nsubprocess.run(['/bin/true'])\n"
+    report = judged(rung, source)
+    assert (report.verdict, report.denied) == (Verdict.AC, {}), report
+
+
+def test_what_is_refused_is_counted_by_name(rung: Sandbox) -> None:
+    source = (
+        LIBC
+        + "for _ in range(3): libc.ptrace(0, 0, 0, 0)\nlibc.unshare(0x10000000)\nlibc.mount(b'x', b'/', b'tmpfs', 0, 0)\nlibc.socket(2, 1, 0)\n"
+        + F
+    )
+    assert judged(rung, source).denied == {"ptrace": 3, "unshare": 1, "mount": 1, "socket": 1}
+    assert judged(rung, F).denied == {}  # nothing is left for the next program
+
+
+def test_what_children_are_refused_is_counted_too(rung: Sandbox) -> None:
+    source = LIBC + "import os\nif not os.fork():\n    os.setsid()\n    libc.setns(0, 0)\n    os._exit(0)\nos.wait()\n" + F
+    assert judged(rung, source).denied == {"setns": 1}
+
+
+def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(rung: Sandbox) -> None:
+    flood = LIBC + "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n        while True: libc.ptrace(0, 0, 0, 0)\n"
+    report = run_all(rung, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F)])[0]
+    assert report.verdict is Verdict.AC
+    assert judged(rung, F).verdict is Verdict.AC
+
+
+def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(rung: Sandbox) -> None:
+    begun = time.monotonic()
+    report = run_all(rung, [call(LIBC + "while True: libc.ptrace(0, 0, 0, 0)", limits=Limits(wall_s=0.5, cpu_s=0.5))])[0]
+    assert report.verdict is Verdict.TLE and report.denied and report.denied["ptrace"] > 10
+    assert time.monotonic() - begun < 5
+    assert judged(rung, F).verdict is Verdict.AC
+
+
+OLD_KERNEL = "import runpy, sys\nsys.path.append({root!r})\nfrom sandbox import isolation, landlock\nlandlock.version = lambda: {abi}\n"
+OLD_KERNEL += "isolation.has_own_uid = lambda rung: False\nrunpy.run_path({zygote!r}, run_name='__main__')\n"
+
+
+def older(folder: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
+    """Zygotes that take this kernel for one with that version of Landlock, and have no uid to give away."""
+    script = folder / "zygote.py"
+    script.write_text(OLD_KERNEL.format(root=str(Path.cwd()), zygote=str(slot.ZYGOTE), abi=abi))
+    monkeypatch.setattr(slot, "ZYGOTE", script)
+
+
+@pytest.fixture
+def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
+    older(tmp_path, monkeypatch, 5)
+    worker = Worker("bare", {}, os.pidfd_open(os.getpid()))
+    yield worker
+    worker.close()
+
+
+def says(worker: Worker, source: str) -> str:
+    """The verdict: AC when the program prints "yes"."""
+    job = stdio(source, "", "yes")
+    message = {"style": "stdio", "source": source, "entry": None, "prompt": "", "tests": [{"stdin": "", "stdout": "yes"}], "tolerance": None}
+    return str(worker.judge({**message, "id": "", "limits": job.limits.__dict__})["verdict"])
+
+
+WAYS = {
+    "kill": "os.kill(VICTIM, 9)",
+    "everybody": "os.kill(-1, 9)",
+    "its group": "os.killpg(VICTIM, 9)",
+    "its group, by kill": "os.kill(-VICTIM, 9)",
+    "a thread": "libc.syscall(200, VICTIM, 9)",
+    "a thread of a process": "libc.tgkill(VICTIM, VICTIM, 9)",
+    "a thread of its own process": "libc.syscall(234, os.getpid(), VICTIM, 9)",
+    "a queued signal": "libc.sigqueue(VICTIM, 9, 0)",
+    "a descriptor of the process": "import signal\nsignal.pidfd_send_signal(os.pidfd_open(VICTIM), 9)",
+    "a descriptor that it owns": "import fcntl\nr, w = os.pipe()\nfcntl.fcntl(r, 8, VICTIM)\nfcntl.fcntl(r, 10, 9)\n"
+    "fcntl.fcntl(r, 4, 0o20000)\nos.write(w, b'x')",
+    "a descriptor, by ioctl": "import fcntl, struct, socket\na, b = socket.socketpair()\nfcntl.ioctl(a, 0x8901, struct.pack('i', VICTIM))\n"
+    "fcntl.fcntl(a, 10, 9)\nfcntl.fcntl(a, 4, 0o20000)\nb.send(b'x')",
+    "its parent": "os.kill(os.getppid(), 9)",
+    "from a child of its own": "pid = os.fork()\nif not pid: os.kill(VICTIM, 9)\nos.wait()",
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_no_signal_leaves_the_program_on_an_older_kernel(without_scopes: Worker, way: str) -> None:
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as victim:
+        says(without_scopes, LIBC + "import os\n" + WAYS[way].replace("VICTIM", str(victim.pid)))
+        alive = victim.poll() is None
+        victim.kill()
+    assert alive
+    assert says(without_scopes, "print('yes')") == "AC"
+
+
+def test_a_program_may_signal_its_own_on_an_older_kernel(without_scopes: Worker) -> None:
+    source = "import os, signal, subprocess, threading\np = subprocess.Popen(['/bin/sleep', '60'])\np.kill()\nassert p.wait() == -9\n"
+    source += "signal.signal(signal.SIGUSR1, lambda *a: print('yes'))\nsignal.raise_signal(signal.SIGUSR1)\n"
+    source += "c = os.fork()\nif not c:\n    os.setsid()\n    os.kill(os.getppid(), 0)\n    signal.pause()\nos.kill(c, 9)\n"
+    source += "assert os.wait()[1] == signal.SIGKILL"
+    assert says(without_scopes, source) == "AC"
+
+
+def test_no_process_outlives_its_program_on_an_older_kernel(without_scopes: Worker) -> None:
+    leave = (
+        "import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n        os.execv('/bin/sleep', ['hx-left', '60'])\nprint('yes')"
+    )
+    assert says(without_scopes, leave) == "AC"
+    assert left() == []
+
+
+@pytest.mark.parametrize(("victim", "generations"), [("the zygote", 2), ("its outer half", 3), ("the worker", 4)])
+def test_no_process_outlives_what_ran_it_without_a_pid_namespace(victim: str, generations: int) -> None:
+    leave = "import os, time\nif not os.fork():\n    os.setsid()\n    os.execv('/bin/sleep', ['hx-left', '60'])\ntime.sleep(60)\n"
+    with Sandbox(SandboxConfig(workers=1, isolation="bare")) as sandbox:
+        running = threading.Thread(target=lambda: run_all(sandbox, [call(leave, limits=Limits(wall_s=2))]))
+        running.start()
+        until = time.monotonic() + 10
+        while not left() and time.monotonic() < until:
+            time.sleep(0.01)
+        [pid] = left()
+        for _ in range(generations):
+            pid = psutil.Process(pid).ppid()
+        os.kill(pid, signal.SIGKILL)
+        running.join()
+    assert left() == []
+
+
+def left() -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if (entry / "cmdline").read_bytes().startswith(b"hx-left"):
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def test_without_landlock_the_rung_is_refused_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    older(tmp_path, monkeypatch, 0)
+    with pytest.raises(slot.Refused, match="Landlock"):
+        Worker("bare", {}, os.pidfd_open(os.getpid()))
