@@ -89,24 +89,33 @@ class Postgres(Section):
     """Dagster's own database on a server; the password comes from the environment variable DAGSTER_POSTGRES_PASSWORD."""
 
     hostname: str
+    """Name of the server."""
     username: str = "dagster"
+    """Whose login it is."""
     database: str = "dagster"
+    """Database on the server; it must be there."""
     port: PositiveInt = 5432
+    """Where the server listens."""
 
 
 class Kubernetes(Section):
     """Where run workers are started."""
 
     namespace: str = "ratchet"
+    """Namespace of the run workers' jobs."""
     service_account: str = "ratchet"
-    image: str = "ghcr.io/ratchet-rl/ratchet:0.1.0"
+    """Service account that may make jobs there."""
+    image: str = "ratchet:0.1.0"
+    """Image of the run workers, as your cluster's registry names it (deploy/Dockerfile makes it)."""
 
 
 class Orchestration(Section):
     """How Dagster runs."""
 
     launcher: Literal["local", "kubernetes"] = "local"
+    """Where runs are started: as processes here, or as Kubernetes jobs."""
     kubernetes: Kubernetes | None = None
+    """Needed by the launcher kubernetes."""
     postgres: Postgres | None = None
     """None: SQLite under RATCHET_HOME/dagster."""
 
