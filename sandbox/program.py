@@ -1,7 +1,9 @@
 """What runs in a program's own process. Nothing here is trusted: the program shares the interpreter and may change all of it.
 
 Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4 the channel to the judge's side.
-Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, N result that is not plain data, X exception.
+Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, N result that is not plain data, X exception,
+M no result, but the arguments as they are now. With `assert` the requests come on the channel, and objects may cross (sandbox/objects.py): a request
+is [args, kwargs] for the entry point, or [operation, args, kwargs], or one of "records" and "drop", which are not answered.
 S is sent before a byte of the program is read: what happens earlier is our failure, what happens later is the program's.
 """
 
@@ -17,6 +19,8 @@ import traceback
 import types
 from typing import Any, NoReturn
 
+from sandbox.held import Held
+from sandbox.objects import parts
 from sandbox.wire import NotPlain, decode, dump, encode, frame
 
 REQUEST, CHANNEL = 3, 4
@@ -45,14 +49,16 @@ def run(style: str, streams: Streams) -> NoReturn:
         os._exit(0)
     if style == "stdio":
         _script(code)
-    candidate = _load(code, entry_point)
+    module = _module("program")
+    candidate = _load(code, module, entry_point)
     send(b"L")
     if style == "call":
         for call in calls:
             _answer(candidate, call)
         os._exit(0)
+    held = Held(module)
     while request := _receive():
-        _answer(candidate, request)
+        _serve(held, candidate, request)
     os._exit(0)
 
 
@@ -118,11 +124,13 @@ def _exit_status(left: SystemExit) -> int:
     return 1
 
 
-def _load(code: types.CodeType, entry_point: str) -> Any:
-    module = _module("program")
+def _load(code: types.CodeType, module: types.ModuleType, entry_point: str) -> Any:
+    """entry_point: a name of the module, or of a method, `Class().method`."""
     try:
         exec(code, module.__dict__)
-        return getattr(module, entry_point)
+        name, _, method = entry_point.partition("().")
+        found = getattr(module, name)
+        return getattr(found(), method) if method else found
     except BaseException as error:
         _report(error)
         os._exit(1)
@@ -147,6 +155,27 @@ def _answer(candidate: Any, call: str | bytes) -> None:
         _report(error)
     else:
         send(b"R", answer)
+
+
+def _serve(held: Held, candidate: Any, text: bytes) -> None:
+    """Answers one request of an `assert` job's judge."""
+    try:
+        what, *rest = request = held.decode(text)
+        if what == "records":
+            held.records = set(rest[0])
+        elif what == "drop":
+            held.drop(rest[0])
+        elif isinstance(what, str):
+            send(b"R", held.encode(held.do(what, *rest)))
+        else:
+            given = parts(request, held)
+            answer = held.encode(result := candidate(*what, **rest[0]))
+            changed = result is None and len(given) > 3 and held.encode(request) != text.decode()  # 3: the request, its args and kwargs
+            send(b"M", held.encode_parts(given)) if changed else send(b"R", answer)
+    except NotPlain as error:
+        send(b"N", str(error)[:300])
+    except BaseException as error:
+        _report(error)
 
 
 def _receive() -> bytes:

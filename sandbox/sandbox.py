@@ -215,7 +215,7 @@ def _report(job: Job, answer: dict[str, Any]) -> Report:
         raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
     return Report(
         job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"], wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
-        isolation=answer["isolation"], detail=answer["detail"], denied=answer["denied"],
+        isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"], denied=answer["denied"],
     )  # fmt: skip
 
 

@@ -3,144 +3,145 @@
 Another process and another uid than the program's, with rlimits of its own, because what the program answers may be an attack on it.
 Descriptors: 0 to 2 nowhere, 3 the request (a header), 4 the channel to the owner, 5 the socket to the program.
 Messages to the owner, by first byte: S set up, B the tests are broken (our failure, decided before the program is heard), C not a program,
-U the program was never set up (our failure), X it raised while being loaded, G it is gone, L loaded, V a verdict: [test, verdict, detail].
+U the program was never set up (our failure), X it raised while being loaded, G it is gone, L loaded,
+V a verdict: [test, verdict, detail, whether the program's own word went into it].
 """
 
 from __future__ import annotations
 
 import builtins
+import contextlib
+import dis
+import importlib
 import json
 import os
 import socket
-import struct
+import sys
+import types
 from typing import Any, NoReturn
 
 from sandbox.program import read_request, send
-from sandbox.wire import MAX_FRAME, decode, dump, encode, frame, parse
+from sandbox.proxies import Later, NoResult, Program, ProgramGone, TooEarly
+from sandbox.wire import dump
 
 PROGRAM = 5
+MODULES = {*sys.stdlib_module_names, "numpy"}
+ALIASES = {"np": "numpy"}
+EXTENDED = dis.opmap["EXTENDED_ARG"]
+LOADS = {dis.opmap["LOAD_NAME"]: 0, dis.opmap["LOAD_GLOBAL"]: 1}  # how far an argument is shifted
 
-
-class ProgramGone(BaseException):
-    """The program's process no longer answers. A BaseException: tests that catch Exception must not take it for an answer."""
-
-
-class ProgramRaised(Exception):
-    """The program raised something that is no builtin exception."""
-
-
-class Candidate:
-    """Stands for the function under test: arguments go to the program as plain data, the result comes back the same way."""
-
-    def __init__(self, connection: socket.socket, name: str) -> None:
-        self._connection = connection
-        self.__name__ = name
-        self.raised: BaseException | None = None
-        self.gone = False
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        request = encode([list(args), kwargs]).encode()
-        try:
-            self._connection.sendall(frame(request))
-        except OSError:
-            self.gone = True
-            raise ProgramGone from None
-        kind, body = self.receive()
-        if kind == b"R":
-            return decode(body)
-        self.raised = _raised(kind, body)
-        raise self.raised
-
-    def receive(self) -> tuple[bytes, bytes]:
-        try:
-            (length,) = struct.unpack(">I", self._exactly(4))
-            if not 1 <= length <= MAX_FRAME:
-                raise ProgramGone
-            message = self._exactly(length)
-        except (ProgramGone, OSError):
-            self.gone = True
-            raise ProgramGone from None
-        return message[:1], message[1:]
-
-    def _exactly(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            if not (more := self._connection.recv(min(size - len(data), 1 << 20))):
-                raise ProgramGone
-            data += more
-        return bytes(data)
-
-
-def _raised(kind: bytes, body: bytes) -> BaseException:
-    if kind == b"N":
-        return ProgramRaised(f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}")
-    told = parse(body) if kind == b"X" else None
-    if type(told) is not list or len(told) != 3 or type(told[0]) is not str or type(told[1]) is not str:
-        return ProgramGone()
-    found = MemoryError if told[2] else getattr(builtins, told[0], None)
-    if isinstance(found, type) and issubclass(found, Exception):
-        made = found.__new__(found)
-        made.args = (told[1],)
-        return made
-    return ProgramRaised(f"{told[0]}: {told[1]}")
+Space = dict[str, Any]
 
 
 def judge() -> NoReturn:
     """Never returns."""
     send(b"S")
     header = json.loads(read_request()[0])
-    candidate = Candidate(socket.socket(fileno=PROGRAM), header["entry"] or "candidate")
-    checks = [_check(source, header["prompt"], candidate, at) for at, source in enumerate(header["tests"])]
+    program = Program(socket.socket(fileno=PROGRAM), header["entry"] or "candidate")
+    tests = [_Test(source, header["prompt"], program, at) for at, source in enumerate(header["tests"])]
     try:
-        _await_program(candidate)
-        for at, check in enumerate(checks):
-            verdict, detail = _decide(check, candidate)
-            if candidate.gone:
+        _await_program(program)
+        for at, test in enumerate(tests):
+            verdict, detail = test.decide()
+            if program.gone:
                 raise ProgramGone
-            send(b"V", dump([at, verdict, detail[:300]]))
+            send(b"V", dump([at, verdict, detail[:300], program.shared]))
     except ProgramGone:
         send(b"G")
     os._exit(0)
 
 
-def _check(source: str, prompt: str, candidate: Candidate, at: int) -> Any:
-    """The test's function, made before the program has said a word. Helpers come from the prompt, never from the program."""
-    space: dict[str, Any] = {"__name__": "tests"}
-    try:
-        exec(compile(prompt, "prompt", "exec", dont_inherit=True), space)
-    except Exception:
-        space = {"__name__": "tests"}  # most prompts are prose
-    try:
-        space[candidate.__name__] = candidate
-        exec(compile(source, f"test {at}", "exec", dont_inherit=True), space)
-        return space["check"]
-    except BaseException as error:
-        send(b"B", f"test {at} cannot be used: {type(error).__name__}: {error}"[:300])
-        os._exit(0)
+class _Test:
+    """A test's text, run before the program has said a word, so that what is wrong with it is not the program's doing. Helpers come from the prompt.
+
+    Where the text asks the program for something already, it is run again as part of the test.
+    """
+
+    def __init__(self, source: str, prompt: str, program: Program, at: int) -> None:
+        self.program = program
+        self.space: Space = {"__name__": "tests"}
+        try:
+            exec(compile(prompt, "prompt", "exec", dont_inherit=True), self.space)
+        except Exception:
+            self.space = {"__name__": "tests"}  # most prompts are prose
+        self.space[program.candidate.__name__] = program.candidate
+        try:
+            self.code = compile(source, f"test {at}", "exec", dont_inherit=True)
+            self.strangers = self._bind()
+            self._run()
+        except BaseException as error:
+            send(b"B", f"test {at} cannot be used: {type(error).__name__}: {error}"[:300])
+            os._exit(0)
+
+    def _bind(self) -> list[str]:
+        """Names that the text uses and nobody here defines: modules are imported, the rest is for the program to say."""
+        strangers = []
+        for name in sorted(_globals(self.code) - self.space.keys() - vars(builtins).keys()):
+            module = ALIASES.get(name, name)
+            if module in MODULES:
+                with contextlib.suppress(ImportError):
+                    self.space[name] = importlib.import_module(module)
+            else:
+                strangers.append(name)
+        return strangers
+
+    def _run(self) -> None:
+        """Defines what the text defines; puts it off where it needs the program."""
+        for name in self.strangers:
+            self.space[name] = Later(name)
+        try:
+            exec(self.code, self.space)
+            self.put_off = False
+        except TooEarly:
+            self.put_off = True
+        self.strangers = [name for name in self.strangers if isinstance(self.space.get(name), Later)]
+        if not self.put_off:
+            self.check = self.space["check"]
+
+    def decide(self) -> tuple[str, str]:
+        program = self.program
+        try:
+            program.begin(self.space)
+            for name in self.strangers:
+                try:
+                    self.space[name] = program.global_name(name)
+                except NameError:
+                    self.space.pop(name, None)
+            if self.put_off:
+                exec(self.code, self.space)
+                program.begin(self.space)
+            self.space["check"](program.candidate)
+        except ProgramGone:
+            return "RE", ""
+        except BaseException as error:
+            if error is program.raised:
+                verdict = "MLE" if isinstance(error, MemoryError) else "WA" if isinstance(error, NoResult) else "RE"
+                return verdict, f"raised {type(error).__name__}: {error}"
+            return "WA", "an assertion failed" if isinstance(error, AssertionError) else f"the test raised {type(error).__name__}"
+        return "AC", ""
 
 
-def _await_program(candidate: Candidate) -> None:
+def _globals(code: types.CodeType) -> set[str]:
+    """Names that this code and the functions in it look up in the module."""
+    found, extended = set(), 0
+    for at in range(0, len(code.co_code), 2):  # dis says the same at fifty times the price
+        operation, argument = code.co_code[at], code.co_code[at + 1] | extended
+        extended = argument << 8 if operation == EXTENDED else 0
+        if operation in LOADS:
+            found.add(code.co_names[argument >> LOADS[operation]])
+    return found.union(*(_globals(const) for const in code.co_consts if isinstance(const, types.CodeType)))
+
+
+def _await_program(program: Program) -> None:
     try:
-        candidate.receive()  # S
+        program.receive()  # S
     except ProgramGone:
         send(b"U")  # it was never set up: our failure
         os._exit(0)
-    kind, body = candidate.receive()
+    kind, body = program.receive()
     if kind == b"L":
+        program.loaded = True
         send(b"L")
         return
     send(kind if kind in (b"C", b"X") else b"G", body[:1000].decode("utf-8", "replace"))
     os._exit(0)
-
-
-def _decide(check: Any, candidate: Candidate) -> tuple[str, str]:
-    try:
-        check(candidate)
-    except ProgramGone:
-        return "RE", ""
-    except BaseException as error:
-        if error is candidate.raised:
-            verdict = "MLE" if isinstance(error, MemoryError) else "WA" if isinstance(error, ProgramRaised) and "plain" in str(error) else "RE"
-            return verdict, f"raised {type(error).__name__}: {error}"
-        return "WA", "an assertion failed" if isinstance(error, AssertionError) else f"the test raised {type(error).__name__}"
-    return "AC", ""

@@ -2,6 +2,7 @@
 
 None, bool, str, list and ordinary int and float are JSON's own; everything else is an object of one key, its tag: {"t": tuple}, {"s": set},
 {"z": frozenset}, {"d": dict as pairs}, {"b": bytes as hex}, {"c": complex}, {"f": "nan", "inf", "-inf"}, {"i": an int too long for digits, as hex}.
+What is not plain travels only where both sides have said how (sandbox/objects.py): `foreign` gives such a value a tag of its own.
 A tree is such a value after json.loads and before `build`: a judge compares trees, so that nothing a program sent is ever hashed or constructed.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
@@ -22,6 +23,7 @@ Tree = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 _dump = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")).encode
 _SIMPLE = {str, bool, type(None)}
+_SCALARS = {*_SIMPLE, int, float}
 
 
 class NotPlain(ValueError):
@@ -59,12 +61,15 @@ def parse(text: str | bytes) -> Tree:
 
 def tree(value: Any) -> Tree:
     """Subclasses travel as their base; numpy scalars and arrays as Python numbers and lists."""
-    return _Planter().plant(value, 0)
+    return Planter().plant(value, 0)
 
 
-class _Planter:
-    def __init__(self) -> None:
+class Planter:
+    """foreign: the tree of a value that is not plain data; without it such a value raises NotPlain."""
+
+    def __init__(self, foreign: Callable[[Any], Tree] | None = None) -> None:
         self.left = MAX_NODES
+        self.foreign = foreign
 
     def plant(self, value: Any, depth: int) -> Tree:
         kind = type(value)
@@ -88,7 +93,14 @@ class _Planter:
             return {"b": value.hex()}
         if kind is complex:
             return {"c": [self.plant(value.real, depth), self.plant(value.imag, depth)]}
-        return self.plant(_base(value, kind), depth + 1)
+        if kind.__module__ == "numpy" and hasattr(value, "tolist"):
+            return self.plant(value.tolist(), depth + 1)
+        for base in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset):
+            if issubclass(kind, base):
+                return self.plant(base.__getnewargs__(value)[0] if base in (int, float, str, bytes) else base(value), depth + 1)  # type: ignore[attr-defined]
+        if self.foreign:
+            return self.foreign(value)
+        raise NotPlain(f"{kind.__name__} is not plain data")
 
     def _counted(self, value: Any) -> Any:
         self.left -= len(value)
@@ -103,40 +115,42 @@ class _Planter:
         return [self.plant(v, depth + 1) for v in value]
 
 
-def _base(value: Any, kind: type) -> Any:
-    if kind.__module__ == "numpy" and hasattr(value, "tolist"):
-        return value.tolist()
-    for base in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset):
-        if issubclass(kind, base):
-            return base.__getnewargs__(value)[0] if base in (int, float, str, bytes) else base(value)  # type: ignore[attr-defined]
-    raise NotPlain(f"{kind.__name__} is not plain data")
+class Builder:
+    """Makes the value of a tree. foreign: what makes the values of tags that are not plain data, by tag."""
+
+    def __init__(self, foreign: Mapping[str, Callable[[Any], Any]] | None = None) -> None:
+        build = self.build
+        self.makers: dict[str, Callable[[Any], Any]] = {
+            **_PLAIN,
+            "t": lambda body: tuple(build(v) for v in body),
+            "s": lambda body: {build(v) for v in body},
+            "z": lambda body: frozenset(build(v) for v in body),
+            "d": lambda body: {build(k): build(v) for k, v in body},
+            "c": lambda body: complex(*map(build, body)),
+            **(foreign or {}),
+        }
+
+    def build(self, of: Tree) -> Any:
+        """Raises NotPlain on tags that are none."""
+        if type(of) is list:
+            return of if set(map(type, of)) <= _SCALARS else [self.build(v) for v in of]
+        if type(of) is not dict:
+            return of
+        if len(of) != 1:
+            raise NotPlain("broken message: an object has one tag")
+        ((tag, body),) = of.items()
+        try:
+            return self.makers[tag](body)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise NotPlain(f"broken message: tag {tag[:8]}: {type(error).__name__}") from None
 
 
-def build(of: Tree) -> Any:
-    """The value of a tree. Raises NotPlain on tags that are none."""
-    if type(of) is list:
-        return of if set(map(type, of)) <= {*_SIMPLE, int, float} else [build(v) for v in of]
-    if type(of) is not dict:
-        return of
-    if len(of) != 1:
-        raise NotPlain("broken message: an object has one tag")
-    ((tag, body),) = of.items()
-    try:
-        return _BUILDERS[tag](body)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise NotPlain(f"broken message: tag {tag[:8]}: {type(error).__name__}") from None
-
-
-_BUILDERS: dict[str, Any] = {
-    "t": lambda body: tuple(build(v) for v in body),
-    "s": lambda body: {build(v) for v in body},
-    "z": lambda body: frozenset(build(v) for v in body),
-    "d": lambda body: {build(k): build(v) for k, v in body},
+_PLAIN: dict[str, Callable[[Any], Any]] = {
     "b": bytes.fromhex,
-    "c": lambda body: complex(*map(build, body)),
     "f": {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}.__getitem__,
     "i": lambda body: int(body, 16),
 }
+build = Builder().build
 
 
 def _no_constant(name: str) -> None:

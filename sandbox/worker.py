@@ -75,6 +75,7 @@ class Worker:
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
             "wall_s": time.monotonic() - started, "isolation": self.isolation, "denied": denied.take() if denied else None,
+            "trust": "shared" if attempt.shared else "apart",
         }  # fmt: skip
 
     def close(self) -> None:
@@ -104,6 +105,7 @@ class Attempt:
         self.tests: list[dict[str, Any]] = job["tests"]
         self.cpu_s = 0.0
         self.peak_bytes = 0
+        self.shared = False  # the program's own word went into a verdict
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
         for each, most in zip(slots, (limits, JUDGE_LIMITS), strict=False):
             each.limit(most)
@@ -203,7 +205,8 @@ class Attempt:
         """The judge's word; where it says that the program is gone, what the program died of."""
         if not isinstance(heard, Stop) and heard[:1] == b"V":
             told = parse(heard[1:])
-            if type(told) is list and len(told) == 3 and told[0] == at and told[1] in ("AC", "WA", "RE", "MLE"):
+            if type(told) is list and len(told) == 4 and told[0] == at and told[1] in ("AC", "WA", "RE", "MLE"):
+                self.shared |= told[3] is True
                 return Verdict(told[1]), str(told[2])
         stop = heard
         if not isinstance(heard, Stop):

@@ -2,8 +2,8 @@
 
 Tests: base inputs, plus inputs (problems/sources/plus.py). JSON has turned the tuples, sets and complex numbers of some tasks into lists and texts:
 they are turned back here. The hub's dataset has no inputs; its asserts are the tests then, and the score is not an MBPP+ score.
-Tasks 737, 787 and 794 may return a match object, which the sandbox does not take: no answer that does so can pass. Task 255 asks for results of
-up to 1.6 million tuples of 77, more than the judge's memory: no answer can pass. So its canonical solution passes 374 of the 378.
+Task 255 asks for results of up to 1.6 million tuples of 77, more than the judge's memory: no answer can pass. So its canonical solution passes 377 of
+the 378.
 """
 
 from __future__ import annotations

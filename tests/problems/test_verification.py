@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from problems.funnel import Removed
 from problems.record import ProblemError
 from problems.schema import Problem, set_hash, write_parquet
 from problems.sources.registry import load
@@ -164,8 +163,6 @@ def test_a_pass_that_is_killed_goes_on_with_at_most_one_batch_redone(sandbox: Sa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "unfit"), [("humaneval", set()), ("mbpp", {"mbpp/367", "mbpp/533", "mbpp/601", "mbpp/927"})])
-def test_the_real_sets_verify(data: Callable[[str], Path], sandbox: Sandbox, tmp_path: Path, name: str, unfit: set[str]) -> None:
-    verified = verify(load(name, data(name)).problems, sandbox, tmp_path / "journal.jsonl")
-    assert {row.problem_id for row in verified.removed} == unfit  # their tests hand over objects and types, which cannot travel
-    assert all(isinstance(row, Removed) and "NotPlain" in row.detail for row in verified.removed)
+@pytest.mark.parametrize("name", ["humaneval", "mbpp"])
+def test_the_real_sets_verify(data: Callable[[str], Path], sandbox: Sandbox, tmp_path: Path, name: str) -> None:
+    assert verify(load(name, data(name)).problems, sandbox, tmp_path / "journal.jsonl").removed == []
