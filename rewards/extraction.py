@@ -31,3 +31,35 @@ def extract_code(text: str) -> str:
     if opened and (opened[1] in _PYTHON or not opened[1]):
         return text[opened[2] :]
     return text
+
+
+TAIL, LONGEST = 20_000, 300  # characters: where a final answer is looked for, and how long it may be
+_SAID = re.compile(
+    r"(?:^|[\n.!?])[ \t*]*+(?:####|(?:so |thus |therefore,? )?(?:the )?(?:final )?answer\b(?: is\b)?[ \t*]*+[:=]?)[ \t*]*+(\S[^\n]*)", re.IGNORECASE
+)  # possessive: time stays linear
+
+
+def extract_answer(text: str) -> str:
+    """The final answer of a text: the last `\\boxed{...}`, else what the last line "Answer: ..." or "#### ..." says, else a text of one short line.
+
+    "" where there is none, or it is longer than LONGEST. One answer alone is taken, the last: naming several wins nothing.
+    """
+    text = text[-TAIL:]
+    if (begin := text.rfind("\\boxed{")) >= 0:
+        said = _braced(text, begin + len("\\boxed{"))
+        return said if len(said) <= LONGEST else ""
+    said = ""
+    for found in _SAID.finditer(text):
+        said = found[1]
+    said = said.strip().strip("*").removesuffix(".").strip() if said else text.strip()
+    return said if len(said) <= LONGEST and "\n" not in said else ""
+
+
+def _braced(text: str, begin: int) -> str:
+    """What stands up to the brace that closes; "" where none does."""
+    depth = 1
+    for at in range(begin, min(len(text), begin + 10_000)):
+        depth += (text[at] == "{") - (text[at] == "}")
+        if depth == 0:
+            return text[begin:at].strip()
+    return ""

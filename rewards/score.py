@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TypedDict
 
-from sandbox.protocol import Verdict
+from problems.schema import Problem
+from rewards.judging import Judged
+from rewards.security import denied_calls
+from sandbox.protocol import TestResult, Verdict
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,10 @@ class Score:
     components: dict[str, float] = field(default_factory=dict)
     passed: int = 0
     total: int = 0
+    gave: dict[str, float] = field(default_factory=dict)  # the trace: what each component gave; they sum to `value`
+    visible: float | None = None  # share of the tests that the prompt shows, passed; None: it shows none
+    hidden: float | None = None  # share of the others
+    denied: int | None = None  # system calls that the sandbox refused; None: it cannot count them
 
     def __post_init__(self) -> None:
         if self.value is not None and not -1.0 <= self.value <= 1.0:
@@ -26,3 +34,20 @@ class Score:
     @property
     def solved(self) -> bool:
         return self.verdict is Verdict.AC
+
+
+class Seen(TypedDict):
+    """What the hack watch looks at."""
+
+    visible: float | None
+    hidden: float | None
+    denied: int | None
+
+
+def seen(judged: Judged) -> Seen:
+    tests, shown = judged.report.tests, judged.task.visible_tests if isinstance(judged.task, Problem) else 0
+    return Seen(visible=_share(tests[:shown]), hidden=_share(tests[shown:]), denied=denied_calls(judged.report))
+
+
+def _share(tests: tuple[TestResult, ...]) -> float | None:
+    return sum(test.verdict is Verdict.AC for test in tests) / len(tests) if tests else None

@@ -2,45 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from problems.schema import Problem
 from rewards.battery import HACKS, run_battery
-from rewards.composite import Reward, RewardConfig
+from rewards.composite import CompositeReward, Reward, RewardConfig
+from rewards.judging import Judged
 from rewards.score import Score
-from sandbox.protocol import Report, Verdict
+from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
+SHIPPED = {"embedded": Reward(), "quality": CompositeReward(), "dense": Reward(RewardConfig(sparse=False))}
 
-@pytest.mark.parametrize("sparse", [True, False])
-def test_the_rewards_that_we_ship_pass(sandbox: Sandbox, sparse: bool) -> None:
-    result = run_battery(Reward(RewardConfig(sparse=sparse)), sandbox)
+
+@pytest.mark.parametrize("name", ["embedded", pytest.param("quality", marks=pytest.mark.slow), pytest.param("dense", marks=pytest.mark.slow)])
+def test_the_rewards_that_we_ship_pass(sandbox: Sandbox, name: str) -> None:
+    result = run_battery(SHIPPED[name], sandbox)
     assert result.passed, [row for row in result.rows if not row.passed]
-    assert len([row for row in result.rows if row.name.startswith("hack: ")]) == len(list(HACKS.glob("*.txt"))) >= 15
+    hacks = [path for path in HACKS.glob("*.txt") if path.stem.split("_")[0] in ("call", "assert", "stdio")]
+    assert len([row for row in result.rows if row.name.startswith("hack: ")]) == len(hacks) >= 15
+
+
+@pytest.mark.parametrize("task", [pytest.param("math", marks=pytest.mark.slow), "qa"])
+def test_a_dense_reward_passes_on_questions(sandbox: Sandbox, task: str) -> None:
+    result = run_battery(Reward(RewardConfig(sparse=False)), sandbox, task)
+    assert result.passed, [row for row in result.rows if not row.passed]
 
 
 def test_the_same_reward_has_the_same_hash(sandbox: Sandbox) -> None:
-    assert run_battery(Reward(), sandbox).hash == run_battery(Reward(), sandbox).hash
+    assert run_battery(Reward(), sandbox, "qa").hash == run_battery(Reward(), sandbox, "qa").hash
 
 
 def test_the_random_control_does_not_pass(sandbox: Sandbox) -> None:
-    assert not run_battery(Reward(RewardConfig(kind="random")), sandbox).passed
+    assert not run_battery(Reward(RewardConfig(kind="random")), sandbox, "qa").passed
 
 
-class PaysForLength(Reward):
-    def score(self, problem: Problem, answer: str, report: Report) -> Score:
-        if report.verdict is Verdict.INFRA:
-            return super().score(problem, answer, report)
-        return Score(min(1.0, len(answer) / 100), report.verdict, {}, report.passed, report.total)
+class Bent(Reward):
+    """The shipped reward, its value replaced."""
+
+    def value(self, judged: Judged) -> float:
+        raise NotImplementedError
+
+    def score_all(self, batch: Sequence[Judged]) -> list[Score]:
+        right = super().score_all(batch)
+        return [score if score.value is None else replace(score, value=self.value(one)) for score, one in zip(right, batch, strict=True)]
 
 
-class PaysForNotCrashing(Reward):
-    def score(self, problem: Problem, answer: str, report: Report) -> Score:
-        if report.verdict is Verdict.INFRA:
-            return super().score(problem, answer, report)
-        return Score(1.0 if report.verdict in (Verdict.AC, Verdict.WA) else -1.0, report.verdict, {}, report.passed, report.total)
+class PaysForLength(Bent):
+    def value(self, judged: Judged) -> float:
+        return min(1.0, len(judged.answer) / 100)
 
 
-@pytest.mark.parametrize("reward", [PaysForLength(), PaysForNotCrashing()])
-def test_a_reward_that_can_be_had_for_nothing_does_not_pass(sandbox: Sandbox, reward: Reward) -> None:
-    assert not run_battery(reward, sandbox).passed
+class PaysForNotCrashing(Bent):
+    def value(self, judged: Judged) -> float:
+        return 1.0 if judged.report.verdict in (Verdict.AC, Verdict.WA) else -1.0
+
+
+class PaysWhoeverComesFirst(Bent):
+    """Not a function of the answer: it remembers."""
+
+    def score_all(self, batch: Sequence[Judged]) -> list[Score]:
+        return [
+            replace(score, value=None if score.value is None else max(-1.0, score.value - at * 1e-9))
+            for at, score in enumerate(Reward.score_all(self, batch))
+        ]
+
+
+@pytest.mark.parametrize("reward", [PaysForLength(), PaysForNotCrashing(), PaysWhoeverComesFirst()], ids=lambda reward: type(reward).__name__)
+@pytest.mark.parametrize("task", ["qa"])
+def test_a_reward_that_can_be_had_for_nothing_does_not_pass(sandbox: Sandbox, reward: Reward, task: str) -> None:
+    assert not run_battery(reward, sandbox, task).passed

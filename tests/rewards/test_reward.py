@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from problems.schema import Problem
-from rewards.battery import CASES, MEDIAN
+from rewards.battery_cases import CODE as CASES
+from rewards.battery_cases import MEDIAN
 from rewards.composite import Reward, RewardConfig, Weights, reward_hash, score_answers
+from rewards.question import Task
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -72,12 +73,12 @@ def test_format_wants_a_program_that_defines_what_was_asked_for(answer: str, for
 
 @pytest.mark.parametrize(("answer", "formed"), [("print(1)", 1.0), ("'just text'", -1.0), ("pass", -1.0)])
 def test_a_script_must_do_something(answer: str, formed: float) -> None:
-    assert Reward().score(CASES["stdio"].problem, answer, report(Verdict.WA)).components["format"] == formed
+    assert Reward().score(CASES["stdio"].task, answer, report(Verdict.WA)).components["format"] == formed
 
 
 def test_a_batch_is_scored_in_order(sandbox: Sandbox) -> None:
     answers = [REFERENCE, WRONG, f"```python\n{REFERENCE}```", "", "def median(xs): return sorted(xs)[len(xs) // 2]"]
-    pairs: list[tuple[Problem, str]] = [(MEDIAN, answer) for answer in answers]
+    pairs: list[tuple[Task, str]] = [(MEDIAN, answer) for answer in answers]
     scores = score_answers(sandbox, Reward(RewardConfig(sparse=False)), pairs)
     assert [(score.verdict, score.passed, score.total) for score in scores] == [("AC", 4, 4), ("WA", 1, 4), ("AC", 4, 4), ("RE", 0, 4), ("WA", 2, 4)]
 

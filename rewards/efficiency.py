@@ -1,0 +1,59 @@
+"""What a program costs, against the reference solutions. In: the sandbox's report. Out: a value in [-1, 1], or None where nothing was measured.
+
+Made of time, so two runs need not agree: it has no weight wherever determinism is claimed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from statistics import fmean, quantiles
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from problems.schema import Problem
+from sandbox.protocol import Report, Verdict
+
+COLUMN = "reference_cost"  # of a problem's `extra`
+WORST = 8.0  # times the slow quantile of the references: worth 0
+LEAST_CPU_S, LEAST_BYTES = 0.02, 16 * 2**20  # below, a measurement says more about the machine than about the program
+
+
+class ReferenceCost(BaseModel):
+    """Quartiles of what accepted reference solutions took: CPU seconds and peak bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    cpu_s: tuple[float, float, float] = Field(min_length=3, max_length=3)
+    peak_bytes: tuple[float, float, float] = Field(min_length=3, max_length=3)
+
+
+def reference_cost(reports: Sequence[Report]) -> ReferenceCost:
+    """Of the references' reports, several runs of each where there are few. Raises ValueError when none was accepted."""
+    accepted = [report for report in reports if report.verdict is Verdict.AC]
+    if not accepted:
+        raise ValueError("no reference was accepted: there is nothing to compare with")
+    return ReferenceCost(cpu_s=_quartiles([r.cpu_s for r in accepted]), peak_bytes=_quartiles([float(r.peak_bytes) for r in accepted]))
+
+
+def efficiency(problem: Problem, report: Report) -> float | None:
+    """Accepted: the mean of time and memory, each 1 up to the references' median, 0 from WORST times their upper quartile on, by logarithm between.
+
+    Not accepted: -1. None when the judge failed, or the problem's references were not measured.
+    """
+    if report.verdict is Verdict.INFRA or COLUMN not in problem.extra:
+        return None
+    if report.verdict is not Verdict.AC:
+        return -1.0
+    cost = ReferenceCost.model_validate(problem.extra[COLUMN])
+    return fmean((_against(report.cpu_s, cost.cpu_s, LEAST_CPU_S), _against(report.peak_bytes, cost.peak_bytes, LEAST_BYTES)))
+
+
+def _against(taken: float, quartiles: tuple[float, float, float], least: float) -> float:
+    best, worst = max(quartiles[1], least), WORST * max(quartiles[2], least)
+    return min(1.0, max(0.0, log(worst / max(taken, least)) / log(worst / best)))
+
+
+def _quartiles(values: list[float]) -> tuple[float, float, float]:
+    low, middle, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    return low, middle, high

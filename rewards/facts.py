@@ -1,0 +1,36 @@
+"""Whether a short answer names the right thing. In: right answers and a final answer. Out: exact match, and token F1.
+
+Source: Rajpurkar et al. 2016, arXiv:1606.05250, section 6: lower case, no punctuation, no articles, one blank between words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Sequence
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+
+
+def plain(text: str) -> str:
+    """What two spellings of one answer have in common. Compatibility forms and invisible characters of Unicode count as what they look like."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    kept = "".join(" " if unicodedata.category(c)[0] in "PSZ" else c for c in folded if unicodedata.category(c) not in ("Cf", "Cs", "Mn"))
+    return " ".join(_ARTICLES.sub(" ", kept).split())
+
+
+def exact(right: Sequence[str], answer: str) -> bool:
+    return bool(plain(answer)) and plain(answer) in {plain(text) for text in right}
+
+
+def token_f1(right: Sequence[str], answer: str, question: str = "") -> float:
+    """The best F1 over the right answers, in [0, 1]. Naming everything lowers it; words of the question count for nothing: an echo is worth 0."""
+    known = set(plain(question).split())
+    given = [word for word in plain(answer).split() if word not in known]
+    return max(_f1([word for word in plain(text).split() if word not in known], given) for text in right)
+
+
+def _f1(wanted: list[str], given: list[str]) -> float:
+    shared = sum((Counter(wanted) & Counter(given)).values())
+    return 2 * shared / (len(wanted) + len(given)) if shared else 0.0

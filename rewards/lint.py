@@ -1,0 +1,147 @@
+"""What ruff finds in programs, a whole batch in one call: offences against style, the complexity of functions, dangerous calls.
+
+ruff is a process of its own, so that a program that overflows its parser's stack ends ruff and not the trainer; that program is then found by itself.
+Rules: https://docs.astral.sh/ruff/rules; complexity is McCabe's (1976, rule C901).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+STYLE = (
+    "F",
+    "E4",
+    "E5",
+    "E7",
+    "W2",
+    "B",
+    "BLE",
+    "C4",
+    "ERA",
+    "PIE",
+    "PLC0132",
+    "PLE25",
+    "PLR01",
+    "PLR09",
+    "PLR1711",
+    "PLR1722",
+    "RET50",
+    "SIM",
+    "S110",
+    "S112",
+)
+"""Rules that hold for any program. None asks for text (docstrings, annotations, headers): what cannot be missing cannot be padded."""
+SECURITY = ("S102", "S103", "S104", "S202", "S30", "S310", "S312", "S321", "S5", "S602", "S603", "S604", "S605", "S606", "S607", "S609", "TID251")
+"""bandit's rules about what a program does to its machine: exec, eval, pickle, processes, the network. Not: asserts, random numbers, hashes."""
+BANNED = (
+    "ctypes",
+    "gc",
+    "importlib",
+    "inspect",
+    "pty",
+    "socket",
+    "subprocess",
+    "sys._getframe",
+    "sys.settrace",
+    "sys.setprofile",
+    "builtins.__import__",
+)
+"""What no answer to a task needs: ways around the interpreter, to its neighbours, or out."""
+IGNORED = ("B006", "B008", "B905", "C408", "SIM105", "SIM108", "S303", "S308", "S311")
+LONGEST_LINE = 150
+OPTIONS = (
+    "lint.mccabe.max-complexity=0",  # every function is told, with its number
+    f"lint.pycodestyle.max-line-length={LONGEST_LINE}",
+    "lint.flake8-tidy-imports.banned-api={" + ",".join(f'"{name}"={{msg="x"}}' for name in BANNED) + "}",
+)
+TARGET = "--target-version=py311"
+ALONE_S = 20.0
+LONGEST = 100_000  # characters; no task here needs more
+_COMPLEX = re.compile(r"\((\d+) > 0\)$")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Of one program: offences against style, complexity of its worst function (0: no function), and the codes of dangerous calls."""
+
+    offences: int
+    complexity: int
+    dangers: tuple[str, ...]
+
+
+def lint(programs: Sequence[str]) -> list[Findings | None]:
+    """Findings of each program; None for one that ruff cannot read, or is longer than LONGEST. `# noqa` and its like do not count.
+
+    Raises OSError where ruff itself is not to be had: that is our failure, and no program's.
+    """
+    distinct = sorted({program for program in programs if len(program) <= LONGEST}, key=lambda text: text.encode("utf-8", "surrogatepass"))
+    found = dict(zip(distinct, _batch(distinct), strict=True))
+    return [found.get(program) for program in programs]
+
+
+def _batch(programs: list[str]) -> list[Findings | None]:
+    if not programs:
+        return []
+    try:
+        return _run(programs)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+        if len(programs) == 1:
+            return [None]
+        middle = len(programs) // 2  # one of them ends ruff: halve until it is alone, so that it costs nobody else anything
+        return [*_batch(programs[:middle]), *_batch(programs[middle:])]
+
+
+def _run(programs: list[str]) -> list[Findings | None]:
+    with tempfile.TemporaryDirectory(prefix="ratchet-lint-") as name:
+        folder = Path(name).resolve()
+        for at, program in enumerate(programs):
+            (folder / f"p{at}.py").write_bytes(program.encode("utf-8", "surrogatepass"))
+        done = subprocess.run([*_command(), str(folder)], capture_output=True, check=True, timeout=ALONE_S + 0.5 * len(programs))
+        rows: list[list[dict[str, str | None]]] = [[] for _ in programs]
+        for row in json.loads(done.stdout):
+            rows[int(Path(row["filename"]).stem[1:])].append(row)
+    return [_findings(found) for found in rows]
+
+
+def _findings(rows: list[dict[str, str | None]]) -> Findings | None:
+    codes = [str(row["code"]) for row in rows]
+    if any(row["code"] in (None, "invalid-syntax", "E902", "E999") for row in rows):
+        return None
+    complexities = [int(match[1]) for row in rows if row["code"] == "C901" and (match := _COMPLEX.search(str(row["message"])))]
+    dangers = tuple(sorted(code for code in codes if code.startswith(SECURITY)))
+    offences = sum(code != "C901" and not code.startswith(SECURITY) for code in codes)
+    return Findings(offences, max(complexities, default=0), dangers)
+
+
+@cache
+def _command() -> tuple[str, ...]:
+    from ruff import find_ruff_bin
+
+    options = [part for option in OPTIONS for part in ("--config", option)]
+    select = ",".join((*STYLE, *SECURITY, "C901"))
+    flags = (
+        "--isolated",
+        "--no-cache",
+        "--ignore-noqa",
+        "--exit-zero",
+        "--quiet",
+        "--output-format=json",
+        "--target-version=py311",
+        "--no-respect-gitignore",
+    )
+    return (find_ruff_bin(), "check", *flags, f"--select={select}", f"--ignore={','.join(IGNORED)}", *options)
+
+
+@cache
+def version() -> str:
+    """ruff's own version: another one may find other things, so it is part of a reward's hash."""
+    from importlib.metadata import version as installed
+
+    return installed("ruff")

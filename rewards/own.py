@@ -1,0 +1,100 @@
+"""A reward of a user's own: a Python file with a function `reward(task, answer, report)`. In: its path. Out: a `Reward` like any other.
+
+The file is its user's own code and runs where the reward runs; answers never run there, they have been judged before it is asked.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, cast, get_args
+
+from artifacts.hashing import hash_file
+from rewards.composite import Reward
+from rewards.config import RewardConfig
+from rewards.extraction import extract_answer, extract_code
+from rewards.format import well_formed
+from rewards.judging import Judged
+from rewards.question import Question
+from rewards.score import Score, seen
+from sandbox.protocol import Verdict
+
+Kind = Literal["code", "math", "qa"]
+
+
+class RewardFileError(ValueError):
+    """A reward file that cannot be used, in one line with the mend."""
+
+
+class OwnReward(Reward):
+    """`task` is what it was written for: the battery tries it on tasks of that kind."""
+
+    def __init__(self, path: Path, config: RewardConfig | None = None) -> None:
+        super().__init__(config or RewardConfig(file=str(path)))
+        module = _load(path)
+        self.path, self.task = path, _task(module, path)
+        self._reward = cast(Callable[..., Any], _function(module, path))
+
+    def score_all(self, batch: Sequence[Judged]) -> list[Score]:
+        """A failure of the judge is no score; the file is not asked."""
+        return [
+            Score(None, Verdict.INFRA, total=judged.report.total) if judged.report.verdict is Verdict.INFRA else self._asked(judged)
+            for judged in batch
+        ]
+
+    def _asked(self, judged: Judged) -> Score:
+        said = self._reward(judged.task, judged.answer, judged.report)
+        parts = dict(said) if isinstance(said, Mapping) else {"score": said}
+        if bad := [name for name, value in parts.items() if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)]:
+            raise RewardFileError(f"{self.path}: reward() gave {parts[bad[0]]!r} for {bad[0]!r}: give finite numbers")
+        if "score" not in parts or not -1.0 <= parts["score"] <= 1.0:
+            raise RewardFileError(f"{self.path}: reward() gave {said!r}: give a number in [-1, 1], or a dict with such a `score`")
+        components = {name: float(value) for name, value in parts.items() if name != "score"} or {"own": float(parts["score"])}
+        report = judged.report
+        return Score(float(parts["score"]), report.verdict, components, report.passed, report.total, {"own": float(parts["score"])}, **seen(judged))
+
+
+def reward_of(config: RewardConfig) -> Reward:
+    """The reward that a config describes. Raises RewardFileError for a file that is none."""
+    return OwnReward(Path(config.file), config) if config.file else Reward(config)
+
+
+def format_of(task: Any, answer: str, report: Any) -> float:
+    """For reward files: 1 where the answer has the form that was asked for (a program with the function, a marked final answer), else -1."""
+    if isinstance(task, Question):
+        return 1.0 if extract_answer(answer) else -1.0
+    return well_formed(task, extract_code(answer), report) or -1.0
+
+
+def _load(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise RewardFileError(f"no reward file {path}: `ratchet reward new --task code --output {path}` writes one")
+    name = f"ratchet_reward_{hash_file(path)[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise RewardFileError(f"{path}: a reward file ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise RewardFileError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
+    return module
+
+
+def _task(module: ModuleType, path: Path) -> Kind:
+    task = getattr(module, "TASK", None)
+    if task not in get_args(Kind):
+        raise RewardFileError(f'{path}: write TASK = "code", "math" or "qa": what it judges')
+    return cast(Kind, task)
+
+
+def _function(module: ModuleType, path: Path) -> object:
+    function = getattr(module, "reward", None)
+    if not callable(function):
+        raise RewardFileError(f"{path}: write a function reward(task, answer, report)")
+    return function

@@ -1,0 +1,52 @@
+"""A task whose answer is a statement, not a program: mathematics, or a question about facts. The sandbox has no part in it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from problems.rl_parquet import problem_from_ground_truth
+from problems.schema import Problem
+
+
+@dataclass(frozen=True)
+class Question:
+    """`answers` are all right, each by itself; in LaTeX or plain for `math`."""
+
+    question_id: str
+    statement: str
+    task: Literal["math", "qa"]
+    answers: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if not any(answer.strip() for answer in self.answers):
+            raise ValueError(f"question {self.question_id}: give at least one right answer")
+
+    @property
+    def problem_id(self) -> str:
+        return self.question_id
+
+
+Task = Problem | Question
+
+
+def kind_of(task: Task) -> Literal["code", "math", "qa"]:
+    return task.task if isinstance(task, Question) else "code"
+
+
+def question_truth(question: Question) -> str:
+    """What verl's `ground_truth` column holds for it."""
+    return json.dumps(asdict(question), sort_keys=True)
+
+
+def task_from_ground_truth(text: str) -> Task:
+    """Inverse of `question_truth` and of `problems.rl_parquet.ground_truth`. Raises ValueError or ProblemError, naming what is missing."""
+    data = json.loads(text)
+    if not isinstance(data, dict) or "task" not in data:
+        return problem_from_ground_truth(text)
+    if missing := {"question_id", "task", "answers"} - set(data):
+        raise ValueError(f"ground_truth lacks {', '.join(sorted(missing))}: write it with rewards.question.question_truth")
+    if data["task"] not in ("math", "qa"):
+        raise ValueError(f"ground_truth: task {data['task']!r} is none: give math or qa")
+    return Question(data["question_id"], data.get("statement", ""), data["task"], tuple(map(str, data["answers"])))

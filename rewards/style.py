@@ -1,0 +1,27 @@
+"""How a program reads. In: what the linter found, and the verdict. Out: a value in [-1, 1].
+
+Offences are counted, not divided by length: whatever is added to a program, its value cannot rise.
+"""
+
+from __future__ import annotations
+
+from rewards.lint import Findings
+from sandbox.protocol import Report, Verdict
+
+SIMPLE = 10  # McCabe's own bound for a function; beyond, each point is an offence
+HALF = 4  # offences that halve the value
+NOT_ACCEPTED = -0.5
+
+
+def style(report: Report, findings: Findings | None, *, formed: bool) -> float | None:
+    """Accepted: HALF / (HALF + offences), in (0, 1]. Not accepted: -0.5, so that style never stands in for a solution. No program at all: -1.
+
+    None when the judge failed. A program that the linter cannot read has no style: 0 where it was accepted.
+    """
+    if report.verdict is Verdict.INFRA:
+        return None
+    if report.verdict is not Verdict.AC:
+        return NOT_ACCEPTED if formed else -1.0
+    if findings is None:
+        return 0.0
+    return HALF / (HALF + findings.offences + max(0, findings.complexity - SIMPLE))

@@ -1,0 +1,77 @@
+"""Answers that are statements: mathematics, and facts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewards.composite import Reward, score_answers
+from rewards.extraction import extract_answer
+from rewards.facts import exact, plain, token_f1
+from rewards.judging import verifier
+from rewards.question import Question, question_truth, task_from_ground_truth
+from sandbox.protocol import Verdict
+
+HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
+
+
+@pytest.mark.parametrize(("text", "said"), [
+    ("so \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"), ("\\boxed{1} or \\boxed{2}", "2"), ("long\nthe answer is 42.", "42"), ("#### 7", "7"),
+    ("**Answer:** 5", "5"),
+    ("Answer: 1\nAnswer: 2", "2"), ("12", "12"), ("a\nb", ""), ("", ""), ("\\boxed{1", ""), ("It is so. The final answer is x^2", "x^2"),
+    ("x" * 400, ""),
+])  # fmt: skip
+def test_the_final_answer_is_found(text: str, said: str) -> None:
+    assert extract_answer(text) == said
+
+
+@given(st.text(st.sampled_from("answer is:=*# \n\\boxed{}1"), max_size=80))
+def test_any_text_is_taken(text: str) -> None:
+    assert extract_answer(text) in text
+
+
+@pytest.mark.parametrize(("answer", "equal"), [
+    ("0.5", True), ("1/2", True), ("\\frac{2}{4}", True), ("x = 0.5", True), ("50\\%", False), ("1/3", False), ("", False), ("0.4 = 0.5", False),
+    ("1/2 or 1/3", False), ("1/2, 1/3", False), ("[0, 1]", False), ("__import__('os').abort()", False), ("\ud800", False),
+    ("\\text{half}", False), ("x", False),
+])  # fmt: skip
+def test_mathematics_is_compared_by_value(answer: str, equal: bool) -> None:
+    assert verifier().equal(HALF.answers, answer) is equal
+
+
+def test_a_right_answer_that_is_no_mathematics_is_named() -> None:
+    with pytest.raises(ValueError, match="mend the data"):
+        verifier().equal([" "], "1")
+
+
+def test_the_loss_of_the_verifier_costs_nobody_a_score() -> None:
+    assert verifier().equal(["1"], "1")
+    process = verifier()._process
+    assert process is not None
+    process.kill()
+    process.wait()
+    assert verifier().equal(["1"], "1")
+
+
+def test_facts_are_compared_without_their_spelling() -> None:
+    assert exact(["the Danube"], "DANUBE!") and not exact(["Danube"], "Danubes") and not exact(["Danube"], "  ")
+    assert token_f1(["the Danube river"], "Which river is it?", "Which river is it?") == 0.0
+    assert token_f1(["Danube"], "Danube Rhine Elbe") == 0.5
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text(max_size=40))
+def test_plain_text_is_plain_already(text: str) -> None:
+    assert plain(plain(text)) == plain(text)
+
+
+def test_a_batch_of_questions_needs_no_sandbox() -> None:
+    fact = Question("q/2", "Where?", "qa", ("here",))
+    scores = score_answers(None, Reward(), [(HALF, "\\boxed{1/2}"), (fact, "Answer: there"), (fact, "a\nb")])
+    assert [score.verdict for score in scores] == [Verdict.AC, Verdict.WA, Verdict.WA]
+    assert [score.value for score in scores] == pytest.approx([1.0, -0.8, -1.0])
+
+
+def test_a_question_survives_the_way_through_verl() -> None:
+    assert task_from_ground_truth(question_truth(HALF)) == HALF

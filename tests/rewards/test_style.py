@@ -1,0 +1,82 @@
+"""Style and security: what the linter finds, and what cannot be gained by writing more."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rewards.battery_cases import CODE, MEDIAN
+from rewards.composite import CompositeReward
+from rewards.judging import Judged
+from rewards.lint import lint
+from rewards.style import style
+from sandbox.protocol import Report, TestResult, Verdict
+
+REFERENCE = CODE["call"].reference
+ACCEPTED = Report("job", Verdict.AC, (TestResult(Verdict.AC),))
+REFUSED = Report("job", Verdict.WA, (TestResult(Verdict.WA),))
+PADDING = (
+    "# a comment\n", "\n\n", "\n\ndef spare(x):\n    return x\n", "\n\nclass Spare:\n    pass\n", "TABLE = [" + "1, " * 30 + "]\n", '"""Text."""\n',
+    "SPARE = 1\n", "import os  # noqa: F401\n", "if False:\n    x = 1\n", "\n\ndef spare(x: int) -> int:\n    \"\"\"Gives x.\"\"\"\n    return x\n",
+)  # fmt: skip
+
+
+def value(program: str, report: Report = ACCEPTED) -> float:
+    found = style(report, lint([program])[0], formed=True)
+    assert found is not None
+    return found
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.sampled_from(PADDING), min_size=1, max_size=6))
+def test_nothing_that_is_added_to_a_program_raises_its_style(added: list[str]) -> None:
+    alone, padded = lint([REFERENCE, REFERENCE + "".join(added)])
+    before, after = style(ACCEPTED, alone, formed=True), style(ACCEPTED, padded, formed=True)
+    assert before is not None and after is not None and after <= before
+
+
+def test_clean_is_worth_one_and_each_offence_costs() -> None:
+    assert value(REFERENCE) == 1.0
+    assert value("import os\n" + REFERENCE) == pytest.approx(0.8)
+    assert 0.0 < value("import os, sys\n" * 10 + REFERENCE) < 0.5
+
+
+@pytest.mark.parametrize("hush", ["# ruff: noqa\n", "# flake8: noqa\n", "# ruff: disable[F401, E401]\n", "# fmt: off\n# pylint: disable=all\n"])
+def test_a_program_cannot_silence_the_linter(hush: str) -> None:
+    offending = "import os, sys  # noqa\n" + REFERENCE
+    assert value(hush + offending) <= value(offending) < 1.0
+
+
+def test_style_never_stands_in_for_a_solution() -> None:
+    assert value("def median(xs):\n    return 0\n", REFUSED) < value("import os, sys\n" * 50 + REFERENCE, ACCEPTED)
+
+
+def test_a_tangle_of_branches_is_no_style() -> None:
+    tangle = "def median(x):\n" + "".join(f"    if x == {i}:\n        print({i})\n" for i in range(30)) + "    return x\n"
+    assert value(tangle) < 0.25
+
+
+def test_one_program_that_ends_the_linter_costs_nobody_else() -> None:
+    deep = "x = y" + ".a" * 49_000 + "\n"
+    [good, broken, clean] = lint(["import os\n", deep, REFERENCE])
+    assert good is not None and good.offences == 1 and broken is None and clean is not None and clean.offences == 0
+
+
+@pytest.mark.parametrize("program", ["eval('1')", "exec('x = 1')", "import os\nos.system('ls')", "import ctypes", "import pickle\npickle.loads(b'')",
+                                     "import subprocess", "import socket", "from sys import _getframe", "import gc"])  # fmt: skip
+def test_a_dangerous_call_bounds_the_whole_reward(program: str) -> None:
+    score = CompositeReward().score(MEDIAN, f"{program}\n{REFERENCE}", ACCEPTED)
+    assert score.value == -1.0 and score.components["security"] == -1.0
+    assert sum(score.gave.values()) == pytest.approx(-1.0)
+
+
+def test_honest_programs_are_no_danger() -> None:
+    honest = "import heapq, math, random, sys, os.path\nfrom functools import cache\nassert math.pi\nsys.setrecursionlimit(10_000)\n"
+    assert CompositeReward().score(MEDIAN, honest + REFERENCE, ACCEPTED).components["security"] == 1.0
+
+
+def test_a_batch_scores_as_its_members_alone() -> None:
+    batch = [Judged(MEDIAN, text, report) for text in (REFERENCE, "import os\n" + REFERENCE, "eval('1')") for report in (ACCEPTED, REFUSED)]
+    reward = CompositeReward()
+    assert reward.score_all(batch) == [reward.score(one.task, one.answer, one.report) for one in batch]
