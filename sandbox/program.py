@@ -32,16 +32,10 @@ def send(kind: bytes, text: str = "") -> None:
         data = data[os.write(CHANNEL, data) :]
 
 
-Streams = tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]
-
-
-def run(style: str, streams: Streams) -> NoReturn:
-    """Never returns: the process ends here, whatever the program does. streams: made before the fork, on descriptors that were replaced since."""
+def run(style: str) -> NoReturn:
+    """Never returns: the process ends here, whatever the program does. `use_streams` was called before the fork."""
     send(b"S")
     entry_point, source, *calls = (part.decode("utf-8", "surrogatepass") for part in read_request())
-    sys.stdin, sys.stdout, sys.stderr = streams
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
-    sys.argv = ["program.py"]
     try:
         code = compile(source, "program.py", "exec", dont_inherit=True)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
@@ -77,7 +71,14 @@ def read_request() -> list[bytes]:
     return frames
 
 
-def open_streams() -> Streams:
+def use_streams() -> None:
+    """The program's standard streams, on descriptors 0 to 2, whatever these are at the time."""
+    sys.stdin, sys.stdout, sys.stderr = _streams()
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    sys.argv = ["program.py"]
+
+
+def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
     return (
         open(0, encoding="utf-8", errors="surrogateescape", closefd=False),
         open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False),

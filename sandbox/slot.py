@@ -29,13 +29,15 @@ ZYGOTE = Path(__file__).with_name("zygote.py")
 START_S = 20.0  # a zygote that takes longer is broken
 CLEAN_S = 15.0
 TICK_S = 0.05
+READ_BYTES = 1 << 16  # a larger buffer would be mapped and unmapped for each message
 SCM_CREDENTIALS = 2  # of socket(7): struct ucred, filled in by the kernel
 CORES = os.cpu_count() or 1
 SCRATCH_BYTES = 64 * 2**20
 DEFAULT_SLACK = 64 * 2**20  # of address space, for what a program maps and does not use
 ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1",
-    "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
+    "LD_BIND_NOW": "1",  # else each fork links anew
+    "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
 }  # fmt: skip
 
 
@@ -124,13 +126,11 @@ class Slot:
     def start(self, role: str, style: str, limits: Limits, tests: int, descriptors: list[int]) -> None:
         """Has the zygote fork a process with these descriptors as 0, 1, 2, ... They are closed here."""
         memory = limits.memory_mb * 2**20
-        order = {
-            "do": "start", "role": role, "style": style, "cpu_s": int(limits.cpu_s * tests) + 1, "processes": limits.processes, "files": limits.files,
-            # the cgroup counts what is used; address space is the fence where there is none
-            "address_bytes": self.address_bytes + (2 * memory + 2**30 if self.cgroup else memory + DEFAULT_SLACK),
-        }  # fmt: skip
+        # the cgroup counts what is used; address space is the fence where there is none
+        address_bytes = self.address_bytes + (2 * memory + 2**30 if self.cgroup else memory + DEFAULT_SLACK)
+        order = f"start {role} {style} {int(limits.cpu_s * tests) + 1} {address_bytes} {limits.processes} {limits.files}"
         try:
-            socket.send_fds(self.control, [json.dumps(order).encode()], descriptors)
+            socket.send_fds(self.control, [order.encode()], descriptors)
         except OSError as error:
             raise Broken(f"the zygote is gone: {error}") from None
         finally:
@@ -144,7 +144,7 @@ class Slot:
     def end(self) -> None:
         """Orders that whatever is left of the job be killed; `ended` waits for it."""
         with contextlib.suppress(OSError):  # a zygote that is gone says so in `ended`
-            self.control.send(b'{"do": "end"}')
+            self.control.send(b"end")
 
     def ended(self) -> float:
         """CPU seconds of all processes of the job, none of which is left. Raises Broken when they cannot be killed."""
@@ -153,8 +153,9 @@ class Slot:
             while self.wait(until - time.monotonic()):
                 if not (told := self.control.recv(65536)):
                     raise Broken("the zygote died")
-                if "ended" in (message := json.loads(told)):
-                    return float(message["cpu_s"])
+                what, *words = told.split()
+                if what == b"ended":
+                    return float(words[0])
         except OSError as error:
             raise Broken(f"the zygote does not clean up: {error}") from None
         raise Broken("the zygote does not clean up")
@@ -321,16 +322,16 @@ class Watch:
             told = b""
         if not told:
             raise Broken("the zygote died")
-        message = json.loads(told)
-        self.exits[message["exit"]] = message["status"]
-        self.peak = max(self.peak, message["peak"])
-        if hook := self.on_exit.pop(message["exit"], None):
+        _, role, status, peak = told.decode().split()
+        self.exits[role] = int(status)
+        self.peak = max(self.peak, int(peak))
+        if hook := self.on_exit.pop(role, None):
             hook()
 
     def _read(self, handle: int) -> bool:
         """False when there is nothing (more) to read now."""
         try:
-            data = os.read(handle, 1 << 18)
+            data = os.read(handle, READ_BYTES)
         except BlockingIOError:
             return False
         if not data:

@@ -16,7 +16,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,9 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from sandbox import isolation
 from sandbox.compare import same_output, same_text
+from sandbox.literal import Claim, claims
 from sandbox.protocol import Limits, Verdict
-from sandbox.slot import Broken, Refused, Slot, Stop, Watch, sealed
+from sandbox.slot import READ_BYTES, Broken, Refused, Slot, Stop, Watch, sealed
 from sandbox.wire import Frames, NotPlain, frame, parse
 
 Result = list[Any]  # verdict, detail, wall seconds: a row of the report
@@ -59,10 +60,8 @@ class Worker:
         started = time.monotonic()
         limits = Limits(**job["limits"])
         slots = [self._slot(judge=False, numpy="numpy" in job["source"])]
-        if job["style"] == "assert":
-            slots.append(self._slot(judge=True, numpy=any("numpy" in test["source"] for test in job["tests"])))
         denied = slots[0].denied
-        attempt = Attempt(slots, job, limits, self.owner)
+        attempt = Attempt(slots, job, limits, self.owner, self._judges)
         try:
             results = attempt.run()
         except Broken:
@@ -77,6 +76,9 @@ class Worker:
             "wall_s": time.monotonic() - started, "isolation": self.isolation, "denied": denied.take() if denied else None,
             "trust": "shared" if attempt.shared else "apart",
         }  # fmt: skip
+
+    def _judges(self, job: dict[str, Any]) -> Slot:
+        return self._slot(judge=True, numpy=any("numpy" in test["source"] for test in job["tests"]))
 
     def close(self) -> None:
         for slot in self.slots.values():
@@ -97,18 +99,17 @@ class Worker:
 
 
 class Attempt:
-    """One job in the program's slot and, with assert, the judge's."""
+    """One job in the program's slot and, where a judge must run its tests, the judge's, which joins `slots` then."""
 
-    def __init__(self, slots: list[Slot], job: dict[str, Any], limits: Limits, owner: int) -> None:
-        self.slots, self.job, self.limits, self.owner = slots, job, limits, owner
+    def __init__(self, slots: list[Slot], job: dict[str, Any], limits: Limits, owner: int, judges: Callable[[dict[str, Any]], Slot]) -> None:
+        self.slots, self.job, self.limits, self.owner, self.judges = slots, job, limits, owner, judges
         slot = self.slot = slots[0]
         self.tests: list[dict[str, Any]] = job["tests"]
         self.cpu_s = 0.0
         self.peak_bytes = 0
         self.shared = False  # the program's own word went into a verdict
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
-        for each, most in zip(slots, (limits, JUDGE_LIMITS), strict=False):
-            each.limit(most)
+        slot.limit(limits)
 
     def ran_out_of_memory(self) -> bool:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
@@ -184,6 +185,42 @@ class Attempt:
         return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
 
     def _assert(self) -> list[Result]:
+        read = [claims(test["source"], self.job["entry"]) for test in self.tests]
+        known = [test for test in read if test is not None]
+        decided = self._claimed(known) if len(known) == len(read) else None
+        return self._run_by_judge() if decided is None else decided
+
+    def _claimed(self, tests: list[tuple[Claim, ...]]) -> list[Result] | None:
+        """As calls, where each assertion compares one with a literal. None where only the judge can tell: nothing has been decided then."""
+        request = self._header() + b"".join(frame(claim.call.encode()) for test in tests for claim in test)
+        results: list[Result] = []
+        with self._started("call", request, len(tests)) as watch:
+            loaded = watch.next()
+            if isinstance(loaded, Stop) or loaded[:1] != b"L":
+                return [_row(*_not_loaded(loaded), watch)]
+            for at, test in enumerate(tests):
+                heard: bytes | Stop = b""
+                verdict, detail = Verdict.AC, ""
+                for nth, claim in enumerate(test, 1):
+                    heard = watch.next()
+                    if (told := _claim(heard, claim)) is None:
+                        return None
+                    verdict, detail = told
+                    if verdict != Verdict.AC:
+                        if nth < len(test) and at + 1 < len(tests) and not isinstance(heard, Stop):
+                            return None  # the judge would not make this test's other calls before the next test
+                        break
+                results.append(_row(verdict, detail, watch))
+                if isinstance(heard, Stop):
+                    break
+                watch.begin()
+        return results
+
+    def _run_by_judge(self) -> list[Result]:
+        judges = self.judges(self.job)
+        judges.limit(JUDGE_LIMITS)
+        self.slots.append(judges)
+        self.cpu_s = 0.0
         results: list[Result] = []
         with self._judged() as watch:
             loaded = watch.next()
@@ -278,6 +315,24 @@ def _row(verdict: Verdict, detail: str, watch: Watch) -> Result:
     return [verdict, detail, watch.seconds()]
 
 
+def _claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
+    """None where only a judge can tell."""
+    if isinstance(heard, Stop):
+        return heard.verdict, heard.detail
+    kind, body = heard[:1], heard[1:]
+    if kind == b"X":
+        return _exception(body)
+    if kind != b"R":
+        return None if kind == b"N" else (Verdict.RE, "broken message")
+    try:
+        holds = claim.holds(body)
+    except NotPlain as error:
+        return Verdict.RE, str(error)
+    except RecursionError:
+        return Verdict.WA, "nested deeper than what was expected"
+    return None if holds is None else (Verdict.AC, "") if holds else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
+
+
 def _not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
     """Why there is nothing to call, from the first message after the set-up; the program may have written it, so it is never our failure."""
     if isinstance(heard, Stop):
@@ -342,7 +397,7 @@ def _jobs(source: int, owner: int) -> Iterator[bytes]:
     frames = Frames(most=1 << 31)
     while True:
         ready, _, _ = select.select([source, owner], [], [])
-        if owner in ready or not (data := os.read(source, 1 << 20)):
+        if owner in ready or not (data := os.read(source, READ_BYTES)):
             return
         yield from frames.feed(data)
 

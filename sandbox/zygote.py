@@ -3,8 +3,12 @@
 It never sees a test, an expected value or a source: those go through descriptors that it only passes on. One slot, one job at a time; when a job
 ends it kills everything that is left, reaps it, and gives the next one an empty scratch folder.
 
-Orders come on a packet socket: {"do": "start", "role", "style", "cpu_s", "address_bytes", "processes", "files"} with descriptors, {"do": "end"}.
-Answers: {"exit": role, "status", "peak"} when a started process ended by itself, {"ended": true, "cpu_s"} when nothing of the job is left.
+Orders come on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES" with descriptors, "end".
+Answers: "exit ROLE STATUS PEAK_BYTES" when a started process ended by itself, "ended CPU_S" when nothing of the job is left. The hello before the
+first order is JSON.
+
+A fork shares all pages, and the first write to each, here or in the child, is a fault that costs some microseconds: most of what a small program
+costs. What runs for each job is therefore short and plain on purpose.
 """
 
 from __future__ import annotations
@@ -52,11 +56,12 @@ class Zygote:
         self.in_force = in_force
         self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
         self.cpu_before = 0.0
+        self.tmp = os.environ["TMPDIR"]
         self.clean_scratch = self._scratch_state()
-        self.streams = program.open_streams()
 
     def serve(self) -> None:
         """Until the owner closes the socket."""
+        program.use_streams()  # once, not in each child
         gc.collect()
         gc.disable()
         gc.freeze()
@@ -71,58 +76,64 @@ class Zygote:
                         self._report_exit(handle)
                     continue
                 try:
-                    message, descriptors, _, _ = socket.recv_fds(self.control, 65536, 8)
+                    message, descriptors, _, _ = socket.recv_fds(self.control, 4096, 8)
                 except ConnectionResetError:  # the owner was killed in the middle of a message
                     message = b""
                 if not message:
                     return  # what is left of a job dies with us: we are pid 1, or the outer half kills it
-                order = json.loads(message)
-                if order["do"] == "start":
+                what, *order = message.split()
+                if what == b"start":
                     poll.register(self._start(order, descriptors), select.POLLIN)
                 else:
                     for watched in self.running:
                         poll.unregister(watched)
                     self._end()
 
-    def _start(self, order: dict[str, Any], descriptors: list[int]) -> int:
+    def _start(self, order: list[bytes], descriptors: list[int]) -> int:
+        role, style = order[0].decode(), order[1].decode()
+        cpu_s, address_bytes, processes, files = map(int, order[2:])
         pid = _fork()
         if pid == 0:
             try:
-                self._become(order, descriptors)
+                self._become(cpu_s, address_bytes, processes, files, descriptors)
+                if role == "judge":
+                    testing.judge()
+                program.run(style)
             finally:
                 os._exit(70)  # before the ready message: the owner takes it for a failure of ours
         for handle in descriptors:
             os.close(handle)
         watched = os.pidfd_open(pid)
-        self.running[watched] = (order["role"], pid)
+        self.running[watched] = (role, pid)
         return watched
 
-    def _become(self, order: dict[str, Any], descriptors: list[int]) -> None:
-        """In the fork: limits, no privileges, nothing open but what the role needs; then the role, which does not return."""
+    def _become(self, cpu_s: int, address_bytes: int, processes: int, files: int, descriptors: list[int]) -> None:
+        """In the fork: limits, no privileges, nothing open but what the role needs."""
         os.setsid()
-        with contextlib.suppress(OSError):
+        try:  # noqa: SIM105  # suppress would cost some pages
             os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000")  # the kernel picks the program, never the zygote
-        for at, handle in enumerate(descriptors):
+        except OSError:
+            pass
+        at = 0
+        for handle in descriptors:
             os.dup2(handle, at)
-        resource.setrlimit(resource.RLIMIT_CPU, (order["cpu_s"], order["cpu_s"] + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (order["address_bytes"], order["address_bytes"]))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (order["files"], order["files"]))
+            at += 1
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
+        resource.setrlimit(resource.RLIMIT_AS, (address_bytes, address_bytes))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
         isolation.drop(self.uid, self.rules)
         if self.counts_processes:
-            resource.setrlimit(resource.RLIMIT_NPROC, (order["processes"], order["processes"]))
-        os.closerange(len(descriptors), 1024)
-        os.chdir(os.environ["TMPDIR"])
+            resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
+        os.closerange(at, 1024)
+        os.chdir(self.tmp)
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # the wrapper in signal makes enums, at ten times the price
         gc.enable()
-        if order["role"] == "judge":
-            testing.judge()
-        program.run(order["style"], self.streams)
 
     def _report_exit(self, watched: int) -> None:
         role, pid = self.running.pop(watched)
         os.close(watched)
         _, status, usage = os.wait4(pid, 0)
-        self.control.send(json.dumps({"exit": role, "status": status, "peak": usage.ru_maxrss * 1024}).encode())
+        self.control.send(b"exit %s %d %d" % (role.encode(), status, usage.ru_maxrss * 1024))
 
     def _end(self) -> None:
         self._kill_all()
@@ -130,31 +141,34 @@ class Zygote:
             os.close(watched)
         self.running.clear()
         # made anew only where somebody wrote; its times alone would not do, they advance in steps of some milliseconds
-        if self._scratch_state() != self.clean_scratch or os.listdir(os.environ["TMPDIR"]):
+        if self._scratch_state() != self.clean_scratch or os.listdir(self.tmp):
             self._renew_scratch()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu_s, self.cpu_before = usage.ru_utime + usage.ru_stime - self.cpu_before, usage.ru_utime + usage.ru_stime
-        self.control.send(json.dumps({"ended": True, "cpu_s": cpu_s}).encode())
+        cpu_s = usage.ru_utime + usage.ru_stime
+        self.control.send(b"ended %.6f" % (cpu_s - self.cpu_before))
+        self.cpu_before = cpu_s
 
     def _kill_all(self) -> None:
         """Every process that a job left, however it hid; each orphan's parent is this process (pid 1, or a subreaper)."""
         while True:
-            with contextlib.suppress(ProcessLookupError):
+            try:
                 if self.own_pids:
-                    os.kill(-1, signal.SIGKILL)
+                    os.kill(-1, _signal.SIGKILL)
                 else:
                     isolation.kill_descendants()
+            except ProcessLookupError:
+                pass
             try:
                 os.wait4(-1, 0)
             except ChildProcessError:
                 return
 
     def _scratch_state(self) -> tuple[int, ...]:
-        found = os.stat(os.environ["TMPDIR"])
+        found = os.stat(self.tmp)
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
 
     def _renew_scratch(self) -> None:
-        scratch = os.environ["TMPDIR"]
+        scratch = self.tmp
         if self.own_pids:
             isolation.unmount(scratch)
             isolation.mount_scratch(scratch)

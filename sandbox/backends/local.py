@@ -94,7 +94,7 @@ class LocalChannel:
         raise WorkerDied(f"worker {self.pid} gave no answer within {timeout_s:.0f} s")
 
     def _read(self) -> list[bytes]:
-        data = os.read(self._from, 1 << 20)
+        data = os.read(self._from, 1 << 16)
         if not data:
             raise WorkerDied(f"worker {self.pid} is gone")
         try:
