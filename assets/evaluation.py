@@ -36,7 +36,7 @@ class Scores:
 @dg.asset(group_name=EVALUATION, kinds={"huggingface", "json"}, owners=OWNERS[EVALUATION], deps=[checkpoint], partitions_def=checkpoints)
 def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Challenger and champion on validation, on a held-out draw that no gate has used before, and on the public benchmarks that are there."""
-    with workshop.bench(context, trains=workshop.chain(context.run.tags).record.kind == "chain") as bench:
+    with workshop.bench(context, trains=False) as bench:
         record = bench.chain.record
         contestants = contestants_of(bench)
         benchmarks, not_measured = benchmarks_of(bench)

@@ -163,8 +163,8 @@ def next_id(runs: Path, prefix: str = "chain") -> str:
 
 
 def newest_id(runs: Path) -> str:
-    """The last chain or evaluation that was begun; the first chain's name where there is none."""
-    ours = [record.id for record in records(runs) if record.kind in ("chain", "evaluation")]
+    """The last chain that has its checkpoint, or evaluation, whichever came last; the first chain's name where there is none."""
+    ours = [record.id for record in records(runs) if record.kind == "evaluation" or "checkpoint" in record.stages]
     return ours[-1] if ours else "chain-0001"
 
 

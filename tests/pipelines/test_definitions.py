@@ -10,6 +10,8 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import defs
+from resources.chain import open_chain
+from tests.pipelines.house import House
 
 GRAPH = """
 data        problem_sources       <-
@@ -74,3 +76,26 @@ def test_loading_imports_nothing_heavy() -> None:
     code = f"import sys; from pipelines.definitions import defs; print([m for m in {HEAVY} if m in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
     assert found.stdout.strip() == "[]"
+
+
+def test_a_promotion_that_fails_by_hand_is_no_failure_of_the_chain_that_trains(house: House) -> None:
+    chain = open_chain(house.workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("checkpoints", ["chain-0001"])
+        job = defs.resolve_job_def("promote")
+        ended = job.execute_in_process(instance=instance, partition_key="chain-0001", resources=_of(house), raise_on_error=False)
+    assert not ended.success and chain.record.failures == 0
+
+
+def test_a_stage_that_fails_is_a_failure_of_its_chain(house: House) -> None:
+    chain = open_chain(house.workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    house.workshop.home.sources.write_text("{broken", encoding="utf-8")
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("checkpoints", ["chain-0001"])
+        job = defs.resolve_job_def("full_chain")
+        ended = job.execute_in_process(instance=instance, partition_key="chain-0001", resources=_of(house), raise_on_error=False)
+    assert not ended.success and chain.record.failures == 1 and "raw_problems" in chain.record.error
+
+
+def _of(house: House) -> dict[str, object]:
+    return {"workshop": house.workshop, "io_manager": dg.mem_io_manager}

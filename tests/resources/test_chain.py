@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.chain import Chain, Kind, next_id, open_chain, records
+from resources.chain import Chain, Kind, newest_id, next_id, open_chain, records
 from resources.progress import Progress, read
 
 WRITER = """
@@ -59,6 +59,16 @@ def test_a_chain_that_failed_twice_is_given_up(tmp_path: Path) -> None:
     chain = opened(tmp_path, "chain-0001")
     assert chain.fail("no memory").state == "open" and next_id(tmp_path) == "chain-0001"
     assert chain.fail("no memory").state == "failed" and next_id(tmp_path) == "chain-0002"
+
+
+def test_the_newest_to_score_is_the_last_that_has_a_checkpoint_not_the_one_that_trains(tmp_path: Path) -> None:
+    with opened(tmp_path, "chain-0001").stage("checkpoint"):
+        pass
+    with opened(tmp_path, "chain-0002").stage("raw_problems"):
+        pass
+    assert newest_id(tmp_path) == "chain-0001"
+    opened(tmp_path, "put-by-hand", "evaluation")
+    assert newest_id(tmp_path) == "put-by-hand"
 
 
 def test_smoke_chains_are_counted_by_themselves(tmp_path: Path) -> None:
