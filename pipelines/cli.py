@@ -109,7 +109,7 @@ def ui(
     """Dagster's web interface and daemon, with sensors and schedules on."""
     from pipelines.ui import ui
 
-    raise typer.Exit(ui(port, profile, Console()))
+    ui(port, profile, Console())
 
 
 def main() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from rich.console import Console
 
@@ -16,8 +16,8 @@ from pipelines.process import MARK
 from resources.ray_head import free_ports
 
 
-def ui(port: int, profile_name: str | None, console: Console) -> int:
-    """Runs until it is stopped; exit code of Dagster."""
+def ui(port: int, profile_name: str | None, console: Console) -> NoReturn:
+    """Becomes `dagster dev`, so that whatever ends this command ends Dagster, which takes its own processes along; a run that works goes on."""
     home, _ = ready(profile_name, trains=False)
     if listens(port):
         taken, [port] = port, free_ports(1)
@@ -27,10 +27,9 @@ def ui(port: int, profile_name: str | None, console: Console) -> int:
     console.print(f"Dagster for {home.path}: http://127.0.0.1:{port}   (Ctrl-C ends it; sensors and the nightly schedule are on)", soft_wrap=True)
     workspace = str(Path(environment["DAGSTER_HOME"]) / "workspace.yaml")
     command = [sys.executable, "-m", "dagster", "dev", "-w", workspace, "-h", "127.0.0.1", "-p", str(port)]
-    try:
-        return subprocess.run(command, env=environment, cwd=ROOT, check=False).returncode
-    except KeyboardInterrupt:
-        return 0
+    os.chdir(ROOT)
+    sys.stdout.flush()
+    os.execve(sys.executable, command, environment)
 
 
 def listens(port: int) -> bool:
