@@ -1,5 +1,6 @@
 """The base model: made from scratch on the embedded profile, fetched from the hub elsewhere. Out: a Hugging Face folder."""
 
+import shutil
 from pathlib import Path
 
 import dagster as dg
@@ -10,6 +11,7 @@ from assets.partitions import MODELS, OWNERS
 from problems.rl_parquet import prompt_text
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import demonstration
+from resources.home import NotReady
 from resources.workshop import Bench, Made, Workshop, result
 
 
@@ -41,15 +43,24 @@ def _fetched(bench: Bench) -> Artifact:
     name = bench.profile.base
 
     def make(folder: Path) -> Made:
-        import shutil
-
-        from huggingface_hub import snapshot_download
-
-        source = Path(name) if Path(name).is_dir() else Path(snapshot_download(name, ignore_patterns=["*.bin", "*.pth", "*.gguf"]))
+        source = Path(name) if Path(name).is_dir() else _download(name)
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
         return Made({"source": name})
 
     return bench.made("checkpoints", "base_model", make, version=1, inputs={}, config={"base": name})
+
+
+def _download(hub_id: str) -> Path:
+    """The hub's snapshot. Raises NotReady with the key and the mend where there is none to be had."""
+    import httpx
+    from huggingface_hub import snapshot_download
+
+    try:
+        return Path(snapshot_download(hub_id, ignore_patterns=["*.bin", "*.pth", "*.gguf"]))
+    except (OSError, ValueError, httpx.HTTPError) as error:
+        reason = str(error).splitlines()[0] if str(error) else ""
+        mend = "check the id and the network, or name a local folder"
+        raise NotReady(f"profile key base: {hub_id!r} is no folder, and the hub gave none ({type(error).__name__}: {reason}): {mend}") from None
 
 
 def demonstrations(clean: Path) -> list[Problem]:

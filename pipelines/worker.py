@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from pipelines.process import die_with_parent
@@ -40,7 +41,7 @@ def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's Seri
     error = errors[0]
     while error.cause:
         error = error.cause
-    return " ".join(str(error.message).split())
+    return re.sub(r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split()))  # resources.home.NotReady: why -> NotReady: why
 
 
 if __name__ == "__main__":
