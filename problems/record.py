@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from sandbox.protocol import Limits
+from sandbox.protocol import COMPARES, Limits
 
 
 class ProblemError(ValueError):
@@ -17,10 +17,11 @@ class ProblemError(ValueError):
         self.reason, self.mend, self.where = reason, mend, where
 
 
-STYLES = ("call", "assert", "stdio")
+STYLES = ("call", "assert", "stdio", "unittest")
+ANY_COMPARE = sorted({compare for compares in COMPARES.values() for compare in compares})
 SPLITS = ("demonstrations", "train", "validation", "heldout")
-TEST_KEYS = {"call": {"args", "kwargs", "expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}}
-NEEDED_KEYS = {"call": {"expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}}
+TEST_KEYS = {"call": {"args", "kwargs", "expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}, "unittest": {"source"}}
+NEEDED_KEYS = {"call": {"expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}, "unittest": {"source"}}
 LIMIT_KEYS = tuple(field.name for field in fields(Limits))
 
 
@@ -57,13 +58,17 @@ def _limits(value: Any) -> bool:
     return all((_number(v) if key.endswith("_s") else _count(v)) and v > 0 for key, v in value.items())
 
 
+def _callable(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("().", 1))
+
+
 COLUMNS: dict[str, Column] = {
     "problem_id": Column("text, not empty", lambda v: _text(v) and bool(v.strip()), required=True),
     "source": Column("text, not empty", lambda v: _text(v) and bool(v), required=True),
     "statement": Column("text, not empty", lambda v: _text(v) and bool(v.strip()), required=True),
     "style": Column("one of " + ", ".join(STYLES), lambda v: v in STYLES, required=True),
     "tests": Column("a list of objects, at least one", lambda v: _objects(v) and len(v) > 0, required=True),
-    "entry_point": Column("the name of a function, or null", lambda v: v is None or (_text(v) and v.isidentifier())),
+    "entry_point": Column("the name of a function, or Class().method, or null", lambda v: v is None or (_text(v) and _callable(v))),
     "starter_code": Column("text", _text),
     "solutions": Column("a list of texts", _texts),
     "visible_tests": Column("a whole number >= 0", _count),
@@ -74,6 +79,8 @@ COLUMNS: dict[str, Column] = {
     "licence": Column("text", _text),
     "gated": Column("true or false", lambda v: isinstance(v, bool)),
     "extra": Column("an object", lambda v: isinstance(v, Mapping)),
+    "compare": Column("one of " + ", ".join(ANY_COMPARE), lambda v: v in ANY_COMPARE),
+    "checker": Column("text, or null", lambda v: v is None or _text(v)),
 }
 
 
@@ -93,6 +100,9 @@ def _check_tests(record: Mapping[str, Any], where: str) -> None:
     style, tests = record["style"], record["tests"]
     if style != "stdio" and record.get("entry_point") is None:
         raise ProblemError(f"column entry_point is missing, and tests of style {style} need it", "name the function that the tests call", where)
+    compare, checker = record.get("compare", "exact"), record.get("checker")
+    if compare not in COMPARES[style] or (checker is not None and style not in ("call", "stdio")):
+        raise ProblemError(f"column compare or checker does not fit style {style}", f"it compares {' or '.join(COMPARES[style])}", where)
     mend = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
     for number, test in enumerate(tests):
         if missing := sorted(NEEDED_KEYS[style] - set(test)):

@@ -64,7 +64,7 @@ def prompt_text(problem: Problem) -> str:
     if shown:
         parts.append("Your code should pass:\n" + "\n".join(shown))
     text = "\n\n".join(parts)
-    if problem.entry_point and not re.search(rf"\b{problem.entry_point}\b", text):
+    if problem.entry_point and not re.search(rf"\b{re.escape(problem.entry_point)}\b", text):
         text += f"\n\nName the function `{problem.entry_point}`."
     return text
 
@@ -79,6 +79,8 @@ def shown_test(problem: Problem, test: dict[str, Any]) -> str:
             return f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}"
         case "assert":
             return _assert_text(test["source"], problem.entry_point or "candidate")
+        case "unittest":
+            return str(test["source"])
 
 
 def _assert_text(source: str, entry_point: str) -> str:

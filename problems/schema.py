@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from artifacts.hashing import hash_data
 from problems.encoding import dumps, loads
 from problems.record import COLUMNS, LIMIT_KEYS, ProblemError, check_columns
-from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest, Style, Test
+from sandbox.protocol import AssertTest, CallTest, Compare, Job, Limits, StdioTest, Style, Test, UnittestTest
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had no compare and no checker, and no style unittest
 Split = Literal["demonstrations", "train", "validation", "heldout"]
 
 SCHEMA = pa.schema(
@@ -37,6 +37,8 @@ SCHEMA = pa.schema(
         ("licence", pa.string()),
         ("gated", pa.bool_()),
         ("extra", pa.string()),  # an object in the same JSON
+        ("compare", pa.string()),  # null: exact
+        ("checker", pa.string()),
     ],
     metadata={"ratchet.problems.version": str(SCHEMA_VERSION)},
 )
@@ -50,7 +52,7 @@ class Problem:
     source: str
     statement: str
     style: Style
-    tests: tuple[dict[str, Any], ...]  # call: args, kwargs, expected; stdio: stdin, stdout; assert: source (defines check(candidate))
+    tests: tuple[dict[str, Any], ...]  # call: args, kwargs, expected; stdio: stdin, stdout; assert, unittest: source
     entry_point: str | None = None
     starter_code: str = ""  # trusted text that an answer may rely on (imports, helper functions, a signature)
     solutions: tuple[str, ...] = ()
@@ -61,13 +63,17 @@ class Problem:
     split: Split = "train"
     licence: str = "unknown"
     gated: bool = False  # of a benchmark that is reported: never trained on
+    compare: Compare = "exact"  # see sandbox.protocol.Job
+    checker: str | None = None  # Python source, not trusted: see sandbox.protocol.Job
     extra: dict[str, Any] = field(default_factory=dict)  # whatever else a source knows (a demonstration, a composition, a release)
 
     def job(self, source: str, job_id: str) -> Job:
         """The sandbox job that decides whether `source` solves this problem."""
-        made: dict[str, Any] = {"call": _call, "stdio": StdioTest, "assert": AssertTest}
+        made: dict[str, Any] = {"call": _call, "stdio": StdioTest, "assert": AssertTest, "unittest": UnittestTest}
         tests: tuple[Test, ...] = tuple(made[self.style](**test) for test in self.tests)
-        return Job(job_id, source, self.style, tests, self.entry_point, self.starter_code, self.limits, self.tolerance)
+        return Job(
+            job_id, source, self.style, tests, self.entry_point, self.starter_code, self.limits, self.tolerance, self.compare, self.checker
+        )  # fmt: skip
 
     @property
     def content_hash(self) -> str:
@@ -79,10 +85,13 @@ def _call(args: list[Any] | tuple[Any, ...] = (), kwargs: dict[str, Any] | None 
     return CallTest(tuple(args), kwargs or {}, expected)
 
 
+DEFAULTS = {"compare": "exact", "checker": None}  # columns that came later: left out where they say nothing, so that hashes stay as they were
+
+
 def to_row(problem: Problem) -> dict[str, Any]:
     """One row of the parquet file: JSON types alone, tests and extra as text."""
     return {
-        **{name: getattr(problem, name) for name in COLUMNS},
+        **{name: value for name in COLUMNS if (value := getattr(problem, name)) != DEFAULTS.get(name, ...)},
         "tests": [dumps(dict(sorted(test.items()))) for test in problem.tests],
         "solutions": list(problem.solutions),
         "limits": {key: float(value) if key.endswith("_s") else value for key, value in asdict(problem.limits).items()},
@@ -107,7 +116,7 @@ def from_record(record: Mapping[str, Any], where: str) -> Problem:
 
 def from_row(row: Mapping[str, Any], where: str) -> Problem:
     """Inverse of `to_row`. Raises ProblemError as `from_record` does."""
-    record = dict(row)
+    record = {name: value for name, value in row.items() if value is not None or name not in DEFAULTS}
     for column in ("tests", "extra"):
         texts = record.get(column)
         try:
@@ -169,7 +178,7 @@ def read_parquet(path: Path) -> list[Problem]:
     version = int((table.schema.metadata or {}).get(b"ratchet.problems.version", b"1"))
     if version > SCHEMA_VERSION:
         raise ProblemError(f"schema version {version}, this Ratchet reads up to {SCHEMA_VERSION}", "update Ratchet", str(path))
-    if missing := [name for name in COLUMNS if name not in table.column_names]:
+    if missing := [name for name in COLUMNS if name not in table.column_names and name not in DEFAULTS]:
         raise ProblemError(f"row 0: missing columns: {', '.join(missing)}", "write the file with write_parquet", str(path))
     problems = [from_row(row, f"{path}: row {number}") for number, row in enumerate(table.to_pylist())]
     refuse_duplicates(problems, str(path))

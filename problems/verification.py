@@ -123,7 +123,10 @@ class Journal:
 
 def idle_answer(problem: Problem) -> str:
     """The least a program can do: return None, or print nothing. Tests that accept it decide nothing."""
-    return f"def {problem.entry_point}(*args, **kwargs):\n    return None\n" if problem.entry_point else "pass\n"
+    name, _, method = (problem.entry_point or "").partition("().")
+    if method:
+        return f"class {name}:\n    def {method}(*args, **kwargs):\n        return None\n"
+    return f"def {name}(*args, **kwargs):\n    return None\n" if name else "pass\n"
 
 
 def _judge(batch: Sequence[Problem], sandbox: Runs) -> tuple[list[Entry], list[str]]:
@@ -163,7 +166,7 @@ def _fault(reports: Sequence[Report]) -> tuple[str | None, str] | None:
     """
     *own, idle = reports
     if failed := next((report for report in reports if report.verdict is Verdict.INFRA), None):
-        return (BROKEN_TESTS, failed.detail) if "cannot be used" in failed.detail else None  # so the judge says that a test itself does not load
+        return (BROKEN_TESTS, failed.detail) if failed.unusable else None
     for which, report in enumerate(own, 1):
         if report.verdict is not Verdict.AC:
             return f"a solution fails its tests ({report.verdict})", f"solution {which} of {len(own)}: {_first_failure(report)}"

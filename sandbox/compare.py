@@ -11,16 +11,60 @@ from typing import Any
 
 from sandbox.wire import NotPlain, Tree, dump, parse
 
+MOST_WORK = 20_000_000  # elements times bytes: some seconds, in a process that others wait for
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
-def same_text(got: bytes, want: bytes, tolerance: float | None) -> bool:
-    """Whether two encoded values are equal. Raises NotPlain when `got` is no encoded value."""
+def same_text(got: bytes, want: bytes, tolerance: float | None, compare: str = "exact") -> bool:
+    """Whether two encoded values are equal in the sense of `compare` (see Job). Raises NotPlain when `got` is no encoded value."""
     if got == want:
         return True
-    if len(got) > 16 * len(want) + 4096:  # no equal value is written so much longer: not worth parsing
+    if compare != "set" and len(got) > 16 * len(want) + 4096:  # no equal value is written so much longer: not worth parsing
         return False
-    return equal(parse(got), parse(want), tolerance)
+    if compare == "exact":
+        return equal(parse(got), parse(want), tolerance)
+    return same_elements(parse(got), parse(want), tolerance, once=compare == "set", size=len(got))
+
+
+def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool, size: int) -> bool:
+    """Whether two lists, tuples or sets have equal elements, in any order. once: how often an element comes does not count.
+
+    Anything else is compared as by `equal`. With a tolerance each expected element takes the first one left that is near enough; where that would be
+    too much work for `size` bytes, and for numbers, the elements are put in order first.
+    """
+    found, wanted = _elements(got), _elements(want)
+    if found is None or wanted is None:
+        return equal(got, want, tolerance)
+    if once:
+        found, wanted = list({_key(item): item for item in found}.values()), list({_key(item): item for item in wanted}.values())
+    if tolerance is None:
+        return sorted(map(_key, found)) == sorted(map(_key, wanted))
+    if once:
+        near = len(found) * len(wanted) * size < MOST_WORK
+        return (
+            near
+            and all(any(equal(a, b, tolerance) for b in wanted) for a in found)
+            and all(any(equal(a, b, tolerance) for a in found) for b in wanted)
+        )
+    if len(found) != len(wanted):
+        return False
+    numbers = all(type(_number(item)) in (int, float) for item in (*found, *wanted))
+    if numbers or len(wanted) * size > MOST_WORK:
+        order: Any = _number if numbers else _key
+        return all(equal(a, b, tolerance) for a, b in zip(sorted(found, key=order), sorted(wanted, key=order), strict=True))
+    for item in wanted:
+        at = next((at for at, other in enumerate(found) if equal(other, item, tolerance)), None)
+        if at is None:
+            return False
+        found = found[:at] + found[at + 1 :]
+    return True
+
+
+def _elements(of: Tree) -> list[Any] | None:
+    if type(of) is dict and len(of) == 1:
+        ((tag, body),) = of.items()
+        return body if tag in ("t", "s", "z") and type(body) is list else None
+    return of if type(of) is list else None
 
 
 def equal(got: Tree, want: Tree, tolerance: float | None) -> bool:
@@ -40,17 +84,19 @@ def equal(got: Tree, want: Tree, tolerance: float | None) -> bool:
     return _tagged(got, want, tolerance)
 
 
-def same_output(got: bytes, want: bytes, tolerance: float | None) -> bool:
+def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str = "exact") -> bool:
     """Whether a program printed what it should: line by line, white space at line ends and empty lines at the end do not count.
 
-    With a tolerance, tokens are compared, as floats where both are.
+    With a tolerance, or where `compare` is "tokens", tokens are compared; with a tolerance as floats where both are.
     """
     ours, theirs = _lines(want), _lines(got)
     if ours == theirs:
         return True
-    if tolerance is None or len(got) > 64 * len(want) + 4096:
+    if (tolerance is None and compare != "tokens") or len(got) > 64 * len(want) + 4096:
         return False
     wanted, found = want.split(), got.split()
+    if tolerance is None:
+        return wanted == found
     return len(wanted) == len(found) and all(a == b or _float_tokens(a, b, tolerance) for a, b in zip(found, wanted, strict=True))
 
 
@@ -135,8 +181,12 @@ def _key(of: Tree) -> str:
         number = int(number)
     if isinstance(number, int):
         return hex(number)
+    if type(of) is list:
+        return f"t[{','.join(map(_key, of))}]"  # a list is a tuple of the same elements, as everywhere here
     if type(of) is dict and len(of) == 1:
         ((tag, body),) = of.items()
+        if tag == "d" and type(body) is list:
+            return f"d[{','.join(sorted(f'{_key(pair)}' for pair in body))}]"
         if type(body) is list:
-            return f"{tag}[{','.join(sorted(map(_key, body)) if tag in 'sz' else map(_key, body))}]"
+            return f"s[{','.join(sorted(map(_key, body)))}]" if tag in "sz" else f"{tag}[{','.join(map(_key, body))}]"
     return dump(of)

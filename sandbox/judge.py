@@ -1,6 +1,7 @@
 """`python -m sandbox.judge`: JSON lines {"id", "source", "problem"} in, JSON lines {"id", "verdict", ...} out in input order, nothing else on stdout.
 
-A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`. One worker a core, or RATCHET_WORKERS.
+A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`, `compare`, `checker`. One worker a core,
+or RATCHET_WORKERS.
 Exit status 0 whatever the verdicts. A line that is no request gets the verdict INFRA and says what is wrong with it.
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TextIO
 
 from sandbox.backends.local import IsolationError
-from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, Verdict
+from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, UnittestTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 
@@ -88,15 +89,18 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
         made = tuple(CallTest(tuple(test.get("args", ())), test.get("kwargs", {}), test["expected"]) for test in tests)
     elif style == "stdio":
         made = tuple(StdioTest(test["stdin"], test["stdout"]) for test in tests)
-    elif style == "assert":
-        made = tuple(AssertTest(text) for text in ([tests] if isinstance(tests, str) else tests))
+    elif style in ("assert", "unittest"):
+        kind = AssertTest if style == "assert" else UnittestTest
+        made = tuple(kind(text) for text in ([tests] if isinstance(tests, str) else tests))
     else:
-        raise ValueError(f"style {style!r}: call, assert or stdio")
+        raise ValueError(f"style {style!r}: call, assert, stdio or unittest")
     if not made or not isinstance(source, str):
         raise ValueError("needs a source and at least one test")
     known = {field.name for field in fields(Limits)}
     limits = replace(Limits(), **{name: value for name, value in problem.get("limits", {}).items() if name in known})
-    return Job(job_id, source, style, made, problem.get("entry_point"), problem.get("prompt") or "", limits, problem.get("tolerance"))
+    prompt, checker = problem.get("prompt") or "", problem.get("checker")
+    compare: Any = problem.get("compare") or "exact"
+    return Job(job_id, source, style, made, problem.get("entry_point"), prompt, limits, problem.get("tolerance"), compare, checker)
 
 
 def _answer(asked: Any, report: Report) -> dict[str, Any]:

@@ -46,6 +46,8 @@ def run(style: str) -> NoReturn:
     module = _module("program")
     candidate = _load(code, module, entry_point)
     send(b"L")
+    if style == "unittest":
+        _unittest(module, calls[0])
     if style == "call":
         for call in calls:
             _answer(candidate, call)
@@ -156,6 +158,32 @@ def _answer(candidate: Any, call: str | bytes) -> None:
         _report(error)
     else:
         send(b"R", answer)
+
+
+def _unittest(module: types.ModuleType, source: str) -> NoReturn:
+    """Runs the test cases of this text in the program's own module. R without a body: all of them passed."""
+    import unittest
+
+    before = set(map(id, vars(module).values()))
+    try:
+        exec(compile(source, "tests.py", "exec", dont_inherit=True), module.__dict__)
+        cases = [
+            found for found in vars(module).values() if isinstance(found, type) and issubclass(found, unittest.TestCase) and id(found) not in before
+        ]
+        result = unittest.TestResult()
+        suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
+        suite.run(result)
+    except BaseException as error:
+        _report(error)
+        os._exit(1)
+    wrong = [(test, trace) for test, trace in (*result.failures, *result.errors)]
+    if wrong:
+        send(b"W", f"{wrong[0][0]}: {wrong[0][1].strip().splitlines()[-1]}"[:300])
+    elif result.unexpectedSuccesses or result.skipped or not result.testsRun:
+        send(b"W", "no test passed")
+    else:
+        send(b"R")
+    os._exit(0)
 
 
 def _serve(held: Held, candidate: Any, text: bytes) -> None:

@@ -20,7 +20,11 @@ class Verdict(StrEnum):
     INFRA = "INFRA"
 
 
-Style = Literal["call", "assert", "stdio"]
+Style = Literal["call", "assert", "stdio", "unittest"]
+Compare = Literal["exact", "unordered", "set", "tokens"]
+COMPARES: dict[Style, tuple[Compare, ...]] = {
+    "call": ("exact", "unordered", "set"), "stdio": ("exact", "tokens"), "assert": ("exact",), "unittest": ("exact",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,12 +66,26 @@ class AssertTest:
     source: str
 
 
-Test = CallTest | StdioTest | AssertTest
+@dataclass(frozen=True)
+class UnittestTest:
+    """Python source with `unittest.TestCase` classes, which must share the program's interpreter, because they patch it: trust level "shared"."""
+
+    source: str
+
+
+Test = CallTest | StdioTest | AssertTest | UnittestTest
 
 
 @dataclass(frozen=True)
 class Job:
-    """One program to be judged. `tolerance` is absolute or relative, for floats; None compares exactly."""
+    """One program to be judged. `tolerance` is absolute or relative, for floats; None compares exactly.
+
+    compare: for `call`, "unordered" takes the elements of a result in any order and "set" does not count them either; for `stdio`, "tokens" takes
+    any white space for any other ("exact" goes line by line).
+    checker: Python source of the problem's own comparison, in place of all that: `check(args, got, expected, **kwargs) -> bool` for `call`, with the
+    test's arguments, `check(stdin, got, expected) -> bool` for `stdio`. It is not trusted: it runs confined, in a process of its own. What it raises,
+    and an answer that is neither True nor False, is a wrong answer.
+    """
 
     job_id: str
     source: str
@@ -77,6 +95,8 @@ class Job:
     prompt: str = ""  # trusted text of the problem: helper functions that an `assert` test may use
     limits: Limits = Limits()
     tolerance: float | None = None
+    compare: Compare = "exact"
+    checker: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,7 +119,8 @@ class Report:
     wall_s: float = 0.0
     peak_bytes: int = 0
     isolation: str = "none"  # what confined the program, e.g. "namespaces+rlimits"
-    trust: Literal["apart", "shared"] = "apart"  # "apart": decided outside the program's process
+    trust: Literal["apart", "shared"] = "apart"  # "apart": decided outside the program's process; "shared": the program's own word went into it
+    unusable: bool = False  # with INFRA: a test or checker of the problem cannot be run, and asking again does not help
     detail: str = ""
     denied: dict[str, int] | None = None  # calls that the sandbox refused, by name, counted outside the program; None where it cannot count
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from sandbox.backends import Backend, Channel, WorkerDied
 from sandbox.backends.local import IsolationError, LocalBackend
-from sandbox.protocol import AssertTest, CallTest, Job, Report, StdioTest, TestResult, Verdict
+from sandbox.protocol import COMPARES, AssertTest, CallTest, Job, Report, StdioTest, Test, TestResult, UnittestTest, Verdict
 from sandbox.wire import NotPlain, encode
 
 ATTEMPTS = 2  # a job whose worker failed is tried once more, on another worker
@@ -188,19 +188,22 @@ def _longest_s(job: Job) -> float:
 
 def _payload(job: Job) -> bytes:
     """The job as the worker reads it; call values already in the form in which they travel and are compared."""
-    kinds = {"call": CallTest, "stdio": StdioTest, "assert": AssertTest}
+    kinds = {"call": CallTest, "stdio": StdioTest, "assert": AssertTest, "unittest": UnittestTest}
     if not job.tests or any(type(test) is not kinds[job.style] for test in job.tests):
         raise ValueError(f"job {job.job_id}: style {job.style} needs at least one test, all of them {kinds[job.style].__name__}")
     if job.entry_point is None and job.style != "stdio":
         raise ValueError(f"job {job.job_id}: style {job.style} needs an entry point")
+    if job.compare not in COMPARES[job.style] or (job.checker is not None and job.style not in ("call", "stdio")):
+        raise ValueError(f"job {job.job_id}: style {job.style} compares {' or '.join(COMPARES[job.style])}, and only call and stdio have a checker")
     message = {
         "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": asdict(job.limits),
-        "tolerance": job.tolerance, "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
+        "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
+        "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
     }  # fmt: skip
     return json.dumps(message).encode()
 
 
-def _test(job: Job, at: int, test: CallTest | StdioTest | AssertTest) -> dict[str, Any]:
+def _test(job: Job, at: int, test: Test) -> dict[str, Any]:
     if not isinstance(test, CallTest):
         return asdict(test)
     try:
@@ -216,19 +219,16 @@ def _report(job: Job, answer: dict[str, Any]) -> Report:
     return Report(
         job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"], wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
         isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"], denied=answer["denied"],
+        unusable=answer["unusable"],
     )  # fmt: skip
 
 
 def run_all(sandbox: Sandbox, jobs: Iterable[Job]) -> list[Report]:
     """All reports in the order of the jobs, whatever their ids."""
     listed = list(jobs)
-    numbered = [Job(str(i), j.source, j.style, j.tests, j.entry_point, j.prompt, j.limits, j.tolerance) for i, j in enumerate(listed)]
+    numbered = [replace(job, job_id=str(i)) for i, job in enumerate(listed)]
     found = {int(report.job_id): report for report in sandbox.run(numbered)}
-    return [_renamed(found[i], job.job_id) for i, job in enumerate(listed)]
-
-
-def _renamed(report: Report, job_id: str) -> Report:
-    return replace(report, job_id=job_id)
+    return [replace(found[i], job_id=job.job_id) for i, job in enumerate(listed)]
 
 
 __all__ = ["Sandbox", "SandboxConfig", "SandboxError", "run_all"]

@@ -1,4 +1,7 @@
-"""What runs in the judge process of an `assert` job: `check(candidate)`, where candidate asks the program's process for each call.
+"""What runs in a judge process: the text of a problem, which is trusted no more than a program, apart from program and owner.
+
+With `assert`, `check(candidate)`, where candidate asks the program's process for each call; with a checker, `check(args, got, expected)` on what
+came; with `unittest`, the making of decoys (sandbox/decoys.py).
 
 Another process and another uid than the program's, with rlimits of its own, because what the program answers may be an attack on it.
 Descriptors: 0 to 2 nowhere, 3 the request (a header), 4 the channel to the owner, 5 the socket to the program.
@@ -20,9 +23,10 @@ import sys
 import types
 from typing import Any, NoReturn
 
+from sandbox.decoys import methods_and_decoys
 from sandbox.program import read_request, send
 from sandbox.proxies import Later, NoResult, Program, ProgramGone, TooEarly
-from sandbox.wire import dump
+from sandbox.wire import NotPlain, decode, dump
 
 PROGRAM = 5
 MODULES = {*sys.stdlib_module_names, "numpy"}
@@ -36,7 +40,12 @@ Space = dict[str, Any]
 def judge() -> NoReturn:
     """Never returns."""
     send(b"S")
-    header = json.loads(read_request()[0])
+    first, *frames = read_request()
+    header = json.loads(first)
+    if header["do"] == "check":
+        _check_answers(header["checker"], frames)
+    if header["do"] == "alter":
+        _alter(header["tests"])
     program = Program(socket.socket(fileno=PROGRAM), header["entry"] or "candidate")
     tests = [_Test(source, header["prompt"], program, at) for at, source in enumerate(header["tests"])]
     try:
@@ -49,6 +58,50 @@ def judge() -> NoReturn:
     except ProgramGone:
         send(b"G")
     os._exit(0)
+
+
+def _alter(tests: list[str]) -> NoReturn:
+    """Sends, for each test, its methods one by one, each followed by its decoys."""
+    for at, source in enumerate(tests):
+        try:
+            made = methods_and_decoys(source)
+        except Exception as error:
+            send(b"B", f"test {at} cannot be used: {type(error).__name__}: {error}"[:300])
+            break
+        if not made:
+            send(b"B", f"test {at} cannot be used: no class in it has a test method")
+        send(b"V", dump(made))
+    os._exit(0)
+
+
+def _check_answers(checker: str, frames: list[bytes]) -> NoReturn:
+    """frames: for each answer a `call` as it went to the program, what came, what was expected; or stdin, output, expected output."""
+    space: Space = {"__name__": "checker"}
+    try:
+        exec(compile(checker, "checker", "exec", dont_inherit=True), space)
+        check = space["check"]
+    except BaseException as error:
+        send(b"B", f"the checker cannot be used: {type(error).__name__}: {error}"[:300])
+        os._exit(0)
+    for at in range(0, len(frames), 4):
+        send(b"V", dump([at // 4, *_checked(check, *frames[at : at + 4]), False]))
+    os._exit(0)
+
+
+def _checked(check: Any, style: bytes, given: bytes, got: bytes, expected: bytes) -> tuple[str, str]:
+    try:
+        if style == b"call":
+            args, kwargs = decode(given)
+            said = check(args, decode(got), decode(expected), **kwargs)
+        else:
+            said = check(*(text.decode("utf-8", "replace") for text in (given, got, expected)))
+    except NotPlain as error:
+        return "RE", str(error)
+    except BaseException as error:
+        return "WA", f"the checker raised {type(error).__name__}"
+    if said is not True and said is not False:
+        return "WA", f"the checker said {type(said).__name__}, neither True nor False"
+    return ("AC", "") if said else ("WA", "refused by the checker")
 
 
 class _Test:

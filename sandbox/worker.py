@@ -59,7 +59,8 @@ class Worker:
         """The report, as plain data. Raises Broken when the slot fails and no program can have made it fail."""
         started = time.monotonic()
         limits = Limits(**job["limits"])
-        slots = [self._slot(judge=False, numpy="numpy" in job["source"])]
+        beside = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
+        slots = [self._slot(judge=False, numpy=any("numpy" in text for text in (job["source"], *beside)))]
         denied = slots[0].denied
         attempt = Attempt(slots, job, limits, self.owner, self._judges)
         try:
@@ -74,11 +75,12 @@ class Worker:
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
             "wall_s": time.monotonic() - started, "isolation": self.isolation, "denied": denied.take() if denied else None,
-            "trust": "shared" if attempt.shared else "apart",
+            "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable,
         }  # fmt: skip
 
     def _judges(self, job: dict[str, Any]) -> Slot:
-        return self._slot(judge=True, numpy=any("numpy" in test["source"] for test in job["tests"]))
+        texts = [job["checker"] or "", *(test.get("source", "") for test in job["tests"])]
+        return self._slot(judge=True, numpy=job["style"] != "unittest" and any("numpy" in text for text in texts))
 
     def close(self) -> None:
         for slot in self.slots.values():
@@ -107,7 +109,9 @@ class Attempt:
         self.tests: list[dict[str, Any]] = job["tests"]
         self.cpu_s = 0.0
         self.peak_bytes = 0
-        self.shared = False  # the program's own word went into a verdict
+        self.shared = job["style"] == "unittest"  # the program's own word went into a verdict
+        self.unusable = False  # what the problem brought cannot be run
+        self.answers: dict[int, tuple[bytes, bytes, bytes]] = {}  # for the checker, by test: what was given, what came, what was expected
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
         slot.limit(limits)
 
@@ -116,8 +120,10 @@ class Attempt:
 
     def run(self) -> list[Result]:
         """A row for each test that was decided, in order; short when the program had to be stopped."""
-        style = {"call": self._call, "stdio": self._stdio, "assert": self._assert}[self.job["style"]]
+        style = {"call": self._call, "stdio": self._stdio, "assert": self._assert, "unittest": self._unittest}[self.job["style"]]
         results = style()
+        if self.answers:
+            results = self._checked(results)
         if self.ran_out_of_memory() and all(result[0] != Verdict.MLE for result in results):
             results[-1] = [Verdict.MLE, "a process of the program was killed for memory", results[-1][2]]
         elif self.cpu_s > self.limits.cpu_s * len(self.tests) + SET_UP_CPU_S and all(result[0] == Verdict.AC for result in results):
@@ -132,15 +138,15 @@ class Attempt:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return [_row(*_not_loaded(loaded), watch)]
-            for test in self.tests:
+            for at, test in enumerate(self.tests):
                 heard = watch.next()
-                results.append(_row(*self._decide(heard, test["want"].encode()), watch))
+                results.append(_row(*self._decide(heard, at, test), watch))
                 if isinstance(heard, Stop):
                     break
                 watch.begin()
         return results
 
-    def _decide(self, heard: bytes | Stop, want: bytes) -> tuple[Verdict, str]:
+    def _decide(self, heard: bytes | Stop, at: int, test: dict[str, Any]) -> tuple[Verdict, str]:
         if isinstance(heard, Stop):
             return heard.verdict, heard.detail
         kind, body = heard[:1], heard[1:]
@@ -150,8 +156,12 @@ class Attempt:
             return Verdict.WA, f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}"
         if kind != b"R":
             return Verdict.RE, "broken message"
+        want = test["want"].encode()
+        if self.job["checker"]:
+            self.answers[at] = (test["call"].encode(), body, want)
+            return Verdict.AC, ""
         try:
-            right = same_text(body, want, self.job["tolerance"])
+            right = same_text(body, want, self.job["tolerance"], self.job["compare"])
         except NotPlain as error:
             return Verdict.RE, str(error)
         except RecursionError:
@@ -160,14 +170,15 @@ class Attempt:
 
     def _stdio(self) -> list[Result]:
         results: list[Result] = []
-        for test in self.tests:
-            with self._started("stdio", self._header(), 1, stdin=test["stdin"].encode("utf-8", "surrogatepass")) as watch:
-                results.append(_row(*self._decide_output(watch, test["stdout"].encode("utf-8", "surrogatepass")), watch))
+        for at, test in enumerate(self.tests):
+            given, want = (test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout"))
+            with self._started("stdio", self._header(), 1, stdin=given) as watch:
+                results.append(_row(*self._decide_output(watch, at, given, want), watch))
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
         return results
 
-    def _decide_output(self, watch: Watch, want: bytes) -> tuple[Verdict, str]:
+    def _decide_output(self, watch: Watch, at: int, given: bytes, want: bytes) -> tuple[Verdict, str]:
         status = watch.exit()
         if isinstance(status, Stop):
             return status.verdict, status.detail
@@ -180,9 +191,66 @@ class Attempt:
             stop = watch.ending(status)
             return stop.verdict, stop.detail
         got = b"".join(watch.kept[watch.outputs[0]])
-        if same_output(got, want, self.job["tolerance"]):
+        if self.job["checker"]:
+            self.answers[at] = (given, got, want)
+            return Verdict.AC, ""
+        if same_output(got, want, self.job["tolerance"], self.job["compare"]):
             return Verdict.AC, ""
         return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
+
+    def _checked(self, results: list[Result]) -> list[Result]:
+        """The results, with the checker's word on each answer. Its time is the program's: it may be slow because of the answer."""
+        header = {"do": "check", "checker": self.job["checker"]}
+        rows = [frame(part) for answer in self.answers.values() for part in (self.job["style"].encode(), *answer)]
+        with self._asked(header, b"".join(rows), len(self.answers)) as watch:
+            for number, at in enumerate(self.answers):
+                heard = watch.next()
+                if number == 0 and isinstance(heard, bytes) and heard[:1] == b"B":
+                    return [self._unusable(heard[1:].decode("utf-8", "replace"), watch)]
+                results[at][:2] = self._verdict_of(heard, number, watch)
+                if isinstance(heard, Stop):
+                    return results[: at + 1]
+                watch.begin()
+        return results
+
+    def _unittest(self) -> list[Result]:
+        """Tests that share the program's interpreter. A pass is believed when every decoy fails (sandbox/decoys.py)."""
+        with self._asked({"do": "alter", "tests": [test["source"] for test in self.tests]}, b"", len(self.tests)) as watch:
+            altered: list[Any] = []
+            for _ in self.tests:
+                heard = watch.next()
+                if isinstance(heard, Stop) or heard[:1] != b"V":
+                    return [self._unusable(heard.detail if isinstance(heard, Stop) else heard[1:].decode("utf-8", "replace"), watch)]
+                altered.append(parse(heard[1:]))
+        return [self._believed(methods) for methods in altered]
+
+    def _believed(self, methods: list[list[str]]) -> Result:
+        """What one test comes to; methods: each alone, with its decoys behind it."""
+        seconds = 0.0
+        for method, *decoys in methods:
+            verdict, detail, wall_s = self._shared(method)
+            seconds += wall_s
+            if verdict == Verdict.AC and any(self._shared(decoy)[0] == Verdict.AC for decoy in decoys):
+                verdict, detail = Verdict.WA, "it also passes a decoy, which no real solution does"
+            if verdict != Verdict.AC:
+                return [verdict, detail, seconds]
+        return [Verdict.AC, "", seconds]
+
+    def _unusable(self, why: str, watch: Watch) -> Result:
+        self.unusable = True
+        return _row(Verdict.INFRA, why, watch)
+
+    def _shared(self, test: str) -> Result:
+        with self._started("unittest", self._header() + frame(test.encode("utf-8", "surrogatepass")), 1) as watch:
+            loaded = watch.next()
+            if isinstance(loaded, Stop) or loaded[:1] != b"L":
+                return _row(*_not_loaded(loaded), watch)
+            heard = watch.next()
+            if isinstance(heard, Stop):
+                return _row(heard.verdict, heard.detail, watch)
+            if heard == b"R":
+                return _row(Verdict.AC, "", watch)
+            return _row(*(_exception(heard[1:]) if heard[:1] == b"X" else (Verdict.WA, heard[1:300].decode("utf-8", "replace"))), watch)
 
     def _assert(self) -> list[Result]:
         read = [claims(test["source"], self.job["entry"]) for test in self.tests]
@@ -227,7 +295,7 @@ class Attempt:
             if loaded == b"U":
                 raise Broken("the program's process was not set up")
             if isinstance(loaded, bytes) and loaded[:1] == b"B":
-                return [_row(Verdict.INFRA, loaded[1:].decode("utf-8", "replace"), watch)]
+                return [self._unusable(loaded[1:].decode("utf-8", "replace"), watch)]
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return [_row(*_not_loaded(loaded), watch)]
             for at in range(len(self.tests)):
@@ -245,6 +313,8 @@ class Attempt:
             if type(told) is list and len(told) == 4 and told[0] == at and told[1] in ("AC", "WA", "RE", "MLE"):
                 self.shared |= told[3] is True
                 return Verdict(told[1]), str(told[2])
+        if isinstance(heard, Stop) and "judge" in watch.exits:  # the program may have brought it about, so it is never our failure
+            return (heard.verdict if heard.verdict is Verdict.TLE else Verdict.WA), f"the process of the tests ended: {heard.detail}"
         stop = heard
         if not isinstance(heard, Stop):
             status = watch.exit()
@@ -276,7 +346,7 @@ class Attempt:
         watch = Watch(self.slots, results, [out], self.limits, self.owner, "judge")
         # when the program has ended, the judge must hear it even if a child of the program holds the socket
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
-        tests = {"entry": self.job["entry"], "prompt": self.job["prompt"], "tests": [test["source"] for test in self.tests]}
+        tests = {"do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"], "tests": [test["source"] for test in self.tests]}
         judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
         nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
         request = sealed(frame(json.dumps(tests).encode()))
@@ -285,6 +355,26 @@ class Attempt:
         self.slot.start("program", "assert", self.limits, len(self.tests), [stdin, out_inner, out_inner, sealed(self._header()), answers.detach()])
         with answers_kept:
             yield from self._until_the_end(watch)
+
+    @contextlib.contextmanager
+    def _asked(self, header: dict[str, Any], body: bytes, tests: int) -> Iterator[Watch]:
+        """A judge's process alone, for the text of the problem that it runs."""
+        results, channel = os.pipe2(os.O_CLOEXEC)
+        out, out_inner = os.pipe2(os.O_CLOEXEC)
+        judging = replace(JUDGE_LIMITS, wall_s=self.limits.wall_s, cpu_s=self.limits.wall_s)
+        judges = self.judges(self.job)
+        judges.limit(JUDGE_LIMITS)
+        watch = Watch([judges], results, [out], judging, self.owner, "judge")
+        request = sealed(frame(json.dumps(header).encode()) + body)
+        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        judges.start("judge", "assert", judging, tests, [stdin, out_inner, out_inner, request, channel])
+        watch.await_set_up()
+        try:
+            yield watch
+        finally:
+            judges.end()
+            judges.ended()
+            watch.close()
 
     def _until_the_end(self, watch: Watch) -> Iterator[Watch]:
         watch.await_set_up()

@@ -1,0 +1,161 @@
+# ruff: noqa: E501  # programs in a line each
+"""Comparisons other than equality, the problem's own checker, and tests that share the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from sandbox.protocol import CallTest, Compare, Job, Limits, Report, StdioTest, UnittestTest, Verdict
+from tests.sandbox.jobs import QUICK, call, stdio
+
+Judge = Callable[[Job], Report]
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected", "compare", "tolerance", "verdict"),
+    [
+        ("[3, 1, 2]", [1, 2, 3], "unordered", None, "AC"),
+        ("[3, 1, 2]", [1, 2, 3], "exact", None, "WA"),
+        ("[3, 1, 1]", [1, 3], "unordered", None, "WA"),
+        ("[3, 1, 1]", [1, 3], "set", None, "AC"),
+        ("{3, 1}", [1, 3], "unordered", None, "AC"),
+        ("[(2, 1), [1.0, 2]]", [[1, 2], [2, 1]], "unordered", None, "AC"),
+        ("[[2, {'a': 1}], [1]]", [[1], [2, {"a": 1}]], "unordered", None, "AC"),
+        ("[2.0000001, 1]", [1, 2], "unordered", 1e-6, "AC"),
+        ("[[2.0000001, 'a'], [1, 'b']]", [[1, "b"], [2, "a"]], "unordered", 1e-6, "AC"),
+        ("[2.1, 1]", [1, 2], "unordered", 1e-6, "WA"),
+        ("[2.0000001, 1, 1]", [1, 2], "set", 1e-6, "AC"),
+        ("5", 5, "unordered", None, "AC"),
+        ("'ab'", ["a", "b"], "unordered", None, "WA"),
+        ("[]", [1], "set", None, "WA"),
+    ],
+)
+def test_results_in_any_order(judge: Judge, returned: str, expected: object, compare: Compare, tolerance: float | None, verdict: str) -> None:
+    job = replace(call(f"def f():\n    return {returned}", CallTest((), {}, expected), tolerance=tolerance), compare=compare)
+    assert judge(job).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "compare", "tolerance", "verdict"),
+    [
+        ("1 2\\n3", "1\n2 3\n", "tokens", None, "AC"),
+        ("1 2\\n3", "1\n2 3\n", "exact", None, "WA"),
+        ("1 2", "1 2 3", "tokens", None, "WA"),
+        ("0.30000001 x", "0.3\nx", "tokens", 1e-6, "AC"),
+    ],
+)
+def test_output_by_tokens(judge: Judge, printed: str, expected: str, compare: Compare, tolerance: float | None, verdict: str) -> None:
+    assert judge(replace(stdio(f"print('{printed}')", "", expected, tolerance=tolerance), compare=compare)).verdict == verdict
+
+
+def test_many_near_elements_are_no_failure_of_ours(judge: Judge) -> None:
+    source = "def f():\n    return [[0.5] * 1000 + [i] for i in range(1000)]"
+    job = replace(call(source, CallTest((), {}, [[0.5] * 1000 + [i + 2] for i in range(1000)]), tolerance=1e-9), compare="unordered")
+    assert judge(job).verdict == "WA"
+
+
+ROOT = "def check(args, got, expected, **kwargs):\n    return abs(got * got - args[0]) < 1e-6"
+
+
+@pytest.mark.parametrize(
+    ("source", "checker", "verdict"),
+    [
+        ("def f(x):\n    return -x ** 0.5", ROOT, "AC"),
+        ("def f(x):\n    return x", ROOT, "WA"),
+        ("def f(x):\n    return 'x'", ROOT, "WA"),
+        ("def f(x):\n    raise ValueError", ROOT, "RE"),
+        ("def f(x):\n    return object()", ROOT, "WA"),
+        ("def f(x):\n    return [1]", "def check(args, got, expected):\n    return got", "WA"),  # its truth is no word of the checker's
+        ("def f(x):\n    return 10**9", "def check(args, got, expected):\n    return sum(range(got)) == 0", "TLE"),
+        ("def f(x):\n    return 10**11", "def check(args, got, expected):\n    return [0] * got == 0", "WA"),
+        ("def f(x):\n    return 1", "import os\ndef check(args, got, expected):\n    os._exit(0)", "WA"),
+    ],
+)
+def test_the_checker_decides_on_what_the_program_returned(judge: Judge, source: str, checker: str, verdict: str) -> None:
+    tests = (CallTest((4.0,), {}, None), CallTest((9.0,), {}, None))
+    report = judge(replace(call(source, *tests), checker=checker, limits=Limits(wall_s=1.0, cpu_s=1.0)))
+    assert (report.verdict, report.trust, report.total) == (verdict, "apart", 2), report
+
+
+def test_a_checker_reads_output_too_and_each_test_has_its_own_word(judge: Judge) -> None:
+    checker = "def check(stdin, got, expected):\n    return sum(map(int, got.split())) == int(stdin)"
+    job = Job(
+        "job", "n = int(input())\nprint(2, n - 2 if n > 3 else 0)", "stdio", (StdioTest("5", ""), StdioTest("3", "")), limits=QUICK, checker=checker
+    )
+    assert [result.verdict for result in judge(job).tests] == ["AC", "WA"]
+
+
+def test_a_checker_never_runs_beside_the_program_and_never_sees_the_host(judge: Judge) -> None:
+    spy = (
+        "import os, glob\ndef check(args, got, expected):\n    return not glob.glob('/proc/[0-9]*/fd/*9999') and not os.path.exists('/etc/hostname')"
+    )
+    assert judge(replace(call("def f(a, b):\n    return 0"), checker=spy)).verdict == "AC"
+
+
+def test_a_checker_that_cannot_be_used_is_the_problems_fault(judge: Judge) -> None:
+    report = judge(replace(call("def f(a, b):\n    return 5"), checker="def check("))
+    assert (report.verdict, report.unusable) == (Verdict.INFRA, True)
+
+
+CASES = """
+import unittest
+from unittest.mock import patch
+class TestCases(unittest.TestCase):
+    def test_sum(self):
+        self.assertEqual(f([1, 2, 3]), 6)
+    def test_mock(self):
+        with patch('random.randint', return_value=9) as drawn:
+            self.assertTrue(f([1]) == 1)
+            self.assertAlmostEqual(f([0.1, 0.2]), 0.3)
+        drawn.assert_not_called()
+    def test_error(self):
+        with self.assertRaises(TypeError):
+            f(None)
+        for x in [[], [0]]:
+            self.assertEqual(f(x), 0)
+"""
+REAL = "def f(xs):\n    return sum(xs)\n"
+
+
+def sharing(source: str, cases: str = CASES) -> Job:
+    return Job("job", source, "unittest", (UnittestTest(cases),), "f", limits=QUICK)
+
+
+@pytest.mark.parametrize(("source", "verdict"), [(REAL, "AC"), ("def f(xs):\n    return 6", "WA"), ("def f(xs):\n    return len(", "CE"), ("", "RE")])
+def test_tests_that_share_the_interpreter(judge: Judge, source: str, verdict: str) -> None:
+    report = judge(sharing(source))
+    assert (report.verdict, report.trust) == (verdict, "shared"), report
+
+
+CHEATS = {
+    "leaves": "import sys\ndef f(xs): sys.exit(0)",
+    "leaves at once": "import os\ndef f(xs): os._exit(0)",
+    "leaves in the end": "import atexit, os\natexit.register(os._exit, 0)\ndef f(xs): return 0",
+    "equal to everything": "class E:\n    def __eq__(self, o): return True\n    __ne__ = __lt__ = __eq__\n    def __sub__(self, o): return 0\n    __rsub__ = __sub__\ndef f(xs): return E()",
+    "assertions that are none": "import unittest\nfor n in dir(unittest.TestCase):\n    if n.startswith('assert') and n != 'assertRaises': setattr(unittest.TestCase, n, lambda *a, **k: None)\ndef f(xs): raise TypeError if xs is None else 0",
+    "one assertion that is none": "import unittest\nunittest.TestCase.assertEqual = unittest.TestCase.assertAlmostEqual = unittest.TestCase.assertTrue = lambda *a, **k: None\ndef f(xs):\n    if xs is None: raise TypeError",
+    "results that forget": "import unittest\nunittest.TestResult.addFailure = unittest.TestResult.addError = lambda *a: None\ndef f(xs): return 0",
+    "a run that runs nothing": "import unittest\ndef run(self, result=None):\n    result.testsRun += 1\nunittest.TestCase.run = run\ndef f(xs): return 0",
+    "a suite that runs nothing": "import unittest\ndef run(self, result, debug=False):\n    result.testsRun = 3\nunittest.TestSuite.run = run\ndef f(xs): return 0",
+    "a loader of its own tests": "import unittest\nclass Mine(unittest.TestCase):\n    def test(self): pass\nload = unittest.TestLoader.loadTestsFromTestCase\nunittest.TestLoader.loadTestsFromTestCase = lambda self, case: load(self, Mine)\ndef f(xs): return 0",
+    "a pass of its own writing": "import os, struct\ndef f(xs):\n    os.write(4, struct.pack('>I', 1) + b'R')\n    os._exit(0)",
+    "a pass of its own writing, early": "import os, struct\nfor t in (b'L', b'R'): os.write(4, struct.pack('>I', 1) + t)\ndef f(xs): return 0",
+    "a patched exec": "import builtins\nbuiltins.compile = lambda *a, **k: 'import unittest\\nclass T(unittest.TestCase):\\n    def test(self): pass'\ndef f(xs): return 0",
+    "tests rewritten": "import unittest, sys\ndef f(xs):\n    case = sys._getframe(1).f_locals['self']\n    for n in dir(case):\n        if n.startswith('test'): setattr(type(case), n, lambda self: None)\n    raise unittest.SkipTest",
+    "expected values read from the caller": "import sys\ndef f(xs):\n    if xs is None: raise TypeError\n    return max((c for c in sys._getframe(1).f_code.co_consts if isinstance(c, (int, float))), default=0)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", CHEATS)
+def test_a_cheat_that_shares_the_interpreter_is_not_paid(judge: Judge, what: str) -> None:
+    report = judge(sharing(CHEATS[what]))
+    assert report.verdict not in ("AC", "INFRA") and report.trust == "shared", report
+
+
+@pytest.mark.parametrize("cases", ["import (", "x = 1"])
+def test_cases_that_are_none_are_the_problems_fault(judge: Judge, cases: str) -> None:
+    report = judge(sharing(REAL, cases))
+    assert (report.verdict, report.unusable) == (Verdict.INFRA, True)
