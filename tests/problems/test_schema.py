@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from problems.encoding import dumps, loads
 from problems.record import ProblemError
 from problems.schema import SCHEMA, Problem, from_record, from_row, read_parquet, set_hash, to_row, write_parquet
-from sandbox.protocol import Limits
+from sandbox.protocol import Limits, UnittestTest
 
 atoms = st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text() | st.binary()
 keys = st.integers() | st.text() | st.floats(allow_nan=False) | st.tuples(st.integers(), st.text()) | st.frozensets(st.text())
@@ -175,3 +175,33 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
 def test_a_record_of_plain_json_is_enough() -> None:
     record = json.loads('{"problem_id": "a/1", "source": "a", "statement": "s", "style": "stdio", "tests": [{"stdin": "1", "stdout": "2"}]}')
     assert from_record(record, "x").job("print(2)", "j").tests[0].stdout == "2"  # type: ignore[union-attr]
+
+
+def test_columns_that_came_later_leave_old_hashes_and_old_files_as_they_were(tmp_path: Path) -> None:
+    plain = Problem("own/1", "own", "Add.", "call", ({"args": [1, 2], "expected": 3},), "f")
+    assert plain.content_hash == "3563842796f337ae8ab0b6854b71dcab3451c50655846cc927950489ba9bdf4d"
+    write_parquet([plain], tmp_path / "new.parquet")
+    table = pq.read_table(tmp_path / "new.parquet").drop_columns(["compare", "checker"])
+    pq.write_table(table, tmp_path / "old.parquet")
+    assert read_parquet(tmp_path / "old.parquet") == read_parquet(tmp_path / "new.parquet")
+
+
+def test_comparison_and_checker_reach_the_sandbox_by_way_of_a_file(tmp_path: Path) -> None:
+    checker = "def check(args, got, expected):\n    return got in expected"
+    limits = Limits(processes=3, files=9)
+    problems = [
+        Problem("own/1", "own", "Pick.", "call", ({"args": [], "expected": [1, 2]},), "f", compare="unordered", checker=checker, limits=limits),
+        Problem("own/2", "own", "Test.", "unittest", ({"source": "class T: pass"},), "f"),
+    ]
+    write_parquet(problems, tmp_path / "a.parquet")
+    picked, tested = (problem.job("", "j") for problem in read_parquet(tmp_path / "a.parquet"))
+    assert (picked.compare, picked.checker, picked.limits.processes, picked.limits.files) == ("unordered", checker, 3, 9)
+    assert tested.tests == (UnittestTest("class T: pass"),)
+
+
+@pytest.mark.parametrize(("style", "column"), [("assert", {"checker": "x"}), ("stdio", {"compare": "set"}), ("call", {"compare": "tokens"})])
+def test_a_comparison_that_does_not_fit_the_style_is_refused(style: str, column: dict[str, str]) -> None:
+    test = {"call": {"expected": 1}, "stdio": {"stdin": "", "stdout": ""}, "assert": {"source": ""}}[style]
+    record = {"problem_id": "own/1", "source": "own", "statement": "s", "style": style, "tests": [test], "entry_point": "f", **column}
+    with pytest.raises(ProblemError, match="column compare or checker"):
+        from_record(record, "file: row 0")
