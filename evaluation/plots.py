@@ -64,6 +64,7 @@ def reward_curve(rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequ
     below.plot(steps, _smooth([reward for _, reward in rewards]), color=NEUTRAL, linewidth=2)
     below.set_ylabel("mean reward")
     below.set_xlabel("training step")
+    below.xaxis.get_major_locator().set_params(integer=True)
     return _png(figure)
 
 
