@@ -16,50 +16,56 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TextIO
 
 from sandbox.backends.local import IsolationError
+from sandbox.explain import table
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, UnittestTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 
 @dataclass
 class _Line:
-    """One request: its own id, and its answer once there is one."""
+    """One request: its own id, and its answer as text once there is one."""
 
     asked_id: Any
-    answer: dict[str, Any] | None = None
+    answer: str | None = None
+    job: Job | None = None
+    visible: int = 0
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m sandbox.judge", description="Judges programs: JSON lines in, JSON lines out.")
     parser.add_argument("--isolation", choices=("auto", "root", "userns", "bare"), default="auto", help="a named rung is never lowered")
-    isolation = parser.parse_args(arguments).isolation
+    parser.add_argument("--explain", action="store_true", help="tables for people; what was expected only of the first `visible_tests`")
+    asked = parser.parse_args(arguments)
     workers = os.environ.get("RATCHET_WORKERS")
     if workers is not None and not (workers.isdigit() and int(workers) > 0):
         print(f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1", file=sys.stderr)
         return 2
     try:
-        with Sandbox(SandboxConfig(workers=int(workers) if workers else None, isolation=isolation)) as sandbox:
-            judge_lines(sandbox, sys.stdin.buffer, sys.stdout)
+        with Sandbox(SandboxConfig(workers=int(workers) if workers else None, isolation=asked.isolation)) as sandbox:
+            judge_lines(sandbox, sys.stdin.buffer, sys.stdout, explain=asked.explain)
     except IsolationError as refused:
         print(refused, file=sys.stderr)
         return 3
     return 0
 
 
-def judge_lines(sandbox: Sandbox, lines: Iterable[bytes], out: TextIO) -> None:
-    """Answers are written as soon as all earlier ones are."""
+def judge_lines(sandbox: Sandbox, lines: Iterable[bytes], out: TextIO, *, explain: bool = False) -> None:
+    """Answers are written as soon as all earlier ones are. explain: as tables (sandbox/explain.py)."""
     waiting: list[_Line] = []
     written = 0
 
     def flush() -> None:
         nonlocal written
         while written < len(waiting) and (answer := waiting[written].answer) is not None:
-            out.write(json.dumps(answer) + "\n")
-            waiting[written].answer = {}  # written: not kept
+            out.write(answer + "\n")
+            waiting[written] = _Line(None, "")  # written: not kept
             written += 1
         out.flush()
 
     for report in sandbox.run(_jobs(lines, waiting)):
-        waiting[int(report.job_id)].answer = _answer(waiting[int(report.job_id)].asked_id, report)
+        line = waiting[int(report.job_id)]
+        assert line.job
+        line.answer = table(line.asked_id, line.job, report, line.visible) if explain else json.dumps(_answer(line.asked_id, report))
         flush()
     flush()
 
@@ -75,9 +81,9 @@ def _jobs(lines: Iterable[bytes], waiting: list[_Line]) -> Iterator[Job]:
             job = job_of(request["problem"], request["source"], str(len(waiting)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             told = f"line {number + 1} is no request: {type(error).__name__}: {error}"
-            waiting.append(_Line(asked, {"id": asked, "verdict": Verdict.INFRA, "detail": told}))
+            waiting.append(_Line(asked, json.dumps({"id": asked, "verdict": Verdict.INFRA, "detail": told})))
             continue
-        waiting.append(_Line(asked))
+        waiting.append(_Line(asked, None, job, int(request["problem"].get("visible_tests") or 0)))
         yield job
 
 

@@ -120,9 +120,15 @@ class Report:
     peak_bytes: int = 0
     isolation: str = "none"  # what confined the program, e.g. "namespaces+rlimits"
     trust: Literal["apart", "shared"] = "apart"  # "apart": decided outside the program's process; "shared": the program's own word went into it
-    unusable: bool = False  # with INFRA: a test or checker of the problem cannot be run, and asking again does not help
     detail: str = ""
+    unusable: bool = False  # with INFRA: a test or checker of the problem cannot be run, and asking again does not help
+    verdicts: tuple[Verdict, ...] = ()  # of each run, where the job was run more than once
     denied: dict[str, int] | None = None  # calls that the sandbox refused, by name, counted outside the program; None where it cannot count
+
+    @property
+    def flickers(self) -> bool:
+        """Whether repeated runs came to different verdicts; one that was our failure says nothing."""
+        return len(set(self.verdicts) - {Verdict.INFRA}) > 1
 
     @property
     def passed(self) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import queue
 import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from types import TracebackType
 from typing import Any, Literal
@@ -38,7 +40,7 @@ class SandboxConfig:
 class _Run:
     """One call of `run`: where its reports go, and whether somebody still wants them."""
 
-    reports: queue.SimpleQueue[Report] = field(default_factory=queue.SimpleQueue)
+    reports: queue.SimpleQueue[tuple[_Task, Report]] = field(default_factory=queue.SimpleQueue)
     abandoned: bool = False
 
 
@@ -47,6 +49,7 @@ class _Task:
     job: Job
     payload: bytes
     run: _Run
+    repeats: list[Report]  # what this job came to so far; one list for all its tasks
     attempts: int = 0
 
 
@@ -107,34 +110,66 @@ class Sandbox:
         if self._backend:
             self._backend.close()
 
-    def run(self, jobs: Iterable[Job]) -> Iterator[Report]:
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterator[Report]:
         """A report for each job, as they are completed. Equal jobs are run each time, none is merged or remembered.
 
+        repeat: how often each job is run; its one report is that of the first run that failed, and holds the verdicts of all (`Report.flickers`).
         Raises ValueError for a job that is none (a test of another style, an argument that is not plain data), naming it.
         """
         self._require_open()
+        if repeat < 1:
+            raise ValueError(f"repeat is {repeat}: a job is run at least once")
         run, waiting = _Run(), 0
-        source = iter(jobs)
         most = AHEAD * self.workers
         try:
-            for job in source:
-                self._tasks.put(_Task(job, _payload(job), run))
-                waiting += 1
+            for job in jobs:
+                payload, repeats = _payload(job), list[Report]()
+                for _ in range(repeat):
+                    self._tasks.put(_Task(job, payload, run, repeats))
+                waiting += repeat
                 while waiting >= most or (waiting and not run.reports.empty()):
-                    yield self._next(run)
+                    yield from self._next(run, repeat)
                     waiting -= 1
             while waiting:
-                yield self._next(run)
+                yield from self._next(run, repeat)
                 waiting -= 1
         finally:
             run.abandoned = True
 
-    def _next(self, run: _Run) -> Report:
+    async def arun(self, jobs: Iterable[Job], repeat: int = 1) -> AsyncIterator[Report]:
+        """As `run`, for `async for`; other coroutines go on while programs run. `jobs` is read in another thread."""
+        found, loop = self.run(jobs, repeat), asyncio.get_running_loop()
+        asked: asyncio.Future[Report | None] | None = None
+        try:
+            while (report := await (asked := loop.run_in_executor(None, next, found, None))) is not None:
+                yield report
+        finally:
+            if asked is not None and asked.cancelled():  # the thread is still in there: what it was to bring is not wanted any more
+                self._abandon(found)
+
+    def _abandon(self, found: Iterator[Report]) -> None:
+        def close() -> None:
+            while True:
+                try:
+                    found.close()  # type: ignore[attr-defined]
+                    return
+                except ValueError:  # still running
+                    time.sleep(0.05)
+
+        threading.Thread(target=close, daemon=True).start()
+
+    def _next(self, run: _Run, repeat: int) -> Iterator[Report]:
+        """Waits for one more task to be done; gives the report of its job if that was the last."""
         while True:
             try:
-                return run.reports.get(timeout=5.0)
+                task, report = run.reports.get(timeout=5.0)
+                break
             except queue.Empty:
                 self._require_open()
+        task.repeats.append(report)
+        if len(task.repeats) == repeat:
+            worst = next((one for one in task.repeats if one.verdict is not Verdict.AC), report)
+            yield replace(worst, verdicts=tuple(one.verdict for one in task.repeats)) if repeat > 1 else report
 
     def _require_open(self) -> None:
         if self._closed:
@@ -166,7 +201,7 @@ class Sandbox:
             answer = json.loads(channel.ask(task.payload, _longest_s(task.job)))
             if "broken" in answer:
                 raise WorkerDied(answer["broken"])
-            task.run.reports.put(_report(task.job, answer))
+            task.run.reports.put((task, _report(task.job, answer)))
             return channel
         except (WorkerDied, IsolationError, OSError, ValueError, KeyError, TypeError) as failure:  # an answer that is none comes from a broken worker
             if channel:
@@ -174,7 +209,7 @@ class Sandbox:
             if task.attempts < ATTEMPTS:
                 self._tasks.put(task)
             else:
-                task.run.reports.put(self._failed(task.job, str(failure)))
+                task.run.reports.put((task, self._failed(task.job, str(failure))))
             return None
 
     def _failed(self, job: Job, why: str) -> Report:
@@ -183,7 +218,10 @@ class Sandbox:
 
 
 def _longest_s(job: Job) -> float:
-    return GRACE_S + job.limits.wall_s * max(1, len(job.tests)) * 2
+    runs = len(job.tests)
+    if isinstance(job.tests[0], UnittestTest):  # each method is run by itself, and its decoys
+        runs = sum(max(1, test.source.count("def ")) * 10 for test in job.tests if isinstance(test, UnittestTest))
+    return GRACE_S + job.limits.wall_s * runs * 2
 
 
 def _payload(job: Job) -> bytes:
@@ -223,11 +261,11 @@ def _report(job: Job, answer: dict[str, Any]) -> Report:
     )  # fmt: skip
 
 
-def run_all(sandbox: Sandbox, jobs: Iterable[Job]) -> list[Report]:
+def run_all(sandbox: Sandbox, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
     """All reports in the order of the jobs, whatever their ids."""
     listed = list(jobs)
     numbered = [replace(job, job_id=str(i)) for i, job in enumerate(listed)]
-    found = {int(report.job_id): report for report in sandbox.run(numbered)}
+    found = {int(report.job_id): report for report in sandbox.run(numbered, repeat)}
     return [replace(found[i], job_id=job.job_id) for i, job in enumerate(listed)]
 
 

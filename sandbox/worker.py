@@ -230,8 +230,14 @@ class Attempt:
         for method, *decoys in methods:
             verdict, detail, wall_s = self._shared(method)
             seconds += wall_s
-            if verdict == Verdict.AC and any(self._shared(decoy)[0] == Verdict.AC for decoy in decoys):
-                verdict, detail = Verdict.WA, "it also passes a decoy, which no real solution does"
+            for decoy in decoys if verdict == Verdict.AC else ():
+                heard = self._shared(decoy)[0]
+                if heard == Verdict.AC:
+                    verdict, detail = Verdict.WA, "it also passes a decoy, which no real solution does"
+                elif heard == Verdict.TLE:  # a real one is as fast as in the test itself
+                    verdict, detail = Verdict.TLE, "in a decoy"
+                if verdict != Verdict.AC:
+                    break
             if verdict != Verdict.AC:
                 return [verdict, detail, seconds]
         return [Verdict.AC, "", seconds]

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The command: lines in, lines out."""
 
 from __future__ import annotations
@@ -56,3 +57,28 @@ def test_no_line_no_answer() -> None:
 def test_a_number_of_workers_that_is_none_is_an_error_that_says_so() -> None:
     found = judge([], RATCHET_WORKERS="many")
     assert found.returncode == 2 and "RATCHET_WORKERS" in found.stderr and found.stdout == ""
+
+
+def test_explain_shows_people_each_test_and_hides_what_they_may_not_see() -> None:
+    problem = ADD | {"tests": [{"args": [1, 2], "expected": 3}, {"args": [4000, 5], "expected": 4005}], "visible_tests": 1}
+    command = [sys.executable, "-m", "sandbox.judge", "--explain"]
+    found = subprocess.run(
+        command, input=line("mine", "def f(a, b):\n    return 7", problem), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert found.returncode == 0 and "mine: WA, 0 of 2 tests" in found.stdout
+    first, second = found.stdout.strip().splitlines()[-2:]
+    assert first.split()[:2] == ["1", "WA"] and first.split()[-2:] == ["7", "3"]
+    assert second.endswith("(hidden)") and "4005" not in found.stdout
+    assert " MB" in found.stdout and "isolation" in found.stdout
+
+
+def test_explain_writes_nothing_that_steers_a_terminal() -> None:
+    command = [sys.executable, "-m", "sandbox.judge", "--explain"]
+    source = "def f(a, b):\n    raise ValueError('\\x1b[2J\\r' + '\\u202e')"
+    found = subprocess.run(command, input=line("x", source, ADD), capture_output=True, text=True, check=False, timeout=60)
+    assert "ValueError" in found.stdout and found.stdout.isprintable() is False and not set("\x1b\r\u202e") & set(found.stdout)
+
+
+def test_the_command_does_without_dagster() -> None:
+    code = "import sys; from pipelines.cli import app\ntry:\n    app(['judge', '--help'])\nexcept SystemExit: pass\nassert 'dagster' not in sys.modules and 'torch' not in sys.modules"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=60).returncode == 0

@@ -1,0 +1,44 @@
+"""What became of a program, as a table for people: a line a test. What was expected is shown for visible tests alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sandbox.protocol import CallTest, Job, Report, StdioTest, Test, Verdict
+
+COLUMNS = ("test", "verdict", "time", "came", "expected")
+WIDEST = 60
+HIDDEN = "(hidden)"
+
+
+def table(asked_id: Any, job: Job, report: Report, visible: int) -> str:
+    """visible: how many tests, from the front, may be shown."""
+    rows = [COLUMNS, *_rows(job, report, visible)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(COLUMNS))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    head = f"{asked_id}: {report.verdict}, {report.passed} of {report.total} tests"
+    used = (
+        f"{report.wall_s:.3f} s, {report.cpu_s:.3f} s of CPU, {report.peak_bytes / 2**20:.1f} MB, isolation {report.isolation}, trust {report.trust}"
+    )
+    limits = f"limits: {job.limits.wall_s:g} s, {job.limits.cpu_s:g} s of CPU a test, {job.limits.memory_mb} MB"
+    why = [f"why: {_short(report.detail, 140)}"] if report.verdict is Verdict.INFRA else []
+    return "\n".join([head, used, limits, *why, "", *lines, ""])
+
+
+def _rows(job: Job, report: Report, visible: int) -> Iterator[tuple[str, ...]]:
+    for at, (test, result) in enumerate(zip(job.tests, report.tests, strict=True)):
+        came = result.detail.removeprefix("got ") or ("as expected" if result.verdict is Verdict.AC else "")
+        yield str(at + 1), result.verdict, f"{result.wall_s:.3f} s", _short(came), _short(_expected(test)) if at < visible else HIDDEN
+
+
+def _expected(test: Test) -> str:
+    if isinstance(test, CallTest):
+        return repr(test.expected)
+    return test.stdout if isinstance(test, StdioTest) else test.source
+
+
+def _short(text: str, widest: int = WIDEST) -> str:
+    """One line that a terminal can be trusted with: a program wrote some of it."""
+    line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+    return line if len(line) <= widest else line[: widest - 1] + "…"
