@@ -26,13 +26,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 from sandbox import isolation
 from sandbox.compare import same_output, same_text
 from sandbox.literal import Claim, claims
+from sandbox.messages import Result, exception, not_loaded, of_tests, row, whole
 from sandbox.protocol import Limits, Verdict
 from sandbox.slot import READ_BYTES, Broken, Refused, Slot, Stop, Watch, sealed
 from sandbox.wire import Frames, NotPlain, frame, parse
 
-Result = list[Any]  # verdict, detail, wall seconds: a row of the report
 SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
-NOT_RUN = "not run: the program had been stopped"
 
 
 JUDGE_LIMITS = Limits(memory_mb=2048)  # of the process that runs the tests; its time is bounded by the program's clock
@@ -70,7 +69,7 @@ class Worker:
                 raise
             results = []  # the kernel took the zygote with the program
             self._drop(slots)
-        results = _whole(results, len(job["tests"]))
+        results = whole(results, len(job["tests"]))
         worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
@@ -137,10 +136,10 @@ class Attempt:
         with self._started("call", request, len(self.tests)) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return [_row(*_not_loaded(loaded), watch)]
+                return [row(*not_loaded(loaded), watch)]
             for at, test in enumerate(self.tests):
                 heard = watch.next()
-                results.append(_row(*self._decide(heard, at, test), watch))
+                results.append(row(*self._decide(heard, at, test), watch))
                 if isinstance(heard, Stop):
                     break
                 watch.begin()
@@ -151,7 +150,7 @@ class Attempt:
             return heard.verdict, heard.detail
         kind, body = heard[:1], heard[1:]
         if kind == b"X":
-            return _exception(body)
+            return exception(body)
         if kind == b"N":
             return Verdict.WA, f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}"
         if kind != b"R":
@@ -173,7 +172,7 @@ class Attempt:
         for at, test in enumerate(self.tests):
             given, want = (test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout"))
             with self._started("stdio", self._header(), 1, stdin=given) as watch:
-                results.append(_row(*self._decide_output(watch, at, given, want), watch))
+                results.append(row(*self._decide_output(watch, at, given, want), watch))
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
         return results
@@ -187,7 +186,7 @@ class Attempt:
             return Verdict.CE, told[0][1:300].decode("utf-8", "replace")
         if status != 0:
             if told and told[0][:1] == b"X":
-                return _exception(told[0][1:])
+                return exception(told[0][1:])
             stop = watch.ending(status)
             return stop.verdict, stop.detail
         got = b"".join(watch.kept[watch.outputs[0]])
@@ -244,19 +243,19 @@ class Attempt:
 
     def _unusable(self, why: str, watch: Watch) -> Result:
         self.unusable = True
-        return _row(Verdict.INFRA, why, watch)
+        return row(Verdict.INFRA, why, watch)
 
     def _shared(self, test: str) -> Result:
         with self._started("unittest", self._header() + frame(test.encode("utf-8", "surrogatepass")), 1) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return _row(*_not_loaded(loaded), watch)
+                return row(*not_loaded(loaded), watch)
             heard = watch.next()
             if isinstance(heard, Stop):
-                return _row(heard.verdict, heard.detail, watch)
+                return row(heard.verdict, heard.detail, watch)
             if heard == b"R":
-                return _row(Verdict.AC, "", watch)
-            return _row(*(_exception(heard[1:]) if heard[:1] == b"X" else (Verdict.WA, heard[1:300].decode("utf-8", "replace"))), watch)
+                return row(Verdict.AC, "", watch)
+            return row(*(exception(heard[1:]) if heard[:1] == b"X" else (Verdict.WA, heard[1:300].decode("utf-8", "replace"))), watch)
 
     def _assert(self) -> list[Result]:
         read = [claims(test["source"], self.job["entry"]) for test in self.tests]
@@ -267,28 +266,11 @@ class Attempt:
     def _claimed(self, tests: list[tuple[Claim, ...]]) -> list[Result] | None:
         """As calls, where each assertion compares one with a literal. None where only the judge can tell: nothing has been decided then."""
         request = self._header() + b"".join(frame(claim.call.encode()) for test in tests for claim in test)
-        results: list[Result] = []
         with self._started("call", request, len(tests)) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return [_row(*_not_loaded(loaded), watch)]
-            for at, test in enumerate(tests):
-                heard: bytes | Stop = b""
-                verdict, detail = Verdict.AC, ""
-                for nth, claim in enumerate(test, 1):
-                    heard = watch.next()
-                    if (told := _claim(heard, claim)) is None:
-                        return None
-                    verdict, detail = told
-                    if verdict != Verdict.AC:
-                        if nth < len(test) and at + 1 < len(tests) and not isinstance(heard, Stop):
-                            return None  # the judge would not make this test's other calls before the next test
-                        break
-                results.append(_row(verdict, detail, watch))
-                if isinstance(heard, Stop):
-                    break
-                watch.begin()
-        return results
+                return [row(*not_loaded(loaded), watch)]
+            return of_tests(watch, tests)
 
     def _run_by_judge(self) -> list[Result]:
         judges = self.judges(self.job)
@@ -303,10 +285,10 @@ class Attempt:
             if isinstance(loaded, bytes) and loaded[:1] == b"B":
                 return [self._unusable(loaded[1:].decode("utf-8", "replace"), watch)]
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return [_row(*_not_loaded(loaded), watch)]
+                return [row(*not_loaded(loaded), watch)]
             for at in range(len(self.tests)):
                 heard = watch.next()
-                results.append(_row(*self._verdict_of(heard, at, watch), watch))
+                results.append(row(*self._verdict_of(heard, at, watch), watch))
                 if isinstance(heard, Stop) or heard[:1] != b"V":
                     break
                 watch.begin()
@@ -397,58 +379,6 @@ class Attempt:
     def _peak(self, watch: Watch) -> int:
         cgroup = self.slot.cgroup
         return max(0, cgroup.peak_bytes() - self.slot.base_bytes) if cgroup else watch.peak
-
-
-def _whole(results: list[Result], tests: int) -> list[Result]:
-    """A row for each test: those that were not run share the verdict that stopped the program, which is never AC."""
-    if not results:
-        results = [[Verdict.MLE, "out of memory", 0.0]]
-    rest = results[-1][0] if results[-1][0] != Verdict.AC else Verdict.RE
-    return results + [[rest, NOT_RUN, 0.0] for _ in range(tests - len(results))]
-
-
-def _row(verdict: Verdict, detail: str, watch: Watch) -> Result:
-    return [verdict, detail, watch.seconds()]
-
-
-def _claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
-    """None where only a judge can tell."""
-    if isinstance(heard, Stop):
-        return heard.verdict, heard.detail
-    kind, body = heard[:1], heard[1:]
-    if kind == b"X":
-        return _exception(body)
-    if kind != b"R":
-        return None if kind == b"N" else (Verdict.RE, "broken message")
-    try:
-        holds = claim.holds(body)
-    except NotPlain as error:
-        return Verdict.RE, str(error)
-    except RecursionError:
-        return Verdict.WA, "nested deeper than what was expected"
-    return None if holds is None else (Verdict.AC, "") if holds else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
-
-
-def _not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
-    """Why there is nothing to call, from the first message after the set-up; the program may have written it, so it is never our failure."""
-    if isinstance(heard, Stop):
-        return heard.verdict, heard.detail
-    kind, body = heard[:1], heard[1:]
-    if kind == b"C":
-        return Verdict.CE, body[:300].decode("utf-8", "replace")
-    if kind == b"X":
-        return _exception(body)
-    return Verdict.RE, "the program ended while being loaded" if kind == b"G" else "broken message"
-
-
-def _exception(body: bytes) -> tuple[Verdict, str]:
-    try:
-        told = parse(body[:4096])
-    except NotPlain:
-        told = None
-    if type(told) is not list or len(told) != 3:
-        return Verdict.RE, "broken message"
-    return (Verdict.MLE if told[2] is True else Verdict.RE), f"raised {str(told[0])[:100]}: {str(told[1])[:300]}"
 
 
 def climb(rung: str, packages: dict[str, str], owner: int) -> Worker:
