@@ -1,40 +1,30 @@
-"""One worker: reads jobs, has a zygote run each program, decides each test, writes reports. A process of its own, started by exec.
+"""One worker: reads jobs, has each judged in its slots, writes reports. A process of its own, started by exec.
 
-Expected values come as far as this process and never further: the program's process is forked from the zygote, which has not seen them.
 Frames on stdin and stdout, JSON inside. First a hello: {"isolation"} or {"refused"}. Then for each job one answer: a report, or {"broken"}, after
 which this process ends (the owner starts another and tries the job once more).
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
 import shutil
-import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 from sandbox import isolation
-from sandbox.compare import same_output, same_text
-from sandbox.literal import Claim, claims
-from sandbox.messages import Result, exception, not_loaded, of_tests, row, whole
+from sandbox.attempt import Attempt
+from sandbox.messages import whole
 from sandbox.protocol import Limits, Verdict
-from sandbox.slot import READ_BYTES, Broken, Refused, Slot, Stop, Watch, sealed
-from sandbox.wire import Frames, NotPlain, frame, parse
-
-SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
-
-
-JUDGE_LIMITS = Limits(memory_mb=2048)  # of the process that runs the tests; its time is bounded by the program's clock
+from sandbox.slot import READ_BYTES, Broken, Refused, Slot
+from sandbox.wire import Frames, frame
 
 
 class Worker:
@@ -97,288 +87,6 @@ class Worker:
         self.slots = {kind: kept for kind, kept in self.slots.items() if kept not in slots}
         for slot in slots:
             slot.close()
-
-
-class Attempt:
-    """One job in the program's slot and, where a judge must run its tests, the judge's, which joins `slots` then."""
-
-    def __init__(self, slots: list[Slot], job: dict[str, Any], limits: Limits, owner: int, judges: Callable[[dict[str, Any]], Slot]) -> None:
-        self.slots, self.job, self.limits, self.owner, self.judges = slots, job, limits, owner, judges
-        slot = self.slot = slots[0]
-        self.tests: list[dict[str, Any]] = job["tests"]
-        self.cpu_s = 0.0
-        self.peak_bytes = 0
-        self.shared = job["style"] == "unittest"  # the program's own word went into a verdict
-        self.unusable = False  # what the problem brought cannot be run
-        self.answers: dict[int, tuple[bytes, bytes, bytes]] = {}  # for the checker, by test: what was given, what came, what was expected
-        self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
-        slot.limit(limits)
-
-    def ran_out_of_memory(self) -> bool:
-        return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
-
-    def run(self) -> list[Result]:
-        """A row for each test that was decided, in order; short when the program had to be stopped."""
-        style = {"call": self._call, "stdio": self._stdio, "assert": self._assert, "unittest": self._unittest}[self.job["style"]]
-        results = style()
-        if self.answers:
-            results = self._checked(results)
-        if self.ran_out_of_memory() and all(result[0] != Verdict.MLE for result in results):
-            results[-1] = [Verdict.MLE, "a process of the program was killed for memory", results[-1][2]]
-        elif self.cpu_s > self.limits.cpu_s * len(self.tests) + SET_UP_CPU_S and all(result[0] == Verdict.AC for result in results):
-            results[-1] = [Verdict.TLE, "the processes of the program took too much CPU together", results[-1][2]]
-        return results
-
-    def _call(self) -> list[Result]:
-        """All calls are handed over at once; each result starts the next test's clock."""
-        request = self._header() + b"".join(frame(test["call"].encode()) for test in self.tests)
-        results: list[Result] = []
-        with self._started("call", request, len(self.tests)) as watch:
-            loaded = watch.next()
-            if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return [row(*not_loaded(loaded), watch)]
-            for at, test in enumerate(self.tests):
-                heard = watch.next()
-                results.append(row(*self._decide(heard, at, test), watch))
-                if isinstance(heard, Stop):
-                    break
-                watch.begin()
-        return results
-
-    def _decide(self, heard: bytes | Stop, at: int, test: dict[str, Any]) -> tuple[Verdict, str]:
-        if isinstance(heard, Stop):
-            return heard.verdict, heard.detail
-        kind, body = heard[:1], heard[1:]
-        if kind == b"X":
-            return exception(body)
-        if kind == b"N":
-            return Verdict.WA, f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}"
-        if kind != b"R":
-            return Verdict.RE, "broken message"
-        want = test["want"].encode()
-        if self.job["checker"]:
-            self.answers[at] = (test["call"].encode(), body, want)
-            return Verdict.AC, ""
-        try:
-            right = same_text(body, want, self.job["tolerance"], self.job["compare"])
-        except NotPlain as error:
-            return Verdict.RE, str(error)
-        except RecursionError:
-            return Verdict.WA, "nested deeper than what was expected"
-        return (Verdict.AC, "") if right else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
-
-    def _stdio(self) -> list[Result]:
-        results: list[Result] = []
-        for at, test in enumerate(self.tests):
-            given, want = (test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout"))
-            with self._started("stdio", self._header(), 1, stdin=given) as watch:
-                results.append(row(*self._decide_output(watch, at, given, want), watch))
-            if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
-                break
-        return results
-
-    def _decide_output(self, watch: Watch, at: int, given: bytes, want: bytes) -> tuple[Verdict, str]:
-        status = watch.exit()
-        if isinstance(status, Stop):
-            return status.verdict, status.detail
-        told = watch.rest()
-        if told and told[0][:1] == b"C":
-            return Verdict.CE, told[0][1:300].decode("utf-8", "replace")
-        if status != 0:
-            if told and told[0][:1] == b"X":
-                return exception(told[0][1:])
-            stop = watch.ending(status)
-            return stop.verdict, stop.detail
-        got = b"".join(watch.kept[watch.outputs[0]])
-        if self.job["checker"]:
-            self.answers[at] = (given, got, want)
-            return Verdict.AC, ""
-        if same_output(got, want, self.job["tolerance"], self.job["compare"]):
-            return Verdict.AC, ""
-        return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
-
-    def _checked(self, results: list[Result]) -> list[Result]:
-        """The results, with the checker's word on each answer. Its time is the program's: it may be slow because of the answer."""
-        header = {"do": "check", "checker": self.job["checker"]}
-        rows = [frame(part) for answer in self.answers.values() for part in (self.job["style"].encode(), *answer)]
-        with self._asked(header, b"".join(rows), len(self.answers)) as watch:
-            for number, at in enumerate(self.answers):
-                heard = watch.next()
-                if number == 0 and isinstance(heard, bytes) and heard[:1] == b"B":
-                    return [self._unusable(heard[1:].decode("utf-8", "replace"), watch)]
-                results[at][:2] = self._verdict_of(heard, number, watch)
-                if isinstance(heard, Stop):
-                    return results[: at + 1]
-                watch.begin()
-        return results
-
-    def _unittest(self) -> list[Result]:
-        """Tests that share the program's interpreter. A pass is believed when every decoy fails (sandbox/decoys.py)."""
-        with self._asked({"do": "alter", "tests": [test["source"] for test in self.tests]}, b"", len(self.tests)) as watch:
-            altered: list[Any] = []
-            for _ in self.tests:
-                heard = watch.next()
-                if isinstance(heard, Stop) or heard[:1] != b"V":
-                    return [self._unusable(heard.detail if isinstance(heard, Stop) else heard[1:].decode("utf-8", "replace"), watch)]
-                altered.append(parse(heard[1:]))
-        return [self._believed(methods) for methods in altered]
-
-    def _believed(self, methods: list[list[str]]) -> Result:
-        """What one test comes to; methods: each alone, with its decoys behind it."""
-        seconds = 0.0
-        for method, *decoys in methods:
-            verdict, detail, wall_s = self._shared(method)
-            seconds += wall_s
-            for decoy in decoys if verdict == Verdict.AC else ():
-                heard = self._shared(decoy)[0]
-                if heard == Verdict.AC:
-                    verdict, detail = Verdict.WA, "it also passes a decoy, which no real solution does"
-                elif heard == Verdict.TLE:  # a real one is as fast as in the test itself
-                    verdict, detail = Verdict.TLE, "in a decoy"
-                if verdict != Verdict.AC:
-                    break
-            if verdict != Verdict.AC:
-                return [verdict, detail, seconds]
-        return [Verdict.AC, "", seconds]
-
-    def _unusable(self, why: str, watch: Watch) -> Result:
-        self.unusable = True
-        return row(Verdict.INFRA, why, watch)
-
-    def _shared(self, test: str) -> Result:
-        with self._started("unittest", self._header() + frame(test.encode("utf-8", "surrogatepass")), 1) as watch:
-            loaded = watch.next()
-            if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return row(*not_loaded(loaded), watch)
-            heard = watch.next()
-            if isinstance(heard, Stop):
-                return row(heard.verdict, heard.detail, watch)
-            if heard == b"R":
-                return row(Verdict.AC, "", watch)
-            return row(*(exception(heard[1:]) if heard[:1] == b"X" else (Verdict.WA, heard[1:300].decode("utf-8", "replace"))), watch)
-
-    def _assert(self) -> list[Result]:
-        read = [claims(test["source"], self.job["entry"]) for test in self.tests]
-        known = [test for test in read if test is not None]
-        decided = self._claimed(known) if len(known) == len(read) else None
-        return self._run_by_judge() if decided is None else decided
-
-    def _claimed(self, tests: list[tuple[Claim, ...]]) -> list[Result] | None:
-        """As calls, where each assertion compares one with a literal. None where only the judge can tell: nothing has been decided then."""
-        request = self._header() + b"".join(frame(claim.call.encode()) for test in tests for claim in test)
-        with self._started("call", request, len(tests)) as watch:
-            loaded = watch.next()
-            if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return [row(*not_loaded(loaded), watch)]
-            return of_tests(watch, tests)
-
-    def _run_by_judge(self) -> list[Result]:
-        judges = self.judges(self.job)
-        judges.limit(JUDGE_LIMITS)
-        self.slots.append(judges)
-        self.cpu_s = 0.0
-        results: list[Result] = []
-        with self._judged() as watch:
-            loaded = watch.next()
-            if loaded == b"U":
-                raise Broken("the program's process was not set up")
-            if isinstance(loaded, bytes) and loaded[:1] == b"B":
-                return [self._unusable(loaded[1:].decode("utf-8", "replace"), watch)]
-            if isinstance(loaded, Stop) or loaded[:1] != b"L":
-                return [row(*not_loaded(loaded), watch)]
-            for at in range(len(self.tests)):
-                heard = watch.next()
-                results.append(row(*self._verdict_of(heard, at, watch), watch))
-                if isinstance(heard, Stop) or heard[:1] != b"V":
-                    break
-                watch.begin()
-        return results
-
-    def _verdict_of(self, heard: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str]:
-        """The judge's word; where it says that the program is gone, what the program died of."""
-        if not isinstance(heard, Stop) and heard[:1] == b"V":
-            told = parse(heard[1:])
-            if type(told) is list and len(told) == 4 and told[0] == at and told[1] in ("AC", "WA", "RE", "MLE"):
-                self.shared |= told[3] is True
-                return Verdict(told[1]), str(told[2])
-        if isinstance(heard, Stop) and "judge" in watch.exits:  # the program may have brought it about, so it is never our failure
-            return (heard.verdict if heard.verdict is Verdict.TLE else Verdict.WA), f"the process of the tests ended: {heard.detail}"
-        stop = heard
-        if not isinstance(heard, Stop):
-            status = watch.exit()
-            stop = status if isinstance(status, Stop) else watch.ending(status)
-        assert isinstance(stop, Stop)
-        return stop.verdict, stop.detail
-
-    def _header(self) -> bytes:
-        return b"".join(frame(text.encode("utf-8", "surrogatepass")) for text in (self.job["entry"] or "", self.job["source"]))
-
-    @contextlib.contextmanager
-    def _started(self, style: str, request: bytes, tests: int, stdin: bytes = b"") -> Iterator[Watch]:
-        """A program's process that has been set up; nothing of it is left afterwards. Raises Broken where it cannot be set up."""
-        results, channel = os.pipe2(os.O_CLOEXEC)
-        out, out_inner = os.pipe2(os.O_CLOEXEC)
-        err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
-        nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        watch = Watch(self.slots, results, [out] if err is None else [out, err], self.limits, self.owner, "program")
-        self.slot.start("program", style, self.limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel])
-        yield from self._until_the_end(watch)
-
-    @contextlib.contextmanager
-    def _judged(self) -> Iterator[Watch]:
-        """A judge's process and a program's, joined by a socket."""
-        results, channel = os.pipe2(os.O_CLOEXEC)
-        out, out_inner = os.pipe2(os.O_CLOEXEC)
-        asks, answers = socket.socketpair()
-        answers_kept = answers.dup()
-        watch = Watch(self.slots, results, [out], self.limits, self.owner, "judge")
-        # when the program has ended, the judge must hear it even if a child of the program holds the socket
-        watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
-        tests = {"do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"], "tests": [test["source"] for test in self.tests]}
-        judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
-        nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
-        request = sealed(frame(json.dumps(tests).encode()))
-        self.slots[1].start("judge", "assert", judging, len(self.tests), [*nothing * 3, request, channel, asks.detach()])
-        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        self.slot.start("program", "assert", self.limits, len(self.tests), [stdin, out_inner, out_inner, sealed(self._header()), answers.detach()])
-        with answers_kept:
-            yield from self._until_the_end(watch)
-
-    @contextlib.contextmanager
-    def _asked(self, header: dict[str, Any], body: bytes, tests: int) -> Iterator[Watch]:
-        """A judge's process alone, for the text of the problem that it runs."""
-        results, channel = os.pipe2(os.O_CLOEXEC)
-        out, out_inner = os.pipe2(os.O_CLOEXEC)
-        judging = replace(JUDGE_LIMITS, wall_s=self.limits.wall_s, cpu_s=self.limits.wall_s)
-        judges = self.judges(self.job)
-        judges.limit(JUDGE_LIMITS)
-        watch = Watch([judges], results, [out], judging, self.owner, "judge")
-        request = sealed(frame(json.dumps(header).encode()) + body)
-        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        judges.start("judge", "assert", judging, tests, [stdin, out_inner, out_inner, request, channel])
-        watch.await_set_up()
-        try:
-            yield watch
-        finally:
-            judges.end()
-            judges.ended()
-            watch.close()
-
-    def _until_the_end(self, watch: Watch) -> Iterator[Watch]:
-        watch.await_set_up()
-        try:
-            yield watch
-        finally:
-            for slot in self.slots:
-                slot.end()
-            used = [slot.ended() for slot in self.slots]
-            self.cpu_s += used[0]
-            self.peak_bytes = max(self.peak_bytes, self._peak(watch))
-            watch.close()
-
-    def _peak(self, watch: Watch) -> int:
-        cgroup = self.slot.cgroup
-        return max(0, cgroup.peak_bytes() - self.slot.base_bytes) if cgroup else watch.peak
 
 
 def climb(rung: str, packages: dict[str, str], owner: int) -> Worker:
