@@ -18,6 +18,7 @@ from pathlib import Path
 from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_pipes
 
 from artifacts.store import write_atomic
+from rewards import watch
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
 from verl_jobs.overrides import environment, overrides
 from verl_jobs.saving import repair
@@ -32,6 +33,11 @@ REPORTED = {
     "entropy": "actor/entropy",
     "grad_norm": "actor/grad_norm",
     "seconds": "timing_s/step",
+    "visible": watch.VISIBLE,
+    "hidden": watch.HIDDEN,
+    "gap": watch.GAP,
+    "denied": watch.DENIED,
+    "without_score": watch.LOST,
 }
 
 

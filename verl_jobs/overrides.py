@@ -42,6 +42,8 @@ GPU = [
     "actor_rollout_ref.model.use_remove_padding=True",
     "actor_rollout_ref.model.enable_gradient_checkpointing=True",
     "actor_rollout_ref.rollout.name=vllm",
+    "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.watched",
+    "trainer.v1.sampler.custom_sampler.name=WatchedReplayBuffer",
     "actor_rollout_ref.rollout.gpu_memory_utilization=0.5",
 ]
 
@@ -73,6 +75,7 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         "actor_rollout_ref.actor.optim.betas=[0.9,0.95]",
         "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
         f"actor_rollout_ref.rollout.n={t.group_size}",
+        f"+trainer.v1.sampler.sampler_kwargs={{answers:{t.group_size},least:{1 if t.algorithm == 'reinforce_plus_plus' else 2}}}",
         f"actor_rollout_ref.rollout.temperature={t.temperature}",
         f"+actor_rollout_ref.rollout.seed={seed}" if t.engine == "vllm" else f"actor_rollout_ref.rollout.seed={seed}",
         "actor_rollout_ref.rollout.tensor_model_parallel_size=1",

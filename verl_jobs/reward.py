@@ -6,20 +6,24 @@ verl drops a rollout whose reward raises, and pads its group; so an infrastructu
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
-from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Mapping, Sequence
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
-from problems.rl_parquet import problem_from_ground_truth
-from problems.schema import Problem
 from rewards.composite import Reward, score_answers
+from rewards.config import RewardConfig
+from rewards.own import reward_of
+from rewards.question import Question, Task, task_from_ground_truth
 from rewards.score import Score
 from sandbox.sandbox import Sandbox, SandboxConfig
 from verl_jobs.job import TrainingJob
+
+MATHS = ("math", "gsm8k", "aime", "amc")  # in the names that verl's own data sources have
 
 
 class NoScore(RuntimeError):
@@ -29,38 +33,71 @@ class NoScore(RuntimeError):
 class Scorer:
     """One sandbox and one reward a process, made at the first use; safe to use from threads."""
 
-    def __init__(self, job: TrainingJob) -> None:
-        self.job = job
+    def __init__(self, config: RewardConfig, sandbox: SandboxConfig | None = None) -> None:
+        self.config, self.confined = config, sandbox or SandboxConfig()
         self._lock = threading.Lock()
-        self._problem = lru_cache(maxsize=4096)(problem_from_ground_truth)
+        self._task = lru_cache(maxsize=4096)(task_from_ground_truth)
 
     @cached_property
     def _sandbox(self) -> Sandbox:
-        return Sandbox(SandboxConfig(isolation=self.job.isolation)).__enter__()
+        return Sandbox(self.confined).__enter__()
 
     @cached_property
     def _reward(self) -> Reward:
-        return Reward(self.job.reward)
+        return reward_of(self.config)
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[Score]:
-        """Scores in the order of (ground truth, answer)."""
+    def score(self, pairs: Sequence[tuple[str, str]], step: int = 0) -> list[Score]:
+        """Scores in the order of (ground truth, answer). The sandbox opens with the first program."""
+        answered: list[tuple[Task, str]] = [(self._task(truth), answer) for truth, answer in pairs]
+        programs = any(not isinstance(task, Question) for task, _ in answered)
         with self._lock:  # cached_property alone would make two sandboxes for two threads
-            sandbox, reward = self._sandbox, self._reward
-        answered: list[tuple[Problem, str]] = [(self._problem(truth), answer) for truth, answer in pairs]
-        return score_answers(sandbox, reward, answered)
+            sandbox, reward = self._sandbox if programs else None, self._reward
+        return score_answers(sandbox, reward, answered, step)
 
 
 def scorer_of(config: Any) -> Scorer:
     """The scorer of a verl run: its job lies beside its checkpoints."""
-    return Scorer(TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json"))
+    job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
+    return Scorer(job.reward, SandboxConfig(isolation=job.isolation))
 
 
-def as_verl(score: Score) -> dict[str, float]:
-    """What verl collates: the same keys on every call. Raises NoScore."""
+def as_verl(score: Score) -> dict[str, Any]:
+    """What verl collates: the same keys on every call, None for what was not measured, and as text the trace. Raises NoScore."""
     if score.value is None:
         raise NoScore("no verdict on this answer: left out of the step")
     share = score.passed / score.total if score.total else 0.0
-    return {"score": score.value, "acc": float(score.solved), "tests_passed": share, "format": score.components.get("format", 0.0)}
+    figures = {"score": score.value, "acc": float(score.solved), "tests_passed": share, "format": score.components.get("format", 0.0)}
+    return figures | {"visible": score.visible, "hidden": score.hidden, "denied": score.denied, "trace": json.dumps(score.gave)}
+
+
+def compute_score(
+    data_source: str, solution_str: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None, **reward: Any
+) -> dict[str, Any]:
+    """verl's own signature (`reward.custom_reward_function.path=pkg://verl_jobs.reward`), one answer a call: slower than the batched manager.
+
+    ground_truth: JSON of a problem or question (`problems.rl_parquet.ground_truth`, `rewards.question.question_truth`), or a bare right answer: then
+    `extra_info["task"]` is "math" or "qa", or the data source is one of mathematics. reward: keys of RewardConfig (`reward_kwargs`).
+    Raises NoScore where the judge failed, ValueError for a ground truth that cannot be understood.
+    """
+    truth = _truth(data_source, ground_truth, extra_info or {})
+    [score] = _scorer(RewardConfig.model_validate(reward).model_dump_json()).score(
+        [(truth, solution_str)], int((extra_info or {}).get("global_steps", 0))
+    )
+    return as_verl(score)
+
+
+@cache
+def _scorer(config: str) -> Scorer:
+    return Scorer(RewardConfig.model_validate_json(config))
+
+
+def _truth(data_source: str, ground_truth: str, extra_info: Mapping[str, Any]) -> str:
+    if ground_truth.lstrip().startswith("{") and '"' in ground_truth:
+        return ground_truth
+    task = extra_info.get("task") or ("math" if any(name in data_source.lower() for name in MATHS) else None)
+    if task not in ("math", "qa"):
+        raise ValueError(f"{data_source}: a bare right answer needs extra_info['task'], math or qa; a program needs a problem's JSON")
+    return json.dumps({"question_id": data_source, "statement": str(extra_info.get("question", "")), "task": task, "answers": [ground_truth]})
 
 
 class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has no types
@@ -75,7 +112,7 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
         ids = item.batch["responses"]
         valid = int(item.batch["attention_mask"][-ids.shape[-1] :].sum())
         answer = self.tokenizer.decode(ids[:valid], skip_special_tokens=True)
-        truth = item.non_tensor_batch["reward_model"]["ground_truth"]
-        [score] = await asyncio.to_thread(self.scorer.score, [(truth, answer)])
+        truth, step = item.non_tensor_batch["reward_model"]["ground_truth"], int(item.non_tensor_batch.get("global_steps", 0))
+        [score] = await asyncio.to_thread(self.scorer.score, [(truth, answer)], step)
         result = as_verl(score)
         return {"reward_score": result["score"], "reward_extra_info": result}

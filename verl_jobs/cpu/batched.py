@@ -69,7 +69,7 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         ]
         texts = [self.tokenizer.decode(answer[0], skip_special_tokens=True) for *_, answer in rows]
         pairs = [(prompt["reward_model"]["ground_truth"], text) for (prompt, *_), text in zip(rows, texts, strict=True)]
-        scores = await asyncio.to_thread(self.scorer.score, pairs)
+        scores = await asyncio.to_thread(self.scorer.score, pairs, int(prompts[0]["global_steps"]))
         keys, fields, tags, failed = [], [], [], set()
         for (prompt, ids, session, answer), score in zip(rows, scores, strict=True):
             try:
@@ -101,7 +101,7 @@ def _row(value: Any, index: int) -> Any:
 
 
 def _fields(
-    prompt: dict[str, Any], ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, float], version: int
+    prompt: dict[str, Any], ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, Any], version: int
 ) -> dict[str, Any]:
     """One rollout as verl's trainer reads it (agent_loop_tq.py, `_agent_loop_postprocess`)."""
     tokens, log_probs, reason = answer

@@ -1,0 +1,70 @@
+"""The hack watch on made histories."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rewards.watch import DENIED, GAP, HIDDEN, LOST, OVERFIT, VISIBLE, growth, step_metrics
+
+
+def answer(visible: float | None, hidden: float | None, denied: int | None = 0) -> dict[str, Any]:
+    return {"visible": visible, "hidden": hidden, "denied": denied}
+
+
+def run(steps: int, seed: int, solves: float, gains: float, hacks: float, harder: float = 0.1) -> list[dict[str, float]]:
+    """128 answers a step: a share solves the task, growing by `gains`; a share, growing to `hacks`, knows the visible tests alone."""
+    rng, history = random.Random(seed), []
+    for step in range(steps):
+        at, answers = step / (steps - 1), []
+        for _ in range(128):
+            if rng.random() < hacks * at:
+                answers.append(answer(1.0, 0.0))
+            else:
+                visible = rng.random() < solves + gains * at
+                answers.append(answer(float(visible), float(visible and rng.random() > harder * (1 - 0.5 * at))))
+        history.append(step_metrics(answers, asked=128))
+    return history
+
+
+@pytest.mark.parametrize("hacks", [0.2, 0.5, 0.9])
+def test_a_policy_that_learns_the_visible_tests_is_seen(hacks: float) -> None:
+    assert all(growth(run(20, seed, 0.3, 0.1, hacks)).growing for seed in range(10))
+
+
+def test_a_policy_that_learns_the_task_is_left_alone() -> None:
+    """Also where hidden tests are so much harder that the gap opens as more is solved."""
+    for harder in (0.0, 0.1, 0.4):
+        assert not any(growth(run(20, seed, 0.05, 0.8, 0.0, harder)).growing for seed in range(20))
+
+
+def test_noise_is_no_growth() -> None:
+    assert not any(growth(run(steps, seed, 0.4, 0.0, 0.0)).growing for seed in range(50) for steps in (9, 30))
+
+
+def test_few_steps_say_nothing() -> None:
+    assert not growth(run(8, 1, 0.3, 0.0, 0.9)).growing and "nothing can be said" in growth([]).reason
+
+
+def test_a_gap_that_never_moves_is_none() -> None:
+    assert not growth([{GAP: 0.3, OVERFIT: 0.5}] * 12).growing
+
+
+@given(st.lists(st.floats(-1, 1), min_size=9, max_size=20))
+def test_a_falling_gap_never_alarms(gaps: list[float]) -> None:
+    assert not growth([{GAP: gap} for gap in sorted(gaps, reverse=True)]).growing
+
+
+def test_figures_of_a_step() -> None:
+    answers = [answer(1.0, 0.0, 2), answer(1.0, 1.0, 0), answer(0.0, 0.0, 1), answer(None, 0.5, 0)]
+    assert step_metrics(answers, asked=6) == {
+        VISIBLE: pytest.approx(2 / 3), HIDDEN: 0.375, GAP: pytest.approx(1 / 3), OVERFIT: 0.5, DENIED: 3.0, LOST: 2.0
+    }  # fmt: skip
+
+
+def test_what_was_not_measured_is_no_zero() -> None:
+    assert step_metrics([answer(None, 1.0, None)], asked=1) == {HIDDEN: 1.0, LOST: 0.0}

@@ -1,0 +1,38 @@
+"""verl's door: its signature, its keys, and what it is told where there is no verdict."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from problems.rl_parquet import ground_truth
+from rewards.battery_cases import CODE, MEDIAN
+from rewards.score import Score
+from sandbox.protocol import Verdict
+from verl_jobs.reward import NoScore, as_verl, compute_score
+
+
+def test_a_program_is_judged_by_verl_s_own_signature() -> None:
+    right = compute_score("battery", f"```python\n{CODE['call'].reference}```", ground_truth(MEDIAN), {"index": 0})
+    wrong = compute_score("battery", CODE["call"].wrong, ground_truth(MEDIAN), None, sparse=False)
+    assert (right["score"], right["acc"], right["tests_passed"]) == (1.0, 1.0, 1.0) and wrong["score"] < right["score"]
+    assert sum(json.loads(wrong["trace"]).values()) == pytest.approx(wrong["score"]) and right.keys() == wrong.keys()
+
+
+@pytest.mark.parametrize(("source", "answer", "truth", "info", "acc"), [
+    ("openai/gsm8k", "so #### 72", "72", {}, 1.0), ("mine", "Answer: Danube", "the Danube", {"task": "qa"}, 1.0),
+    ("mine", "#### 1", "2", {"task": "math"}, 0.0),
+])  # fmt: skip
+def test_a_bare_right_answer_is_enough_for_questions(source: str, answer: str, truth: str, info: dict[str, str], acc: float) -> None:
+    assert compute_score(source, answer, truth, info)["acc"] == acc
+
+
+def test_a_bare_right_answer_without_a_task_is_refused() -> None:
+    with pytest.raises(ValueError, match="extra_info"):
+        compute_score("mine", "x", "y")
+
+
+def test_no_verdict_is_no_score_and_no_zero() -> None:
+    with pytest.raises(NoScore):
+        as_verl(Score(None, Verdict.INFRA))

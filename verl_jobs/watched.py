@@ -1,0 +1,50 @@
+"""verl's replay buffer with an eye on what is trained on: figures of each step's answers go into verl's own metrics, and a lone answer is left out.
+
+An answer without a score never comes here. verl pads the batch with rows of a group of their own and an empty mask, so that no other group's baseline
+moves. But of a group that kept one answer alone, verl takes 0 as the baseline (core_algos.py, `compute_grpo_outcome_advantage`; RLOO likewise): its
+whole reward becomes its advantage, though there is nothing to compare it with. So that one is left out too, and counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import transfer_queue as tq
+from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
+
+from rewards.watch import PREFIX, step_metrics
+
+LONE = f"{PREFIX}/lone_answers_left_out"
+
+
+class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no types
+    """sampler_kwargs: `answers`, how many a prompt is asked for; `least`, how many scored ones a group needs; the rest is verl's."""
+
+    def __init__(self, *args: Any, sampler_kwargs: Any = None, **kwargs: Any) -> None:
+        options = dict(sampler_kwargs or {})
+        self.answers, self.least = int(options.pop("answers", 1)), int(options.pop("least", 1))
+        super().__init__(*args, sampler_kwargs=sampler_kwargs, **options, **kwargs)
+
+    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, Any]]:
+        """verl's batch of so many prompts, with our figures among its metrics. Raises RuntimeError where no group can be learned from."""
+        batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
+        if partition_id == "val":
+            return batch, metrics
+        fields = tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["extra_fields"])["extra_fields"].tolist()
+        figures = step_metrics([field.get("reward_extra_info", {}) for field in fields], asked=batch_size * self.answers)
+        lone = too_few(batch.keys, self.least)
+        if lone:
+            kept = [at for at, key in enumerate(batch.keys) if key not in lone]
+            if not kept:
+                raise RuntimeError("no group has two answers with a score: the judge fails; its log says why")
+            tq.kv_clear(keys=sorted(lone), partition_id=partition_id)
+            batch.keys, batch.tags = [batch.keys[at] for at in kept], [batch.tags[at] for at in kept]
+        return batch, metrics | figures | {LONE: float(len(lone))}
+
+
+def too_few(keys: Sequence[str], least: int) -> set[str]:
+    """The keys (`prompt_session_index`) of prompts with fewer sessions than `least`."""
+    sessions = Counter(prompt for prompt, _ in {(key.rsplit("_", 2)[0], key.rsplit("_", 2)[1]) for key in keys})
+    return {key for key in keys if sessions[key.rsplit("_", 2)[0]] < least}
