@@ -7,6 +7,7 @@ import json
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -16,12 +17,15 @@ from assets.difficulty_rankings import difficulty_rankings, start_of
 from assets.partitions import MODELS, OWNERS, checkpoints
 from assets.pictures import training_picture
 from assets.sft_checkpoint import sft_checkpoint
+from assets.verified_reward import stamp, unverified_by
 from problems.difficulty import read_ranks
 from problems.rl_parquet import write_verl
 from problems.schema import read_parquet
 from resources.registry import tracking_uri
 from resources.workshop import Bench, Made, Workshop, result
+from rewards import watch
 from rewards.composite import reward_hash
+from rewards.efficiency import with_costs
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.saving import best
 
@@ -41,6 +45,8 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
     with workshop.bench(context) as bench:
         rows = _rows(bench)
         job = training_job(bench, rows)
+        before = bench.store.current("checkpoints", start_of(bench).checkpoint)
+        unverified = [*([job.chain] if job.battery.startswith("unverified") else []), *(unverified_by(before.manifest) if before else [])]
 
         def make(folder: Path) -> Made:
             _train(context, bench, job, rows.manifest.facts["validation"])
@@ -49,7 +55,8 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
             step, chosen = best(job.path, scores)
             shutil.copytree(chosen, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json"))
             (folder / "measured.json").write_text(json.dumps(history), encoding="utf-8")
-            return Made({"step": step, "steps": job.training.steps, "validation": scores[step], "validation_by_step": scores})
+            facts = {"step": step, "steps": job.training.steps, "validation": scores[step], "validation_by_step": scores}
+            return Made(facts | {"battery": job.battery, "unverified": unverified, "timed": list(job.reward.timed)})
 
         made = bench.made(
             "checkpoints",
@@ -67,6 +74,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         "step": facts["step"],
         "validation_pass_at_1": facts["validation"],
         "start": start_of(bench).checkpoint,
+        "battery": facts.get("battery", ""),
         "training": dg.MetadataValue.md(training_picture(history, tasks)),
         "mlflow": tracking_uri(workshop.home.path),
         "wandb": dg.MetadataValue.path(str(job.path / "wandb")),
@@ -79,6 +87,29 @@ def whole_checkpoint(context: dg.AssetCheckExecutionContext, workshop: Workshop)
     """The folder hashes to what its manifest says, and loads with `trust_remote_code=False`, every weight finite."""
     made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
     return loads(workshop, made)
+
+
+@dg.asset_check(asset=checkpoint, blocking=True)
+def no_growing_gap(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
+    """The hack watch: over the steps, the share of visible tests that pass did not run away from that of hidden tests (rewards/watch.py says how)."""
+    made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
+    history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
+    found = watch.growth(history)
+    only = VALIDATION.replace("val-core", "val-aux").replace("/acc/", "/acc_success_only/")
+    metadata = {
+        "reason": found.reason,
+        "denied_calls": _total(history, watch.DENIED),
+        "answers_without_score": _total(history, watch.LOST),
+        "validations_with_answers_without_score": sum(only in row and row[only] != row[VALIDATION] for row in history),
+        "gap_by_step": dg.MetadataValue.json({str(row["step"]): row[watch.GAP] for row in history if watch.GAP in row}),
+    }
+    return dg.AssetCheckResult(passed=not found.growing, metadata=metadata)
+
+
+def _total(history: list[dict[str, Any]], key: str) -> float | str:
+    """The sum over the steps that say it; what was not measured is no 0."""
+    told = [float(row[key]) for row in history if row.get(key) is not None]
+    return sum(told) if told else "not measured"
 
 
 def loads(workshop: Workshop, made: Artifact) -> dg.AssetCheckResult:
@@ -105,6 +136,7 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
         training=profile.training,
         reward=profile.reward,
         reward_hash=reward_hash(profile.reward),
+        battery=stamp(bench.workshop.home, profile.reward),
         isolation=profile.sandbox.isolation,
         seed=record.seed,
         tracking_uri=tracking_uri(bench.workshop.home.path),
@@ -116,17 +148,22 @@ def _rows(bench: Bench) -> Artifact:
     """Training and validation problems as verl reads them. What the policy solved every time teaches it nothing, and is left out."""
     clean, ranks = bench.store.require("datasets", "clean_problems"), bench.store.require("datasets", "difficulty_rankings")
 
+    timed = bench.profile.reward.timed
+
     def make(folder: Path) -> Made:
         problems = read_parquet(clean.path / "problems.parquet")
         easy = {row.problem_id for row in read_ranks(ranks.path / "ranks.parquet") if row.passed == row.n}
         train = [problem for problem in problems if problem.split == "train" and problem.problem_id not in easy]
         validation = [problem for problem in problems if problem.split == "validation" and problem.source == "embedded"]
+        if timed:
+            with bench.workshop.sandbox() as sandbox:
+                train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
         write_verl(validation, folder / "validation.parquet")
         return Made({"train": len(train), "validation": len(validation), "left_out_as_solved": len(easy)})
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
-    return bench.made("datasets", "training_rows", make, version=1, inputs=inputs, config={})
+    return bench.made("datasets", "training_rows", make, version=1, inputs=inputs, config={"measured": list(timed)} if timed else {})
 
 
 def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob, tasks: int) -> None:

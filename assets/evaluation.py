@@ -13,6 +13,7 @@ from assets.difficulty_rankings import start_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import scores_picture
 from assets.tables import markdown
+from assets.verified_reward import unverified_by
 from evaluation.benchmarks import PUBLIC, Benchmark, NotMeasured, heldout, load_public, validation
 from evaluation.benchmarks.embedded import SAMPLING
 from evaluation.evaluate import HARNESS_VERSION, evaluate
@@ -176,7 +177,9 @@ def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifac
         with bench.workshop.sandbox() as sandbox:
             card = evaluate(Path(contestant.path), contestant.checkpoint, contestant.content_hash, benchmark, sandbox, told)
         card.write(folder / "scorecard.json")
-        return Made({"pass_at_1": card.pass_at_1, "tasks": len(card.solved)}, content_hash=card.content_hash, isolation=card.isolation)
+        known = bench.store.current("checkpoints", contestant.checkpoint)
+        stamps = {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
+        return Made({"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps, content_hash=card.content_hash, isolation=card.isolation)
 
     return bench.made("scores", f"{contestant.checkpoint}--{benchmark.name}", make, version=1, inputs=inputs, config=config)
 

@@ -12,6 +12,7 @@ from assets.evaluation import Scores, benchmark_scores, benchmarks_of, leaderboa
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import REWARD
 from assets.verified_problems import removed_at
+from assets.verified_reward import unverified_by
 from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Step, Unmeasured
 from evaluation.gate import Decision, Rate, decide
 from evaluation.report import groups, pick_examples, write_report
@@ -41,7 +42,12 @@ def decision_of(scores: Scores, bench: Bench) -> Decision:
     """A pure function of the scorecards and the policy: the report and the gate come to the same."""
     both = [name for name in scores.challenger if name not in (GATE, "validation") and name in scores.champion]
     others = [(scores.champion[name], scores.challenger[name]) for name in both]
-    return decide(scores.champion[GATE], scores.challenger[GATE], bench.profile.policy, others)
+    decision = decide(scores.champion[GATE], scores.challenger[GATE], bench.profile.policy, others)
+    made = bench.store.current("checkpoints", bench.chain.record.id)
+    if made and (tainted := unverified_by(made.manifest)):
+        stamped = f"Trained with a reward that had not passed the exploit battery (--unverified): {', '.join(tainted)}."
+        return decision.model_copy(update={"reasons": (*decision.reasons, stamped)})
+    return decision
 
 
 def report(bench: Bench, decision: Decision, version: int | None = None) -> Path:
@@ -94,6 +100,10 @@ def _model(bench: Bench, challenger: Artifact) -> Model:
         f"{profile.training.algorithm.upper()} by verl, {facts['steps']} steps from {start_of(bench).checkpoint}, which weighs what the model "
         f"already samples by what passes the tests; kept is step {facts['step']}, the best on validation."
     )
+    if timed := facts.get("timed"):
+        training += f" Its reward has components made of measured time ({', '.join(timed)}): the same training again need not give the same weights."
+    if tainted := unverified_by(challenger.manifest):
+        training += f" UNVERIFIED: {', '.join(tainted)} trained with a reward that had not passed the exploit battery."
     settings = profile.training.model_dump(include={"algorithm", "steps", "problems_per_step", "group_size", "learning_rate", "temperature"})
     architecture = profile.base or "Qwen2 architecture, made from scratch with a tokenizer of its own"
     return Model(architecture=architecture, parameters=base.get("parameters", 0), warm_up=warm_up, training=training, settings=settings)

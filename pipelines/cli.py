@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -20,24 +21,29 @@ app = typer.Typer(
 )
 data = typer.Typer(help="Problems: add a source, or look at what there is.", no_args_is_help=True)
 app.add_typer(data, name="data")
+reward = typer.Typer(help="Rewards: try one on known answers and hacks, or begin one of your own.", no_args_is_help=True)
+app.add_typer(reward, name="reward")
 
 ProfileOption = Annotated[str | None, typer.Option("--profile", "-p", help="Name or path of a profile; else RATCHET_PROFILE, else embedded.")]
+UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Train although the exploit battery did not pass the reward; stamped into all.")]
 CheckpointArgument = Annotated[str, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")]
 
 
 @app.command()
-def demo(profile: ProfileOption = None) -> None:
+def demo(profile: ProfileOption = None, unverified: UnverifiedOption = False) -> None:
     """From raw problems to a decision, watched. Run again, it goes on: with an interrupted chain where it was, else from the present champion."""
     from pipelines.demo import demo
 
+    _allow(unverified)
     raise typer.Exit(demo(profile, Console()))
 
 
 @app.command()
-def train(profile: ProfileOption = None) -> None:
+def train(profile: ProfileOption = None, unverified: UnverifiedOption = False) -> None:
     """Trains the next challenger and puts it before the gate; what `demo` does, for scripts: plain lines, no picture."""
     from pipelines.demo import demo
 
+    _allow(unverified)
     raise typer.Exit(demo(profile, Console(force_terminal=False)))
 
 
@@ -101,6 +107,28 @@ def data_show(problem: Annotated[str | None, typer.Argument(help="Id of one prob
     raise typer.Exit(data_show(problem, Console()))
 
 
+@reward.command("verify")
+def reward_verify(
+    file: Annotated[Path | None, typer.Argument(help="A reward file; without it the profile's own reward is tried.")] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """The exploit battery: honest answers, hacks, degenerate answers, bounds, determinism. Exits 0 passed, 1 not."""
+    from pipelines.reward_commands import verify
+
+    raise typer.Exit(verify(file, profile, Console()))
+
+
+@reward.command("new")
+def reward_new(
+    task: Annotated[str, typer.Option(help="code, math or qa.")],
+    output: Annotated[Path, typer.Option(help="The file to write; it must not exist.")],
+) -> None:
+    """Writes a reward of your own to begin with, which passes the battery as it is."""
+    from pipelines.reward_commands import new
+
+    raise typer.Exit(new(task, output, Console()))
+
+
 @app.command()
 def ui(
     port: Annotated[int, typer.Option(help="Where the web interface listens, on 127.0.0.1; the next free one is taken.")] = 3000,
@@ -112,6 +140,12 @@ def ui(
     ui(port, profile, Console())
 
 
+def _allow(unverified: bool) -> None:
+    """The run's process reads it (resources/workshop.py)."""
+    if unverified:
+        os.environ["RATCHET_UNVERIFIED"] = "1"
+
+
 def main() -> None:
     """Entry point. What a user can mend is one line on stderr and exit code 2; anything else is a bug and shows its traceback."""
     try:
@@ -121,9 +155,10 @@ def main() -> None:
         from resources.home import Home, NotReady
         from resources.ledger import NothingToRollBack
         from resources.profile import ProfileError
+        from rewards.own import RewardFileError
 
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if not full and not isinstance(error, NotReady | ProfileError | ProblemError | NothingToRollBack | FileNotFoundError):
+        if not full and not isinstance(error, NotReady | ProfileError | ProblemError | NothingToRollBack | RewardFileError | FileNotFoundError):
             raise
         print(f"error: {Home.from_environment().full() if full else error}", file=sys.stderr)
         sys.exit(2)

@@ -6,7 +6,7 @@ import os
 
 import dagster as dg
 
-from assets.checkpoint import whole_checkpoint
+from assets.checkpoint import no_growing_gap, whole_checkpoint
 from assets.clean_problems import no_gated_problem, no_heldout_composition
 from assets.difficulty_rankings import reward_battery
 from assets.evaluation import scores_are_sane
@@ -19,7 +19,16 @@ from resources.workshop import Workshop
 
 defs = dg.Definitions(
     assets=[problem_sources, *CHAIN],
-    asset_checks=[schema_holds, no_gated_problem, no_heldout_composition, reward_battery, whole_checkpoint, scores_are_sane, champion_is_whole],
+    asset_checks=[
+        schema_holds,
+        no_gated_problem,
+        no_heldout_composition,
+        reward_battery,
+        whole_checkpoint,
+        no_growing_gap,
+        scores_are_sane,
+        champion_is_whole,
+    ],
     jobs=JOBS,
     schedules=[nightly_retraining],
     sensors=SENSORS,

@@ -34,6 +34,7 @@ A profile is a YAML file of what differs from the defaults below; the defaults a
 ENVIRONMENT = {
     "RATCHET_HOME": "where everything that a run writes lies; default `.ratchet` in the current folder",
     "RATCHET_PROFILE": "name or path of the profile; default `embedded`",
+    "RATCHET_UNVERIFIED": "1: train although the exploit battery did not pass the reward; what `--unverified` sets",
     "DAGSTER_HOME": "Dagster's own records; default `dagster` under RATCHET_HOME",
     "DAGSTER_POSTGRES_PASSWORD": "read where the profile has `orchestration.postgres`",
     "WANDB_API_KEY": "set: Weights & Biases receives the curves; unset: they are written under RATCHET_HOME, offline",

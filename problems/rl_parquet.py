@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from problems.encoding import dumps
 from problems.schema import Problem, from_row, to_row, write_table
 from problems.syntax import parse
 
@@ -26,6 +27,7 @@ SCHEMA = pa.schema(
         ),
     ]
 )
+COST = "reference_cost"  # in `extra`: what rewards/efficiency.py measured
 UNSEEN: dict[str, Any] = {"solutions": [], "extra": "{}", "statement": "(see the prompt)"}  # columns that judging does not need
 
 
@@ -45,8 +47,9 @@ def _row(problem: Problem, index: int) -> dict[str, Any]:
 
 
 def ground_truth(problem: Problem) -> str:
-    """JSON of the problem less its statement, solutions and extra: what judging an answer needs."""
-    return json.dumps(to_row(problem) | UNSEEN, sort_keys=True)
+    """JSON of the problem less its statement, solutions and extra (but for what its references cost): what judging an answer needs."""
+    kept = {COST: problem.extra[COST]} if COST in problem.extra else {}
+    return json.dumps(to_row(problem) | UNSEEN | {"extra": dumps(kept)}, sort_keys=True)
 
 
 def problem_from_ground_truth(text: str) -> Problem:

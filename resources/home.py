@@ -36,6 +36,11 @@ class Home:
         return self.path / "reports"
 
     @property
+    def batteries(self) -> Path:
+        """What the exploit battery found, by the reward's hash."""
+        return self.path / "batteries"
+
+    @property
     def inbox(self) -> Path:
         """Checkpoint folders put here by hand are copied, hashed and evaluated."""
         return self.path / "inbox"

@@ -118,7 +118,7 @@ def score_answers(sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple
 def reward_hash(config: RewardConfig) -> str:
     """What two rewards that pay the same have in common: their config, the files it names, and the code that reads them."""
     folder = Path(__file__).parent
-    told = config.model_dump(mode="json", exclude={"file", "preferences"})
+    told = config.model_dump(mode="json", exclude={"file", "preferences", "unverified"})
     files = {name: hash_file(Path(path)) for name in ("file", "preferences") if (path := getattr(config, name))}
     linter = lint.version() if config.weights.style or config.security else ""
     return hash_data({"config": told, "files": files, "linter": linter, "code": {name: hash_file(folder / name) for name in CODE}})

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, field_validator, model_validator
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 TIMED = ("efficiency",)  # components made of measured time: with one of these two runs need not agree
@@ -72,6 +73,12 @@ class RewardConfig(BaseModel):
         if bool(self.preferences) != (self.weights.preference > 0):
             raise ValueError("preferences and weights.preference belong together: give both or none")
         return self
+
+    @field_validator("file", "preferences")
+    @classmethod
+    def absolute(cls, path: str) -> str:
+        """Ray's workers have a working directory of their own."""
+        return str(Path(path).expanduser().absolute()) if path else path
 
     @property
     def timed(self) -> tuple[str, ...]:

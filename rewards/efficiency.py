@@ -6,15 +6,18 @@ Made of time, so two runs need not agree: it has no weight wherever determinism 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import log
 from statistics import fmean, quantiles
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from problems.rl_parquet import COST
 from problems.schema import Problem
 from sandbox.protocol import Report, Verdict
+from sandbox.sandbox import Sandbox, run_all
 
-COLUMN = "reference_cost"  # of a problem's `extra`
+RUNS = 3  # of each reference, where it is measured
 WORST = 8.0  # times the slow quantile of the references: worth 0
 LEAST_CPU_S, LEAST_BYTES = 0.02, 16 * 2**20  # below, a measurement says more about the machine than about the program
 
@@ -36,16 +39,29 @@ def reference_cost(reports: Sequence[Report]) -> ReferenceCost:
     return ReferenceCost(cpu_s=_quartiles([r.cpu_s for r in accepted]), peak_bytes=_quartiles([float(r.peak_bytes) for r in accepted]))
 
 
+def with_costs(sandbox: Sandbox, problems: Sequence[Problem]) -> list[Problem]:
+    """The problems with what their references cost here, in `extra`; one without an accepted reference stays as it is."""
+    jobs = [(at, problem.job(source, f"{problem.problem_id}#{at}")) for at, problem in enumerate(problems) for source in problem.solutions * RUNS]
+    reports: list[list[Report]] = [[] for _ in problems]
+    for (at, _), report in zip(jobs, run_all(sandbox, [job for _, job in jobs]), strict=True):
+        if report.verdict is Verdict.AC:
+            reports[at].append(report)
+    return [
+        replace(problem, extra=problem.extra | {COST: reference_cost(found).model_dump()}) if found else problem
+        for problem, found in zip(problems, reports, strict=True)
+    ]
+
+
 def efficiency(problem: Problem, report: Report) -> float | None:
     """Accepted: the mean of time and memory, each 1 up to the references' median, 0 from WORST times their upper quartile on, by logarithm between.
 
     Not accepted: -1. None when the judge failed, or the problem's references were not measured.
     """
-    if report.verdict is Verdict.INFRA or COLUMN not in problem.extra:
+    if report.verdict is Verdict.INFRA or COST not in problem.extra:
         return None
     if report.verdict is not Verdict.AC:
         return -1.0
-    cost = ReferenceCost.model_validate(problem.extra[COLUMN])
+    cost = ReferenceCost.model_validate(problem.extra[COST])
     return fmean((_against(report.cpu_s, cost.cpu_s, LEAST_CPU_S), _against(report.peak_bytes, cost.peak_bytes, LEAST_BYTES)))
 
 

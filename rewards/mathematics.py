@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 LONGEST = 500  # characters of a final answer
+_SAYS = re.compile(r"=|≈|≡|≅|≃|∼|\\(?:approx|equiv|sim|simeq|cong|doteq|asymp|to|rightarrow|Rightarrow|implies|iff|mapsto|mid)(?![a-zA-Z])")
 _NAME = re.compile(r"[\\a-zA-Z_{}()' ]*")
 
 
@@ -24,9 +25,9 @@ class VerifierDied(RuntimeError):
 
 
 def one_statement(answer: str) -> bool:
-    """Not a chain of equations to choose from: at most one `=`, and left of it a name."""
-    left, equals, right = answer.partition("=")
-    return not equals or ("=" not in right and _NAME.fullmatch(left) is not None)
+    """Not a chain of equations to choose from: at most one sign that equates or leads on, and left of it a name."""
+    signs = list(_SAYS.finditer(answer))
+    return not signs or (len(signs) == 1 and _NAME.fullmatch(answer[: signs[0].start()]) is not None)
 
 
 class Verifier:

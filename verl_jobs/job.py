@@ -38,6 +38,7 @@ class TrainingJob(BaseModel):
     training: Training
     reward: RewardConfig
     reward_hash: str
+    battery: str = ""  # what the exploit battery said of the reward; its hash where it passed
     isolation: Literal["auto", "root", "userns", "bare"]  # of the sandbox, as asked for
     seed: int
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger

@@ -68,7 +68,7 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
         inputs=job.inputs | {"reward": job.reward_hash},
         config=job.training.model_dump(mode="json"),
         seed=job.seed,
-        facts={"step": step},
+        facts={"step": step, "battery": job.battery},
         isolation=job.isolation,
     ).stamped()
     write_atomic(beside / NAME, manifest.model_dump_json(indent=1))

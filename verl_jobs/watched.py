@@ -32,8 +32,9 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
         if partition_id == "val":
             return batch, metrics
-        fields = tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["extra_fields"])["extra_fields"].tolist()
-        figures = step_metrics([field.get("reward_extra_info", {}) for field in fields], asked=batch_size * self.answers)
+        fields = list(tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["extra_fields"])["extra_fields"])
+        seen = [getattr(field, "data", field).get("reward_extra_info", {}) for field in fields]  # as verl's own filter reads them
+        figures = step_metrics(seen, asked=batch_size * self.answers)
         lone = too_few(batch.keys, self.least)
         if lone:
             kept = [at for at, key in enumerate(batch.keys) if key not in lone]

@@ -33,6 +33,7 @@ CHECKS = {
     "clean_problems: no_heldout_composition",
     "difficulty_rankings: reward_battery",
     "checkpoint: whole_checkpoint",
+    "checkpoint: no_growing_gap",
     "benchmark_scores: scores_are_sane",
     "promoted_model: champion_is_whole",
 }

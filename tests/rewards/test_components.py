@@ -10,14 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from problems.rl_parquet import COST, ground_truth, problem_from_ground_truth
 from rewards.battery_cases import CODE, MEDIAN
 from rewards.composite import Reward, reward_hash
 from rewards.config import QUALITY, RewardConfig, Weights
 from rewards.correctness import correctness
-from rewards.efficiency import COLUMN, efficiency, reference_cost
+from rewards.efficiency import efficiency, reference_cost, with_costs
 from rewards.preference import Choice, Preferences, bradley_terry, read_choices, write_choices
 from rewards.scalar import constrained, lexicographic, weighted_sum
 from sandbox.protocol import Report, TestResult, Verdict
+from sandbox.sandbox import Sandbox
 
 REFERENCE = CODE["call"].reference
 COUNTS = st.lists(st.sampled_from([Verdict.AC, Verdict.WA]), min_size=1, max_size=8)
@@ -80,10 +82,15 @@ def test_a_kept_floor_is_worth_more_than_a_broken_one(one: dict[str, float], oth
 
 def test_efficiency_is_paid_against_the_references_to_solutions_alone() -> None:
     measured = reference_cost([report(Verdict.AC, cpu_s=s, peak_bytes=2**25) for s in (0.1, 0.2, 0.4)])
-    problem = replace(MEDIAN, extra={COLUMN: measured.model_dump()})
+    problem = replace(MEDIAN, extra={COST: measured.model_dump()})
     costs = [efficiency(problem, report(Verdict.AC, cpu_s=s, peak_bytes=2**25)) for s in (0.05, 0.2, 0.5, 1.0, 9.0)]
     assert costs[:2] == [1.0, 1.0] and costs[-1] == 0.5 and costs == sorted(costs, key=lambda c: -(c or 0.0)) and 0.5 < (costs[2] or 0.0) < 1.0
     assert efficiency(problem, report(Verdict.WA, cpu_s=0.0)) == -1.0 and efficiency(MEDIAN, report(Verdict.AC)) is None
+
+
+def test_what_references_cost_reaches_the_reward_through_verl_s_file(sandbox: Sandbox) -> None:
+    [measured, bare] = with_costs(sandbox, [replace(MEDIAN, solutions=(REFERENCE,)), MEDIAN])
+    assert bare == MEDIAN and efficiency(problem_from_ground_truth(ground_truth(measured)), report(Verdict.AC, cpu_s=1e-6)) == 1.0
 
 
 def test_what_was_not_measured_has_no_weight() -> None:

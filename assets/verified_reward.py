@@ -1,0 +1,50 @@
+"""Whether a reward may train: what the exploit battery said of it, kept by the reward's hash, and stamped into whatever is made with it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from artifacts.manifest import Manifest
+from artifacts.store import write_atomic
+from resources.home import Home
+from rewards.battery import BatteryResult
+from rewards.composite import reward_hash
+from rewards.config import RewardConfig
+
+CONTROL = "random: a control, not tried"
+
+
+class UnverifiedReward(RuntimeError):
+    """A reward that the battery has not passed, and nobody said that it may train all the same."""
+
+
+def keep(home: Home, config: RewardConfig, found: BatteryResult) -> None:
+    """Kept beside the runs: `batteries/<hash of the reward>.json`."""
+    path = home.batteries / f"{reward_hash(config)}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, json.dumps({"passed": found.passed, "hash": found.hash, "rows": [asdict(row) for row in found.rows]}, indent=1))
+
+
+def stamp(home: Home, config: RewardConfig) -> str:
+    """What a passport says of the reward: the battery's hash, with `unverified` before it where it did not pass, or was never tried.
+
+    Raises UnverifiedReward unless it passed, or the config says `unverified`.
+    """
+    if config.kind == "random" and not config.file:
+        return CONTROL
+    path = home.batteries / f"{reward_hash(config)}.json"
+    known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    if known.get("passed"):
+        return str(known["hash"])
+    if not config.unverified:
+        failed = [row["name"] for row in known.get("rows", []) if not row["passed"]]
+        why = f"did not hold: {', '.join(failed[:3])}" if failed else "it was not tried"
+        raise UnverifiedReward(f"the reward has not passed the exploit battery ({why}): see `ratchet reward verify`, or train with --unverified")
+    return f"unverified {known.get('hash', '')}".strip()
+
+
+def unverified_by(manifest: Manifest) -> list[str]:
+    """The checkpoints, from this one back to its start, whose reward had not passed; empty for a clean line."""
+    return list(manifest.facts.get("unverified", []))

@@ -1,0 +1,44 @@
+"""What may train, and what a passport says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from artifacts.manifest import Manifest
+from assets.verified_reward import CONTROL, UnverifiedReward, keep, stamp, unverified_by
+from resources.home import Home
+from rewards.battery import BatteryResult, Row
+from rewards.config import RewardConfig
+
+GOOD = BatteryResult(True, (Row("a", True, ""),), "good")
+BAD = BatteryResult(False, (Row("a", True, ""), Row("bounds", False, "2")), "bad")
+
+
+def test_a_reward_that_was_not_tried_may_not_train(tmp_path: Path) -> None:
+    with pytest.raises(UnverifiedReward, match="was not tried"):
+        stamp(Home(tmp_path), RewardConfig())
+
+
+def test_a_reward_that_passed_trains_and_leaves_its_hash(tmp_path: Path) -> None:
+    keep(Home(tmp_path), RewardConfig(), GOOD)
+    assert stamp(Home(tmp_path), RewardConfig()) == "good"
+    with pytest.raises(UnverifiedReward):
+        stamp(Home(tmp_path), RewardConfig(sparse=False))  # another reward
+
+
+def test_a_reward_that_did_not_pass_trains_only_when_told_and_is_stamped(tmp_path: Path) -> None:
+    keep(Home(tmp_path), RewardConfig(), BAD)
+    with pytest.raises(UnverifiedReward, match="bounds"):
+        stamp(Home(tmp_path), RewardConfig())
+    assert stamp(Home(tmp_path), RewardConfig(unverified=True)) == "unverified bad"
+
+
+def test_the_control_says_that_it_is_one(tmp_path: Path) -> None:
+    assert stamp(Home(tmp_path), RewardConfig(kind="random")) == CONTROL
+
+
+def test_a_passport_without_the_stamp_is_clean() -> None:
+    known = Manifest(kind="checkpoints", name="x", key="k", content_hash="h", facts={"unverified": ["chain-0001"]})
+    assert unverified_by(known) == ["chain-0001"] and unverified_by(known.model_copy(update={"facts": {}})) == []
