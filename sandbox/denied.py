@@ -13,7 +13,7 @@ import fcntl
 import struct
 from pathlib import Path
 
-from sandbox.seccomp import NAMES, OF_THE_ZYGOTE, SIGNALS
+from sandbox.seccomp import NAMES, OF_THE_ZYGOTE, PROBED, SIGNALS
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _NOTICE, _ANSWER = struct.Struct("<QIIiIQ6Q"), struct.Struct("<QqiI")
@@ -28,6 +28,7 @@ class Denied:
         """zygote: its pid as we see it; what it asks for is ours."""
         self.handle, self.zygote = handle, zygote
         self.counts: dict[str, int] = {}
+        self.complete = False
 
     def answer(self) -> None:
         """Answers one call: refused and counted, or let through."""
@@ -70,7 +71,12 @@ class Denied:
                 return True
         return False
 
-    def take(self) -> dict[str, int]:
-        """What was refused since the last call, by name."""
+    def take(self) -> dict[str, int] | None:
+        """What was refused since the last call, by name; None where not every call is heard of."""
         counts, self.counts = self.counts, {}
-        return counts
+        return counts if self.complete else None
+
+    def heard_the_probe(self) -> None:
+        """The probe has ended. Where a filter above ours (a container runtime's) answers a call itself, it is refused and we do not hear of it."""
+        self.complete = set(PROBED) <= set(self.counts)
+        self.counts = {}

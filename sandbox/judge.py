@@ -34,6 +34,7 @@ class _Line:
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m sandbox.judge", description="Judges programs: JSON lines in, JSON lines out.")
     parser.add_argument("--isolation", choices=("auto", "root", "userns", "bare"), default="auto", help="a named rung is never lowered")
+    parser.add_argument("--backend", choices=("local", "docker", "ray"), default="local", help="where programs run")
     parser.add_argument("--explain", action="store_true", help="tables for people; what was expected only of the first `visible_tests`")
     asked = parser.parse_args(arguments)
     workers = os.environ.get("RATCHET_WORKERS")
@@ -41,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1", file=sys.stderr)
         return 2
     try:
-        with Sandbox(SandboxConfig(workers=int(workers) if workers else None, isolation=asked.isolation)) as sandbox:
+        with Sandbox(SandboxConfig(workers=int(workers) if workers else None, backend=asked.backend, isolation=asked.isolation)) as sandbox:
             judge_lines(sandbox, sys.stdin.buffer, sys.stdout, explain=asked.explain)
     except IsolationError as refused:
         print(refused, file=sys.stderr)

@@ -13,13 +13,14 @@ from dataclasses import asdict, dataclass, field, replace
 from types import TracebackType
 from typing import Any, Literal
 
-from sandbox.backends import Backend, Channel, WorkerDied
-from sandbox.backends.local import IsolationError, LocalBackend
+from sandbox.backends import Backend, Channel, Kind, WorkerDied, backend_of
+from sandbox.backends.local import IsolationError
 from sandbox.protocol import COMPARES, AssertTest, CallTest, Job, Report, StdioTest, Test, TestResult, UnittestTest, Verdict
 from sandbox.wire import NotPlain, encode
 
 ATTEMPTS = 2  # a job whose worker failed is tried once more, on another worker
 GRACE_S = 60.0  # beyond all limits of a job: then its worker is broken
+REOPEN_S = 1.0
 AHEAD = 4  # jobs a worker that one `run` keeps queued: enough that none waits, few enough that the caller's iterable is read lazily
 
 
@@ -29,9 +30,10 @@ class SandboxError(RuntimeError):
 
 @dataclass(frozen=True)
 class SandboxConfig:
-    """How many programs run at once, and how they are confined."""
+    """How many programs run at once, where, and how they are confined."""
 
-    workers: int | None = None  # one a core
+    workers: int | None = None  # one a core, of this machine, the engine's or the cluster's
+    backend: Kind = "local"  # docker: warm containers; ray: actors all over the cluster
     isolation: Literal["auto", "root", "userns", "bare"] = "auto"  # auto: the highest rung that the machine grants; a named one is never lowered
     packages: tuple[str, ...] = ("numpy",)  # that programs may import besides the standard library, where installed
 
@@ -66,10 +68,12 @@ class Sandbox:
         self._threads: list[threading.Thread] = []
         self._isolation = ""
         self._closed = True
+        self._lock = threading.Lock()
+        self._without = 0  # threads whose worker broke and that have no other yet
 
     @property
     def workers(self) -> int:
-        return self.config.workers or len(os.sched_getaffinity(0))
+        return self.config.workers or (self._backend.workers if self._backend else len(os.sched_getaffinity(0)))
 
     def describe(self) -> str:
         """The isolation in force, in words, e.g. "root: namespaces+uid+seccomp+rlimits+cgroup". It stands in every report too."""
@@ -79,7 +83,7 @@ class Sandbox:
     def __enter__(self) -> Sandbox:
         if not self._closed:
             raise SandboxError("this sandbox is open already: make another")
-        self._backend = self._backend or LocalBackend(self.config.isolation, self.config.packages)
+        self._backend = self._backend or backend_of(self.config.backend, self.config.isolation, self.config.packages)
         started: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
         self._closed = False
         self._threads = [threading.Thread(target=self._serve, args=(started,), name=f"sandbox-{i}", daemon=True) for i in range(self.workers)]
@@ -185,12 +189,32 @@ class Sandbox:
         except Exception as error:
             started.put(error)
             return
-        while (task := self._tasks.get()) is not None:
-            if self._closed or task.run.abandoned:
-                continue
-            channel = self._attempt(task, channel)
+        while not self._closed:
+            channel = channel or self._reopened()
+            if (task := self._tasks.get()) is None:
+                break
+            if not (self._closed or task.run.abandoned):
+                channel = self._attempt(task, channel)
         if channel:
             channel.close()
+
+    def _reopened(self) -> Channel | None:
+        """A worker in place of one that broke. Where there is none to be had (a node is gone), this thread takes no job while others have workers."""
+        assert self._backend
+        with self._lock:
+            self._without += 1
+        try:
+            while not self._closed:
+                try:
+                    return self._backend.open()
+                except (WorkerDied, IsolationError, OSError):
+                    if self._without >= self.workers:
+                        return None  # nobody has one: a job that is taken now says why
+                    time.sleep(REOPEN_S)
+            return None
+        finally:
+            with self._lock:
+                self._without -= 1
 
     def _attempt(self, task: _Task, channel: Channel | None) -> Channel | None:
         """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke."""
@@ -201,7 +225,8 @@ class Sandbox:
             answer = json.loads(channel.ask(task.payload, _longest_s(task.job)))
             if "broken" in answer:
                 raise WorkerDied(answer["broken"])
-            task.run.reports.put((task, _report(task.job, answer)))
+            told = answer | {"isolation": channel.where + answer["isolation"]}
+            task.run.reports.put((task, _report(task.job, told)))
             return channel
         except (WorkerDied, IsolationError, OSError, ValueError, KeyError, TypeError) as failure:  # an answer that is none comes from a broken worker
             if channel:

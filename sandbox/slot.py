@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import resource
 import select
 import shutil
 import signal
@@ -87,8 +88,11 @@ class Slot:
         if "refused" in told:
             self.close()
             raise Refused(f"{rung}: {told['refused']}")
+        if self.denied:
+            self.denied.heard_the_probe()
         self.base_bytes = self.cgroup.used_bytes() if self.cgroup else 0
-        self.address_bytes: int = told["address_bytes"]
+        # read here: a zygote in a container may have no /proc
+        self.address_bytes = int(Path(f"/proc/{told['pid']}/statm").read_text().split()[0]) * resource.getpagesize()
         self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
 
     def _hear_first(self) -> dict[str, Any]:
@@ -97,13 +101,19 @@ class Slot:
         while time.monotonic() < until:
             if not self.wait(until - time.monotonic()):
                 continue
-            data, ancillary, _, _ = self.control.recvmsg(65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4))
-            told: dict[str, Any] = json.loads(data or b'{"refused": "it died"}')
+            try:
+                data, ancillary, _, _ = self.control.recvmsg(65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4))
+            except OSError as error:
+                return {"refused": str(error)}
+            if not data:
+                return {"refused": "it died"}
+            told: dict[str, Any] = json.loads(data)
+            sent = {kind: value for _, kind, value in ancillary}
+            pid = struct.unpack("iII", sent[SCM_CREDENTIALS])[0]
             if "listener" not in told:
                 self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
-                return told
-            sent = {kind: value for _, kind, value in ancillary}
-            self.denied = Denied(struct.unpack("i", sent[socket.SCM_RIGHTS])[0], struct.unpack("iII", sent[SCM_CREDENTIALS])[0])
+                return told | {"pid": pid}
+            self.denied = Denied(struct.unpack("i", sent[socket.SCM_RIGHTS])[0], pid)
         return {"refused": "no answer from the zygote"}
 
     def wait(self, timeout_s: float) -> bool:

@@ -32,7 +32,7 @@ from typing import Any
 ROOT = str(Path(__file__).resolve().parent.parent)
 sys.path.append(ROOT)
 
-from sandbox import isolation, program, testing  # noqa: E402  # found by the line above
+from sandbox import isolation, program, seccomp, testing  # noqa: E402  # found by the line above
 
 PRELOADED = (
     "abc array bisect calendar cmath collections collections.abc copy csv dataclasses datetime decimal enum fractions functools hashlib heapq "
@@ -65,7 +65,7 @@ class Zygote:
         gc.collect()
         gc.disable()
         gc.freeze()
-        self.control.send(json.dumps({"ready": self.in_force, "address_bytes": _address_bytes()}).encode())
+        self.control.send(json.dumps({"ready": self.in_force}).encode())
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         while True:
@@ -192,10 +192,6 @@ def _empty(folder: str) -> None:
     os.chmod(folder, 0o777)
 
 
-def _address_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if os.path.exists("/proc/self/statm") else 2**30
-
-
 def _keep_low_descriptors_busy(control: socket.socket) -> socket.socket:
     """0 to 7 belong to programs: dup2 must never hit something of ours."""
     while (handle := os.open("/dev/null", os.O_RDWR)) < 8:
@@ -218,6 +214,9 @@ def main() -> None:
         if listener is not None:
             socket.send_fds(control, [b'{"listener": true}'], [listener])
             os.close(listener)
+            if not (probing := _fork()):
+                seccomp.probe()
+            os.waitpid(probing, 0)
     except OSError as error:
         control.send(json.dumps({"refused": str(error)}).encode())
         sys.exit(1)

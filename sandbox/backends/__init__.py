@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
+
+Kind = Literal["local", "docker", "ray"]
 
 
 class WorkerDied(RuntimeError):
@@ -13,6 +15,7 @@ class Channel(Protocol):
     """One live worker. Used by one thread at a time."""
 
     isolation: str
+    where: str  # stands before the isolation that the worker stamps into its reports; empty for a process of this machine
 
     def ask(self, payload: bytes, timeout_s: float) -> bytes:
         """Raises WorkerDied when no answer comes: the worker is to be closed then."""
@@ -22,8 +25,25 @@ class Channel(Protocol):
 
 
 class Backend(Protocol):
+    workers: int  # how many this place can have at work at once
+
     def open(self) -> Channel:
         """Starts a worker. Raises IsolationError when this place does not grant the isolation asked for."""
 
     def close(self) -> None:
         """Removes what workers that were killed have left."""
+
+
+def backend_of(kind: Kind, isolation: str, packages: tuple[str, ...]) -> Backend:
+    """Raises IsolationError where there is no such place, ImportError where its client is not installed."""
+    if kind == "docker":
+        from sandbox.backends.docker import DockerBackend
+
+        return DockerBackend(isolation, packages)
+    if kind == "ray":
+        from sandbox.backends.ray import RayBackend
+
+        return RayBackend(isolation, packages)
+    from sandbox.backends.local import LocalBackend
+
+    return LocalBackend(isolation, packages)

@@ -30,7 +30,8 @@ class LocalBackend:
 
     def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
         self.isolation = isolation
-        self.packages = dict(found for name in packages for found in _folders(name))
+        self.packages = folders_of(packages)
+        self.workers = len(os.sched_getaffinity(0))
         sweep(Path(tempfile.gettempdir()))
 
     def open(self) -> LocalChannel:
@@ -42,6 +43,8 @@ class LocalBackend:
 
 class LocalChannel:
     """A worker process and the two pipes to it."""
+
+    where = ""
 
     def __init__(self, isolation: str, packages: dict[str, str]) -> None:
         config = {"isolation": isolation, "packages": packages, "owner": os.getpid()}
@@ -112,6 +115,11 @@ class LocalChannel:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def folders_of(packages: tuple[str, ...]) -> dict[str, str]:
+    """name -> folder of each package that is installed, and of the shared libraries that came with it."""
+    return dict(found for name in packages for found in _folders(name))
 
 
 def _folders(name: str) -> list[tuple[str, str]]:

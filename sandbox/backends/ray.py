@@ -1,0 +1,109 @@
+"""Workers as Ray actors, each with a local worker of its own on whatever node it lies: the sandbox grows with the cluster.
+
+One job at a time for each actor, so that nothing queues up in Ray: what waits, waits with the owner. An actor or a node that dies takes no job with
+it, the front tries that job elsewhere. Ray must have been started; this room must be importable on its nodes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+from sandbox.backends import WorkerDied
+from sandbox.backends.local import IsolationError, LocalBackend
+
+START_S = 60.0
+CLOSE_S = 10.0
+
+
+class Place:
+    """Runs in the actor: a local backend with one worker."""
+
+    def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
+        self._backend = LocalBackend(isolation, packages)
+
+    def open(self) -> dict[str, str]:
+        try:
+            self._channel = self._backend.open()
+        except IsolationError as refused:
+            return {"refused": str(refused)}
+        return {"isolation": self._channel.isolation}
+
+    def ask(self, payload: bytes, timeout_s: float) -> bytes:
+        return self._channel.ask(payload, timeout_s)
+
+    def close(self) -> None:
+        self._channel.close()
+        self._backend.close()
+
+    def pids(self) -> tuple[int, int]:
+        """Of the actor and of its worker."""
+        return os.getpid(), self._channel.pid
+
+
+class RayBackend:
+    """isolation, packages: as in LocalBackend. Joins the Ray that this process is in, or the one that RAY_ADDRESS names.
+
+    Raises IsolationError when there is none: a Ray of its own would be no more than this machine.
+    """
+
+    def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
+        import ray
+
+        self.isolation, self.packages = isolation, packages
+        if not ray.is_initialized():
+            try:
+                ray.init(address="auto", log_to_driver=False)
+            except ConnectionError as error:
+                raise IsolationError(f"no Ray to join ({error}): start one, set RAY_ADDRESS, or take another backend") from None
+        self.workers = max(1, int(ray.available_resources().get("CPU", 0)))
+
+    def open(self) -> RayChannel:
+        return RayChannel(self.isolation, self.packages)
+
+    def close(self) -> None:
+        """Actors were ended with their channels; the Ray that was joined is not ours to leave."""
+
+
+class RayChannel:
+    """One actor. Takes one CPU of the cluster, on the emptiest node."""
+
+    where = "ray: "
+
+    def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
+        import ray
+
+        self.actor: Any = ray.remote(Place).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD").remote(isolation, packages)
+        try:
+            hello = self._get(self.actor.open.remote(), START_S)
+        except WorkerDied:
+            self.close()
+            raise
+        if "isolation" not in hello:
+            self.close()
+            raise IsolationError(f"on a node of the cluster: {hello['refused']}")
+        self.isolation = self.where + hello["isolation"]
+
+    def ask(self, payload: bytes, timeout_s: float) -> bytes:
+        return bytes(self._get(self.actor.ask.remote(payload, timeout_s), timeout_s + CLOSE_S))
+
+    def _get(self, promise: Any, timeout_s: float) -> Any:
+        import ray
+        from ray.exceptions import GetTimeoutError, RayError
+
+        try:
+            return ray.get(promise, timeout=timeout_s)
+        except GetTimeoutError:
+            raise WorkerDied(f"no answer of a sandbox actor within {timeout_s:.0f} s: has the cluster a free CPU for each?") from None
+        except RayError as error:  # the actor, its node or its worker is gone
+            raise WorkerDied(f"a sandbox actor is gone: {' '.join(str(error).split())[:300]}") from None
+
+    def close(self) -> None:
+        import ray
+        from ray.exceptions import RayError
+
+        with contextlib.suppress(WorkerDied):
+            self._get(self.actor.close.remote(), CLOSE_S)
+        with contextlib.suppress(RayError, ValueError):
+            ray.kill(self.actor)
