@@ -132,7 +132,7 @@ def test_closing_leaves_no_container(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_node_that_is_lost_takes_no_job_with_it(tmp_path: Path) -> None:
     with place("ray", tmp_path) as cluster:
-        second = cluster.add_node(num_cpus=2, node_ip_address="127.0.0.1", object_store_memory=10**8)
+        second = cluster.add_node(num_cpus=2, node_ip_address="127.0.0.2", object_store_memory=10**8)
         cluster.wait_for_nodes()
         jobs = [Job(str(i), f"import time\ntime.sleep(0.3)\n{ADD}", "call", (CallTest((2, 3), {}, 5),), "f") for i in range(40)]
         with Sandbox(SandboxConfig(workers=4, backend="ray")) as sandbox:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ import pytest
 from sandbox import slot
 from sandbox.backends.local import IsolationError
 from sandbox.protocol import Limits, Report, Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.sandbox import Sandbox, SandboxConfig, _payload, run_all
 from sandbox.worker import Worker
 from tests.sandbox.jobs import call, stdio
 
@@ -96,9 +97,7 @@ def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 def says(worker: Worker, source: str) -> str:
     """The verdict: AC when the program prints "yes"."""
-    job = stdio(source, "", "yes")
-    message = {"style": "stdio", "source": source, "entry": None, "prompt": "", "tests": [{"stdin": "", "stdout": "yes"}], "tolerance": None}
-    return str(worker.judge({**message, "id": "", "limits": job.limits.__dict__})["verdict"])
+    return str(worker.judge(json.loads(_payload(stdio(source, "", "yes"))))["verdict"])
 
 
 WAYS = {
