@@ -69,7 +69,9 @@ def ray_cluster() -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2, "node_ip_address": "127.0.0.2", "object_store_memory": 10**8})
+    cluster = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "node_ip_address": "127.0.0.2", "object_store_memory": 10**8, "include_dashboard": False}
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path.cwd()))
         ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.2")
