@@ -13,6 +13,7 @@ from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from problems.sources.humaneval import HUMANEVAL
 from problems.sources.humanevalplus import HUMANEVALPLUS
+from problems.sources.leetcode import LEETCODE
 from problems.sources.mbpp import MBPP, SANITIZED
 from problems.sources.mbppplus import MBPPPLUS
 from problems.sources.own import own
@@ -20,7 +21,7 @@ from problems.sources.rows import Read, hub_rows, local_rows
 from problems.sources.source import Loaded, Rejected, Source
 
 EMBEDDED = Source("embedded", "compositions of small operations, made here", own("embedded").convert, generate=lambda: generate(FamilyConfig()))
-SOURCES: dict[str, Source] = {source.name: source for source in (EMBEDDED, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS)}
+SOURCES: dict[str, Source] = {source.name: source for source in (EMBEDDED, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, LEETCODE)}
 
 
 def load(name: str, path: Path | None = None) -> Loaded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,17 +11,42 @@ import pytest
 from problems.sources.registry import load
 from problems.verification import idle_answer
 from sandbox.protocol import Verdict
-from sandbox.sandbox import Sandbox, run_all
+from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
 DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 
 
+FILES = {
+    "humaneval": "humaneval/HumanEval.jsonl.gz",
+    "mbpp": "mbpp/mbpp.jsonl",
+    "humanevalplus": "humanevalplus/HumanEvalPlus.jsonl.gz",
+    "mbppplus": "mbppplus/MbppPlus.jsonl.gz",
+    "leetcode": "leetcode/LeetCodeDataset-v0.3.1-test.jsonl.gz",
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SandboxConfig(workers=2, packages=("numpy", "sortedcontainers"))) as opened:  # the latter for LeetCode
+        yield opened
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "file"), [("humaneval", "humaneval/HumanEval.jsonl.gz"), ("mbpp", "mbpp/mbpp.jsonl")])
-def test_references_are_accepted_and_nothing_is_not(sandbox: Sandbox, source: str, file: str) -> None:
-    if not (DATA / file).exists():
-        pytest.skip(f"no {DATA / file}: set RATCHET_DATA to the folder that holds it")
-    problems = load(source, DATA / file).problems
+@pytest.mark.parametrize("source", ["humaneval", "mbpp"])
+def test_references_are_accepted_and_nothing_is_not(sandbox: Sandbox, source: str) -> None:
+    decide(sandbox, source)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("source", ["humanevalplus", "mbppplus", "leetcode"])
+def test_references_with_many_tests_are_accepted_and_nothing_is_not(sandbox: Sandbox, source: str) -> None:
+    decide(sandbox, source)
+
+
+def decide(sandbox: Sandbox, source: str) -> None:
+    if not (DATA / FILES[source]).exists():
+        pytest.skip(f"no {DATA / FILES[source]}: set RATCHET_DATA to the folder that holds it")
+    problems = load(source, DATA / FILES[source]).problems
     own = run_all(sandbox, [problem.job(problem.solutions[0], problem.problem_id) for problem in problems])
     assert {report.job_id for report in own if (report.verdict, report.trust) != (Verdict.AC, "apart")} == set()
     idle = run_all(sandbox, [problem.job(idle_answer(problem), problem.problem_id) for problem in problems])
