@@ -26,6 +26,7 @@ from resources import lease
 from resources.chain import Chain, next_id
 from resources.home import Home, NotReady
 from resources.profile import Profile, load_profile
+from rewards.own import reward_of
 
 RESTARTS = 2  # of a worker that a signal ended
 SAMPLE_S = 4.0  # between two samples of memory
@@ -59,6 +60,7 @@ def ready(profile_name: str | None, *, trains: bool = True) -> tuple[Home, Profi
     home, profile = Home.from_environment(), load_profile(profile_name)
     home.make()
     if trains:
+        reward_of(profile.reward)  # a file that cannot be used is told now, not after the warm-up
         home.check_room(disk_gib=profile.needs.disk_gib, memory_gib=profile.needs.memory_gib)
     dagster_home.prepare(home, profile.orchestration)
     return home, profile

@@ -59,8 +59,13 @@ class OwnReward(Reward):
 
 
 def reward_of(config: RewardConfig) -> Reward:
-    """The reward that a config describes. Raises RewardFileError for a file that is none."""
-    return OwnReward(Path(config.file), config) if config.file else Reward(config)
+    """The reward that a config describes, to train with. Raises RewardFileError for a file that is none, or is not about programs."""
+    if not config.file:
+        return Reward(config)
+    own = OwnReward(Path(config.file), config)
+    if own.task != "code":
+        raise RewardFileError(f'{config.file}: TASK is "{own.task}", and training is on programs: give a file with TASK = "code"')
+    return own
 
 
 def format_of(task: Any, answer: str, report: Any) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-OURS = ("RATCHET_HOME", "RATCHET_PROFILE", "DAGSTER_HOME", "RAY_ADDRESS", "MLFLOW_TRACKING_URI", "WANDB_API_KEY")
+OURS = ("RATCHET_HOME", "RATCHET_PROFILE", "RATCHET_UNVERIFIED", "DAGSTER_HOME", "RAY_ADDRESS", "MLFLOW_TRACKING_URI", "WANDB_API_KEY")
 
 
 @pytest.fixture(scope="session", autouse=True)

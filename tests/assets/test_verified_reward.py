@@ -9,6 +9,7 @@ import pytest
 from artifacts.manifest import Manifest
 from assets.verified_reward import CONTROL, UnverifiedReward, keep, stamp, unverified_by
 from resources.home import Home
+from resources.workshop import UNVERIFIED, Workshop
 from rewards.battery import BatteryResult, Row
 from rewards.config import RewardConfig
 
@@ -37,6 +38,12 @@ def test_a_reward_that_did_not_pass_trains_only_when_told_and_is_stamped(tmp_pat
 
 def test_the_control_says_that_it_is_one(tmp_path: Path) -> None:
     assert stamp(Home(tmp_path), RewardConfig(kind="random")) == CONTROL
+
+
+def test_the_flag_reaches_every_process_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not Workshop(path=str(tmp_path)).profile.reward.unverified
+    monkeypatch.setenv(UNVERIFIED, "1")
+    assert Workshop(path=str(tmp_path)).profile.reward == RewardConfig(unverified=True)
 
 
 def test_a_passport_without_the_stamp_is_clean() -> None:

@@ -53,6 +53,12 @@ def test_a_profile_s_file_decides_and_has_a_hash_of_its_own(tmp_path: Path) -> N
     assert reward_hash(config) != before
 
 
+def test_a_profile_takes_no_reward_for_questions(tmp_path: Path) -> None:
+    new("qa", tmp_path / "facts.py", Console())
+    with pytest.raises(RewardFileError, match="training is on programs"):
+        reward_of(RewardConfig(file=str(tmp_path / "facts.py")))
+
+
 def test_a_failure_of_the_judge_never_comes_to_the_file(tmp_path: Path) -> None:
     own = OwnReward(written(tmp_path, "1 / 0"))
     assert own.score(MEDIAN, REFERENCE, Report("job", Verdict.INFRA, ())).value is None

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rewards.battery_cases import CODE, HACKS, MEDIAN
+from rewards.composite import Reward, RewardConfig, score_answers
 from rewards.watch import DENIED, GAP, HIDDEN, LOST, OVERFIT, VISIBLE, growth, step_metrics
+from sandbox.sandbox import Sandbox
 
 
 def answer(visible: float | None, hidden: float | None, denied: int | None = 0) -> dict[str, Any]:
@@ -64,6 +68,12 @@ def test_figures_of_a_step() -> None:
     assert step_metrics(answers, asked=6) == {
         VISIBLE: pytest.approx(2 / 3), HIDDEN: 0.375, GAP: pytest.approx(1 / 3), OVERFIT: 0.5, DENIED: 3.0, LOST: 2.0
     }  # fmt: skip
+
+
+def test_an_answer_that_knows_the_visible_tests_is_seen_by_the_sandbox(sandbox: Sandbox) -> None:
+    shown, hack = replace(MEDIAN, visible_tests=2), (HACKS / "call_only_the_visible_tests.txt").read_text()
+    [cheat, honest] = score_answers(sandbox, Reward(RewardConfig(sparse=False)), [(shown, hack), (shown, CODE["call"].reference)])
+    assert (cheat.visible, cheat.hidden, cheat.components["correctness"]) == (1.0, 0.0, -1.0) and (honest.visible, honest.hidden) == (1.0, 1.0)
 
 
 def test_what_was_not_measured_is_no_zero() -> None:
