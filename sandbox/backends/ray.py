@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from typing import Any
 
 from sandbox.backends import WorkerDied
 from sandbox.backends.local import IsolationError, LocalBackend
 
 START_S = 60.0
+FREE_S = 10.0
 CLOSE_S = 10.0
 
 
@@ -60,6 +62,14 @@ class RayBackend:
         self.workers = max(1, int(ray.available_resources().get("CPU", 0)))
 
     def open(self) -> RayChannel:
+        """Waits for a free CPU, but not so long that a cluster that lost a node holds up whoever closes the sandbox."""
+        import ray
+
+        until = time.monotonic() + FREE_S
+        while ray.available_resources().get("CPU", 0) < 1:
+            if time.monotonic() > until:
+                raise WorkerDied("the cluster has no free CPU for a sandbox actor: ask for fewer workers")
+            time.sleep(0.2)
         return RayChannel(self.isolation, self.packages)
 
     def close(self) -> None:

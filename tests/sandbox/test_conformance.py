@@ -116,30 +116,3 @@ def test_the_owners_files_and_network_are_out_of_reach(sandbox: Sandbox, tmp_pat
     (secret := tmp_path / "secret").write_text("yes")
     for source in (f"print(open({str(secret)!r}).read())", "import socket\nsocket.socket()\nprint('yes')"):
         assert judged(sandbox, stdio(source, "", "yes")).verdict is Verdict.RE
-
-
-@pytest.mark.slow
-def test_closing_leaves_no_container(tmp_path: Path) -> None:
-    with place("docker", tmp_path):
-        import docker
-
-        with Sandbox(SandboxConfig(workers=1, backend="docker")) as sandbox:
-            judged(sandbox, call(ADD))
-            assert len(docker.from_env().containers.list()) == 1
-        assert docker.from_env().containers.list(all=True) == []
-
-
-@pytest.mark.slow
-def test_a_node_that_is_lost_takes_no_job_with_it(tmp_path: Path) -> None:
-    with place("ray", tmp_path) as cluster:
-        second = cluster.add_node(num_cpus=2, node_ip_address="127.0.0.2", object_store_memory=10**8)
-        cluster.wait_for_nodes()
-        jobs = [Job(str(i), f"import time\ntime.sleep(0.3)\n{ADD}", "call", (CallTest((2, 3), {}, 5),), "f") for i in range(40)]
-        with Sandbox(SandboxConfig(workers=4, backend="ray")) as sandbox:
-            reports = []
-            for report in sandbox.run(jobs):
-                reports.append(report)
-                if len(reports) == 8:
-                    cluster.remove_node(second, allow_graceful=False)
-        assert sorted(int(report.job_id) for report in reports) == list(range(40))
-        assert {report.verdict for report in reports} == {Verdict.AC}

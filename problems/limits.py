@@ -1,0 +1,106 @@
+"""Limits learned from the references: what each solution took, in coarse steps and with room to spare.
+
+In: problems, a sandbox. Out: `measured.json` beside a dataset, outside its content hash. A proposal changes nothing by itself: it becomes a problem's
+limits only when a new version of the dataset is written with it (`with_limits`), and its hash says so. Steps are a factor of two or more apart and
+the room is fivefold, so that a noisy clock hardly ever proposes another step, and never one that the reference does not pass.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from problems.schema import Problem
+from sandbox.protocol import Limits, Verdict
+from sandbox.sandbox import Sandbox
+
+MEASURED = "measured.json"  # hash_folder leaves it out
+CEILING = Limits(wall_s=60.0, cpu_s=60.0, memory_mb=2048)  # under which references are measured
+SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+MEGABYTES = (128, 256, 512, 1024, 2048)
+ROOM, MEMORY_ROOM = 5.0, 2.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a problem's references took: the slowest test, the largest peak, over all solutions and repeats."""
+
+    problem_id: str
+    wall_s: float
+    peak_mb: float
+    accepted: bool  # every solution, every time
+    flickers: bool
+    proposed: dict[str, float] | None  # wall_s, cpu_s, memory_mb; None where a reference was refused: nothing can be learned from it
+
+
+def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> list[Measured]:
+    """One row a problem, in their order. Raises RuntimeError, naming the problem, where the sandbox has no verdict."""
+    jobs = [
+        replace(problem.job(solution, f"{at}"), limits=replace(CEILING, output_kb=problem.limits.output_kb))
+        for at, problem in enumerate(problems)
+        for solution in problem.solutions
+    ]
+    wall, peak = [0.0] * len(problems), [0] * len(problems)
+    accepted, flickers = [bool(problem.solutions) for problem in problems], [False] * len(problems)
+    for report in sandbox.run(jobs, repeat=repeat):
+        at = int(report.job_id)
+        if report.verdict is Verdict.INFRA:
+            raise RuntimeError(f"{problems[at].problem_id}: no verdict ({report.detail}): run again")
+        wall[at] = max(wall[at], *(test.wall_s for test in report.tests))
+        peak[at] = max(peak[at], report.peak_bytes)
+        accepted[at] &= report.verdict is Verdict.AC
+        flickers[at] |= report.flickers
+    return [
+        Measured(problem.problem_id, round(w, 4), round(p / 2**20, 1), ok, unsure, propose(w, p) if ok and not unsure else None)
+        for problem, w, p, ok, unsure in zip(problems, wall, peak, accepted, flickers, strict=True)
+    ]
+
+
+def propose(wall_s: float, peak_bytes: float) -> dict[str, float]:
+    """The lowest step with enough room, else the highest."""
+    seconds = next((step for step in SECONDS if step >= ROOM * wall_s), SECONDS[-1])
+    memory = next((step for step in MEGABYTES if step >= MEMORY_ROOM * peak_bytes / 2**20), MEGABYTES[-1])
+    return {"wall_s": seconds, "cpu_s": seconds, "memory_mb": memory}
+
+
+def with_limits(problems: Iterable[Problem], rows: Iterable[Measured]) -> list[Problem]:
+    """The problems of a new dataset version, each with the limits proposed for it; one without a proposal keeps its own."""
+    proposed = {row.problem_id: row.proposed for row in rows if row.proposed}
+    return [replace(problem, limits=_limits(problem.limits, proposed.get(problem.problem_id))) for problem in problems]
+
+
+def _limits(own: Limits, proposed: dict[str, float] | None) -> Limits:
+    if proposed is None:
+        return own
+    return replace(own, wall_s=proposed["wall_s"], cpu_s=proposed["cpu_s"], memory_mb=int(proposed["memory_mb"]))
+
+
+def write(rows: Sequence[Measured], folder: Path) -> Path:
+    """`measured.json` in a dataset's folder, a row a problem."""
+    path = folder / MEASURED
+    path.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def read(folder: Path) -> list[Measured]:
+    return [Measured(**row) for row in json.loads((folder / MEASURED).read_text(encoding="utf-8"))]
+
+
+def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
+    """A Markdown table: for how long programs that never end would hold a slot, one for each problem, by which limits; and who would not pass."""
+    slowest = max(row.wall_s for row in rows)
+    uniform = next((step for step in SECONDS if step >= 1.5 * slowest), SECONDS[-1])
+    kept = {problem.problem_id: problem.limits.wall_s for problem in problems}
+    ways = {
+        "the default for all": [Limits().wall_s for _ in rows],
+        f"one limit that every reference passes ({uniform:g} s)": [uniform for _ in rows],
+        "as the dataset says": [kept[row.problem_id] for row in rows],
+        "as proposed": [row.proposed["wall_s"] if row.proposed else kept[row.problem_id] for row in rows],
+    }
+    lines = ["| limits | slot seconds, a program that hangs for each | references too slow for them |", "|---|---|---|"]
+    for name, seconds in ways.items():
+        late = sum(row.accepted and row.wall_s > most for row, most in zip(rows, seconds, strict=True))
+        lines.append(f"| {name} | {sum(seconds):,.0f} | {late} |")
+    return "\n".join(lines)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from artifacts.hashing import hash_folder
+from problems import limits
+from problems.limits import MEGABYTES, ROOM, SECONDS, measure, propose, savings, with_limits
+from problems.schema import Problem
+from sandbox.protocol import Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+
+QUICK = Problem("t/quick", "t", "", "call", ({"args": [2], "expected": 4},), "f", solutions=("def f(n): return n * n",))
+SLOW = Problem(
+    "t/slow", "t", "", "call", ({"args": [2], "expected": 4},), "f", solutions=("import time\ndef f(n):\n    time.sleep(0.6)\n    return 4",)
+)
+WRONG = Problem("t/wrong", "t", "", "call", ({"args": [2], "expected": 4},), "f", solutions=("def f(n): return 0",))
+
+
+@given(st.floats(0, 100), st.floats(0, 100))
+def test_a_slower_reference_is_never_proposed_less(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert propose(low, 0)["wall_s"] <= propose(high, 0)["wall_s"]
+
+
+@given(st.floats(0, SECONDS[-1] / ROOM), st.floats(0, MEGABYTES[-1] * 2**20 / 2))
+def test_a_proposal_leaves_room(wall_s: float, peak_bytes: float) -> None:
+    proposed = propose(wall_s, peak_bytes)
+    assert proposed["wall_s"] >= ROOM * wall_s and proposed["memory_mb"] * 2**20 >= 2 * peak_bytes
+
+
+def test_what_was_measured_becomes_limits_only_in_a_new_version(tmp_path: Path) -> None:
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        rows = measure([QUICK, SLOW, WRONG], sandbox, repeat=2)
+        assert [row.accepted for row in rows] == [True, True, False] and rows[2].proposed is None
+        assert rows[1].wall_s >= 0.6 and rows[1].proposed and rows[1].proposed["wall_s"] >= 5
+        (tmp_path / "problems").write_text("x")
+        before = hash_folder(tmp_path)
+        limits.write(rows, tmp_path)
+        assert hash_folder(tmp_path) == before and limits.read(tmp_path) == rows
+        changed = with_limits([QUICK, SLOW, WRONG], rows)
+        assert changed[1].content_hash != SLOW.content_hash and changed[2] == WRONG
+        assert run_all(sandbox, [changed[1].job(SLOW.solutions[0], "job")])[0].verdict is Verdict.AC
+    assert "as proposed" in savings([QUICK, SLOW, WRONG], rows)
+
+
+def test_a_reference_without_a_verdict_is_named() -> None:
+    class Down(Sandbox):
+        def run(self, jobs, repeat=1):  # type: ignore[no-untyped-def]
+            from sandbox.protocol import Report
+
+            return iter([Report(job.job_id, Verdict.INFRA, ()) for job in jobs])
+
+    with pytest.raises(RuntimeError, match="t/quick"):
+        measure([QUICK], Down())
