@@ -117,7 +117,8 @@ class Sandbox:
     def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterator[Report]:
         """A report for each job, as they are completed. Equal jobs are run each time, none is merged or remembered.
 
-        repeat: how often each job is run; its one report is that of the first run that failed, and holds the verdicts of all (`Report.flickers`).
+        repeat: how often each job is run; its one report is that of the first run that failed (not by our failure), and holds the verdicts of all
+        (`Report.flickers`).
         Raises ValueError for a job that is none (a test of another style, an argument that is not plain data), naming it.
         """
         self._require_open()
@@ -172,7 +173,8 @@ class Sandbox:
                 self._require_open()
         task.repeats.append(report)
         if len(task.repeats) == repeat:
-            worst = next((one for one in task.repeats if one.verdict is not Verdict.AC), report)
+            heard = [one for one in task.repeats if one.verdict is not Verdict.INFRA] or [report]
+            worst = next((one for one in heard if one.verdict is not Verdict.AC), heard[0])
             yield replace(worst, verdicts=tuple(one.verdict for one in task.repeats)) if repeat > 1 else report
 
     def _require_open(self) -> None:
