@@ -12,7 +12,7 @@ import os
 import resource
 import sys
 
-CPU_S, MEMORY = 2, 2 << 30
+CPU_S, MEMORY = 1, 2 << 30
 EQUAL, DIFFERENT, UNREADABLE = 0, 1, 2
 
 

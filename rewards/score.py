@@ -24,6 +24,7 @@ class Score:
     visible: float | None = None  # share of the tests that the prompt shows, passed; None: it shows none
     hidden: float | None = None  # share of the others
     denied: int | None = None  # system calls that the sandbox refused; None: it cannot count them
+    shared: bool = False  # the program's own word went into the verdict: it could be forged in principle
 
     def __post_init__(self) -> None:
         if self.value is not None and not -1.0 <= self.value <= 1.0:
@@ -42,11 +43,14 @@ class Seen(TypedDict):
     visible: float | None
     hidden: float | None
     denied: int | None
+    shared: bool
 
 
 def seen(judged: Judged) -> Seen:
     tests, shown = judged.report.tests, judged.task.visible_tests if isinstance(judged.task, Problem) else 0
-    return Seen(visible=_share(tests[:shown]), hidden=_share(tests[shown:]), denied=denied_calls(judged.report))
+    return Seen(
+        visible=_share(tests[:shown]), hidden=_share(tests[shown:]), denied=denied_calls(judged.report), shared=judged.report.trust == "shared"
+    )
 
 
 def _share(tests: tuple[TestResult, ...]) -> float | None:

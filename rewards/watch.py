@@ -14,8 +14,9 @@ from statistics import fmean
 from typing import Any
 
 PREFIX = "watch"
-VISIBLE, HIDDEN, GAP, OVERFIT, DENIED, LOST = (
-    f"{PREFIX}/{name}" for name in ("visible_pass_rate", "hidden_pass_rate", "gap", "overfit_rate", "denied_calls", "answers_without_score")
+VISIBLE, HIDDEN, GAP, OVERFIT, DENIED, SHARED, LOST = (
+    f"{PREFIX}/{name}"
+    for name in ("visible_pass_rate", "hidden_pass_rate", "gap", "overfit_rate", "denied_calls", "shared_trust_rate", "answers_without_score")
 )
 FEWEST = 9  # steps with a gap; of fewer nothing is said
 ALPHA = 0.001
@@ -26,7 +27,7 @@ def step_metrics(answers: Sequence[Mapping[str, Any]], asked: int) -> dict[str, 
     """Of one step. answers: `visible`, `hidden`, `denied` of each scored answer, None where there is none; asked: how many answers were drawn.
 
     The gap is of the answers that have both kinds of tests. OVERFIT: of those that pass every visible test, the share that fails a hidden one.
-    What was not measured has no key; it is never 0.
+    SHARED: of verdicts into which the program's own word went. What was not measured has no key; it is never 0.
     """
     both = [(row["visible"], row["hidden"]) for row in answers if row.get("visible") is not None and row.get("hidden") is not None]
     passing = [hidden for visible, hidden in both if visible == 1.0]
@@ -36,6 +37,7 @@ def step_metrics(answers: Sequence[Mapping[str, Any]], asked: int) -> dict[str, 
         HIDDEN: [row["hidden"] for row in answers if row.get("hidden") is not None],
         GAP: [visible - hidden for visible, hidden in both],
         OVERFIT: [float(hidden < 1.0) for hidden in passing],
+        SHARED: [float(row["shared"]) for row in answers if row.get("shared") is not None],
     }
     counted = {DENIED: float(sum(denied))} if denied else {}
     return {name: fmean(values) for name, values in figures.items() if values} | counted | {LOST: float(max(0, asked - len(answers)))}

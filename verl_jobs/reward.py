@@ -67,7 +67,13 @@ def as_verl(score: Score) -> dict[str, Any]:
         raise NoScore("no verdict on this answer: left out of the step")
     share = score.passed / score.total if score.total else 0.0
     figures = {"score": score.value, "acc": float(score.solved), "tests_passed": share, "format": score.components.get("format", 0.0)}
-    return figures | {"visible": score.visible, "hidden": score.hidden, "denied": score.denied, "trace": json.dumps(score.gave)}
+    return figures | {
+        "visible": score.visible,
+        "hidden": score.hidden,
+        "denied": score.denied,
+        "shared": float(score.shared),
+        "trace": json.dumps(score.gave),
+    }
 
 
 def compute_score(
