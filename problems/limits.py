@@ -1,8 +1,9 @@
 """Limits learned from the references: what each solution took, in coarse steps and with room to spare.
 
 In: problems, a sandbox. Out: `measured.json` beside a dataset, outside its content hash. A proposal changes nothing by itself: it becomes a problem's
-limits only when a new version of the dataset is written with it (`with_limits`), and its hash says so. Steps are a factor of two or more apart and
-the room is fivefold, so that a noisy clock hardly ever proposes another step, and never one that the reference does not pass.
+limits only when a new version of the dataset is written with it (`with_limits`), and its hash says so. Steps are a factor of two or more apart
+and the room is fivefold and two seconds at least, so that a noisy clock hardly ever proposes another step, and never one that the reference does
+not pass.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from sandbox.sandbox import Sandbox
 
 MEASURED = "measured.json"  # hash_folder leaves it out
 CEILING = Limits(wall_s=60.0, cpu_s=60.0, memory_mb=2048)  # under which references are measured
-SECONDS = (1.0, 2.0, 5.0, 10.0, 20.0, 60.0)
+SECONDS = (2.0, 5.0, 10.0, 20.0, 60.0)
 MEGABYTES = (128, 256, 512, 1024, 2048)
 ROOM, MEMORY_ROOM = 5.0, 2.0
 
