@@ -32,6 +32,7 @@ class Attempt:
         slot = self.slot = slots[0]
         self.tests: list[dict[str, Any]] = job["tests"]
         self.cpu_s = 0.0
+        self.runs = 0  # of unittest methods and decoys, each with the limits of a test
         self.peak_bytes = 0
         self.shared = job["style"] == "unittest"  # the program's own word went into a verdict
         self.unusable = False  # what the problem brought cannot be run
@@ -50,7 +51,7 @@ class Attempt:
             results = self._checked(results)
         if self.ran_out_of_memory() and all(result[0] != Verdict.MLE for result in results):
             results[-1] = [Verdict.MLE, "a process of the program was killed for memory", results[-1][2]]
-        elif self.cpu_s > self.limits.cpu_s * len(self.tests) + SET_UP_CPU_S and all(result[0] == Verdict.AC for result in results):
+        elif self.cpu_s > self.limits.cpu_s * max(len(self.tests), self.runs) + SET_UP_CPU_S and all(result[0] == Verdict.AC for result in results):
             results[-1] = [Verdict.TLE, "the processes of the program took too much CPU together", results[-1][2]]
         return results
 
@@ -171,6 +172,7 @@ class Attempt:
         return row(Verdict.INFRA, why, watch)
 
     def _shared(self, test: str) -> Result:
+        self.runs += 1
         with self._started("unittest", self._header() + frame(test.encode("utf-8", "surrogatepass")), 1) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
