@@ -138,6 +138,7 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
         reward_hash=reward_hash(profile.reward),
         battery=stamp(bench.workshop.home, profile.reward),
         isolation=profile.sandbox.isolation,
+        backend=profile.sandbox.backend,
         seed=record.seed,
         tracking_uri=tracking_uri(bench.workshop.home.path),
     )

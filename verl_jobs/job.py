@@ -40,6 +40,7 @@ class TrainingJob(BaseModel):
     reward_hash: str
     battery: str = ""  # what the exploit battery said of the reward; its hash where it passed
     isolation: Literal["auto", "root", "userns", "bare"]  # of the sandbox, as asked for
+    backend: Literal["local", "docker", "ray"] = "local"  # of the sandbox
     seed: int
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
 

@@ -58,7 +58,7 @@ class Scorer:
 def scorer_of(config: Any) -> Scorer:
     """The scorer of a verl run: its job lies beside its checkpoints."""
     job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
-    return Scorer(job.reward, SandboxConfig(isolation=job.isolation))
+    return Scorer(job.reward, SandboxConfig(isolation=job.isolation, backend=job.backend))
 
 
 def as_verl(score: Score) -> dict[str, Any]:
