@@ -52,12 +52,11 @@ def _fetched(bench: Bench) -> Artifact:
 
 def _download(hub_id: str) -> Path:
     """The hub's snapshot. Raises NotReady with the key and the mend where there is none to be had."""
-    import httpx
     from huggingface_hub import snapshot_download
 
     try:
         return Path(snapshot_download(hub_id, ignore_patterns=["*.bin", "*.pth", "*.gguf"]))
-    except (OSError, ValueError, httpx.HTTPError) as error:
+    except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else ""
         mend = "check the id and the network, or name a local folder"
         raise NotReady(f"profile key base: {hub_id!r} is no folder, and the hub gave none ({type(error).__name__}: {reason}): {mend}") from None

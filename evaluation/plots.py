@@ -51,6 +51,8 @@ def data_uri(png: bytes) -> str:
 
 def reward_curve(rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequence[Point]]) -> bytes:
     """Mean reward of each training step in the lower panel; above it, on the same steps, pass@1 of named benchmarks with intervals."""
+    from matplotlib.ticker import MaxNLocator
+
     figure, (top, below) = _figure(7.2, 3.8, rows=2, heights=(3, 2))
     for (name, points), colour in zip(scores.items(), (AFTER, NEUTRAL, BEFORE), strict=False):
         steps, shares = [p.step for p in points], [100 * p.share for p in points]
@@ -64,7 +66,7 @@ def reward_curve(rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequ
     below.plot(steps, _smooth([reward for _, reward in rewards]), color=NEUTRAL, linewidth=2)
     below.set_ylabel("mean reward")
     below.set_xlabel("training step")
-    below.xaxis.get_major_locator().set_params(integer=True)
+    below.xaxis.set_major_locator(MaxNLocator(integer=True))
     return _png(figure)
 
 

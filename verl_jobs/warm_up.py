@@ -1,7 +1,7 @@
 """Supervised warm-up: next-token training on demonstrations, the simplest loop that does it.
 
-In: a start checkpoint, chats (question, demonstration). Out: a Hugging Face folder in fp32. verl's own SFT trainer runs on
-CPU as well; whether it would serve here has not been measured yet (docs/measurements.md).
+In: a start checkpoint, chats (question, demonstration). Out: a Hugging Face folder in fp32. verl's own SFT trainer runs on a CPU as well, and takes
+twice the time for a model of this size (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class WarmUp(BaseModel):
     """Demonstrations a step."""
     learning_rate: PositiveFloat = 4e-3
     """Peak of the one-cycle schedule."""
+    threads: NonNegativeInt = 2
+    """torch's threads on the CPU. Their number decides the last bits of every sum, and so the weights; 0: one a core."""
 
 
 def warm_up(
@@ -39,6 +41,8 @@ def warm_up(
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    if config.threads:
+        torch.set_num_threads(config.threads)
     torch.manual_seed(config.seed)
     tokenizer = AutoTokenizer.from_pretrained(start)
     model = AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32).train()
