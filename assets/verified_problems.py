@@ -10,6 +10,9 @@ from assets.partitions import DATA, OWNERS
 from assets.raw_problems import raw_problems
 from assets.tables import examples
 from problems.funnel import Removed, Stage, funnel
+from problems.limits import read as read_measured
+from problems.limits import savings
+from problems.limits import write as write_measured
 from problems.schema import read_parquet, write_parquet
 from problems.verification import verify
 from resources.workshop import Made, Workshop, result
@@ -27,11 +30,12 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
             with workshop.sandbox() as sandbox:
                 verified = verify(problems, sandbox, journal, on_progress=bench.stage.progress.at)
             write_parquet(verified.kept, folder / "problems.parquet")
+            write_measured(verified.measured, folder)
             (folder / "removed.json").write_text(json.dumps([asdict(r) for r in verified.removed], indent=1), encoding="utf-8")
             facts = {"came_in": len(problems), "kept": len(verified.kept), "removed": len(verified.removed)}
             return Made(facts, isolation=", ".join(verified.isolation))
 
-        made = bench.made("datasets", "verified_problems", make, version=1, inputs={"raw_problems": raw.content_hash}, config={})
+        made = bench.made("datasets", "verified_problems", make, version=2, inputs={"raw_problems": raw.content_hash}, config={})
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "verified")
         bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")
     metadata = {
@@ -39,6 +43,7 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
         "funnel": dg.MetadataValue.md(funnel([stage])),
         "examples": dg.MetadataValue.md(examples(kept)),
         "isolation": made.manifest.isolation or "",
+        "learned_limits": dg.MetadataValue.md(savings(kept, read_measured(made.path))),
     }
     return result(made, metadata)
 

@@ -54,9 +54,15 @@ def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> l
         accepted[at] &= report.verdict is Verdict.AC
         flickers[at] |= report.flickers
     return [
-        Measured(problem.problem_id, round(w, 4), round(p / 2**20, 1), ok, unsure, propose(w, p) if ok and not unsure else None)
+        learned(problem.problem_id, round(w, 4), round(p / 2**20, 1), accepted=ok, flickers=unsure)
         for problem, w, p, ok, unsure in zip(problems, wall, peak, accepted, flickers, strict=True)
     ]
+
+
+def learned(problem_id: str, wall_s: float, peak_mb: float, *, accepted: bool = True, flickers: bool = False) -> Measured:
+    """What was measured, with the limits that follow from it."""
+    sure = accepted and not flickers
+    return Measured(problem_id, wall_s, peak_mb, accepted, flickers, propose(wall_s, peak_mb * 2**20) if sure else None)
 
 
 def propose(wall_s: float, peak_bytes: float) -> dict[str, float]:
@@ -91,6 +97,8 @@ def read(folder: Path) -> list[Measured]:
 
 def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
     """A Markdown table: for how long programs that never end would hold a slot, one for each problem, by which limits; and who would not pass."""
+    if not rows:
+        return "nothing measured"
     slowest = max(row.wall_s for row in rows)
     uniform = next((step for step in SECONDS if step >= 1.5 * slowest), SECONDS[-1])
     kept = {problem.problem_id: problem.limits.wall_s for problem in problems}

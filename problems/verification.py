@@ -10,12 +10,13 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from problems.funnel import Removed, Stage
+from problems.limits import Measured, learned
 from problems.record import ProblemError
 from problems.schema import Problem
 from sandbox.protocol import Job, Report, Verdict
@@ -43,15 +44,21 @@ class Entry:
     reason: str | None
     detail: str
     isolation: str
+    wall_s: float | None = None  # the slowest test of any solution; None in lines from before it was kept
+    peak_mb: float | None = None
 
 
 @dataclass(frozen=True)
 class Verified:
-    """Every problem is in `kept` or in `removed`, in the order they came. `isolation`: levels under which verdicts were reached."""
+    """Every problem is in `kept` or in `removed`, in the order they came. `isolation`: levels under which verdicts were reached.
+
+    `measured`: what the references of those kept took, where it is known, and the limits that follow from it.
+    """
 
     kept: list[Problem]
     removed: list[Removed]
     isolation: tuple[str, ...] = ()
+    measured: tuple[Measured, ...] = field(default=(), compare=False)  # a clock's word: no part of what was verified
 
     @property
     def stage(self) -> Stage:
@@ -81,7 +88,9 @@ def verify(
         found = [book.entries[problem.content_hash] for problem in problems]
     kept = [problem for problem, entry in zip(problems, found, strict=True) if entry.reason is None]
     removed = [Removed(entry.problem_id, entry.reason, entry.detail) for entry in found if entry.reason is not None]
-    return Verified(kept, removed, tuple(sorted({entry.isolation for entry in found} - {""})))
+    took = [(entry.problem_id, entry.wall_s, entry.peak_mb) for entry in found if entry.reason is None]
+    measured = tuple(learned(name, wall_s, peak_mb) for name, wall_s, peak_mb in took if wall_s is not None and peak_mb is not None)
+    return Verified(kept, removed, tuple(sorted({entry.isolation for entry in found} - {""})), measured)
 
 
 class Journal:
@@ -143,8 +152,15 @@ def _judge(batch: Sequence[Problem], sandbox: Runs) -> tuple[list[Entry], list[s
         if fault is None:
             undecided.append(f"{problem.problem_id} ({next(report.detail for report in found if report.verdict is Verdict.INFRA)})")
         else:
-            entries.append(Entry(problem.content_hash, problem.problem_id, *fault, found[0].isolation if found else ""))
+            entries.append(Entry(problem.content_hash, problem.problem_id, *fault, found[0].isolation if found else "", *_took(found[:-1])))
     return entries, undecided
+
+
+def _took(own: Sequence[Report]) -> tuple[float | None, float | None]:
+    """Seconds of the slowest test and mebibytes of the largest peak, over all solutions."""
+    if not own:
+        return None, None
+    return round(max(test.wall_s for report in own for test in report.tests), 4), round(max(report.peak_bytes for report in own) / 2**20, 1)
 
 
 def _unfit(problem: Problem) -> tuple[str, str] | None:

@@ -166,3 +166,20 @@ def test_a_pass_that_is_killed_goes_on_with_at_most_one_batch_redone(sandbox: Sa
 @pytest.mark.parametrize("name", ["humaneval", "mbpp"])
 def test_the_real_sets_verify(data: Callable[[str], Path], sandbox: Sandbox, tmp_path: Path, name: str) -> None:
     assert verify(load(name, data(name)).problems, sandbox, tmp_path / "journal.jsonl").removed == []
+
+
+def test_what_the_references_took_is_kept_with_the_verdicts_and_proposes_limits(sandbox: Sandbox, tmp_path: Path) -> None:
+    slow = toy("slow", "import time\ndef f(x):\n    time.sleep(0.3)\n    return x + 1")
+    first = verify([toy("quick", "def f(x): return x + 1"), slow], sandbox, tmp_path / "journal")
+    again = verify([toy("quick", "def f(x): return x + 1"), slow], sandbox, tmp_path / "journal")
+    quick_row, slow_row = first.measured
+    assert again.measured == first.measured
+    assert slow_row.wall_s >= 0.3 > quick_row.wall_s > 0 and slow_row.proposed and slow_row.proposed["wall_s"] >= 5 * slow_row.wall_s
+
+
+def test_a_journal_from_before_times_were_kept_is_read_and_proposes_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
+    verify([toy("quick", "def f(x): return x + 1")], sandbox, tmp_path / "journal")
+    row = json.loads((tmp_path / "journal").read_text())
+    (tmp_path / "journal").write_text(json.dumps({key: row[key] for key in row if key not in ("wall_s", "peak_mb")}) + "\n")
+    found = verify([toy("quick", "def f(x): return x + 1")], sandbox, tmp_path / "journal")
+    assert len(found.kept) == 1 and found.measured == ()
