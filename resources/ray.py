@@ -24,6 +24,7 @@ from verl_jobs.job import TrainingJob
 from verl_jobs.overrides import environment
 
 POLL_S = 0.5
+GONE_S = 20.0
 LOST = "LOST"  # the end of a job that a death took, not an error of its own: it is submitted again
 
 
@@ -75,29 +76,45 @@ def _run_once(job: TrainingJob, folder: Path, on_poll: Callable[[], None], boots
     head = ensure_head(folder, job)
     from ray.job_submission import JobStatus, JobSubmissionClient  # reads the token's place from the environment when it is imported
 
-    client = JobSubmissionClient(head.dashboard)
-    name = _attach_name(client, job)
-    if name is None:
-        if bootstrap is not None:
-            (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
-        command = [sys.executable, "-m", "verl_jobs.entry", str(job.path / "job.json")]
-        name = client.submit_job(
-            entrypoint=f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / 'trainer.log'))} 2>&1",
-            submission_id=f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}",
-            entrypoint_num_cpus=0,
-        )
+    try:
+        client = JobSubmissionClient(head.dashboard)
+        name = _attach_name(client, job) or _submit(client, job, bootstrap)
+    except OSError:
+        if _gone(folder):
+            return LOST
+        raise
     while True:
         on_poll()
         if _running(folder) is None:
             return LOST
         try:
             status = client.get_job_status(name)
-        except (ConnectionError, RuntimeError):
+        except (OSError, RuntimeError):  # requests' ConnectionError is an OSError, and none of Python's own ConnectionErrors
             time.sleep(POLL_S)  # the dashboard answers late or never again: the head's file decides which
             continue
         if status in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.STOPPED):
             return LOST if status == JobStatus.FAILED and _died(client.get_job_info(name)) else str(status.value)
         time.sleep(POLL_S)
+
+
+def _submit(client: Any, job: TrainingJob, bootstrap: dict[str, str] | None) -> str:
+    if bootstrap is not None:
+        (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
+    command = [sys.executable, "-m", "verl_jobs.entry", str(job.path / "job.json")]
+    name: str = client.submit_job(
+        entrypoint=f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / 'trainer.log'))} 2>&1",
+        submission_id=f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}",
+        entrypoint_num_cpus=0,
+    )
+    return name
+
+
+def _gone(folder: Path) -> bool:
+    """Whether this Ray has ended, or does so within the time that its head needs to clear up."""
+    deadline = time.monotonic() + GONE_S
+    while _running(folder) is not None and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return _running(folder) is None
 
 
 def _attach_name(client: Any, job: TrainingJob) -> str | None:

@@ -51,7 +51,7 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     """Starts the head node and writes `head.json` once it answers. Raises RuntimeError with the log's path when it does not."""
     gcs, dashboard, agent, metrics, runtime, client = free_ports(6)
     threads = os.environ.get("OMP_NUM_THREADS", "2")
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={gcs}"]
+    command = [python(session), "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={gcs}"]
     command += ["--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}"]
     command += [f"--metrics-export-port={metrics}", f"--runtime-env-agent-port={runtime}", f"--ray-client-server-port={client}"]
     command += ["--num-cpus=16", f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}"]  # logical: verl's actors claim one each and share the cores
@@ -68,6 +68,15 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
             return ray
         time.sleep(0.1)
     raise RuntimeError(f"Ray did not start within {START_S:.0f} s: see {folder / 'head.log'}")
+
+
+def python(session: Path) -> str:
+    """This interpreter by a path without spaces: Ray puts it into shell commands, and a library of its own into LD_PRELOAD, unquoted."""
+    if not any(map(str.isspace, sys.executable)):
+        return sys.executable
+    link = session / "python"
+    link.symlink_to(sys.prefix)
+    return str(link / Path(sys.executable).relative_to(sys.prefix))
 
 
 def watch(folder: Path, ray: subprocess.Popen[bytes]) -> None:

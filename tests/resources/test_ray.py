@@ -11,6 +11,7 @@ import pytest
 
 from resources.ray import _died, _last_words, _token
 from resources.ray_head import free_ports, hold, live_holders
+from tests.journeys.chain import wait_until
 
 
 def test_a_holder_counts_while_it_lives(tmp_path: Path) -> None:
@@ -57,3 +58,22 @@ def test_the_last_words_are_the_error_and_not_the_noise_after_it(tmp_path: Path)
     log.write_text("starting\nValueError: batch 7 is too small\n\nshutting down\n")
     assert _last_words(log) == "ValueError: batch 7 is too small"
     assert _last_words(tmp_path / "absent.log") == "it left no log"
+
+
+@pytest.mark.slow
+def test_ray_stays_up_where_the_environment_lies_in_a_path_with_spaces(tmp_path: Path) -> None:
+    (tmp_path / "an environment").symlink_to(sys.prefix)
+    interpreter = tmp_path / "an environment" / Path(sys.executable).relative_to(sys.prefix)
+    folder = tmp_path / "ray"
+    folder.mkdir()
+    hold(folder)
+    environment = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
+    with (folder / "head.log").open("w") as log:
+        head = subprocess.Popen([interpreter, "-m", "resources.ray_head", str(folder)], stdout=log, stderr=log, env=environment)
+    try:
+        assert wait_until(lambda: (folder / "head.json").exists() or head.poll() is not None, 90)
+        assert not wait_until(lambda: head.poll() is not None, 5), (folder / "head.log").read_text()
+    finally:
+        for holder in (folder / "holders").iterdir():
+            holder.unlink()
+        head.wait(60)
