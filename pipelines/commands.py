@@ -51,7 +51,7 @@ def rollback(reason: str, console: Console) -> int:
 
 
 def data_add(name: str, path: Path | None, console: Console) -> int:
-    """Reads the source once, so that bad rows are named here and not at night. Exit code 1 when no row could be read."""
+    """Reads the source once, so that bad rows are named here and not at night. Raises ProblemError when no row could be read."""
     from problems.catalogue import add_source
     from problems.sources.registry import load
 
@@ -81,7 +81,7 @@ def data_show(problem_id: str | None, console: Console) -> int:
     store = Store(Home.from_environment().path)
     made = {name: artifact for name in ("raw_problems", "verified_problems", "clean_problems") if (artifact := store.current("datasets", name))}
     if not made:
-        raise NotReady("no problems have been read yet: `ratchet demo` is the first to")
+        raise NotReady("no problems have been read yet: the first run reads them, e.g. `ratchet demo`")
     if problem_id is None:
         lines = [f"| {name} | {a.content_hash[:12]} | {', '.join(f'{k} {v}' for k, v in a.manifest.facts.items())} |" for name, a in made.items()]
         console.print(Markdown("\n".join(["| dataset | content | facts |", "|---|---|---|", *lines])))

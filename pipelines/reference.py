@@ -5,6 +5,7 @@ In: the typed profile and the YAML files beside it. Out: text; a test holds the 
 
 from __future__ import annotations
 
+import collections.abc
 import dataclasses
 import inspect
 import re
@@ -35,8 +36,10 @@ ENVIRONMENT = {
     "RATCHET_HOME": "where everything that a run writes lies; default `.ratchet` in the current folder",
     "RATCHET_PROFILE": "name or path of the profile; default `embedded`",
     "RATCHET_UNVERIFIED": "1: train although the exploit battery did not pass the reward; what `--unverified` sets",
+    "RATCHET_WORKERS": "of `ratchet judge`: how many programs run at once; default one a core",
     "DAGSTER_HOME": "Dagster's own records; default `dagster` under RATCHET_HOME",
     "DAGSTER_POSTGRES_PASSWORD": "read where the profile has `orchestration.postgres`",
+    "RAY_ADDRESS": "read where `sandbox.backend` is `ray`: the Ray to join",
     "WANDB_API_KEY": "set: Weights & Biases receives the curves; unset: they are written under RATCHET_HOME, offline",
 }
 
@@ -104,15 +107,32 @@ def _options(annotation: Any) -> Iterator[type[Any]]:
 def _kind(field: FieldInfo) -> str:
     if typing.get_origin(field.annotation) is typing.Literal:
         return "one of " + ", ".join(f"`{option}`" for option in typing.get_args(field.annotation))
-    name = field.annotation.__name__ if isinstance(field.annotation, type) and not typing.get_args(field.annotation) else str(field.annotation)
+    name = _name(field.annotation)
     bounds = [f"{sign} {getattr(rule, key):g}" for rule in field.metadata for key, sign in BOUNDS.items() if getattr(rule, key, None) is not None]
-    return _cell(f"{name.replace('typing.', '')} {', '.join(bounds)}")
+    return _cell(f"{name} {', '.join(bounds)}")
+
+
+def _name(annotation: Any) -> str:
+    """A type as a person would say it; bounds inside of it are left to the error that a wrong value gets."""
+    origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Annotated:
+        return _name(inside[0])
+    if origin is typing.Literal:
+        return ", ".join(f"`{option}`" for option in inside)
+    if origin is tuple and inside[-1] is ...:
+        return f"list of {_name(inside[0])}"
+    if origin is tuple:
+        return f"[{', '.join(map(_name, inside))}]"
+    if origin is collections.abc.Mapping:
+        return f"mapping of {_name(inside[0])} to {_name(inside[1])}"
+    return annotation.__name__ if isinstance(annotation, type) and not inside else str(annotation)
 
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
+    value = list(value) if isinstance(value, tuple) else value  # as YAML has it
     return {"": "empty", "None": "none"}.get(str(value), f"`{_cell(str(value))}`")
 
 

@@ -59,7 +59,7 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
     """Sources that are not those of the last data refresh: refresh and retrain, once for each content."""
     made = workshop.store.current("datasets", "raw_problems")
     if made is None:
-        return dg.SensorResult(skip_reason="no problems have been read yet: `ratchet demo` is the first to")
+        return dg.SensorResult(skip_reason="no problems have been read yet: the first run reads them, e.g. `ratchet demo`")
     if gone := [f"{name} ({path})" for name, path in listed(workshop.home.path).items() if path and not path.exists()]:
         return dg.SensorResult(skip_reason=f"nothing is there any more: {', '.join(gone)}; put it back, or `ratchet data add` it from another place")
     wanted = {name: content_of(path) for name, path in listed(workshop.home.path).items()}

@@ -20,6 +20,8 @@ from sandbox.explain import table
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, UnittestTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
+EXAMPLE = """a line: {"id": 1, "source": "f = abs", "problem": {"style": "call", "entry_point": "f", "tests": [{"args": [-2], "expected": 2}]}}"""
+
 
 @dataclass
 class _Line:
@@ -32,7 +34,8 @@ class _Line:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m sandbox.judge", description="Judges programs: JSON lines in, JSON lines out.")
+    prog = "python -m sandbox.judge" if arguments is None else "ratchet judge"
+    parser = argparse.ArgumentParser(prog=prog, description="Judges programs: JSON lines in, JSON lines out.", epilog=EXAMPLE)
     parser.add_argument("--isolation", choices=("auto", "root", "userns", "bare"), default="auto", help="a named rung is never lowered")
     parser.add_argument("--backend", choices=("local", "docker", "ray"), default="local", help="where programs run")
     parser.add_argument("--explain", action="store_true", help="tables for people; what was expected only of the first `visible_tests`")
