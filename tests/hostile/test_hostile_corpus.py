@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ CORPUS = Path(os.environ.get("RATCHET_HOSTILE", ROOT.parent / "shared" / "hostil
 def test_no_hostile_program_is_paid_and_no_honest_one_refused(rung: str) -> None:
     if not (CORPUS / "run.py").exists():
         pytest.skip(f"no {CORPUS}: set RATCHET_HOSTILE to the folder that holds run.py")
-    judge = f"{sys.executable} -m sandbox.judge --isolation {rung}"
+    judge = shlex.join([sys.executable, "-m", "sandbox.judge", "--isolation", rung])
     command = [sys.executable, "-B", "run.py", "--judge", judge, "."]
     found = subprocess.run(command, cwd=CORPUS, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-2000:]
