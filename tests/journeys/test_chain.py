@@ -6,13 +6,13 @@ The first chain has no network, no HOME and a home with spaces; the second runs 
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from resources.ray_head import python
 from tests.journeys.chain import Run, demo, left, orphans, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
@@ -28,7 +28,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
 def another_ray(tmp_path: Path) -> Iterator[None]:
     """Somebody else's Ray on this host, on Ray's own default port and address file."""
     session = tempfile.mkdtemp(prefix="other-ray-", dir="/tmp")  # a path that is short enough for its sockets
-    command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=1"]
+    command = [python(Path(session)), "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=1"]
     command += ["--include-dashboard=false", f"--temp-dir={session}", "--disable-usage-stats", f"--object-store-memory={80 * 2**20}"]
     with (tmp_path / "ray.log").open("w") as log:
         ray = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
