@@ -38,6 +38,7 @@ def test_some_hundred_jobs(tmp_path: Path) -> None:
 
 def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
     scratch.mkdir(exist_ok=True)
+    others = psutil.Process().children(recursive=True)  # of tests before this one
     isolation.become_subreaper()  # whatever loses its parent becomes ours, and is counted
     before = left_behind(scratch)
     draw, kills, owners = random.Random(), 0, 0
@@ -54,7 +55,7 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
             except subprocess.TimeoutExpired:
                 kills += strike(draw, owner)
         assert owner.returncode == 0 or kills > undisturbed  # it may be told that a worker died while it started
-        reap()
+        reap(others)
     rows = reported(journal)
     reports = {row["job"]: row["verdict"] for row in rows if "job" in row}
     print(f"{total} jobs, {kills} kills, {owners} owners, {time.monotonic() - begun:.0f} s, verdicts {counted(list(reports.values()))}")
@@ -82,9 +83,9 @@ def strike(draw: random.Random, owner: subprocess.Popen[bytes]) -> int:
     return 1
 
 
-def reap() -> None:
+def reap(others: list[psutil.Process]) -> None:
     """Takes leave of what became ours: it has a moment to end by itself."""
-    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=20)
+    _, alive = psutil.wait_procs([each for each in psutil.Process().children(recursive=True) if each not in others], timeout=20)
     assert not alive, f"left behind: {alive}"
 
 
