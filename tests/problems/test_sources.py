@@ -132,7 +132,11 @@ def test_a_bad_row_of_mbpp_names_its_key(tmp_path: Path, change: dict[str, Any],
         raise ProblemError(loaded.rejected[0].reason, loaded.rejected[0].mend)
 
 
-@pytest.mark.parametrize(("name", "count"), [("mbpp", 974), ("mbpp_sanitized", 427), ("mbppplus", 378), ("humaneval", 164), ("humanevalplus", 164)])
+SETS = [("mbpp", 974), ("mbpp_sanitized", 427), ("humaneval", 164)]
+SETS_PLUS = [("mbppplus", 378), ("humanevalplus", 164)]  # their inputs are many
+
+
+@pytest.mark.parametrize(("name", "count"), [*SETS, *(pytest.param(*each, marks=pytest.mark.slow) for each in SETS_PLUS)])
 def test_a_real_set_loads_whole(data: Callable[[str], Path], name: str, count: int) -> None:
     loaded = load(name, data(name.removesuffix("_sanitized")))
     assert len(loaded.problems) == count and loaded.rejected == []

@@ -17,7 +17,7 @@ from sandbox.sandbox import Sandbox
 SHIPPED = {"embedded": Reward(), "quality": CompositeReward(), "dense": Reward(RewardConfig(sparse=False))}
 
 
-@pytest.mark.parametrize("name", ["embedded", pytest.param("quality", marks=pytest.mark.slow), pytest.param("dense", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in ("embedded", "quality", "dense")])
 def test_the_rewards_that_we_ship_pass(sandbox: Sandbox, name: str) -> None:
     result = run_battery(SHIPPED[name], sandbox)
     assert result.passed, [row for row in result.rows if not row.passed]

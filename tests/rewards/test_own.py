@@ -25,7 +25,7 @@ def written(folder: Path, body: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("task", ["code", pytest.param("math", marks=pytest.mark.slow), "qa"])
+@pytest.mark.parametrize("task", [*(pytest.param(task, marks=pytest.mark.slow) for task in ("code", "math")), "qa"])
 def test_a_template_passes_the_battery_as_it_is(tmp_path: Path, task: str) -> None:
     path = tmp_path / "my_reward.py"
     said = Console(record=True, width=200)

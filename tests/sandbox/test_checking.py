@@ -130,6 +130,7 @@ def test_tests_that_share_the_interpreter(judge: Judge, source: str, verdict: st
     assert (report.verdict, report.trust) == (verdict, "shared"), report
 
 
+@pytest.mark.slow
 def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
     busy = "import time\ndef f(xs):\n    until = time.process_time() + 0.2\n    while time.process_time() < until: pass\n    return sum(xs)\n"
     assert judge(replace(sharing(busy), limits=Limits(wall_s=20.0, cpu_s=1.0))).verdict == "AC"

@@ -31,7 +31,7 @@ print(get_platform().device_name, resolve_reward_manager_cls(config).__name__, c
     ("training", "said"),
     [
         (Training(), "cpu SandboxRewardManager hf_cpu"),
-        (Training(algorithm="rloo", kl_coefficient=0.01), "cpu SandboxRewardManager hf_cpu"),
+        pytest.param(Training(algorithm="rloo", kl_coefficient=0.01), "cpu SandboxRewardManager hf_cpu", marks=pytest.mark.slow),
     ],
 )
 def test_verl_takes_every_override(training: Training, said: str, tmp_path: Path) -> None:
