@@ -10,6 +10,7 @@ A list, dict, set or record that the program changed in place is sent back part 
 from __future__ import annotations
 
 import builtins
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
@@ -40,7 +41,7 @@ _MADE: dict[str, Callable[..., Any]] = {
 }
 
 
-class Codec:
+class Codec(ABC):
     """Encodes and decodes messages of one side. What a side does with records and handles is its own: see the four methods below."""
 
     def __init__(self) -> None:
@@ -50,25 +51,25 @@ class Codec:
         self._met: dict[int, int] = {}
         self._waiting: list[Any] = []
 
+    @abstractmethod
     def record_name(self, value: Any) -> str | None:
         """The class name under which this object crosses by value, or None where it does not."""
-        raise NotImplementedError
 
+    @abstractmethod
     def new_record(self, name: str) -> Any:
         """An empty record of this class. Raises NotPlain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def handle(self, value: Any) -> Tree:
         """What crosses in place of a value that is neither plain nor a record. Raises NotPlain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def resolve(self, body: Any) -> Any:
         """The value of a handle. Raises NotPlain."""
-        raise NotImplementedError
 
+    @abstractmethod
     def named(self, name: str) -> Any:
         """The builtin of this name. Raises NotPlain."""
-        raise NotImplementedError
 
     def encode(self, value: Any) -> str:
         """Raises NotPlain."""

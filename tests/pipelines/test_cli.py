@@ -112,6 +112,7 @@ def test_a_bad_row_of_a_source_is_named_and_the_others_are_taken(tmp_path: Path)
     assert found.returncode == 0 and f"{own}: line 2: broken JSON" in found.stdout and "own: 1 problems" in found.stdout
 
 
+@pytest.mark.slow
 def test_a_rollback_is_told_with_what_it_undid(house: House) -> None:
     house.promoted("chain-0001-sft")
     house.promoted("chain-0002")

@@ -65,6 +65,7 @@ Registry(Path(sys.argv[1])).project(Ledger(Path(sys.argv[2])))
 """
 
 
+@pytest.mark.slow
 def test_killed_while_projecting_without_a_home_it_goes_on_and_writes_nothing_elsewhere(history: Ledger, tmp_path: Path) -> None:
     elsewhere, home = tmp_path / "elsewhere", tmp_path / "ratchet home"
     elsewhere.mkdir()
