@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
@@ -14,6 +15,17 @@ Judge = Callable[[Job], Report]
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox(SandboxConfig(workers=2)) as opened:
         yield opened
+
+
+@pytest.fixture(scope="module", params=["root", "userns", "bare"])
+def rung(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """A sandbox on each rung by itself; skipped, with the reason, where the machine refuses it."""
+    try:
+        opened = Sandbox(SandboxConfig(workers=1, isolation=request.param)).__enter__()
+    except IsolationError as refused:
+        pytest.skip(str(refused))
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

@@ -8,25 +8,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, StdioTest, Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.sandbox import Sandbox, run_all
 from tests.sandbox.jobs import QUICK, call
-
-
-@pytest.fixture(scope="module", params=["root", "userns", "bare"])
-def rung(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    try:
-        opened = Sandbox(SandboxConfig(workers=1, isolation=request.param)).__enter__()
-    except IsolationError as refused:
-        pytest.skip(str(refused))
-    yield opened
-    opened.close()
 
 
 def says(sandbox: Sandbox, source: str) -> Report:

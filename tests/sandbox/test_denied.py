@@ -15,7 +15,6 @@ import psutil
 import pytest
 
 from sandbox import slot
-from sandbox.backends.local import IsolationError
 from sandbox.protocol import Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, _payload, run_all
 from sandbox.worker import Worker
@@ -23,16 +22,6 @@ from tests.sandbox.jobs import call, stdio
 
 F = "def f(a, b): return a + b\n"
 LIBC = "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-
-
-@pytest.fixture(scope="module", params=["root", "userns", "bare"])
-def rung(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    try:
-        opened = Sandbox(SandboxConfig(workers=1, isolation=request.param)).__enter__()
-    except IsolationError as refused:
-        pytest.skip(str(refused))
-    yield opened
-    opened.close()
 
 
 def judged(sandbox: Sandbox, source: str) -> Report:
