@@ -7,7 +7,7 @@ ifndef RATCHET_HOME
 demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
 bin := .venv/bin
-ROOMS := tests/sandbox tests/rewards tests/problems tests/evaluation
+ROOMS := tests/sandbox tests/rewards tests/problems
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -31,7 +31,7 @@ types:
 contracts:
 	$(bin)/lint-imports
 
-# The fast tests in two halves of about the same length, side by side: much of them is waiting for processes.
+# The fast tests in two halves of about the same length, side by side; the half that needs torch loads it once.
 rooms:
 	$(bin)/pytest -m "not slow and not soak" $(ROOMS)
 

@@ -26,11 +26,30 @@ from resources.workshop import Workshop
 STAGES = ("raw_problems", "verified_problems", "clean_problems")
 
 
+def at(home: Path) -> Workshop:
+    profile = home.with_suffix(".yaml")
+    profile.write_text("family: {demonstrations: 6, train: 4, validation: 2}", encoding="utf-8")
+    return Workshop(path=str(home), profile_name=str(profile))
+
+
 @pytest.fixture
 def workshop(tmp_path: Path) -> Workshop:
-    profile = tmp_path / "tiny.yaml"
-    profile.write_text("family: {demonstrations: 6, train: 4, validation: 2}", encoding="utf-8")
-    return Workshop(path=str(tmp_path / "a home"), profile_name=str(profile))
+    return at(tmp_path / "a home")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("template") / "home"
+    with dg.instance_for_test() as instance:
+        assert refresh(at(home), instance).success
+    return home
+
+
+@pytest.fixture
+def refreshed(template: Path, tmp_path: Path) -> Workshop:
+    """A home whose stages are up to date."""
+    shutil.copytree(template, tmp_path / "refreshed")
+    return at(tmp_path / "refreshed")
 
 
 @pytest.fixture
@@ -48,31 +67,27 @@ def made(workshop: Workshop) -> dict[str, Artifact]:
     return {name: workshop.store.require("datasets", name) for name in STAGES}
 
 
-def test_a_second_refresh_finds_everything_and_changes_nothing(workshop: Workshop, instance: dg.DagsterInstance) -> None:
-    assert refresh(workshop, instance).success
-    first = made(workshop)
-    assert refresh(workshop, instance).success
-    assert made(workshop) == first
-    lines = (workshop.home.runs / "data" / "progress.jsonl").read_text(encoding="utf-8").splitlines()
+def test_a_second_refresh_finds_everything_and_changes_nothing(refreshed: Workshop, instance: dg.DagsterInstance) -> None:
+    first = made(refreshed)
+    assert refresh(refreshed, instance).success
+    assert made(refreshed) == first
+    lines = (refreshed.home.runs / "data" / "progress.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["event"] for line in lines if json.loads(line)["event"] in ("end", "found")] == ["end"] * 3 + ["found"] * 3
 
 
-def test_two_homes_get_the_same_datasets(workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path) -> None:
+def test_two_homes_get_the_same_datasets(refreshed: Workshop, workshop: Workshop, instance: dg.DagsterInstance) -> None:
     assert refresh(workshop, instance).success
-    other = Workshop(path=str(tmp_path / "another home"), profile_name=workshop.profile_name)
-    assert refresh(other, instance).success
-    assert {n: a.content_hash for n, a in made(workshop).items()} == {n: a.content_hash for n, a in made(other).items()}
+    assert {n: a.content_hash for n, a in made(workshop).items()} == {n: a.content_hash for n, a in made(refreshed).items()}
 
 
-def test_a_dataset_that_a_crash_left_half_written_is_made_again_alike(workshop: Workshop, instance: dg.DagsterInstance) -> None:
-    assert refresh(workshop, instance).success
-    clean = made(workshop)["clean_problems"]
+def test_a_dataset_that_a_crash_left_half_written_is_made_again_alike(refreshed: Workshop, instance: dg.DagsterInstance) -> None:
+    clean = made(refreshed)["clean_problems"]
     (clean.path / "manifest.json").unlink()
     (clean.path / "problems.parquet").write_bytes(b"half")
-    assert refresh(workshop, instance).success
-    again = made(workshop)["clean_problems"]
+    assert refresh(refreshed, instance).success
+    again = made(refreshed)["clean_problems"]
     assert again.content_hash == clean.content_hash
-    workshop.store.verify(again)
+    refreshed.store.verify(again)
 
 
 def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_on(
@@ -109,30 +124,28 @@ def verdict(check: dg.AssetChecksDefinition, workshop: Workshop) -> dg.AssetChec
     return found
 
 
-def planted(workshop: Workshop, instance: dg.DagsterInstance, problem: Problem) -> Artifact:
+def planted(refreshed: Workshop, problem: Problem) -> Artifact:
     """Clean problems with one more, as only a bug or a hand could leave them."""
-    assert refresh(workshop, instance).success
-    clean = made(workshop)["clean_problems"]
-    with workshop.store.draft("datasets", "clean_problems") as folder:
+    clean = made(refreshed)["clean_problems"]
+    with refreshed.store.draft("datasets", "clean_problems") as folder:
         shutil.copytree(clean.path, folder, dirs_exist_ok=True)
         write_parquet([*read_parquet(clean.path / "problems.parquet"), problem], folder / "problems.parquet")
-        return workshop.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="planted", content_hash=""))
+        return refreshed.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="planted", content_hash=""))
 
 
-def test_a_gated_problem_among_clean_ones_is_caught_on_disk(workshop: Workshop, instance: dg.DagsterInstance) -> None:
-    [problem] = heldout_draw(workshop.profile.family, 1, 1)
-    planted(workshop, instance, replace(problem, gated=True, source="own", problem_id="own/gated"))
-    found = verdict(no_gated_problem, workshop)
+def test_a_gated_problem_among_clean_ones_is_caught_on_disk(refreshed: Workshop) -> None:
+    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    planted(refreshed, replace(problem, gated=True, source="own", problem_id="own/gated"))
+    found = verdict(no_gated_problem, refreshed)
     assert not found.passed and found.metadata["problem_ids"].value == ["own/gated"]
 
 
-def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(workshop: Workshop, instance: dg.DagsterInstance) -> None:
-    [problem] = heldout_draw(workshop.profile.family, 1, 1)
-    planted(workshop, instance, replace(problem, split="train"))
-    found = verdict(no_heldout_composition, workshop)
+def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(refreshed: Workshop) -> None:
+    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    planted(refreshed, replace(problem, split="train"))
+    found = verdict(no_heldout_composition, refreshed)
     assert not found.passed and found.metadata["problem_ids"].value == [problem.problem_id]
 
 
-def test_the_checks_pass_on_what_the_stages_make(workshop: Workshop, instance: dg.DagsterInstance) -> None:
-    assert refresh(workshop, instance).success
-    assert all(verdict(check, workshop).passed for check in (schema_holds, no_gated_problem, no_heldout_composition))
+def test_the_checks_pass_on_what_the_stages_make(refreshed: Workshop) -> None:
+    assert all(verdict(check, refreshed).passed for check in (schema_holds, no_gated_problem, no_heldout_composition))

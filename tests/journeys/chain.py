@@ -37,14 +37,12 @@ def ratchet(*arguments: str) -> list[str]:
     return [str(Path(sys.executable).with_name("ratchet")), *arguments]
 
 
-def demo(
-    home: Path, *, profile: str = "small", kill_after: float | None = None, seed: int = 0, timeout: float = 1200, bare_machine: bool = False
-) -> Run:
-    """`ratchet demo` in this home; with `kill_after` one random process of the run gets SIGKILL after so many seconds.
+def demo(home: Path, *, kill: Callable[[subprocess.Popen[bytes]], str] | None = None, timeout: float = 1500, bare_machine: bool = False) -> Run:
+    """`ratchet demo` in this home on the small budget; `kill`, given the command's process, waits for its moment, kills and says what.
 
     bare_machine: without HOME, and without a network but the loopback, where the kernel lets us take it away.
     """
-    environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": profile}
+    environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": "small"}
     command = ratchet("demo")
     if bare_machine:
         environment.pop("HOME", None)
@@ -55,10 +53,7 @@ def demo(
     with log.open("ab") as out:
         start = out.tell()
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True)
-        killed = stage = ""
-        if kill_after is not None and not _ended(process, kill_after):
-            stage = now_at(home)
-            killed = kill_one(home, process, random.Random(seed))
+        killed, stage = (kill(process), now_at(home)) if kill else ("", "")
         code = process.wait(timeout)
     return Run(code, time.monotonic() - began, log.read_bytes()[start:].decode(errors="replace"), killed, stage)
 
@@ -68,8 +63,10 @@ def can_unplug() -> bool:
     return subprocess.run([*OFFLINE, "true"], capture_output=True, check=False).returncode == 0
 
 
-def kill_one(home: Path, command: subprocess.Popen[bytes], rng: random.Random) -> str:
-    """SIGKILL to the command line or to any process of the run, each kind of process as likely as another; returns what it was."""
+def kill_one(home: Path, command: subprocess.Popen[bytes], after: float, rng: random.Random) -> str:
+    """After so many seconds SIGKILL to the command line or any process of the run, each kind of process as likely as another; returns its kind."""
+    if _ended(command, after):
+        return ""
     kinds: dict[str, list[psutil.Process]] = {}
     for process in [psutil.Process(command.pid), *of_home(home)]:
         try:

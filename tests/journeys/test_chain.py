@@ -1,38 +1,49 @@
-"""A user's whole path, for real: raw problems to a decision by verl on Ray in Dagster runs; then the same with a kill in the middle.
+"""A user's whole path, for real, on a bad day: raw problems to a decision by verl on Ray in Dagster runs, with a kill in the middle.
 
-The first chain has no network, no HOME and a home with spaces; the second runs beside somebody else's Ray. Neither may notice.
+The command first runs without network and HOME, in a home with spaces, until it is killed in its training; then again, beside somebody else's Ray.
 """
 
 import json
+import os
 import shutil
+import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from resources.ray_head import python
-from tests.journeys.chain import Run, demo, left, orphans, wait_until
+from tests.journeys.chain import Run, demo, left, orphans, stray, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
+DATA = ("raw_problems", "verified_problems", "clean_problems")
+SAVED = 2  # of the small profile's 4 steps: `save_every`
+
+
+@dataclass
+class Ended:
+    """A chain that was killed and went on to its end."""
+
+    home: Path
+    first: Run
+    again: Run
+    ran_on: list[str]  # processes that outlived the kill, some time later
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
-    home = tmp_path_factory.mktemp("a home with spaces")
-    return home, demo(home, bare_machine=True)
-
-
-@pytest.fixture
-def another_ray(tmp_path: Path) -> Iterator[None]:
+def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Somebody else's Ray on this host, on Ray's own default port and address file."""
     session = tempfile.mkdtemp(prefix="other-ray-", dir="/tmp")  # a path that is short enough for its sockets
     command = [python(Path(session)), "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=1"]
     command += ["--include-dashboard=false", f"--temp-dir={session}", "--disable-usage-stats", f"--object-store-memory={80 * 2**20}"]
-    with (tmp_path / "ray.log").open("w") as log:
+    said = tmp_path_factory.mktemp("another ray") / "log"
+    with said.open("w") as log:
         ray = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-    assert wait_until(lambda: "Ray runtime started" in (tmp_path / "ray.log").read_text(), 60), (tmp_path / "ray.log").read_text()
+    assert wait_until(lambda: "Ray runtime started" in said.read_text(), 120), said.read_text()
     yield
     assert ray.poll() is None, "the other Ray did not survive the chain"
     ray.terminate()
@@ -40,32 +51,59 @@ def another_ray(tmp_path: Path) -> Iterator[None]:
     shutil.rmtree(session, ignore_errors=True)
 
 
-def test_the_chain_reaches_a_decision_and_tells_it(undisturbed: tuple[Path, Run]) -> None:
-    home, run = undisturbed
-    assert run.code == 0, run.output[-3000:]
-    [report] = home.glob("reports/*/summary.json")
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
+    home = tmp_path_factory.mktemp("a home with spaces")
+
+    def kill(command: subprocess.Popen[bytes]) -> str:
+        wait_until(lambda: max(steps(home, 1), default=0) > SAVED or command.poll() is not None, 1200)
+        command.send_signal(signal.SIGKILL)
+        return "the command line"
+
+    first = demo(home, kill=kill, bare_machine=True)
+    ran_on = orphans(home)
+    return Ended(home, first, demo(home), ran_on)
+
+
+def steps(home: Path, attempt: int) -> list[int]:
+    """The training steps that an attempt has told of."""
+    files = home.glob(f"runs/*/training/*/metrics-{attempt:03d}.jsonl")
+    lines = [json.loads(line) for path in files for line in path.read_text().splitlines() if line.endswith("}")]
+    return [line["step"] for line in lines if "critic/score/mean" in line["data"]]
+
+
+def test_the_kill_fell_into_the_training_and_nothing_outlived_it(ended: Ended) -> None:
+    assert (ended.first.code, ended.first.at_stage) == (-signal.SIGKILL, "checkpoint"), ended.first.output[-3000:]
+    assert ended.ran_on == []
+
+
+def test_the_chain_reaches_a_decision_and_tells_it(ended: Ended) -> None:
+    assert ended.again.code == 0, ended.again.output[-3000:]
+    [report] = ended.home.glob("reports/*/summary.json")
     assert (report.parent / "index.html").stat().st_size > 10_000
     summary = json.loads(report.read_text())
     assert summary["decision"]["kind"] in ("promote", "refuse")
-    assert "PROMOTED" in run.output and str(report.parent / "index.html") in run.output
+    assert "PROMOTED" in ended.again.output and str(report.parent / "index.html") in ended.again.output
 
 
-def test_the_ledger_begins_with_the_first_version_and_holds_one_decision(undisturbed: tuple[Path, Run]) -> None:
-    kinds = [kind for kind, *_ in left(undisturbed[0]).ledger]
+def test_the_training_goes_on_from_the_last_save(ended: Ended) -> None:
+    assert steps(ended.home, 2) == [SAVED + 1, SAVED + 2]
+
+
+def test_the_ledger_begins_with_the_first_version_and_holds_one_decision(ended: Ended) -> None:
+    kinds = [kind for kind, *_ in left(ended.home).ledger]
     assert kinds[0] == "install" and len(kinds) == 2
 
 
-def test_nothing_runs_on_when_the_chain_has_ended(undisturbed: tuple[Path, Run]) -> None:
-    assert orphans(undisturbed[0]) == []
+def test_nothing_runs_on_and_nothing_half_written_lies_about(ended: Ended) -> None:
+    assert orphans(ended.home) == [] and stray(ended.home) == []
 
 
-def test_a_killed_chain_goes_on_and_ends_with_the_same_datasets(undisturbed: tuple[Path, Run], another_ray: None, tmp_path: Path) -> None:
-    """The kill falls into the training, where most processes are; the command line starts the run again by itself or is started again by hand."""
-    home = tmp_path / "home"
-    first = demo(home, kill_after=0.55 * undisturbed[1].seconds, seed=7)
-    again = first if first.code == 0 else demo(home)
-    assert again.code == 0, f"killed {first.killed} at {first.at_stage}: {again.output[-3000:]}"
-    before, after = left(undisturbed[0]), left(home)
-    assert after.datasets == before.datasets
-    assert [kind for kind, *_ in after.ledger] == [kind for kind, *_ in before.ledger]
-    assert orphans(home) == []
+def test_another_home_gets_the_same_datasets_from_dagster_alone(ended: Ended, tmp_path: Path) -> None:
+    job = [sys.executable, "-m", "dagster", "job", "execute", "-m", "pipelines.definitions", "-j", "refresh_data"]
+    (tmp_path / "dagster").mkdir()
+    settings = {"RATCHET_HOME": str(tmp_path / "home"), "RATCHET_PROFILE": "small", "DAGSTER_HOME": str(tmp_path / "dagster")}
+    run = subprocess.run(job, env=os.environ | settings, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-3000:]
+    undisturbed, killed = left(tmp_path / "home").datasets, left(ended.home).datasets
+    assert undisturbed == {name: killed[name] for name in DATA}

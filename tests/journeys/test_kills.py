@@ -1,6 +1,6 @@
 """`kill -9` of a random process at a random moment of the chain, ten times; a table that goes on where it was when this is stopped itself.
 
-What it found lies in `.ratchet/soak/kills.jsonl`, a line a kill.
+What it found lies in `.ratchet/soak/<code version>/kills.jsonl`, a line a kill: what another code did is no reference for this one.
 """
 
 import json
@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.journeys.chain import demo, left, orphans
+from artifacts.manifest import code_version
+from tests.journeys.chain import demo, kill_one, left, orphans
 
 KILLS = 10
-FOLDER = Path(".ratchet/soak").absolute()
+FOLDER = Path(".ratchet/soak").absolute() / code_version()
 
 pytestmark = [pytest.mark.soak]
 
@@ -42,7 +43,7 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     rng = random.Random(f"kill {number}")
     home = FOLDER / f"kill-{number}"
     shutil.rmtree(home, ignore_errors=True)
-    first = demo(home, kill_after=rng.uniform(0.02, 0.95) * expected["seconds"], seed=number)
+    first = demo(home, kill=lambda command: kill_one(home, command, rng.uniform(0.02, 0.95) * expected["seconds"], random.Random(number)))
     starts, seconds, again = 1, first.seconds, first
     while again.code != 0 and starts < 3:
         again = demo(home)

@@ -73,13 +73,13 @@ problems = st.builds(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problems)
 def test_a_problem_comes_back_from_its_row(problem: Problem) -> None:
     assert to_row(from_row(to_row(problem), "here")) == to_row(problem)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(sets=st.lists(problems, max_size=5, unique_by=lambda p: p.problem_id), seed=st.integers())
 def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(sets: list[Problem], seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("set") / "set.parquet"

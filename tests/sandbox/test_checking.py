@@ -52,8 +52,8 @@ def test_output_by_tokens(judge: Judge, printed: str, expected: str, compare: Co
 
 
 def test_many_near_elements_are_no_failure_of_ours(judge: Judge) -> None:
-    source = "def f():\n    return [[0.5] * 1000 + [i] for i in range(1000)]"
-    job = replace(call(source, CallTest((), {}, [[0.5] * 1000 + [i + 2] for i in range(1000)]), tolerance=1e-9), compare="unordered")
+    source = "def f():\n    return [[0.5] * 500 + [i] for i in range(500)]"
+    job = replace(call(source, CallTest((), {}, [[0.5] * 500 + [i + 2] for i in range(500)]), tolerance=1e-9), compare="unordered")
     assert judge(job).verdict == "WA"
 
 

@@ -7,12 +7,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from verl.protocol import DataProto
-from verl.trainer.config import AlgoConfig
-from verl.trainer.ppo.padding_utils import construct_minimal_padding_template
-from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
 
-from verl_jobs.watched import too_few
+pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
 
 LENGTH = 3
 REWARDS = st.lists(st.lists(st.sampled_from([-1.0, -0.8, 0.0, 1.0]), min_size=4, max_size=4), min_size=2, max_size=4)
@@ -24,6 +20,11 @@ def key(prompt: int, session: int) -> str:
 
 def advantages(algorithm: str, rewards: dict[str, float], padding: int = 0) -> dict[str, torch.Tensor]:
     """Advantages (LENGTH) by key, with so many of verl's padding rows (padding_utils.py) behind the real ones."""
+    from verl.protocol import DataProto
+    from verl.trainer.config import AlgoConfig
+    from verl.trainer.ppo.padding_utils import construct_minimal_padding_template
+    from verl.trainer.ppo.v1.utils import compute_advantage_for_multi_trajectories
+
     keys = [*rewards, *(f"padfeed_{at}_0" for at in range(padding))]
     mask, scores = torch.zeros(len(keys), LENGTH), torch.zeros(len(keys), LENGTH)
     for row, value in enumerate(rewards.values()):
@@ -61,10 +62,14 @@ def test_padding_changes_no_advantage(algorithm: str, groups: list[list[float]],
 
 
 def test_verl_takes_a_lone_answer_s_reward_for_its_advantage_so_it_is_left_out() -> None:
+    from verl_jobs.watched import too_few
+
     rewards = {key(0, 0): 1.0, key(0, 1): -1.0, key(1, 2): -0.8}  # of the second group one answer kept its score
     assert advantages("grpo", rewards)[key(1, 2)].tolist() == pytest.approx([-0.8] * LENGTH)
     assert too_few(list(rewards), least=2) == {key(1, 2)} and too_few(list(rewards), least=1) == set()
 
 
 def test_a_group_is_counted_by_its_answers_and_not_by_their_turns() -> None:
+    from verl_jobs.watched import too_few
+
     assert too_few(["000_0_0", "000_0_1", "001_0_0", "001_1_0"], least=2) == {"000_0_0", "000_0_1"}

@@ -27,11 +27,12 @@ print(get_platform().device_name, resolve_reward_manager_cls(config).__name__, c
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("training", "said"),
     [
         (Training(), "cpu SandboxRewardManager hf_cpu"),
-        pytest.param(Training(algorithm="rloo", kl_coefficient=0.01), "cpu SandboxRewardManager hf_cpu", marks=pytest.mark.slow),
+        (Training(algorithm="rloo", kl_coefficient=0.01), "cpu SandboxRewardManager hf_cpu"),
     ],
 )
 def test_verl_takes_every_override(training: Training, said: str, tmp_path: Path) -> None:
