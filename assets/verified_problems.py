@@ -35,7 +35,7 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
             facts = {"came_in": len(problems), "kept": len(verified.kept), "removed": len(verified.removed)}
             return Made(facts, isolation=", ".join(verified.isolation))
 
-        made = bench.made("datasets", "verified_problems", make, version=2, inputs={"raw_problems": raw.content_hash}, config={})
+        made = bench.made("datasets", "verified_problems", make, version=3, inputs={"raw_problems": raw.content_hash}, config={})
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "verified")
         bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")
     metadata = {

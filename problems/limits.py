@@ -1,9 +1,9 @@
 """Limits learned from the references: what each solution took, in coarse steps and with room to spare.
 
 In: problems, a sandbox. Out: `measured.json` beside a dataset, outside its content hash. A proposal changes nothing by itself: it becomes a problem's
-limits only when a new version of the dataset is written with it (`with_limits`), and its hash says so. Steps are a factor of two or more apart
-and the room is fivefold and two seconds at least, so that a noisy clock hardly ever proposes another step, and never one that the reference does
-not pass.
+limits only when a new version of the dataset is written with it (`with_limits`), and its hash says so. CPU time is what is learned; the clock gets
+LOAD times as much, and more only for references that wait. Steps are a factor of two or more apart and the room is fivefold and two seconds at least,
+so that noise hardly ever proposes another step, and never one that the reference does not pass.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from problems.schema import Problem
-from sandbox.protocol import Limits, Verdict
+from sandbox.protocol import LOAD, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox
 
 MEASURED = "measured.json"  # hash_folder leaves it out
-CEILING = Limits(wall_s=60.0, cpu_s=60.0, memory_mb=2048)  # under which references are measured
+CEILING = Limits.of_work(60.0, memory_mb=2048)  # under which references are measured
 SECONDS = (2.0, 5.0, 10.0, 20.0, 60.0)
 MEGABYTES = (128, 256, 512, 1024, 2048)
 ROOM, MEMORY_ROOM = 5.0, 2.0
@@ -30,6 +30,7 @@ class Measured:
 
     problem_id: str
     wall_s: float
+    cpu_s: float
     peak_mb: float
     accepted: bool  # every solution, every time
     flickers: bool
@@ -43,33 +44,48 @@ def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> l
         for at, problem in enumerate(problems)
         for solution in problem.solutions
     ]
-    wall, peak = [0.0] * len(problems), [0] * len(problems)
+    took = [(0.0, 0.0, 0.0)] * len(problems)
     accepted, flickers = [bool(problem.solutions) for problem in problems], [False] * len(problems)
     for report in sandbox.run(jobs, repeat=repeat):
         at = int(report.job_id)
         if report.verdict is Verdict.INFRA:
             raise RuntimeError(f"{problems[at].problem_id}: no verdict ({report.detail}): run again")
-        wall[at] = max(wall[at], *(test.wall_s for test in report.tests))
-        peak[at] = max(peak[at], report.peak_bytes)
+        took[at] = most([took[at], cost(report)])
         accepted[at] &= report.verdict is Verdict.AC
         flickers[at] |= report.flickers
     return [
-        learned(problem.problem_id, round(w, 4), round(p / 2**20, 1), accepted=ok, flickers=unsure)
-        for problem, w, p, ok, unsure in zip(problems, wall, peak, accepted, flickers, strict=True)
+        learned(problem.problem_id, *costs, accepted=ok, flickers=unsure)
+        for problem, costs, ok, unsure in zip(problems, took, accepted, flickers, strict=True)
     ]
 
 
-def learned(problem_id: str, wall_s: float, peak_mb: float, *, accepted: bool = True, flickers: bool = False) -> Measured:
+def cost(report: Report) -> tuple[float, float, float]:
+    """Of one run: seconds of the slowest test by the clock, seconds of CPU (at most what that test took), mebibytes of the peak."""
+    wall_s = max(test.wall_s for test in report.tests)
+    cpu_s = report.cpu_s if len(report.tests) == 1 else min(report.cpu_s, wall_s)
+    return round(wall_s, 4), round(cpu_s, 4), round(report.peak_bytes / 2**20, 1)
+
+
+def most(costs: Iterable[tuple[float, float, float]]) -> tuple[float, float, float]:
+    wall, cpu, peak = zip(*costs, strict=True)
+    return max(wall), max(cpu), max(peak)
+
+
+def learned(problem_id: str, wall_s: float, cpu_s: float, peak_mb: float, *, accepted: bool = True, flickers: bool = False) -> Measured:
     """What was measured, with the limits that follow from it."""
     sure = accepted and not flickers
-    return Measured(problem_id, wall_s, peak_mb, accepted, flickers, propose(wall_s, peak_mb * 2**20) if sure else None)
+    return Measured(problem_id, wall_s, cpu_s, peak_mb, accepted, flickers, propose(wall_s, cpu_s, peak_mb) if sure else None)
 
 
-def propose(wall_s: float, peak_bytes: float) -> dict[str, float]:
+def propose(wall_s: float, cpu_s: float, peak_mb: float) -> dict[str, float]:
     """The lowest step with enough room, else the highest."""
-    seconds = next((step for step in SECONDS if step >= ROOM * wall_s), SECONDS[-1])
-    memory = next((step for step in MEGABYTES if step >= MEMORY_ROOM * peak_bytes / 2**20), MEGABYTES[-1])
-    return {"wall_s": seconds, "cpu_s": seconds, "memory_mb": memory}
+    seconds = _step(SECONDS, ROOM * cpu_s)
+    clock = max(LOAD * seconds, _step(SECONDS, ROOM * wall_s))
+    return {"wall_s": clock, "cpu_s": seconds, "memory_mb": _step(MEGABYTES, MEMORY_ROOM * peak_mb)}
+
+
+def _step(steps: Sequence[float], wanted: float) -> float:
+    return next((step for step in steps if step >= wanted), steps[-1])
 
 
 def with_limits(problems: Iterable[Problem], rows: Iterable[Measured]) -> list[Problem]:
@@ -99,17 +115,16 @@ def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
     """A Markdown table: for how long programs that never end would hold a slot, one for each problem, by which limits; and who would not pass."""
     if not rows:
         return "nothing measured"
-    slowest = max(row.wall_s for row in rows)
-    uniform = next((step for step in SECONDS if step >= 1.5 * slowest), SECONDS[-1])
-    kept = {problem.problem_id: problem.limits.wall_s for problem in problems}
+    kept = {problem.problem_id: problem.limits for problem in problems}
+    uniform = Limits.of_work(_step(SECONDS, 1.5 * max(row.cpu_s for row in rows)))
     ways = {
-        "the default for all": [Limits().wall_s for _ in rows],
-        f"one limit that every reference passes ({uniform:g} s)": [uniform for _ in rows],
+        f"the default for all ({Limits().cpu_s:g} s of CPU)": [Limits() for _ in rows],
+        f"one limit that every reference passes ({uniform.cpu_s:g} s)": [uniform for _ in rows],
         "as the dataset says": [kept[row.problem_id] for row in rows],
-        "as proposed": [row.proposed["wall_s"] if row.proposed else kept[row.problem_id] for row in rows],
+        "as proposed": [_limits(kept[row.problem_id], row.proposed) for row in rows],
     }
-    lines = ["| limits | slot seconds, a program that hangs for each | references too slow for them |", "|---|---|---|"]
-    for name, seconds in ways.items():
-        late = sum(row.accepted and row.wall_s > most for row, most in zip(rows, seconds, strict=True))
-        lines.append(f"| {name} | {sum(seconds):,.0f} | {late} |")
+    lines = ["| limits | slot seconds, a program that loops for each | that waits for each | references too slow for them |", "|---|---|---|---|"]
+    for name, limits in ways.items():
+        late = sum(row.accepted and (row.cpu_s > most.cpu_s or row.wall_s > most.wall_s) for row, most in zip(rows, limits, strict=True))
+        lines.append(f"| {name} | {sum(most.cpu_s for most in limits):,.0f} | {sum(most.wall_s for most in limits):,.0f} | {late} |")
     return "\n".join(lines)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from problems.funnel import Removed, Stage
-from problems.limits import Measured, learned
+from problems.limits import Measured, cost, learned, most
 from problems.record import ProblemError
 from problems.schema import Problem
 from sandbox.protocol import Job, Report, Verdict
@@ -46,6 +46,7 @@ class Entry:
     isolation: str
     wall_s: float | None = None  # the slowest test of any solution; None in lines from before it was kept
     peak_mb: float | None = None
+    cpu_s: float | None = None  # at most what that test took; None in older lines, where the clock stands for it
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,14 @@ def verify(
         found = [book.entries[problem.content_hash] for problem in problems]
     kept = [problem for problem, entry in zip(problems, found, strict=True) if entry.reason is None]
     removed = [Removed(entry.problem_id, entry.reason, entry.detail) for entry in found if entry.reason is not None]
-    took = [(entry.problem_id, entry.wall_s, entry.peak_mb) for entry in found if entry.reason is None]
-    measured = tuple(learned(name, wall_s, peak_mb) for name, wall_s, peak_mb in took if wall_s is not None and peak_mb is not None)
+    measured = tuple(row for entry in found if entry.reason is None and (row := _measured(entry)))
     return Verified(kept, removed, tuple(sorted({entry.isolation for entry in found} - {""})), measured)
+
+
+def _measured(entry: Entry) -> Measured | None:
+    if entry.wall_s is None or entry.peak_mb is None:
+        return None
+    return learned(entry.problem_id, entry.wall_s, entry.wall_s if entry.cpu_s is None else entry.cpu_s, entry.peak_mb)
 
 
 class Journal:
@@ -152,15 +158,9 @@ def _judge(batch: Sequence[Problem], sandbox: Runs) -> tuple[list[Entry], list[s
         if fault is None:
             undecided.append(f"{problem.problem_id} ({next(report.detail for report in found if report.verdict is Verdict.INFRA)})")
         else:
-            entries.append(Entry(problem.content_hash, problem.problem_id, *fault, found[0].isolation if found else "", *_took(found[:-1])))
+            wall_s, cpu_s, peak_mb = most(map(cost, found[:-1])) if found else (None, None, None)
+            entries.append(Entry(problem.content_hash, problem.problem_id, *fault, found[0].isolation if found else "", wall_s, peak_mb, cpu_s))
     return entries, undecided
-
-
-def _took(own: Sequence[Report]) -> tuple[float | None, float | None]:
-    """Seconds of the slowest test and mebibytes of the largest peak, over all solutions."""
-    if not own:
-        return None, None
-    return round(max(test.wall_s for report in own for test in report.tests), 4), round(max(report.peak_bytes for report in own) / 2**20, 1)
 
 
 def _unfit(problem: Problem) -> tuple[str, str] | None:

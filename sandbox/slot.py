@@ -30,6 +30,7 @@ ZYGOTE = Path(__file__).with_name("zygote.py")
 START_S = 20.0  # a zygote that takes longer is broken
 CLEAN_S = 15.0
 TICK_S = 0.05
+LATE_TICK_S = 0.005
 READ_BYTES = 1 << 16  # a larger buffer would be mapped and unmapped for each message
 SCM_CREDENTIALS = 2  # of socket(7): struct ucred, filled in by the kernel
 CORES = os.cpu_count() or 1
@@ -227,7 +228,8 @@ class Watch:
         cgroup = self.slot.cgroup
         self._kills = cgroup.oom_kills() if cgroup else 0
         self._cpu = cgroup.cpu_s() if cgroup else 0.0
-        self.started, self._cpu_started = time.monotonic(), 0.0
+        self._judges = slots[1].cgroup if len(slots) > 1 else None
+        self.started, self._cpu_started, self._judged = time.monotonic(), 0.0, 0.0
 
     def await_set_up(self) -> None:
         """Until the process says that nothing of ours is left to do. Raises Broken: a program cannot make this fail, it has not run yet."""
@@ -248,12 +250,21 @@ class Watch:
         """The clock of a test starts."""
         self.started = time.monotonic()
         self._cpu_started = self.cpu_s()
+        self._judged = self._judges.cpu_s() if self._judges else 0.0
 
     def cpu_s(self) -> float:
         return self.slot.cgroup.cpu_s() - self._cpu if self.slot.cgroup else 0.0
 
     def seconds(self) -> float:
         return time.monotonic() - self.started
+
+    def late(self) -> bool:
+        """Whether the test's clock has run out. What the judge itself worked meanwhile is not the program's time, up to as much again."""
+        seconds = self.seconds()
+        if seconds <= self.limits.wall_s:
+            return False
+        judging = self._judges.cpu_s() - self._judged if self._judges else 0.0
+        return seconds - min(judging, self.limits.wall_s) > self.limits.wall_s
 
     def next(self) -> bytes | Stop:
         """The next frame, or why there is none."""
@@ -267,14 +278,14 @@ class Watch:
                 if not self._frames:
                     return self.over(clock=False) or self.ending(self.exits[self.speaker])
                 continue
-            self._pump(self.limits.wall_s - self.seconds())
+            self._pump(self._left_s())
 
     def exit(self, role: str = "program") -> int | Stop:
         """Waits until this process has ended by itself: its wait status, all output read, or why it was not waited for."""
         while role not in self.exits:
             if stop := self.over():
                 return stop
-            self._pump(self.limits.wall_s - self.seconds())
+            self._pump(self._left_s())
         self._drain()
         return self.over(clock=False) or self.exits[role]
 
@@ -286,7 +297,7 @@ class Watch:
             return Stop(Verdict.OLE, self._too_long)
         if clock and self.out_of_memory():
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
-        if clock and self.seconds() > self.limits.wall_s:
+        if clock and self.late():
             return Stop(Verdict.TLE, f"more than {self.limits.wall_s:g} s")
         if self.seconds() * CORES > self.limits.cpu_s and self.cpu_s() - self._cpu_started > self.limits.cpu_s:
             return Stop(Verdict.TLE, f"more than {self.limits.cpu_s:g} s of CPU")
@@ -309,6 +320,10 @@ class Watch:
     def close(self) -> None:
         for handle in (self.results, *self.outputs):
             os.close(handle)
+
+    def _left_s(self) -> float:
+        """How long to wait before the limits are looked at again."""
+        return max(self.limits.wall_s - self.seconds(), LATE_TICK_S)
 
     def _pump(self, timeout_s: float) -> None:
         for handle, event in self._poll.poll(max(0.0, min(timeout_s, TICK_S)) * 1000):

@@ -17,7 +17,7 @@ from problems.sources.source import Row, Source, number, text
 from problems.syntax import parse
 from sandbox.protocol import Limits
 
-LIMITS = Limits(wall_s=3.0, cpu_s=3.0, memory_mb=512)  # 3 s a program is the published harness's
+LIMITS = Limits.of_work(3.0, memory_mb=512)  # 3 s a program is the published harness's, by the clock
 
 
 def convert(row: Row, where: str, source: str = "humaneval", licence: str = "MIT", extra: dict[str, Any] | None = None) -> Problem:

@@ -15,8 +15,8 @@ from problems.sources.source import Row, Source
 from sandbox.protocol import Limits
 
 RELEASE = "v0.1.10"
-LIMITS = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=512)  # a test, of up to 1000 inputs
-SLOW = dict.fromkeys((15, 59, 130, 139), Limits(wall_s=60.0, cpu_s=30.0, memory_mb=512))  # answers of megabytes, or long sums
+LIMITS = Limits.of_work(10.0, memory_mb=512)  # a test, of up to 1000 inputs
+SLOW = dict.fromkeys((15, 59, 130, 139), Limits.of_work(30.0, memory_mb=512))  # answers of megabytes, or long sums
 ROOT = "abs(sum(c * got**i for i, c in enumerate(args[0]))) <= atol"  # task 32: any root of the polynomial will do
 
 

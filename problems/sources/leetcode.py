@@ -10,9 +10,9 @@ from problems.schema import Problem
 from problems.sources.source import Row, Source, text
 from sandbox.protocol import Limits
 
-LIMITS = Limits(wall_s=20.0, cpu_s=20.0, memory_mb=1024)
+LIMITS = Limits.of_work(20.0, memory_mb=1024)
 SLOW = dict.fromkeys(  # 16 and 24 s of CPU
-    ("maximum-number-of-moves-to-kill-all-pawns", "find-the-number-of-subsequences-with-equal-gcd"), Limits(wall_s=90.0, cpu_s=60.0, memory_mb=1024)
+    ("maximum-number-of-moves-to-kill-all-pawns", "find-the-number-of-subsequences-with-equal-gcd"), Limits.of_work(60.0, memory_mb=1024)
 )
 
 

@@ -20,8 +20,8 @@ from problems.sources.source import Row, Source, number, text, texts
 from sandbox.protocol import Limits
 
 RELEASE = "v0.2.0"
-LIMITS = Limits(wall_s=20.0, cpu_s=20.0, memory_mb=512)
-SLOW = {599: Limits(wall_s=120.0, cpu_s=120.0, memory_mb=512)}  # sums of up to 10^8 numbers, here and in the judge
+LIMITS = Limits.of_work(20.0, memory_mb=512)
+SLOW = {599: Limits.of_work(120.0, memory_mb=512)}  # sums of up to 10^8 numbers, here and in the judge
 
 SETS = "set(got) == set(expected)"
 SAME = {  # upstream's comparisons of its own: expressions over got, expected, args

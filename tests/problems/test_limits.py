@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,8 @@ from artifacts.hashing import hash_folder
 from problems import limits
 from problems.limits import MEGABYTES, ROOM, SECONDS, measure, propose, savings, with_limits
 from problems.schema import Problem
-from sandbox.protocol import Verdict
+from problems.sources import humaneval, humanevalplus, leetcode, mbpp, mbppplus
+from sandbox.protocol import LOAD, Limits, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
 QUICK = Problem("t/quick", "t", "", "call", ({"args": [2], "expected": 4},), "f", solutions=("def f(n): return n * n",))
@@ -20,16 +22,23 @@ SLOW = Problem(
 WRONG = Problem("t/wrong", "t", "", "call", ({"args": [2], "expected": 4},), "f", solutions=("def f(n): return 0",))
 
 
-@given(st.floats(0, 100), st.floats(0, 100))
-def test_a_slower_reference_is_never_proposed_less(one: float, other: float) -> None:
+@given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
+def test_a_slower_reference_is_never_proposed_less(one: float, other: float, cpu_s: float) -> None:
     low, high = sorted((one, other))
-    assert propose(low, 0)["wall_s"] <= propose(high, 0)["wall_s"]
+    assert propose(low, cpu_s, 0)["wall_s"] <= propose(high, cpu_s, 0)["wall_s"]
+    assert propose(high, low, 0)["cpu_s"] <= propose(high, high, 0)["cpu_s"]
 
 
-@given(st.floats(0, SECONDS[-1] / ROOM), st.floats(0, MEGABYTES[-1] * 2**20 / 2))
-def test_a_proposal_leaves_room(wall_s: float, peak_bytes: float) -> None:
-    proposed = propose(wall_s, peak_bytes)
-    assert proposed["wall_s"] >= ROOM * wall_s and proposed["memory_mb"] * 2**20 >= 2 * peak_bytes
+@given(st.floats(0, SECONDS[-1] / ROOM), st.floats(0, 1), st.floats(0, MEGABYTES[-1] / 2))
+def test_a_proposal_leaves_room(wall_s: float, working: float, peak_mb: float) -> None:
+    proposed = propose(wall_s, working * wall_s, peak_mb)
+    assert proposed["wall_s"] >= ROOM * wall_s and proposed["cpu_s"] >= ROOM * working * wall_s and proposed["memory_mb"] >= 2 * peak_mb
+
+
+@pytest.mark.parametrize("source", [humaneval, humanevalplus, leetcode, mbpp, mbppplus])
+def test_work_is_stopped_by_its_cpu_time_and_not_by_the_load_of_the_machine(source: ModuleType) -> None:
+    of_source = [Limits(), source.LIMITS, *getattr(source, "SLOW", {}).values()]
+    assert [limits.wall_s / limits.cpu_s for limits in of_source] == [LOAD] * len(of_source)
 
 
 def test_what_was_measured_becomes_limits_only_in_a_new_version(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(sets: list[Problem]
 
 
 def test_the_hash_of_a_set_in_a_test_is_the_same_on_every_machine() -> None:
-    letters = toy(tests=({"args": [{"b", "a", "c"}], "expected": frozenset("xyz")},))
+    letters = toy(tests=({"args": [{"b", "a", "c"}], "expected": frozenset("xyz")},), limits=Limits(wall_s=3.0))
     assert letters.content_hash == "5fff612f6c4ea1bb6f3a3bb9a8eada8d7e0ced9f3b460eebecc2f0b419751b60"
 
 
@@ -178,7 +178,7 @@ def test_a_record_of_plain_json_is_enough() -> None:
 
 
 def test_columns_that_came_later_leave_old_hashes_and_old_files_as_they_were(tmp_path: Path) -> None:
-    plain = Problem("own/1", "own", "Add.", "call", ({"args": [1, 2], "expected": 3},), "f")
+    plain = Problem("own/1", "own", "Add.", "call", ({"args": [1, 2], "expected": 3},), "f", limits=Limits(wall_s=3.0))
     assert plain.content_hash == "3563842796f337ae8ab0b6854b71dcab3451c50655846cc927950489ba9bdf4d"
     write_parquet([plain], tmp_path / "new.parquet")
     table = pq.read_table(tmp_path / "new.parquet").drop_columns(["compare", "checker"])

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from sandbox.protocol import CallTest, Compare, Job, Limits, Report, StdioTest, UnittestTest, Verdict
-from tests.sandbox.jobs import QUICK, call, stdio
+from tests.sandbox.jobs import QUICK, asserting, call, stdio
 
 Judge = Callable[[Job], Report]
 
@@ -134,6 +134,18 @@ def test_tests_that_share_the_interpreter(judge: Judge, source: str, verdict: st
 def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
     busy = "import time\ndef f(xs):\n    until = time.process_time() + 0.2\n    while time.process_time() < until: pass\n    return sum(xs)\n"
     assert judge(replace(sharing(busy), limits=Limits(wall_s=20.0, cpu_s=1.0))).verdict == "AC"
+
+
+@pytest.mark.slow
+def test_what_the_judge_itself_works_is_not_the_programs_time(judge: Judge) -> None:
+    check = "import time\n    until = time.process_time() + 1.1\n    while time.process_time() < until: pass\n    assert candidate(1) == 2"
+    report = judge(asserting("def f(x):\n    return x + 1", check, limits=Limits(wall_s=1.0, cpu_s=1.0)))
+    assert report.verdict == "AC" and report.tests[0].wall_s > 1.0
+
+
+def test_a_test_that_never_ends_holds_its_slot_for_twice_the_limit_at_most(judge: Judge) -> None:
+    report = judge(asserting("def f(x):\n    return x", "while True: candidate(1)", limits=Limits(wall_s=0.4, cpu_s=9.0)))
+    assert report.verdict == "TLE" and report.tests[0].wall_s < 2.0
 
 
 CHEATS = {
