@@ -64,9 +64,12 @@ class Store:
 
     @contextmanager
     def draft(self, kind: str, name: str) -> Iterator[Path]:
-        """A folder to fill; gone at the end unless it was published. Named by the process, so that `sweep` knows whose it was."""
+        """A folder to fill; gone at the end unless it was published. Named by the process: what a killed one left of this name goes first."""
         parent = self.cache / kind / name
         parent.mkdir(parents=True, exist_ok=True)
+        for left in parent.glob(".draft-*"):
+            if not Path(f"/proc/{left.name.split('-')[1]}").exists():
+                shutil.rmtree(left, ignore_errors=True)
         folder = Path(tempfile.mkdtemp(dir=parent, prefix=f".draft-{os.getpid()}-"))
         try:
             yield folder
@@ -142,16 +145,6 @@ class Store:
             raise CorruptArtifact(
                 f"{artifact.path}: its files hash to {actual[:12]}, its manifest says {wanted}: delete the folder, it is made again"
             )
-
-    def sweep(self) -> int:
-        """Removes drafts of processes that are gone; returns how many."""
-        swept = 0
-        for folder in self.cache.glob("*/*/.draft-*"):
-            pid = int(folder.name.split("-")[1])
-            if not Path(f"/proc/{pid}").exists():
-                shutil.rmtree(folder, ignore_errors=True)
-                swept += 1
-        return swept
 
     def _folder(self, manifest: Manifest) -> Path:
         return self.cache / manifest.kind / manifest.name / manifest.key

@@ -141,7 +141,7 @@ def left(home: Path) -> Left:
 
 
 def stray(home: Path) -> list[str]:
-    """Half-written things that are in a reader's way: drafts of dead processes are swept at the next start, and nothing else may lie about."""
+    """Half-written things that are in a reader's way: the drafts of a dead process go when the next one begins the same."""
     return [str(path.relative_to(home)) for pattern in ("*/*/.draft-*", "runs/*/training/*/candidates/.step-*") for path in home.glob(pattern)]
 
 

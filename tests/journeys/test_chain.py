@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from resources.ray_head import python
-from tests.journeys.chain import Run, demo, left, orphans, stray, wait_until
+from tests.journeys.chain import Run, demo, left, of_home, orphans, stray, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 DATA = ("raw_problems", "verified_problems", "clean_problems")
-SAVED = 2  # of the small profile's 4 steps: `save_every`
+STEPS, SAVE_EVERY = 8, 2  # of the small profile
 
 
 @dataclass
@@ -56,9 +56,11 @@ def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
     home = tmp_path_factory.mktemp("a home with spaces")
 
     def kill(command: subprocess.Popen[bytes]) -> str:
-        wait_until(lambda: max(steps(home, 1), default=0) > SAVED or command.poll() is not None, 1200)
-        command.send_signal(signal.SIGKILL)
-        return "the command line"
+        wait_until(lambda: max(steps(home, 1), default=0) > SAVE_EVERY or command.poll() is not None, 1200)
+        trainers = [process for process in of_home(home) if "verl_jobs.entry" in process.cmdline()]
+        for process in (command, *trainers):
+            process.send_signal(signal.SIGKILL)
+        return f"command line, trainers: {len(trainers)}"
 
     first = demo(home, kill=kill, bare_machine=True)
     ran_on = orphans(home)
@@ -74,6 +76,7 @@ def steps(home: Path, attempt: int) -> list[int]:
 
 def test_the_kill_fell_into_the_training_and_nothing_outlived_it(ended: Ended) -> None:
     assert (ended.first.code, ended.first.at_stage) == (-signal.SIGKILL, "checkpoint"), ended.first.output[-3000:]
+    assert ended.first.killed == "command line, trainers: 1"
     assert ended.ran_on == []
 
 
@@ -87,7 +90,9 @@ def test_the_chain_reaches_a_decision_and_tells_it(ended: Ended) -> None:
 
 
 def test_the_training_goes_on_from_the_last_save(ended: Ended) -> None:
-    assert steps(ended.home, 2) == [SAVED + 1, SAVED + 2]
+    begun, gone_on = steps(ended.home, 1), steps(ended.home, 2)
+    assert gone_on == list(range(gone_on[0], STEPS + 1)) and (gone_on[0] - 1) % SAVE_EVERY == 0
+    assert begun[-1] - SAVE_EVERY <= gone_on[0] - 1 <= begun[-1] + 1, "more was done again than since the last save"
 
 
 def test_the_ledger_begins_with_the_first_version_and_holds_one_decision(ended: Ended) -> None:

@@ -1,0 +1,54 @@
+"""What is published is whole, once, and found again; what a killed process left is in nobody's way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from artifacts.manifest import Manifest
+from artifacts.store import Artifact, CorruptArtifact, Store
+
+KILLED = """
+import os, signal, sys
+from artifacts.store import Store
+with Store(sys.argv[1]).draft("datasets", "numbers") as folder:
+    (folder / "half").write_text("1")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def publish(store: Store, key: str, text: str) -> Artifact:
+    with store.draft("datasets", "numbers") as folder:
+        (folder / "numbers.txt").write_text(text)
+        return store.publish(folder, Manifest(kind="datasets", name="numbers", key=key, content_hash=""))
+
+
+def test_what_was_published_is_found_by_its_key_and_is_current(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    made = publish(store, "a", "1")
+    assert store.find("datasets", "numbers", "a") == store.current("datasets", "numbers") == made
+    assert store.find("datasets", "numbers", "b") is None
+
+
+def test_a_key_is_published_once(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    first = publish(store, "a", "1")
+    assert publish(store, "a", "2") == first and (first.path / "numbers.txt").read_text() == "1"
+
+
+def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
+    made = publish(Store(tmp_path), "a", "1")
+    (made.path / "numbers.txt").write_text("2")
+    with pytest.raises(CorruptArtifact, match="delete the folder, it is made again"):
+        Store(tmp_path).verify(made)
+
+
+def test_the_draft_of_a_killed_process_is_not_seen_and_goes_with_the_next(tmp_path: Path) -> None:
+    assert subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parents[2], check=False).returncode == -9
+    store = Store(tmp_path)
+    assert len(list(tmp_path.glob("*/*/.draft-*"))) == 1 and store.current("datasets", "numbers") is None
+    publish(store, "a", "1")
+    assert list(tmp_path.glob("*/*/.draft-*")) == []
