@@ -25,6 +25,7 @@ from typing import NoReturn
 from sandbox import landlock, seccomp
 
 RUNGS = ("root", "userns", "bare")
+SIGNALLED = 128  # and the signal's number: exit status of the outer half, when the inner one was killed
 SCRATCH_MB = 64
 FILE_BYTES = SCRATCH_MB * 2**20
 
@@ -154,7 +155,8 @@ def _outlive(pid: int, kill_the_rest: Callable[[], None] | None = None) -> NoRet
             os.waitpid(-1, 0)
         except ChildProcessError:
             break
-    os._exit(0 if ended[1] == 0 else 1)
+    code = os.waitstatus_to_exitcode(ended[1])
+    os._exit(code if code >= 0 else SIGNALLED - code)
 
 
 def kill_descendants() -> None:

@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from sandbox.backends.local import IsolationError
 from sandbox.explain import table
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, UnittestTest, Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError
 
 EXAMPLE = """a line: {"id": 1, "source": "f = abs", "problem": {"style": "call", "entry_point": "f", "tests": [{"args": [-2], "expected": 2}]}}"""
 
@@ -47,7 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with Sandbox(SandboxConfig(workers=int(workers) if workers else None, backend=asked.backend, isolation=asked.isolation)) as sandbox:
             judge_lines(sandbox, sys.stdin.buffer, sys.stdout, explain=asked.explain)
-    except IsolationError as refused:
+    except (IsolationError, SandboxError) as refused:
         print(refused, file=sys.stderr)
         return 3
     return 0

@@ -19,6 +19,7 @@ from sandbox.protocol import COMPARES, AssertTest, CallTest, Job, Report, StdioT
 from sandbox.wire import NotPlain, encode
 
 ATTEMPTS = 2  # a job whose worker failed is tried once more, on another worker
+STARTS = 3  # of a worker, when the sandbox is opened
 GRACE_S = 60.0  # beyond all limits of a job: then its worker is broken
 REOPEN_S = 1.0
 AHEAD = 4  # jobs a worker that one `run` keeps queued: enough that none waits, few enough that the caller's iterable is read lazily
@@ -58,7 +59,7 @@ class _Task:
 class Sandbox:
     """`with Sandbox(config) as sandbox: for report in sandbox.run(jobs): ...`; `run` may be called from several threads at once.
 
-    Raises IsolationError at the start when the isolation that was asked for is not to be had.
+    Raises IsolationError at the start when the isolation that was asked for is not to be had, SandboxError when no worker comes up.
     """
 
     def __init__(self, config: SandboxConfig | None = None, backend: Backend | None = None) -> None:
@@ -186,7 +187,7 @@ class Sandbox:
         assert self._backend
         channel: Channel | None = None
         try:
-            channel = self._backend.open()
+            channel = self._first()
             started.put(channel.isolation)
         except Exception as error:
             started.put(error)
@@ -200,15 +201,34 @@ class Sandbox:
         if channel:
             channel.close()
 
-    def _reopened(self) -> Channel | None:
-        """A worker in place of one that broke. Where there is none to be had (a node is gone), this thread takes no job while others have workers."""
+    def _first(self) -> Channel:
+        """A worker to begin with. Raises IsolationError, and SandboxError where each one dies before it can say anything."""
         assert self._backend
+        failure = None
+        for _ in range(STARTS):
+            try:
+                return self._backend.open()
+            except WorkerDied as died:
+                failure = died
+        raise SandboxError(f"no worker comes up, of {STARTS} tries the last said: {failure}") from failure
+
+    def _another(self) -> Channel:
+        """A worker in place of one that broke. Raises IsolationError where it is confined otherwise than that one was."""
+        assert self._backend
+        channel = self._backend.open()
+        if channel.isolation != self._isolation:
+            channel.close()
+            raise IsolationError(f"a worker that was started anew has {channel.isolation}, those before it had {self._isolation}")
+        return channel
+
+    def _reopened(self) -> Channel | None:
+        """As `_another`; where there is none to be had (a node is gone), this thread takes no job while others have workers."""
         with self._lock:
             self._without += 1
         try:
             while not self._closed:
                 try:
-                    return self._backend.open()
+                    return self._another()
                 except (WorkerDied, IsolationError, OSError):
                     if self._without >= self.workers:
                         return None  # nobody has one: a job that is taken now says why
@@ -220,10 +240,9 @@ class Sandbox:
 
     def _attempt(self, task: _Task, channel: Channel | None) -> Channel | None:
         """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke."""
-        assert self._backend
         task.attempts += 1
         try:
-            channel = channel or self._backend.open()
+            channel = channel or self._another()
             answer = json.loads(channel.ask(task.payload, _longest_s(task.job)))
             if "broken" in answer:
                 raise WorkerDied(answer["broken"])

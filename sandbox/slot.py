@@ -23,6 +23,7 @@ from typing import Any
 
 from sandbox import cgroups
 from sandbox.denied import Denied
+from sandbox.isolation import SIGNALLED
 from sandbox.protocol import Limits, Verdict
 from sandbox.wire import Frames, TooLong
 
@@ -60,7 +61,7 @@ class Stop:
 
 
 class Slot:
-    """Raises Refused when the zygote cannot confine itself as told."""
+    """Raises Refused when the machine does not let the zygote confine itself as told, Broken when the zygote was killed, or failed otherwise."""
 
     def __init__(self, rung: str, packages: dict[str, str], preload: list[str], number: int, scratch: str) -> None:
         """number: 0 to 3, unique in this process. scratch: where a rung without mounts keeps what programs write."""
@@ -84,38 +85,51 @@ class Slot:
         self.cgroup = cgroups.create(f"{os.getpid()}-{number}", self.process.pid)
         self.denied: Denied | None = None  # counts what programs were refused, where the kernel can
         self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-        self.control.send(b"g")
-        told = self._hear_first()
-        if "refused" in told:
+        try:
+            told = self._hear_first()
+            # read here: a zygote in a container may have no /proc
+            self.address_bytes = int(Path(f"/proc/{told['pid']}/statm").read_text().split()[0]) * resource.getpagesize()
+        except OSError as error:
             self.close()
-            raise Refused(f"{rung}: {told['refused']}")
+            raise self._fate(str(error)) from None
+        except (Refused, Broken):
+            self.close()
+            raise
         if self.denied:
             self.denied.heard_the_probe()
         self.base_bytes = self.cgroup.used_bytes() if self.cgroup else 0
-        # read here: a zygote in a container may have no /proc
-        self.address_bytes = int(Path(f"/proc/{told['pid']}/statm").read_text().split()[0]) * resource.getpagesize()
         self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
 
     def _hear_first(self) -> dict[str, Any]:
-        """How the zygote fared. Meanwhile it may hand over its listener, and ask by it."""
+        """The zygote's word that it is ready. Before that it may hand over its listener, and ask by it. Raises OSError when it is gone."""
+        self.control.send(b"g")
         until = time.monotonic() + START_S
         while time.monotonic() < until:
             if not self.wait(until - time.monotonic()):
                 continue
-            try:
-                data, ancillary, _, _ = self.control.recvmsg(65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4))
-            except OSError as error:
-                return {"refused": str(error)}
+            data, ancillary, _, _ = self.control.recvmsg(65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4))
             if not data:
-                return {"refused": "it died"}
+                raise ConnectionResetError("it ended without a word")
             told: dict[str, Any] = json.loads(data)
+            if "refused" in told:
+                raise Refused(f"{self.rung}: {told['refused']}")
+            if "broken" in told:
+                raise Broken(f"{self.rung}: the zygote could not start: {told['broken']}")
             sent = {kind: value for _, kind, value in ancillary}
             pid = struct.unpack("iII", sent[SCM_CREDENTIALS])[0]
             if "listener" not in told:
                 self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
                 return told | {"pid": pid}
             self.denied = Denied(struct.unpack("i", sent[socket.SCM_RIGHTS])[0], pid)
-        return {"refused": "no answer from the zygote"}
+        raise Broken(f"{self.rung}: no answer from the zygote within {START_S:.0f} s")
+
+    def _fate(self, said: str) -> Refused | Broken:
+        """Of a zygote that is gone. SIGSYS is a filter above ours that forbids the rung; whatever else ended it says nothing about the machine."""
+        code = self.process.returncode
+        number = -code if code < 0 else code - SIGNALLED
+        if number == signal.SIGSYS:
+            return Refused(f"{self.rung}: killed by a system call filter of this machine")
+        return Broken(f"{self.rung}: the zygote ended while it started ({f'signal {number}' if number > 0 else f'status {code}'}): {said}")
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the zygote has something to say, after waiting for it at most this long; what it asks meanwhile is answered."""

@@ -1,11 +1,12 @@
 """One worker: reads jobs, has each judged in its slots, writes reports. A process of its own, started by exec.
 
-Frames on stdin and stdout, JSON inside. First a hello: {"isolation"} or {"refused"}. Then for each job one answer: a report, or {"broken"}, after
-which this process ends (the owner starts another and tries the job once more).
+Frames on stdin and stdout, JSON inside. First a hello: {"isolation"}, {"refused"} or {"broken"}. Then for each job one answer: a report, or
+{"broken"}, after which this process ends (the owner starts another and tries the job once more).
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -25,6 +26,8 @@ from sandbox.messages import whole
 from sandbox.protocol import Limits, Verdict
 from sandbox.slot import READ_BYTES, Broken, Refused, Slot
 from sandbox.wire import Frames, frame
+
+STARTS = 3  # of a zygote that is killed before it can say whether its rung holds
 
 
 class Worker:
@@ -90,14 +93,24 @@ class Worker:
 
 
 def climb(rung: str, packages: dict[str, str], owner: int) -> Worker:
-    """A worker on this rung, or with "auto" on the highest that the machine grants. Raises Refused."""
+    """A worker on this rung, or with "auto" on the highest that the machine grants.
+
+    Raises Refused when it grants none, and Broken when zygotes end before they can tell: that is no reason to go down.
+    """
     reasons = []
-    for tried in ("root", "userns", "bare") if rung == "auto" else (rung,):
+    for tried in isolation.RUNGS if rung == "auto" else (rung,):
         try:
-            return Worker(tried, packages, owner)
+            return _started(tried, packages, owner)
         except Refused as refusal:
             reasons.append(str(refusal))
     raise Refused("; ".join(reasons))
+
+
+def _started(rung: str, packages: dict[str, str], owner: int) -> Worker:
+    for _ in range(STARTS - 1):
+        with contextlib.suppress(Broken):
+            return Worker(rung, packages, owner)
+    return Worker(rung, packages, owner)
 
 
 def main() -> None:
@@ -114,6 +127,9 @@ def main() -> None:
         worker = climb(config["isolation"], config["packages"], owner)
     except Refused as refusal:
         _write(target, {"refused": str(refusal)})
+        return
+    except Broken as failure:
+        _write(target, {"broken": str(failure)})
         return
     try:
         isolation.become_subreaper()

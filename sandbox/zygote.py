@@ -16,6 +16,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import contextlib
 import ctypes
+import errno
 import gc
 import json
 import os
@@ -34,6 +35,7 @@ sys.path.append(ROOT)
 
 from sandbox import isolation, program, seccomp, testing  # noqa: E402  # found by the line above
 
+SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the moment: they say nothing about what the machine grants
 PRELOADED = (
     "abc array bisect calendar cmath collections collections.abc copy csv dataclasses datetime decimal enum fractions functools hashlib heapq "
     "inspect io itertools json math operator os.path pprint queue random re statistics string struct sys textwrap threading time traceback types "
@@ -218,7 +220,7 @@ def main() -> None:
                 seccomp.probe()
             os.waitpid(probing, 0)
     except OSError as error:
-        control.send(json.dumps({"refused": str(error)}).encode())
+        control.send(json.dumps({"broken" if error.errno in SHORTAGES else "refused": str(error)}).encode())
         sys.exit(1)
     sys.path[:] = [path for path in sys.path if path != ROOT] + (["/packages"] if config["rung"] != "bare" else config["package_paths"])
     for name in [*PRELOADED.split(), *config["preload"]]:

@@ -28,7 +28,7 @@ class Backend(Protocol):
     workers: int  # how many this place can have at work at once
 
     def open(self) -> Channel:
-        """Starts a worker. Raises IsolationError when this place does not grant the isolation asked for."""
+        """Starts a worker. Raises IsolationError when this place does not grant the isolation asked for, WorkerDied when none came up."""
 
     def close(self) -> None:
         """Removes what workers that were killed have left."""

@@ -119,6 +119,8 @@ class DockerChannel:
             api.start(container)
             _require_confined(api.inspect_container(container))
             hello = json.loads(self._answer(b"", START_S))
+            if "broken" in hello:
+                raise WorkerDied(hello["broken"])
             if "isolation" not in hello:
                 raise IsolationError(
                     f"isolation {isolation!r} is not to be had in a container ({hello.get('refused')} {self._said}): name a lower rung, or auto"

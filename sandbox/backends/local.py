@@ -62,6 +62,9 @@ class LocalChannel:
         except WorkerDied:
             self.close()
             raise
+        if "broken" in hello:
+            self.close()
+            raise WorkerDied(hello["broken"])
         if "isolation" not in hello:
             self.close()
             raise IsolationError(f"isolation {isolation!r} is not to be had here ({hello.get('refused')}): allow it, or name a lower rung")

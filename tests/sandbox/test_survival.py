@@ -63,6 +63,44 @@ def test_a_job_whose_worker_is_killed_is_judged_by_another(victim: str) -> None:
         assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
 
 
+class Killer(threading.Thread):
+    """Kills each process of this name as soon as it is seen, `most` of them."""
+
+    def __init__(self, name: str, most: int) -> None:
+        super().__init__()
+        self.victims, self.most, self.enough, self.killed = name, most, threading.Event(), set[int]()
+
+    def run(self) -> None:
+        while not self.enough.wait(0.002):
+            for process in called(self.victims):
+                if len(self.killed) < self.most and process.pid not in self.killed:
+                    with contextlib.suppress(psutil.Error):
+                        process.kill()
+                        self.killed.add(process.pid)
+
+    def __exit__(self, *_: object) -> None:
+        self.enough.set()
+        self.join()
+
+    def __enter__(self) -> Killer:
+        self.start()
+        return self
+
+
+@pytest.mark.parametrize(("victim", "most"), [("zygote.py", 1), ("zygote.py", 3), ("worker.py", 2)])
+def test_what_is_killed_while_it_starts_is_started_again_on_the_same_rung(sandbox: Sandbox, victim: str, most: int) -> None:
+    with Killer(victim, most) as killer, Sandbox(SandboxConfig(workers=1)) as opened:
+        assert opened.describe() == sandbox.describe()
+        assert len(killer.killed) == most
+
+
+def test_where_nothing_comes_up_the_error_says_so_and_is_no_lower_rung() -> None:
+    with Killer("zygote.py", 100), pytest.raises(SandboxError, match="signal 9"):
+        Sandbox(SandboxConfig(workers=1)).__enter__()
+    with Killer("worker.py", 100), pytest.raises(SandboxError, match="no worker comes up"):
+        Sandbox(SandboxConfig(workers=1)).__enter__()
+
+
 def test_random_kills_lose_no_job_and_repeat_none() -> None:
     jobs = [Job(str(i), "print(input())", "stdio", (StdioTest(f"{i}\n", f"{i}\n"),), limits=QUICK) for i in range(150)]
     draw = random.Random(0)
