@@ -22,6 +22,7 @@ ATTEMPTS = 2  # a job whose worker failed is tried once more, on another worker
 STARTS = 3  # of a worker, when the sandbox is opened
 GRACE_S = 60.0  # beyond all limits of a job: then its worker is broken
 REOPEN_S = 1.0
+PASS_ON_S = 0.01
 AHEAD = 4  # jobs a worker that one `run` keeps queued: enough that none waits, few enough that the caller's iterable is read lazily
 
 
@@ -54,6 +55,7 @@ class _Task:
     run: _Run
     repeats: list[Report]  # what this job came to so far; one list for all its tasks
     attempts: int = 0
+    failed_at: int | None = None  # the thread whose worker broke with it
 
 
 class Sandbox:
@@ -87,7 +89,7 @@ class Sandbox:
         self._backend = self._backend or backend_of(self.config.backend, self.config.isolation, self.config.packages)
         started: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
         self._closed = False
-        self._threads = [threading.Thread(target=self._serve, args=(started,), name=f"sandbox-{i}", daemon=True) for i in range(self.workers)]
+        self._threads = [threading.Thread(target=self._serve, args=(started, i), name=f"sandbox-{i}", daemon=True) for i in range(self.workers)]
         for thread in self._threads:
             thread.start()
         levels = [started.get() for _ in self._threads]
@@ -182,8 +184,8 @@ class Sandbox:
         if self._closed:
             raise SandboxError("this sandbox is not open: use it as `with Sandbox(config) as sandbox`")
 
-    def _serve(self, started: queue.SimpleQueue[str | Exception]) -> None:
-        """A thread: one worker, replaced whenever it breaks."""
+    def _serve(self, started: queue.SimpleQueue[str | Exception], here: int) -> None:
+        """A thread: one worker, replaced whenever it breaks. A job with which it broke is left to the others, where one of them has a worker."""
         assert self._backend
         channel: Channel | None = None
         try:
@@ -196,8 +198,13 @@ class Sandbox:
             channel = channel or self._reopened()
             if (task := self._tasks.get()) is None:
                 break
-            if not (self._closed or task.run.abandoned):
-                channel = self._attempt(task, channel)
+            if self._closed or task.run.abandoned:
+                continue
+            if task.failed_at == here and self.workers - 1 > self._without:
+                self._tasks.put(task)
+                time.sleep(PASS_ON_S)
+                continue
+            channel = self._attempt(task, channel, here)
         if channel:
             channel.close()
 
@@ -238,9 +245,9 @@ class Sandbox:
             with self._lock:
                 self._without -= 1
 
-    def _attempt(self, task: _Task, channel: Channel | None) -> Channel | None:
+    def _attempt(self, task: _Task, channel: Channel | None, here: int) -> Channel | None:
         """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke."""
-        task.attempts += 1
+        task.attempts, task.failed_at = task.attempts + 1, here
         try:
             channel = channel or self._another()
             answer = json.loads(channel.ask(task.payload, _longest_s(task.job)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import signal
@@ -11,11 +12,13 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import pytest
 
-from sandbox.protocol import Job, StdioTest, Verdict
+from sandbox.backends.local import LocalBackend, LocalChannel
+from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from tests.sandbox.jobs import QUICK, call
 
@@ -63,6 +66,36 @@ def test_a_job_whose_worker_is_killed_is_judged_by_another(victim: str) -> None:
         assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
 
 
+class Told(LocalChannel):
+    """A real worker; who asked it for which job is kept."""
+
+    asked: ClassVar[list[tuple[str, str, int]]] = []  # job, thread, pid of the worker
+
+    def ask(self, payload: bytes, timeout_s: float) -> bytes:
+        self.asked.append((json.loads(payload)["id"], threading.current_thread().name, self.pid))
+        return super().ask(payload, timeout_s)
+
+
+class Telling(LocalBackend):
+    def open(self) -> LocalChannel:
+        return Told(self.isolation, self.packages)
+
+
+def test_a_job_whose_worker_is_killed_is_not_given_to_the_same_one_while_there_is_another() -> None:
+    jobs = [Job(name, f"import time\ntime.sleep({s})", "stdio", (StdioTest("", ""),), limits=QUICK) for name, s in (("long", 1.5), ("struck", 0.5))]
+    Told.asked.clear()
+    with Sandbox(SandboxConfig(workers=2), backend=Telling("auto", ())) as sandbox:
+        found: list[Report] = []
+        running = threading.Thread(target=lambda: found.extend(sandbox.run(jobs)))
+        running.start()
+        while len(Told.asked) < 2:
+            time.sleep(0.005)
+        os.kill(next(pid for job, _, pid in Told.asked if job == "struck"), signal.SIGKILL)
+        running.join()
+    first, second = [thread for job, thread, _ in Told.asked if job == "struck"]
+    assert first != second and [report.verdict for report in found] == [Verdict.AC] * 2
+
+
 class Killer(threading.Thread):
     """Kills each process of this name as soon as it is seen, `most` of them."""
 
@@ -108,8 +141,8 @@ def test_random_kills_lose_no_job_and_repeat_none() -> None:
         stop = threading.Event()
 
         def strike() -> None:
-            while not stop.wait(0.15):
-                if processes := called(".py"):
+            for _ in range(20):  # a slow machine sees no more of them
+                if not stop.wait(0.15) and (processes := called(".py")):
                     with contextlib.suppress(psutil.NoSuchProcess):
                         draw.choice(processes).kill()
 
@@ -121,7 +154,7 @@ def test_random_kills_lose_no_job_and_repeat_none() -> None:
         before = below(os.getpid())
     assert sorted(int(report.job_id) for report in reports) == list(range(150))
     assert {report.verdict for report in reports} <= {Verdict.AC, Verdict.INFRA}
-    assert sum(report.verdict is Verdict.AC for report in reports) > 100
+    assert sum(report.verdict is Verdict.AC for report in reports) >= 140
     assert gone(before)
 
 
