@@ -37,13 +37,20 @@ def ratchet(*arguments: str) -> list[str]:
     return [str(Path(sys.executable).with_name("ratchet")), *arguments]
 
 
-def demo(home: Path, *, kill: Callable[[subprocess.Popen[bytes]], str] | None = None, timeout: float = 1500, bare_machine: bool = False) -> Run:
+def demo(
+    home: Path,
+    *options: str,
+    kill: Callable[[subprocess.Popen[bytes]], str] | None = None,
+    profile: str = "small",
+    timeout: float = 1500,
+    bare_machine: bool = False,
+) -> Run:
     """`ratchet demo` in this home on the small budget; `kill`, given the command's process, waits for its moment, kills and says what.
 
     bare_machine: without HOME, and without a network but the loopback, where the kernel lets us take it away.
     """
-    environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": "small"}
-    command = ratchet("demo")
+    environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": profile}
+    command = ratchet("demo", *options)
     if bare_machine:
         environment.pop("HOME", None)
         command = [*OFFLINE, *command] if can_unplug() else command
