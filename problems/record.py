@@ -23,6 +23,7 @@ SPLITS = ("demonstrations", "train", "validation", "heldout")
 TEST_KEYS = {"call": {"args", "kwargs", "expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}, "unittest": {"source"}}
 NEEDED_KEYS = {"call": {"expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}, "unittest": {"source"}}
 LIMIT_KEYS = tuple(field.name for field in fields(Limits))
+TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: none
 
 
 class Column(NamedTuple):
@@ -55,7 +56,8 @@ def _objects(value: Any) -> bool:
 def _limits(value: Any) -> bool:
     if not isinstance(value, Mapping) or not set(value) <= set(LIMIT_KEYS):
         return False
-    return all((_number(v) if key.endswith("_s") else _count(v)) and v > 0 for key, v in value.items())
+    given = [(key, v) for key, v in value.items() if v is not None or key not in TOTALS]
+    return all((_number(v) if key.endswith("_s") else _count(v)) and v > 0 for key, v in given)
 
 
 def _callable(name: str) -> bool:

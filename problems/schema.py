@@ -13,35 +13,41 @@ import pyarrow.parquet as pq
 
 from artifacts.hashing import hash_data
 from problems.encoding import dumps, loads
-from problems.record import COLUMNS, LIMIT_KEYS, ProblemError, check_columns
+from problems.record import COLUMNS, LIMIT_KEYS, TOTALS, ProblemError, check_columns
 from sandbox.protocol import AssertTest, CallTest, Compare, Job, Limits, StdioTest, Style, Test, UnittestTest
 
-SCHEMA_VERSION = 2  # 1 had no compare and no checker, and no style unittest
+SCHEMA_VERSION = 3  # 1 had no compare and no checker, and no style unittest; 2 had no totals among the limits
 Split = Literal["demonstrations", "train", "validation", "heldout"]
 
-SCHEMA = pa.schema(
-    [
-        ("problem_id", pa.string()),
-        ("source", pa.string()),
-        ("statement", pa.string()),
-        ("style", pa.string()),
-        ("tests", pa.list_(pa.string())),  # each a test in the JSON of problems/encoding.py
-        ("entry_point", pa.string()),
-        ("starter_code", pa.string()),
-        ("solutions", pa.list_(pa.string())),
-        ("visible_tests", pa.int64()),
-        ("limits", pa.struct([(key, pa.float64() if key.endswith("_s") else pa.int64()) for key in LIMIT_KEYS])),
-        ("tolerance", pa.float64()),
-        ("tags", pa.list_(pa.string())),
-        ("split", pa.string()),
-        ("licence", pa.string()),
-        ("gated", pa.bool_()),
-        ("extra", pa.string()),  # an object in the same JSON
-        ("compare", pa.string()),  # null: exact
-        ("checker", pa.string()),
-    ],
-    metadata={"ratchet.problems.version": str(SCHEMA_VERSION)},
-)
+
+def _schema(limits: Iterable[str], version: int) -> pa.Schema:
+    return pa.schema(
+        [
+            ("problem_id", pa.string()),
+            ("source", pa.string()),
+            ("statement", pa.string()),
+            ("style", pa.string()),
+            ("tests", pa.list_(pa.string())),  # each a test in the JSON of problems/encoding.py
+            ("entry_point", pa.string()),
+            ("starter_code", pa.string()),
+            ("solutions", pa.list_(pa.string())),
+            ("visible_tests", pa.int64()),
+            ("limits", pa.struct([(key, pa.float64() if key.endswith("_s") else pa.int64()) for key in limits])),
+            ("tolerance", pa.float64()),
+            ("tags", pa.list_(pa.string())),
+            ("split", pa.string()),
+            ("licence", pa.string()),
+            ("gated", pa.bool_()),
+            ("extra", pa.string()),  # an object in the same JSON
+            ("compare", pa.string()),  # null: exact
+            ("checker", pa.string()),
+        ],
+        metadata={"ratchet.problems.version": str(version)},
+    )
+
+
+SCHEMA = _schema(LIMIT_KEYS, SCHEMA_VERSION)
+WITHOUT_TOTALS = _schema([key for key in LIMIT_KEYS if key not in TOTALS], 2)  # where no problem has one: such files stay as they were, byte by byte
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ def to_row(problem: Problem) -> dict[str, Any]:
         **{name: value for name in COLUMNS if (value := getattr(problem, name)) != DEFAULTS.get(name, ...)},
         "tests": [dumps(dict(sorted(test.items()))) for test in problem.tests],
         "solutions": list(problem.solutions),
-        "limits": {key: float(value) if key.endswith("_s") else value for key, value in asdict(problem.limits).items()},
+        "limits": {key: float(value) if key.endswith("_s") else value for key, value in asdict(problem.limits).items() if value is not None},
         "tolerance": None if problem.tolerance is None else float(problem.tolerance),
         "tags": list(problem.tags),
         "extra": dumps(dict(sorted(problem.extra.items()))),
@@ -151,7 +157,8 @@ def write_parquet(problems: list[Problem], path: Path) -> str:
     ordered = sorted(problems, key=lambda problem: problem.problem_id)
     for problem in ordered:
         check_columns({name: getattr(problem, name) for name in COLUMNS} | {"limits": asdict(problem.limits)}, problem.problem_id)
-    write_table(pa.Table.from_pylist([to_row(problem) for problem in ordered], schema=SCHEMA), path)
+    rows = [to_row(problem) for problem in ordered]
+    write_table(pa.Table.from_pylist(rows, schema=SCHEMA if any(row["limits"].keys() & set(TOTALS) for row in rows) else WITHOUT_TOTALS), path)
     return set_hash(ordered)
 
 

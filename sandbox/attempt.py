@@ -17,7 +17,8 @@ from sandbox.compare import same_output, same_text
 from sandbox.literal import Claim, claims
 from sandbox.messages import Result, exception, not_loaded, of_tests, row
 from sandbox.protocol import Limits, Verdict
-from sandbox.slot import Broken, Slot, Stop, Watch, sealed
+from sandbox.slot import Broken, Slot, sealed
+from sandbox.watch import Stop, Watch
 from sandbox.wire import NotPlain, frame, parse
 
 SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
@@ -51,9 +52,13 @@ class Attempt:
             results = self._checked(results)
         if self.ran_out_of_memory() and all(result[0] != Verdict.MLE for result in results):
             results[-1] = [Verdict.MLE, "a process of the program was killed for memory", results[-1][2]]
-        elif self.cpu_s > self.limits.cpu_s * max(len(self.tests), self.runs) + SET_UP_CPU_S and all(result[0] == Verdict.AC for result in results):
+        elif self.cpu_s > self._most_cpu_s() + SET_UP_CPU_S and all(result[0] == Verdict.AC for result in results):
             results[-1] = [Verdict.TLE, "the processes of the program took too much CPU together", results[-1][2]]
         return results
+
+    def _most_cpu_s(self) -> float:
+        each = self.limits.cpu_s * max(len(self.tests), self.runs)
+        return each if self.limits.total_cpu_s is None else min(each, self.limits.total_cpu_s * max(1, self.runs))
 
     def _call(self) -> list[Result]:
         """All calls are handed over at once; each result starts the next test's clock."""
@@ -95,10 +100,12 @@ class Attempt:
 
     def _stdio(self) -> list[Result]:
         results: list[Result] = []
+        left = self.limits
         for at, test in enumerate(self.tests):
             given, want = (test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout"))
-            with self._started("stdio", self._header(), 1, stdin=given) as watch:
+            with self._started("stdio", self._header(), 1, stdin=given, limits=left) as watch:
                 results.append(row(*self._decide_output(watch, at, given, want), watch))
+                left = watch.left()
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
         return results
@@ -241,14 +248,15 @@ class Attempt:
         return b"".join(frame(text.encode("utf-8", "surrogatepass")) for text in (self.job["entry"] or "", self.job["source"]))
 
     @contextlib.contextmanager
-    def _started(self, style: str, request: bytes, tests: int, stdin: bytes = b"") -> Iterator[Watch]:
+    def _started(self, style: str, request: bytes, tests: int, stdin: bytes = b"", limits: Limits | None = None) -> Iterator[Watch]:
         """A program's process that has been set up; nothing of it is left afterwards. Raises Broken where it cannot be set up."""
         results, channel = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
         nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        watch = Watch(self.slots, results, [out] if err is None else [out, err], self.limits, self.owner, "program")
-        self.slot.start("program", style, self.limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel])
+        limits = limits or self.limits
+        watch = Watch(self.slots, results, [out] if err is None else [out, err], limits, self.owner, "program")
+        self.slot.start("program", style, limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel])
         yield from self._until_the_end(watch)
 
     @contextlib.contextmanager

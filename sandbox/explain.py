@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from sandbox.protocol import CallTest, Job, Report, StdioTest, Test, Verdict
+from sandbox.protocol import CallTest, Job, Limits, Report, StdioTest, Test, Verdict
 
 COLUMNS = ("test", "verdict", "time", "came", "expected")
 WIDEST = 60
@@ -21,9 +21,15 @@ def table(asked_id: Any, job: Job, report: Report, visible: int) -> str:
     used = (
         f"{report.wall_s:.3f} s, {report.cpu_s:.3f} s of CPU, {report.peak_bytes / 2**20:.1f} MB, isolation {report.isolation}, trust {report.trust}"
     )
-    limits = f"limits: {job.limits.wall_s:g} s, {job.limits.cpu_s:g} s of CPU a test, {job.limits.memory_mb} MB"
+    limits = f"limits: {job.limits.wall_s:g} s, {job.limits.cpu_s:g} s of CPU a test, {job.limits.memory_mb} MB{_totals(job.limits)}"
     why = [f"why: {_short(report.detail, 140)}"] if report.verdict is Verdict.INFRA else []
     return "\n".join([head, used, limits, *why, "", *lines, ""])
+
+
+def _totals(limits: Limits) -> str:
+    given = ((limits.total_wall_s, "s"), (limits.total_cpu_s, "s of CPU"), (limits.total_output_kb, "kB of output"))
+    told = [f"{most:g} {unit}" for most, unit in given if most is not None]
+    return f"; all tests: {', '.join(told)}" if told else ""
 
 
 def _rows(job: Job, report: Report, visible: int) -> Iterator[tuple[str, ...]]:

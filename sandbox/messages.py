@@ -6,7 +6,7 @@ from typing import Any
 
 from sandbox.literal import Claim
 from sandbox.protocol import Verdict
-from sandbox.slot import Stop, Watch
+from sandbox.watch import Stop, Watch
 from sandbox.wire import NotPlain, parse
 
 Result = list[Any]  # verdict, detail, wall seconds: a row of the report

@@ -32,8 +32,9 @@ LOAD = 3.0  # processes that may want the same core before a program that comput
 
 @dataclass(frozen=True)
 class Limits:
-    """Time and output are per test; all processes of the program count together.
+    """Time is per test, and output for a run of the program: all tests of a job, or one of `stdio`. All processes of the program count together.
 
+    Totals are for the program over all its tests; None: what these have one by one. Memory, processes and files bound each moment, so the whole too.
     CPU time bounds work: it says the same on a machine under load. The clock is there for programs that wait, and has room to spare for load.
     Where no cgroup can be written, memory is limited per process, and CPU too, with the sum checked when the program has ended.
     """
@@ -44,6 +45,9 @@ class Limits:
     output_kb: int = 1024  # stdout and stderr
     processes: int = 64  # threads count too
     files: int = 256  # open at once
+    total_wall_s: float | None = None
+    total_cpu_s: float | None = None
+    total_output_kb: int | None = None
 
     @classmethod
     def of_work(cls, cpu_s: float, memory_mb: int = 256) -> Limits:

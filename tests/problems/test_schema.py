@@ -68,7 +68,7 @@ problems = st.builds(
     tolerance=st.none() | st.floats(0, 1),
     tags=st.lists(st.sampled_from("abc")).map(tuple),
     extra=st.dictionaries(st.sampled_from(["release", "composition"]), plain),
-    limits=st.builds(Limits, wall_s=st.floats(0.5, 9), memory_mb=st.integers(1, 2**40)),
+    limits=st.builds(Limits, wall_s=st.floats(0.5, 9), memory_mb=st.integers(1, 2**40), total_cpu_s=st.none() | st.floats(0.5, 9)),
     gated=st.booleans(),
 )
 
@@ -184,6 +184,14 @@ def test_columns_that_came_later_leave_old_hashes_and_old_files_as_they_were(tmp
     table = pq.read_table(tmp_path / "new.parquet").drop_columns(["compare", "checker"])
     pq.write_table(table, tmp_path / "old.parquet")
     assert read_parquet(tmp_path / "old.parquet") == read_parquet(tmp_path / "new.parquet")
+
+
+def test_a_file_without_totals_is_as_before_there_were_any_and_one_with_them_says_so(tmp_path: Path) -> None:
+    plain, limited = toy(), toy(problem_id="own/2", limits=Limits(total_wall_s=5, total_output_kb=9))
+    for problems, version in (([plain], b"2"), ([plain, limited], b"3")):
+        write_parquet(problems, tmp_path / "a.parquet")
+        assert pq.read_schema(tmp_path / "a.parquet").metadata[b"ratchet.problems.version"] == version
+        assert sorted(problem.content_hash for problem in read_parquet(tmp_path / "a.parquet")) == sorted(p.content_hash for p in problems)
 
 
 def test_comparison_and_checker_reach_the_sandbox_by_way_of_a_file(tmp_path: Path) -> None:

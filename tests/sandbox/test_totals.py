@@ -1,0 +1,50 @@
+"""Limits of a program over all its tests, on each rung that this machine grants."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from sandbox.judge import job_of
+from sandbox.protocol import CallTest, Job, Limits, Report, StdioTest
+from sandbox.sandbox import Sandbox, run_all
+
+FREE = Limits(wall_s=30.0, cpu_s=10.0, output_kb=64)
+WORKS = "import time\nuntil = time.process_time() + 0.4\nwhile time.process_time() < until: pass\n"
+WAITS = "import time\ntime.sleep(0.4)\n"
+PRINTS = "print('x' * 40_000)\n"
+
+
+def five(style: str, body: str, limits: Limits) -> Job:
+    """The same five times: five calls of one process, or five processes."""
+    if style == "call":
+        inside = "".join(f"    {line}\n" for line in body.splitlines())
+        return Job("job", f"def f():\n{inside}", "call", (CallTest(),) * 5, "f", limits=limits)
+    return Job("job", f"import sys\nsys.stdout = sys.stderr\n{body}", "stdio", (StdioTest("", ""),) * 5, limits=limits)
+
+
+def judged(sandbox: Sandbox, job: Job) -> Report:
+    return run_all(sandbox, [job])[0]
+
+
+BUDGETS = {"CPU": (WORKS, replace(FREE, total_cpu_s=1.0)), "time": (WAITS, replace(FREE, total_wall_s=1.0))}
+
+
+@pytest.mark.parametrize("style", ["call", "stdio"])
+@pytest.mark.parametrize("what", BUDGETS)
+def test_tests_that_keep_their_limits_one_by_one_may_not_use_up_more_together(rung: Sandbox, style: str, what: str) -> None:
+    body, limits = BUDGETS[what]
+    report = judged(rung, five(style, body, limits))
+    assert report.verdict == "TLE" and report.passed < 5, report
+
+
+def test_output_of_all_runs_together_has_a_total(sandbox: Sandbox) -> None:
+    report = judged(sandbox, five("stdio", PRINTS, replace(FREE, total_output_kb=100)))
+    assert [test.verdict for test in report.tests] == ["AC", "AC", "OLE", "OLE", "OLE"]
+
+
+def test_totals_are_part_of_a_problem_in_json() -> None:
+    text = '{"style": "stdio", "tests": [{"stdin": "", "stdout": ""}], "limits": {"total_wall_s": 3, "total_cpu_s": 1.5, "total_output_kb": 7}}'
+    assert job_of(json.loads(text), "", "job").limits == Limits(total_wall_s=3, total_cpu_s=1.5, total_output_kb=7)
