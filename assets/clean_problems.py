@@ -1,4 +1,4 @@
-"""Clean problems: what training may see. In: verified problems. Out: no gated problem, nothing that overlaps one, no secret, nothing twice."""
+"""Clean problems: what training may see. In: verified problems. Out: nothing gated or like it, unlicensed, secret or poor, and nothing twice."""
 
 import json
 from dataclasses import asdict
@@ -6,12 +6,14 @@ from pathlib import Path
 
 import dagster as dg
 
+from artifacts.hashing import hash_file
 from assets.partitions import DATA, OWNERS
-from assets.tables import by_split, examples
+from assets.tables import by_split, examples, markdown
 from assets.verified_problems import removed_at, verified_problems
-from problems.curation import curate
+from problems.contamination import GatedIndex
+from problems.curation import curate, licences
+from problems.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidence
 from problems.funnel import funnel
-from problems.gating import GatedIndex
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import part_of
 from resources.workshop import Made, Workshop, result
@@ -22,27 +24,36 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
     """Verified problems less gated benchmarks, their likenesses, secrets and duplicates; every removed one keeps its reason."""
     with workshop.bench(context) as bench:
         raw, verified = (bench.store.require("datasets", name) for name in ("raw_problems", "verified_problems"))
+        config = bench.profile.curation
 
         def make(folder: Path) -> Made:
             arrived = read_parquet(verified.path / "problems.parquet")
             gated = [problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated]  # also those that verification left out
-            curated = curate(arrived, gated)
+            curated = curate(arrived, gated, config)
             write_parquet(curated.kept, folder / "problems.parquet")
             write_parquet(gated, folder / "gated.parquet")
             (folder / "removed.json").write_text(json.dumps([asdict(r) for r in curated.removed], indent=1), encoding="utf-8")
-            (folder / "overlaps.json").write_text(json.dumps([asdict(o) for o in curated.overlaps], indent=1), encoding="utf-8")
-            return Made({"came_in": len(arrived), "kept": len(curated.kept), "gated": len(gated), "overlaps": len(curated.overlaps)})
+            write_evidence(curated, folder)
+            reports = {name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)}
+            found = curated.duplicates
+            facts = {"came_in": len(arrived), "kept": len(curated.kept), "gated": len(gated), "licences": licences(arrived, config)}
+            return Made(facts | {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared, "reports": reports})
 
         inputs = {"raw_problems": raw.content_hash, "verified_problems": verified.content_hash}
-        made = bench.made("datasets", "clean_problems", make, version=1, inputs=inputs, config={})
+        decides = config.model_dump(mode="json", exclude={"processes"})
+        made = bench.made("datasets", "clean_problems", make, version=2, inputs=inputs, config=decides)
         kept = read_parquet(made.path / "problems.parquet")
         stages = [removed_at(verified.path, "verified"), removed_at(made.path, "clean")]
         bench.stage.say(f"{stages[1].went_out} of {stages[1].came_in} kept")
+    facts = made.manifest.facts
     metadata = {
         "dagster/row_count": len(kept),
         "funnel": dg.MetadataValue.md(funnel(stages)),
         "parts": dg.MetadataValue.md(by_split(kept)),
         "examples": dg.MetadataValue.md(examples(kept)),
+        "licences": dg.MetadataValue.md(markdown(("source", "licence", "problems", "allowed"), facts["licences"])),
+        "contamination": dg.MetadataValue.md((made.path / CONTAMINATION).with_suffix(".md").read_text(encoding="utf-8")),
+        "reports": dg.MetadataValue.json(facts["reports"]),
     }
     return result(made, metadata)
 
@@ -51,8 +62,9 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
     """Judges what lies on disk: no problem of a gated benchmark, and none that overlaps one."""
     folder = workshop.store.require("datasets", "clean_problems").path
-    index = GatedIndex(read_parquet(folder / "gated.parquet"))
-    found = [problem.problem_id for problem in read_parquet(folder / "problems.parquet") if problem.gated or any(index.overlaps(problem))]
+    problems = read_parquet(folder / "problems.parquet")
+    leaking = {overlap.problem_id for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(problems) if overlap.leak}
+    found = [problem.problem_id for problem in problems if problem.gated or problem.problem_id in leaking]
     return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])})
 
 

@@ -1,111 +1,98 @@
-"""What training may see: no gated problem, nothing that overlaps one, no secret, nothing twice. Every removed problem keeps its reason."""
+"""What training may see: nothing gated or like it, unlicensed, secret or poor, and nothing twice. Every problem that goes keeps its reason."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from problems.encoding import dumps
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+
+from problems.contamination import GatedIndex, Overlap, suspects
+from problems.duplicates import Duplicates, duplicates
 from problems.funnel import Removed, Stage
-from problems.gating import GatedIndex, Overlap, squeezed
+from problems.quality import fault
 from problems.schema import Problem
 from problems.secrets import secret_in
-from problems.syntax import normal_form
 
-SPLIT_ORDER = ("heldout", "validation", "train", "demonstrations")  # of two equal problems the one that judges stays, the one that teaches goes
+MANY = 20_000  # problems from which on a second process pays
 
 
-@dataclass(frozen=True)
-class Group:
-    """Problems that are one and the same: which was kept, and the others with what they share with the kept one or with each other."""
+class Curation(BaseModel):
+    """What a problem must be to be trained on."""
 
-    kept: str
-    others: tuple[str, ...]
-    same: str  # "statement", "solutions and tests", or both
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    licences: tuple[str, ...] = ("Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "CC0-1.0", "CC-BY-4.0", "own")
+    """Licences that may be trained on, as SPDX writes them; `own` is what a file of your own has whose rows name none."""
+    least_words: NonNegativeInt = 3
+    """Words of a statement, at least."""
+    most_characters: PositiveInt = 20_000
+    """Characters of a statement, and of a solution, at most."""
+    english: bool = True
+    """Whether statements must be in English."""
+    processes: PositiveInt = 2
+    """Processes that look for likenesses where there are many problems; the result is the same with any number."""
 
 
 @dataclass(frozen=True)
 class Curated:
-    """Every problem is in `kept` or in `removed`; `overlaps` and `groups` are the evidence."""
+    """Every problem is in `kept` or in `removed`; the rest is the evidence."""
 
     kept: list[Problem]
     removed: list[Removed] = field(default_factory=list)
-    overlaps: list[Overlap] = field(default_factory=list)
-    groups: list[Group] = field(default_factory=list)
+    overlaps: list[Overlap] = field(default_factory=list)  # leaks, for which a problem was removed, and suspicions
+    duplicates: Duplicates = field(default_factory=Duplicates)
+    suspects: dict[str, list[dict[str, str]]] = field(default_factory=dict)  # by benchmark, tasks that a kept problem resembles
 
     @property
     def stage(self) -> Stage:
         return Stage("curated", len(self.kept) + len(self.removed), len(self.kept), tuple(self.removed))
 
 
-def curate(problems: Iterable[Problem], gated: Iterable[Problem]) -> Curated:
-    """Removes, in this order: gated, holding a secret, overlapping a gated problem, duplicate. Gated ones among `problems` guard too."""
-    arrived = list(problems)
-    index = GatedIndex([*gated, *(problem for problem in arrived if problem.gated)])
-    result, clean = Curated([]), list[Problem]()
-    for problem in arrived:
-        if problem.gated:
-            result.removed.append(Removed(problem.problem_id, "gated", "of a benchmark that is reported: for evaluation only"))
-        elif secret := secret_in(problem):
-            result.removed.append(Removed(problem.problem_id, "secret or personal data", f"{secret[0]} in {secret[1]}"))
-        elif found := list(index.overlaps(problem)):
-            detail = f"{found[0].kind} as {found[0].gated_id}" if found[0].kind.startswith("same") else f"{found[0].kind} of {found[0].gated_id}"
-            result.removed.append(Removed(problem.problem_id, "overlaps a gated problem", detail))
-            result.overlaps.extend(found)
-        else:
-            clean.append(problem)
-    result.groups.extend(duplicates(clean))
-    gone = {other: group for group in result.groups for other in group.others}
-    for problem in clean:
-        if group := gone.get(problem.problem_id):
-            result.removed.append(Removed(problem.problem_id, "duplicate", f"same {group.same} as {group.kept}, which is kept"))
-        else:
-            result.kept.append(problem)
-    return result
+def curate(problems: Iterable[Problem], gated: Iterable[Problem], config: Curation | None = None) -> Curated:
+    """Removes, in this order: gated, licence refused, secret, poor, overlapping a gated problem, duplicate. Gated ones among `problems` guard too.
 
-
-def duplicates(problems: Iterable[Problem]) -> list[Group]:
-    """Groups of two and more with the same statement, or with the same solutions and tests. Ids must be unique.
-
-    Kept is the one whose split comes first in SPLIT_ORDER, then the one with most tests, then with most solutions, then by id.
+    All lists are in the order of the ids, whatever order the problems come in.
     """
-    by_id = {problem.problem_id: problem for problem in problems}
-    alike: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for key, problem in by_id.items():
-        alike["statement", squeezed(problem.statement)].append(key)
-        if problem.solutions:
-            alike["solutions and tests", _program_key(problem)].append(key)
-    root = {key: key for key in by_id}
-    shared: dict[str, set[str]] = defaultdict(set)
-    for (what, _), keys in alike.items():
-        for key in keys[1:]:
-            root[_find(root, key)] = _find(root, keys[0])
-        if len(keys) > 1:
-            for key in keys:
-                shared[key].add(what)
-    members: dict[str, list[Problem]] = defaultdict(list)
-    for key in by_id:
-        members[_find(root, key)].append(by_id[key])
-    groups = []
-    for group in members.values():
-        if len(group) > 1:
-            first, *others = sorted(group, key=_preference)
-            same = " or ".join(sorted(set().union(*(shared[problem.problem_id] for problem in group))))
-            groups.append(Group(first.problem_id, tuple(problem.problem_id for problem in others), same))
-    return groups
+    config = config or Curation()
+    arrived = sorted(problems, key=lambda problem: problem.problem_id)
+    processes = config.processes if len(arrived) >= MANY else 1
+    guards = {problem.problem_id: problem for problem in [*gated, *(problem for problem in arrived if problem.gated)]}
+    reasons = {problem.problem_id: reason for problem in arrived if (reason := _own_fault(problem, config))}
+    rest = [problem for problem in arrived if problem.problem_id not in reasons]
+    overlaps = GatedIndex(guards.values()).overlaps(rest, processes)
+    for overlap in overlaps:
+        if overlap.leak and overlap.problem_id not in reasons:
+            detail = f"{overlap.kind} as {overlap.gated_id} {f'({overlap.detail})' if overlap.detail else ''}"
+            reasons[overlap.problem_id] = Removed(overlap.problem_id, "overlaps a gated problem", detail.strip())
+    found = duplicates((problem for problem in rest if problem.problem_id not in reasons), processes)
+    for group in found.groups:
+        for member in group.others:
+            reasons[member.problem_id] = Removed(member.problem_id, "duplicate", f"{member.how} as {member.like}; {group.kept} is kept: {group.why}")
+    kept = [problem for problem in arrived if problem.problem_id not in reasons]
+    removed = [reasons[problem.problem_id] for problem in arrived if problem.problem_id in reasons]
+    return Curated(kept, removed, overlaps, found, suspects(overlaps, guards.values(), (problem.problem_id for problem in kept)))
 
 
-def _program_key(problem: Problem) -> str:
-    tests = sorted(normal_form(test["source"]) if problem.style == "assert" else dumps(test) for test in problem.tests)
-    return dumps([problem.style, sorted(map(normal_form, problem.solutions)), tests])
+def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, str, int, bool]]:
+    """Source, licence, problems, and whether the policy allows it."""
+    counts = Counter((problem.source, problem.licence) for problem in problems if not problem.gated)
+    return [(source, licence, count, _allowed(licence, config)) for (source, licence), count in sorted(counts.items())]
 
 
-def _preference(problem: Problem) -> tuple[int, int, int, str]:
-    return SPLIT_ORDER.index(problem.split), -len(problem.tests), -len(problem.solutions), problem.problem_id
+def _own_fault(problem: Problem, config: Curation) -> Removed | None:
+    """What is wrong with a problem whatever the others are."""
+    if problem.gated:
+        return Removed(problem.problem_id, "gated", "of a benchmark that is reported: for evaluation only")
+    if not _allowed(problem.licence, config):
+        mend = "name its licence in the row" if problem.licence == "unknown" else "allow it in the profile (curation.licences) if you may use it"
+        return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {mend}")
+    if secret := secret_in(problem):
+        return Removed(problem.problem_id, "secret or personal data", f"{secret[0]} in {secret[1]}")
+    poor = fault(problem, least_words=config.least_words, most_characters=config.most_characters, english=config.english)
+    return Removed(problem.problem_id, *poor) if poor else None
 
 
-def _find(root: dict[str, str], key: str) -> str:
-    while root[key] != key:
-        root[key] = key = root[root[key]]
-    return key
+def _allowed(licence: str, config: Curation) -> bool:
+    return licence.casefold() in {allowed.casefold() for allowed in config.licences}

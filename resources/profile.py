@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from evaluation.gate import Policy
+from problems.curation import Curation
 from problems.sources.compositional import FamilyConfig
 from rewards.composite import RewardConfig
 from sandbox.sandbox import SandboxConfig
@@ -132,6 +133,7 @@ class Profile(Section):
     seed: NonNegativeInt = 1
     """Of the chain; training seeds follow from it and the chain's number."""
     family: FamilyConfig = FamilyConfig()
+    curation: Curation = Curation()
     base: str = ""
     """A Hugging Face checkpoint to start from, by hub id or path; empty: a tiny model made from scratch."""
     tiny_model: TinyModel = TinyModel()

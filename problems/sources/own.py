@@ -25,6 +25,7 @@ def own(name: str) -> Source:
             raise ProblemError("column problem_id is missing", "add it: text, not empty, of each problem its own", where)
         record["problem_id"] = str(key) if str(key).startswith(f"{name}/") else f"{name}/{key}"
         record["source"] = name
+        record.setdefault("licence", "own")  # who adds a file of theirs says that they may use it
         if isinstance(row.get("tests"), list) and row["tests"] and all(isinstance(test, str) for test in row["tests"]):
             return _defines_check(from_row(record, where), where)  # written by write_parquet
         for column in ("tests", "extra"):
