@@ -90,7 +90,7 @@ def judge(context: typer.Context) -> None:
 
 @data.command("add")
 def data_add(
-    name: Annotated[str, typer.Argument(help="mbpp, humaneval, mbppplus, humanevalplus, leetcode, or a name for problems of your own.")],
+    name: Annotated[str, typer.Argument(help="mbpp, humaneval, mbppplus, humanevalplus, leetcode, bigcodebench, or a name of your own.")],
     path: Annotated[Path | None, typer.Option(help="File or folder; without it the Hugging Face hub is asked.")] = None,
 ) -> None:
     """Adds a source of problems; its rows are read once here, and each bad one is named."""

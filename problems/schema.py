@@ -78,8 +78,14 @@ class Problem:
         made: dict[str, Any] = {"call": _call, "stdio": StdioTest, "assert": AssertTest, "unittest": UnittestTest}
         tests: tuple[Test, ...] = tuple(made[self.style](**test) for test in self.tests)
         return Job(
-            job_id, source, self.style, tests, self.entry_point, self.starter_code, self.limits, self.tolerance, self.compare, self.checker
+            job_id, source, self.style, tests, self.entry_point, self.starter_code, self.limits, self.tolerance, self.compare, self.checker,
+            self.packages,
         )  # fmt: skip
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """What a solution or a test imports besides the standard library, where the source says it. Without them the problem is not measured."""
+        return tuple(self.extra.get("packages", ()))
 
     @property
     def content_hash(self) -> str:

@@ -23,6 +23,7 @@ from sandbox.protocol import Job, Report, Verdict
 from sandbox.wire import NotPlain, encode
 
 BROKEN_TESTS = "its tests cannot be run"
+ABSENT = "not measured, for want of "  # the packages: the machine is at fault
 
 
 class Runs(Protocol):
@@ -125,9 +126,9 @@ class Journal:
         return self
 
     def append(self, entries: Iterable[Entry]) -> None:
-        """All lines in one write, then to disk."""
+        """All lines in one write, then to disk. A problem for which a package is absent here is not put down: it may be installed."""
         fresh = [entry for entry in entries if entry.content_hash not in self.entries]
-        self._file.write(b"".join(json.dumps(asdict(entry)).encode() + b"\n" for entry in fresh))
+        self._file.write(b"".join(json.dumps(asdict(entry)).encode() + b"\n" for entry in fresh if not (entry.reason or "").startswith(ABSENT)))
         self._file.flush()
         os.fsync(self._file.fileno())
         self.entries.update((entry.content_hash, entry) for entry in fresh)
@@ -182,7 +183,7 @@ def _fault(reports: Sequence[Report]) -> tuple[str | None, str] | None:
     """
     *own, idle = reports
     if failed := next((report for report in reports if report.verdict is Verdict.INFRA), None):
-        return (BROKEN_TESTS, failed.detail) if failed.unusable else None
+        return (ABSENT + ", ".join(failed.absent) if failed.absent else BROKEN_TESTS, failed.detail) if failed.unusable else None
     for which, report in enumerate(own, 1):
         if report.verdict is not Verdict.AC:
             return f"a solution fails its tests ({report.verdict})", f"solution {which} of {len(own)}: {_first_failure(report)}"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from sandbox.belief import FORGED, believed
 from sandbox.compare import same_output, same_text
 from sandbox.literal import Claim, claims
 from sandbox.messages import Result, exception, not_loaded, of_tests, row
@@ -22,16 +23,24 @@ from sandbox.watch import Stop, Watch
 from sandbox.wire import NotPlain, frame, parse
 
 SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
+Altered = dict[str, list[list[str]]]
+MOST_ALTERED = 64
 JUDGE_LIMITS = Limits(memory_mb=2048)  # of the process that runs the tests; its time is bounded by the program's clock
 
 
 class Attempt:
     """One job in the program's slot and, where a judge must run its tests, the judge's, which joins `slots` then."""
 
-    def __init__(self, slots: list[Slot], job: dict[str, Any], limits: Limits, owner: int, judges: Callable[[dict[str, Any]], Slot]) -> None:
+    def __init__(
+        self, slots: list[Slot], job: dict[str, Any], limits: Limits, owner: int, judges: Callable[[dict[str, Any]], Slot], altered: Altered
+    ) -> None:
+        """altered: what is known of decoys, by the text of the test; more is put into it here."""
         self.slots, self.job, self.limits, self.owner, self.judges = slots, job, limits, owner, judges
         slot = self.slot = slots[0]
+        self.altered = altered
         self.tests: list[dict[str, Any]] = job["tests"]
+        self.total = len(self.tests)  # rows of the report
+        self.names: list[str] = []  # of the methods that the rows are about
         self.cpu_s = 0.0
         self.runs = 0  # of unittest methods and decoys, each with the limits of a test
         self.peak_bytes = 0
@@ -146,33 +155,34 @@ class Attempt:
         return results
 
     def _unittest(self) -> list[Result]:
-        """Tests that share the program's interpreter. A pass is believed when every decoy fails (sandbox/decoys.py)."""
-        with self._asked({"do": "alter", "tests": [test["source"] for test in self.tests]}, b"", len(self.tests)) as watch:
-            altered: list[Any] = []
-            for _ in self.tests:
-                heard = watch.next()
-                if isinstance(heard, Stop) or heard[:1] != b"V":
-                    return [self._unusable(heard.detail if isinstance(heard, Stop) else heard[1:].decode("utf-8", "replace"), watch)]
-                altered.append(parse(heard[1:]))
-        return [self._believed(methods) for methods in altered]
+        """Tests that share the program's interpreter, a row a method. A pass is believed when every decoy fails (sandbox/decoys.py)."""
+        methods: list[list[str]] = []
+        for test in self.tests:
+            if isinstance(found := self._altered(test["source"]), str):
+                return [[Verdict.INFRA, found, 0.0]]
+            methods += found
+        self.total, self.names = len(methods), [name for name, *_ in methods]
+        results: list[Result] = []
+        for _, method, *decoys in methods:
+            results.append(believed(self._shared, method, decoys))
+            if results[-1][1] == FORGED:  # then it shows nothing that another method passed
+                return [[Verdict.WA, FORGED, results[-1][2]] for _ in methods]
+            if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
+                break
+        return results
 
-    def _believed(self, methods: list[list[str]]) -> Result:
-        """What one test comes to; methods: each alone, with its decoys behind it."""
-        seconds = 0.0
-        for method, *decoys in methods:
-            verdict, detail, wall_s = self._shared(method)
-            seconds += wall_s
-            for decoy in decoys if verdict == Verdict.AC else ():
-                heard = self._shared(decoy)[0]
-                if heard == Verdict.AC:
-                    verdict, detail = Verdict.WA, "it also passes a decoy, which no real solution does"
-                elif heard == Verdict.TLE:  # a real one is as fast as in the test itself
-                    verdict, detail = Verdict.TLE, "in a decoy"
-                if verdict != Verdict.AC:
-                    break
-            if verdict != Verdict.AC:
-                return [verdict, detail, seconds]
-        return [Verdict.AC, "", seconds]
+    def _altered(self, source: str) -> list[list[str]] | str:
+        """For each method of a test its name, its text and its decoys; or why the test cannot be used."""
+        if source not in self.altered:
+            with self._asked({"do": "alter", "test": source}, b"", 1) as watch:
+                heard = watch.next()
+            if isinstance(heard, Stop) or heard[:1] != b"V":
+                self.unusable = True
+                return heard.detail if isinstance(heard, Stop) else heard[1:].decode("utf-8", "replace")
+            if len(self.altered) >= MOST_ALTERED:
+                del self.altered[next(iter(self.altered))]
+            self.altered[source] = parse(heard[1:])  # type: ignore[assignment]
+        return self.altered[source]
 
     def _unusable(self, why: str, watch: Watch) -> Result:
         self.unusable = True

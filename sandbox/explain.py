@@ -33,9 +33,17 @@ def _totals(limits: Limits) -> str:
 
 
 def _rows(job: Job, report: Report, visible: int) -> Iterator[tuple[str, ...]]:
-    for at, (test, result) in enumerate(zip(job.tests, report.tests, strict=True)):
+    of_methods = job.style == "unittest"
+    for at, result in enumerate(report.tests):
         came = result.detail.removeprefix("got ") or ("as expected" if result.verdict is Verdict.AC else "")
-        yield str(at + 1), result.verdict, f"{result.wall_s:.3f} s", _short(came), _short(_expected(test)) if at < visible else HIDDEN
+        test = job.tests[0 if of_methods else at]
+        yield (
+            result.name or str(at + 1),
+            result.verdict,
+            f"{result.wall_s:.3f} s",
+            _short(came),
+            _short(_expected(test)) if at < visible and not of_methods else HIDDEN,
+        )
 
 
 def _expected(test: Test) -> str:

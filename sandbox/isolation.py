@@ -44,6 +44,23 @@ def _call(name: str, *args: object) -> None:
         raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
+_pid_counter: int | None = None
+
+
+def _keep_pid_counter() -> None:
+    """Opens the switch of `restart_pids`, which the new root does not show. It acts on the namespace of whoever writes to it."""
+    global _pid_counter
+    with contextlib.suppress(OSError):  # a kernel without checkpoints has none
+        _pid_counter = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY)
+
+
+def restart_pids() -> None:
+    """In a zygote with a pid namespace: the next process has the lowest free number, whatever was started before, so that numbers tell nothing."""
+    if _pid_counter is not None:
+        with contextlib.suppress(OSError):  # not granted: where a program runs among others is told in docs/sandbox.md
+            os.pwrite(_pid_counter, b"1", 0)
+
+
 def die_with_parent(parent: int) -> None:
     """Asks the kernel to kill this process when its parent dies; `parent` is who should be there, in case it is gone already."""
     _call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
@@ -67,6 +84,7 @@ def enter(rung: str, packages: dict[str, str]) -> tuple[str, int | None]:
         os.setgroups([])
     if rung == "bare":
         return _enter_bare()
+    _keep_pid_counter()
     _unshare(rung)
     if pid := os.fork():
         _outlive(pid)

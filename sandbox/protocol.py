@@ -81,7 +81,10 @@ class AssertTest:
 
 @dataclass(frozen=True)
 class UnittestTest:
-    """Python source with `unittest.TestCase` classes, which must share the program's interpreter, because they patch it: trust level "shared"."""
+    """Python source with `unittest.TestCase` classes, which must share the program's interpreter, because they patch it: trust level "shared".
+
+    Each method is run by itself and has a result of its own in the report.
+    """
 
     source: str
 
@@ -110,6 +113,7 @@ class Job:
     tolerance: float | None = None
     compare: Compare = "exact"
     checker: str | None = None
+    packages: tuple[str, ...] = ()  # that the problem needs besides the standard library; where one is absent, the job is not run
 
 
 @dataclass(frozen=True)
@@ -117,13 +121,17 @@ class TestResult:
     verdict: Verdict
     detail: str = ""  # what came, in words; never what was expected
     wall_s: float = 0.0
+    name: str = ""  # of a test method, `Class.method`
 
     __test__ = False  # not a pytest class
 
 
 @dataclass(frozen=True)
 class Report:
-    """One per job, whatever the program did. The verdict is AC only if every test's is."""
+    """One per job, whatever the program did. The verdict is AC only if every test's is.
+
+    tests: a result for each test of the job, or for each method of its unittests, in order.
+    """
 
     job_id: str
     verdict: Verdict
@@ -135,6 +143,7 @@ class Report:
     trust: Literal["apart", "shared"] = "apart"  # "apart": decided outside the program's process; "shared": the program's own word went into it
     detail: str = ""
     unusable: bool = False  # with INFRA: a test or checker of the problem cannot be run, and asking again does not help
+    absent: tuple[str, ...] = ()  # packages for want of which the job was not run; unusable too
     verdicts: tuple[Verdict, ...] = ()  # of each run, where the job was run more than once
     denied: dict[str, int] | None = None  # calls that the sandbox refused, by name, counted outside the program; None where it cannot count
 

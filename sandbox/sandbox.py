@@ -23,6 +23,7 @@ STARTS = 3  # of a worker, when the sandbox is opened
 GRACE_S = 60.0  # beyond all limits of a job: then its worker is broken
 REOPEN_S = 1.0
 PASS_ON_S = 0.01
+RUNS = 12  # of a method of a unittest, at most: itself twice, and its decoys
 AHEAD = 4  # jobs a worker that one `run` keeps queued: enough that none waits, few enough that the caller's iterable is read lazily
 
 
@@ -273,7 +274,7 @@ class Sandbox:
 def _longest_s(job: Job) -> float:
     runs = len(job.tests)
     if isinstance(job.tests[0], UnittestTest):  # each method is run by itself, and its decoys
-        runs = sum(max(1, test.source.count("def ")) * 10 for test in job.tests if isinstance(test, UnittestTest))
+        runs = sum(max(1, test.source.count("def ")) * RUNS for test in job.tests if isinstance(test, UnittestTest))
     return GRACE_S + job.limits.wall_s * runs * 2
 
 
@@ -289,6 +290,7 @@ def _payload(job: Job) -> bytes:
     message = {
         "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": asdict(job.limits),
         "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
+        "packages": list(job.packages),
         "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
     }  # fmt: skip
     return json.dumps(message).encode()
@@ -304,13 +306,14 @@ def _test(job: Job, at: int, test: Test) -> dict[str, Any]:
 
 
 def _report(job: Job, answer: dict[str, Any]) -> Report:
-    rows = tuple(TestResult(Verdict(verdict), detail, wall_s) for verdict, detail, wall_s in answer["tests"])
-    if len(rows) != len(job.tests):
+    names = answer["names"] or [""] * len(answer["tests"])
+    rows = tuple(TestResult(Verdict(verdict), detail, wall_s, name) for (verdict, detail, wall_s), name in zip(answer["tests"], names, strict=True))
+    if len(rows) < len(job.tests) or (len(rows) > len(job.tests) and job.style != "unittest"):
         raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
     return Report(
         job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"], wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
         isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"], denied=answer["denied"],
-        unusable=answer["unusable"],
+        unusable=answer["unusable"], absent=tuple(answer["absent"]),
     )  # fmt: skip
 
 

@@ -50,13 +50,13 @@ class Slot:
     """Raises Refused when the machine does not let the zygote confine itself as told, Broken when the zygote was killed, or failed otherwise."""
 
     def __init__(self, rung: str, packages: dict[str, str], preload: list[str], number: int, scratch: str) -> None:
-        """number: 0 to 3, unique in this process. scratch: where a rung without mounts keeps what programs write."""
+        """number: 0 to 7, unique in this process. scratch: where a rung without mounts keeps what programs write."""
         self.rung = rung
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if rung == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         config = {
             "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "parent": os.getpid(),
-            "uid": 200_000 + 4 * os.getpid() + number, "package_paths": sorted({str(Path(folder).parent) for folder in packages.values()}),
+            "uid": 200_000 + 8 * os.getpid() + number, "package_paths": sorted({str(Path(folder).parent) for folder in packages.values()}),
         }  # fmt: skip
         if self.scratch:
             os.chmod(self.scratch, 0o777)

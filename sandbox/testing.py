@@ -45,7 +45,7 @@ def judge() -> NoReturn:
     if header["do"] == "check":
         _check_answers(header["checker"], frames)
     if header["do"] == "alter":
-        _alter(header["tests"])
+        _alter(header["test"])
     program = Program(socket.socket(fileno=PROGRAM), header["entry"] or "candidate")
     tests = [_Test(source, header["prompt"], program, at) for at, source in enumerate(header["tests"])]
     try:
@@ -60,17 +60,14 @@ def judge() -> NoReturn:
     os._exit(0)
 
 
-def _alter(tests: list[str]) -> NoReturn:
-    """Sends, for each test, its methods one by one, each followed by its decoys."""
-    for at, source in enumerate(tests):
-        try:
-            made = methods_and_decoys(source)
-        except Exception as error:
-            send(b"B", f"test {at} cannot be used: {type(error).__name__}: {error}"[:300])
-            break
-        if not made:
-            send(b"B", f"test {at} cannot be used: no class in it has a test method")
-        send(b"V", dump(made))
+def _alter(test: str) -> NoReturn:
+    """Sends the test's methods one by one: name, text, and the texts of its decoys."""
+    try:
+        made = methods_and_decoys(test)
+    except Exception as error:
+        send(b"B", f"a test cannot be used: {type(error).__name__}: {error}"[:300])
+    else:
+        send(b"V", dump(made)) if made else send(b"B", "a test cannot be used: no class in it has a test method")
     os._exit(0)
 
 

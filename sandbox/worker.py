@@ -28,10 +28,12 @@ from sandbox.slot import READ_BYTES, Broken, Refused, Slot
 from sandbox.wire import Frames, frame
 
 STARTS = 3  # of a zygote that is killed before it can say whether its rung holds
+PRELOADS: dict[str, list[str]] = {"program": [], "judge": [], "beside": ["unittest", "unittest.mock"]}
 
 
 class Worker:
-    """The slots of one worker and what it does with a job: for programs and for judges, without numpy and with it, started when first needed.
+    """The slots of one worker and what it does with a job: for programs and for judges, without numpy and with it, for programs beside their tests;
+    each is started when first needed.
 
     A judge has a zygote of its own, so that no program shares a process table, a cgroup or a uid with it.
     """
@@ -39,22 +41,25 @@ class Worker:
     def __init__(self, rung: str, packages: dict[str, str], owner: int) -> None:
         self.packages, self.owner = packages, owner
         self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
-        self.slots: dict[tuple[bool, bool], Slot] = {}
+        self.slots: dict[tuple[str, bool], Slot] = {}
         self.rung = rung
-        self._slot(judge=False, numpy=False)
+        self.altered: dict[str, list[list[str]]] = {}  # decoys by the text of the test: what was made once for many answers to one problem
+        self._slot("program")
 
     @property
     def isolation(self) -> str:
-        return self._slot(judge=False, numpy=False).isolation
+        return self._slot("program").isolation
 
     def judge(self, job: dict[str, Any]) -> dict[str, Any]:
         """The report, as plain data. Raises Broken when the slot fails and no program can have made it fail."""
         started = time.monotonic()
         limits = Limits(**job["limits"])
+        if absent := [name for name in job["packages"] if name not in self.packages]:
+            return self._lacking(job, absent)
         beside = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
-        slots = [self._slot(judge=False, numpy=any("numpy" in text for text in (job["source"], *beside)))]
+        slots = [self._slot("beside" if beside else "program", numpy=any("numpy" in text for text in (job["source"], *beside)))]
         denied = slots[0].denied
-        attempt = Attempt(slots, job, limits, self.owner, self._judges)
+        attempt = Attempt(slots, job, limits, self.owner, self._judges, self.altered)
         try:
             results = attempt.run()
         except Broken:
@@ -62,28 +67,38 @@ class Worker:
                 raise
             results = []  # the kernel took the zygote with the program
             self._drop(slots)
-        results = whole(results, len(job["tests"]))
+        results = whole(results, attempt.total)
         worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
             "wall_s": time.monotonic() - started, "isolation": self.isolation, "denied": denied.take() if denied else None,
-            "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable,
+            "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable, "names": attempt.names, "absent": [],
+        }  # fmt: skip
+
+    def _lacking(self, job: dict[str, Any], absent: list[str]) -> dict[str, Any]:
+        """The report of a job that cannot be run here: the program has no part in it."""
+        why = f"not measured: the problem needs {', '.join(absent)}, which programs here cannot import; install and name it in the sandbox's packages"
+        return {
+            "id": job["id"], "verdict": Verdict.INFRA, "detail": why, "tests": [[Verdict.INFRA, why, 0.0] for _ in job["tests"]], "cpu_s": 0.0,
+            "peak_bytes": 0, "wall_s": 0.0, "isolation": self.isolation, "denied": None, "trust": "apart", "unusable": True, "names": [],
+            "absent": absent,
         }  # fmt: skip
 
     def _judges(self, job: dict[str, Any]) -> Slot:
         texts = [job["checker"] or "", *(test.get("source", "") for test in job["tests"])]
-        return self._slot(judge=True, numpy=job["style"] != "unittest" and any("numpy" in text for text in texts))
+        return self._slot("judge", numpy=job["style"] != "unittest" and any("numpy" in text for text in texts))
 
     def close(self) -> None:
         for slot in self.slots.values():
             slot.close()
         shutil.rmtree(self.scratch, ignore_errors=True)
 
-    def _slot(self, *, judge: bool, numpy: bool) -> Slot:
-        kind = (judge, numpy and "numpy" in self.packages)
+    def _slot(self, role: str, *, numpy: bool = False) -> Slot:
+        """role: one of PRELOADS. Modules that only some programs need would make each fork of the others dearer."""
+        kind = (role, numpy and "numpy" in self.packages)
         if kind not in self.slots:
-            preload = ["numpy", "numpy.random"] if kind[1] else []
-            self.slots[kind] = Slot(self.rung, self.packages, preload, 2 * kind[0] + kind[1], self.scratch)
+            preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
+            self.slots[kind] = Slot(self.rung, self.packages, preload, 2 * list(PRELOADS).index(role) + kind[1], self.scratch)
         return self.slots[kind]
 
     def _drop(self, slots: list[Slot]) -> None:

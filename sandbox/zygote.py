@@ -145,6 +145,7 @@ class Zygote:
         # made anew only where somebody wrote; its times alone would not do, they advance in steps of some milliseconds
         if self._scratch_state() != self.clean_scratch or os.listdir(self.tmp):
             self._renew_scratch()
+        isolation.restart_pids()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_s = usage.ru_utime + usage.ru_stime
         self.control.send(b"ended %.6f" % (cpu_s - self.cpu_before))

@@ -27,20 +27,25 @@ def own(name: str) -> Source:
         record["source"] = name
         record.setdefault("licence", "own")  # who adds a file of theirs says that they may use it
         if isinstance(row.get("tests"), list) and row["tests"] and all(isinstance(test, str) for test in row["tests"]):
-            return _defines_check(from_row(record, where), where)  # written by write_parquet
+            return _can_be_judged(from_row(record, where), where)  # written by write_parquet
         for column in ("tests", "extra"):
             if column in record:
                 try:
                     record[column] = decode(record[column])
                 except (ValueError, RecursionError) as error:
                     raise ProblemError(f"column {column}: {error}", "see problems/encoding.py for the tags", where) from error
-        return _defines_check(from_record(record, where), where)
+        return _can_be_judged(from_record(record, where), where)
 
     return Source(name, "problems of your own, in the columns of the schema", convert)
 
 
-def _defines_check(problem: Problem, where: str) -> Problem:
+def _can_be_judged(problem: Problem, where: str) -> Problem:
     """Raises ProblemError when an assert test is no Python or has no `check`: the judge could not even start with it."""
+    if problem.style == "unittest" and problem.visible_tests:
+        raise ProblemError("column visible_tests: a unittest's results are one a method", "leave it out, and show tests in the statement", where)
+    needs = problem.extra.get("packages", [])
+    if not isinstance(needs, list) or not all(isinstance(name, str) for name in needs):
+        raise ProblemError(f"column packages is {needs!r}"[:150], "give a list of modules that solutions and tests import", where)
     for number, test in enumerate(problem.tests if problem.style == "assert" else ()):
         try:
             names = {node.name for node in parse(test["source"]).body if isinstance(node, ast.FunctionDef)}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from problems.record import ProblemError
 from problems.schema import Problem
+from problems.sources.bigcodebench import BIGCODEBENCH
 from problems.sources.compositional import FamilyConfig, generate
 from problems.sources.humaneval import HUMANEVAL
 from problems.sources.humanevalplus import HUMANEVALPLUS
@@ -21,7 +22,8 @@ from problems.sources.rows import Read, hub_rows, local_rows
 from problems.sources.source import Loaded, Rejected, Source
 
 EMBEDDED = Source("embedded", "compositions of small operations, made here", own("embedded").convert, generate=lambda: generate(FamilyConfig()))
-SOURCES: dict[str, Source] = {source.name: source for source in (EMBEDDED, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, LEETCODE)}
+KNOWN = (EMBEDDED, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, LEETCODE, BIGCODEBENCH)
+SOURCES: dict[str, Source] = {source.name: source for source in KNOWN}
 
 
 def load(name: str, path: Path | None = None) -> Loaded:

@@ -1,0 +1,93 @@
+"""BigCodeBench, 1140 tasks with unittests (Zhuo et al. 2024, arXiv:2406.15877; Apache-2.0). Gated: for evaluation only.
+
+Two prompts a task. `complete`: a signature with a docstring, which is the starter code; the statement is the docstring. `instruct`: prose, in
+`extra["instruct_prompt"]`; `instructed` gives the problem that asks so. The solution and the tests are the same.
+
+`extra["libs"]` is upstream's list of what a task is about; 327 tasks name the standard library alone. 27 of these import more in their tests, so what
+is needed to judge a task is read from its imports, into `extra["packages"]`: where the sandbox has not all of them, the task is not measured.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import replace
+
+from problems.record import ProblemError
+from problems.schema import Problem
+from problems.sources.humaneval import docstring
+from problems.sources.source import Row, Source, number, text
+from problems.syntax import parse
+from sandbox.protocol import Limits
+
+RELEASE = "v0.1.0"
+LIMITS = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=1024)  # a method
+SLOW = {0: Limits(wall_s=120.0, cpu_s=90.0, memory_mb=2048)}  # all 10! permutations of ten numbers, each shuffled
+
+
+def convert(row: Row, where: str) -> Problem:
+    """A row of `BigCodeBench.jsonl` or of the hub's dataset."""
+    task, prompt, entry_point = number(row, "task_id", where), text(row, "complete_prompt", where), text(row, "entry_point", where)
+    solution, test = text(row, "code_prompt", where) + text(row, "canonical_solution", where), text(row, "test", where)
+    libs = _listed(text(row, "libs", where), where)
+    return Problem(
+        problem_id=f"bigcodebench/{task}",
+        source="bigcodebench",
+        statement=docstring(prompt, entry_point, where),
+        style="unittest",
+        tests=({"source": test},),
+        entry_point=entry_point,
+        starter_code=prompt,
+        solutions=(solution,),
+        limits=SLOW.get(task, LIMITS),
+        tags=("bigcodebench",),
+        split="heldout",
+        licence="Apache-2.0",
+        gated=True,
+        extra={
+            "task_id": task,
+            "release": RELEASE,
+            "instruct_prompt": text(row, "instruct_prompt", where),
+            "libs": libs,
+            "packages": sorted(({*map(_top, libs)} | _imported(solution, where) | _imported(test, where)) - sys.stdlib_module_names),
+        },
+    )
+
+
+def instructed(problem: Problem) -> Problem:
+    """The same task, asked for in prose, with no code to start from but what the prose shows."""
+    return replace(problem, statement=problem.extra["instruct_prompt"], starter_code="")
+
+
+def _listed(libs: str, where: str) -> list[str]:
+    try:
+        found = ast.literal_eval(libs)
+    except (SyntaxError, ValueError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+        raise ProblemError(f"key 'libs' is {libs[:80]!r}", "expected a list of modules, as text", where)
+    return found
+
+
+def _imported(source: str, where: str) -> set[str]:
+    """The packages that this text imports anywhere. Raises ProblemError on a text that is no Python."""
+    try:
+        nodes = list(ast.walk(parse(source)))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ProblemError(f"solution or test is no Python ({error})", "mend the row", where) from error
+    whole = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
+    return {*map(_top, whole), *(_top(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level)}
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
+
+
+BIGCODEBENCH = Source(
+    "bigcodebench",
+    "BigCodeBench, 1140 tasks with unittests, gated",
+    convert,
+    "bigcode/bigcodebench",
+    None,
+    ("BigCodeBench.jsonl.gz", "BigCodeBench.jsonl"),
+)

@@ -1,0 +1,39 @@
+"""When a pass of a test that shares the program's interpreter is believed: not while it passes a decoy too (sandbox/decoys.py).
+
+A method that passes is run a second time, among its decoys, and in half of all cases a decoy is run before anything else, by a draw that no program
+can know. For a program may learn that it is not the first to run, by whatever an earlier run has left or used up (the number of a process, a time, a
+counter of the kernel): if the test itself always came first, that would be all it has to know.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from sandbox.messages import Result
+from sandbox.protocol import Verdict
+
+SECRET = random.SystemRandom()
+FEW = 4  # decoys: then each is run twice, and so is the test; or chance would be on the side of who guesses
+FORGED = "it also passes a decoy, which no real solution does"
+
+
+def believed(run: Callable[[str], Result], method: str, decoys: list[str]) -> Result:
+    """What one method comes to. run: gives the row of one run of such a text, in a fresh process."""
+    before = ""
+    if decoys and SECRET.random() < 0.5:
+        decoys = SECRET.sample(decoys, len(decoys))
+        before = run(decoys.pop())[0]
+    verdict, detail, seconds = run(method)
+    if verdict != Verdict.AC:
+        return [verdict, detail, seconds]  # whatever it made of a decoy: a wrong answer may fit a wrong test
+    runs = [method, *decoys] * (1 if len(decoys) > FEW else 2)
+    for text in (None, *SECRET.sample(runs, len(runs))):
+        heard, why = (before, "") if text is None else run(text)[:2]
+        if heard == Verdict.AC and text is not method:
+            return [Verdict.WA, FORGED, seconds]
+        if heard == Verdict.TLE:  # a real one is as fast as it was
+            return [Verdict.TLE, "in another run of it", seconds]
+        if heard != Verdict.AC and text is method:
+            return [heard, f"after it had passed: {why}"[:300], seconds]
+    return [Verdict.AC, "", seconds]

@@ -1,0 +1,107 @@
+"""Another value than the one that a test expects, which looks as if a test could expect it.
+
+For what is written out: the same with one part changed, compared here, so that it is another value for sure. For what is computed: something added,
+where the form of the expression tells of which type it is.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from typing import Any
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+TYPES = {
+    "int": "str", "float": "str", "bool": "str", "str": "int", "bytes": "str", "list": "dict", "dict": "list", "tuple": "dict", "set": "list",
+    "frozenset": "list", "complex": "str",
+}  # fmt: skip
+NUMBERS = {"len", "int", "float", "round", "sum", "abs", "ord"}  # of numbers, for all that a test sums up
+LISTS = {"sorted", "list"}
+
+
+def otherwise(value: ast.expr, *, by: float | None = 0.0, surely: bool = False) -> ast.expr | None:
+    """An expression that is unequal to this one, or None where none is known.
+
+    by: the margin within which numbers count as equal; None when it is not known.
+    surely: it must not be found where this one was found (in a text, in a list), which for short texts and numbers nobody can promise.
+    """
+    try:
+        before = ast.literal_eval(value)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        return None if surely or by != 0.0 else _computed(value)
+    if by is None or (surely and not (isinstance(before, str) and sum(map(str.isalnum, before)) >= 4)):
+        return None
+    other = copy.deepcopy(value)
+    made = ast.Constant(_text(before, 3)) if surely else _changed(other, by)
+    return made if made and ast.literal_eval(made) != before else None
+
+
+def _changed(value: ast.expr, by: float) -> ast.expr | None:
+    """This literal with one part changed, in place or anew."""
+    if isinstance(value, ast.Constant):
+        return ast.Constant(_other(value.value, by))
+    if isinstance(value, ast.UnaryOp):
+        return ast.UnaryOp(value.op, made) if (made := _changed(value.operand, by)) else None
+    if isinstance(value, (ast.List, ast.Tuple, ast.Set)):
+        parts = value.elts
+    elif isinstance(value, ast.Dict):
+        parts = value.values
+        if not parts:
+            return ast.Dict([ast.Constant("a")], [ast.Constant(1)])
+    else:
+        return None
+    if not parts:
+        parts.append(ast.Constant(1))
+        return value
+    at = len(parts) // 2
+    if (made := _changed(parts[at], by)) is None:
+        return None
+    parts[at] = made
+    return value
+
+
+def _other(value: Any, by: float) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1 + int(2 * by)
+    if isinstance(value, (float, complex)):
+        return value + 1 + (2 * by if by > 0.1 else 0)
+    if isinstance(value, str):
+        return _text(value, 1)
+    if isinstance(value, bytes):
+        return value + b"a"
+    return 0 if value is None else None
+
+
+def _text(value: str, changes: int) -> str:
+    """So many letters or digits, from the middle on, become their neighbours."""
+    places = [at for at, letter in enumerate(value) if letter.isascii() and letter.isalnum()]
+    if not places:
+        return value + "a"
+    letters = list(value)
+    for at in places[len(places) // 2 :][:changes]:
+        letters[at] = _neighbour(letters[at])
+    return "".join(letters)
+
+
+def _neighbour(letter: str) -> str:
+    if letter.isdigit():
+        return str((int(letter) + 1) % 10)
+    other = LETTERS[(LETTERS.index(letter.lower()) + 1) % 26]
+    return other.upper() if letter.isupper() else other
+
+
+def _computed(value: ast.expr) -> ast.expr | None:
+    if isinstance(value, ast.Name):
+        return ast.Name(TYPES[value.id], ast.Load()) if value.id in TYPES else None
+    if isinstance(value, ast.JoinedStr):
+        return ast.JoinedStr([*value.values, ast.Constant("s")])
+    name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
+    if name in NUMBERS:
+        return ast.BinOp(value, ast.Add(), ast.Constant(1))
+    if name in LISTS or isinstance(value, ast.ListComp):
+        return ast.BinOp(value, ast.Add(), ast.List([ast.Constant(1)], ast.Load()))
+    if name == "str":
+        return ast.BinOp(value, ast.Add(), ast.Constant("s"))
+    return None

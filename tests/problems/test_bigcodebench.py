@@ -1,0 +1,111 @@
+"""BigCodeBench: both prompts, a result for each method, and no verdict where a package is absent."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from problems.schema import Problem
+from problems.sources.bigcodebench import instructed
+from problems.sources.registry import load
+from problems.verification import ABSENT, idle_answer, verify
+from sandbox.protocol import Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+
+ROW = {
+    "task_id": "BigCodeBench/7",
+    "complete_prompt": 'import json\ndef task_func(x):\n    """Double it."""\n',
+    "instruct_prompt": "Double it. Start with:\n```\nimport json\ndef task_func(x):\n```",
+    "code_prompt": "import json\ndef task_func(x):\n",
+    "canonical_solution": "    return 2 * x\n",
+    "test": "import unittest\nclass TestCases(unittest.TestCase):\n    def test_two(self):\n        self.assertEqual(task_func(2), 4)\n"
+    "    def test_none(self):\n        self.assertEqual(task_func(0), 0)\n",
+    "entry_point": "task_func",
+    "libs": "['json']",
+}
+NEEDY = ROW | {
+    "task_id": "BigCodeBench/8",
+    "test": "import nosuch.part\nfrom faker import Faker\n" + ROW["test"],
+    "canonical_solution": "    return 3 * x\n",
+}
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SandboxConfig(workers=2)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[Problem]:
+    with gzip.open(tmp_path / "BigCodeBench.jsonl.gz", "wt") as file:
+        file.write("\n".join(map(json.dumps, (ROW, NEEDY))))
+    loaded = load("bigcodebench", tmp_path)
+    assert loaded.rejected == []
+    return loaded.problems
+
+
+def test_a_task_keeps_both_of_its_prompts(two: list[Problem]) -> None:
+    complete, other = two[0], instructed(two[0])
+    assert (complete.statement, complete.starter_code) == ("Double it.", ROW["complete_prompt"]) and complete.gated
+    assert (other.statement, other.starter_code) == (ROW["instruct_prompt"], "") and other.tests == complete.tests
+
+
+def test_each_method_has_a_result_of_its_own(sandbox: Sandbox, two: list[Problem]) -> None:
+    (half,) = run_all(sandbox, [two[0].job("def task_func(x): return 0", "half")])
+    assert {test.name: test.verdict.value for test in half.tests} == {"TestCases.test_two": "WA", "TestCases.test_none": "AC"}
+    assert (half.verdict, half.trust) == (Verdict.WA, "shared")
+
+
+def test_a_task_whose_packages_are_absent_is_not_measured_and_is_asked_again_next_time(sandbox: Sandbox, two: list[Problem], tmp_path: Path) -> None:
+    for _ in range(2):
+        found = verify(two, sandbox, tmp_path / "journal.jsonl")
+        assert [problem.problem_id for problem in found.kept] == ["bigcodebench/7"]
+        assert [removed.reason for removed in found.removed] == [f"{ABSENT}faker, nosuch"]
+        assert len((tmp_path / "journal.jsonl").read_text().splitlines()) == 1
+
+
+def test_no_answer_to_such_a_task_has_a_verdict(sandbox: Sandbox, two: list[Problem]) -> None:
+    reports = run_all(
+        sandbox, [two[1].job(source, "job") for source in ("def task_func(x): return 2 * x", "def task_func(", "import os; os._exit(0)")]
+    )
+    assert {(report.verdict, report.unusable, report.absent) for report in reports} == {(Verdict.INFRA, True, ("faker", "nosuch"))}
+
+
+@pytest.mark.slow
+def test_the_real_set_loads_whole(data: Callable[[str], Path]) -> None:
+    loaded = load("bigcodebench", data("bigcodebench"))
+    assert len(loaded.problems) == 1140 and loaded.rejected == [] and all(problem.gated for problem in loaded.problems)
+    about = [problem for problem in loaded.problems if about_the_library_alone(problem)]
+    assert (len(about), sum(not problem.packages for problem in about)) == (327, 300)
+
+
+@pytest.mark.slow
+def test_references_are_accepted_and_nothing_is_not(data: Callable[[str], Path], sandbox: Sandbox) -> None:
+    decide(sandbox, data("bigcodebench"), first=1, every=20)
+
+
+@pytest.mark.soak
+def test_all_references_are_accepted_and_nothing_is_not(data: Callable[[str], Path], sandbox: Sandbox) -> None:
+    decide(sandbox, data("bigcodebench"))
+
+
+def about_the_library_alone(problem: Problem) -> bool:
+    return all(name.partition(".")[0] in sys.stdlib_module_names for name in problem.extra["libs"])
+
+
+def decide(sandbox: Sandbox, folder: Path, first: int = 0, every: int = 1) -> None:
+    problems = [problem for problem in load("bigcodebench", folder).problems if about_the_library_alone(problem)][first::every]
+    own = run_all(sandbox, [problem.job(problem.solutions[0], problem.problem_id) for problem in problems])
+    refused = {report.job_id for report in own if report.verdict is not Verdict.AC and not report.absent}
+    assert refused - REFUSED == set()
+    idle = run_all(sandbox, [problem.job(idle_answer(problem), problem.problem_id) for problem in problems])
+    assert {report.job_id for report in idle if report.verdict is Verdict.AC} == set()
+
+
+REFUSED: set[str] = set()

@@ -1,0 +1,112 @@
+"""Decoys are refused by whoever is right, and passed by whoever forges, whatever a program knows of the runs before."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sandbox.belief import believed
+from sandbox.decoys import methods_and_decoys
+from sandbox.messages import Result
+from sandbox.otherwise import otherwise
+
+DECOYS = ["d1", "d2", "d3"]
+
+
+def answering(passes: Callable[[int, str], bool]) -> Callable[[str], Result]:
+    """A program that knows how many runs came before, and what is tested."""
+    runs: list[str] = []
+
+    def run(text: str) -> Result:
+        runs.append(text)
+        return ["AC" if passes(len(runs), text) else "WA", "", 0.0]
+
+    return run
+
+
+@given(st.lists(st.sampled_from(DECOYS), unique=True))
+def test_a_real_solution_is_believed(decoys: list[str]) -> None:
+    assert believed(answering(lambda run, text: text == "test"), "test", decoys)[0] == "AC"
+
+
+@given(st.lists(st.sampled_from(DECOYS), unique=True, min_size=1))
+def test_one_that_passes_everything_is_not(decoys: list[str]) -> None:
+    assert believed(answering(lambda run, text: True), "test", decoys)[0] == "WA"
+
+
+@given(st.lists(st.sampled_from(DECOYS), unique=True, min_size=1), st.integers(1, 12))
+def test_one_that_passes_once_is_not(decoys: list[str], which: int) -> None:
+    assert believed(answering(lambda run, text: run == which), "test", decoys)[0] == "WA"
+
+
+@given(st.lists(st.sampled_from(DECOYS), unique=True, min_size=1))
+def test_a_wrong_answer_that_fits_a_decoy_is_wrong_and_no_forgery(decoys: list[str]) -> None:
+    assert believed(answering(lambda run, text: text != "test"), "test", decoys) == ["WA", "", 0.0]
+
+
+literals: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 10**20) | st.floats(allow_nan=False) | st.text(max_size=6) | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(literals)
+def test_what_is_expected_otherwise_is_another_value(value: Any) -> None:
+    if isinstance(value, float) and math.isinf(value):
+        return
+    made = otherwise(ast.parse(repr(value), mode="eval").body)
+    assert made is None or ast.literal_eval(made) != value
+
+
+def test_a_plain_value_has_another_that_looks_like_it() -> None:
+    for text, other in {
+        "6": "7",
+        "'abcd'": "'abdd'",
+        "True": "False",
+        "[1, 2, 3]": "[1, 3, 3]",
+        "{'a': 0.5}": "{'a': 1.5}",
+        "f'{x}'": "f'{x}s'",
+    }.items():
+        made = otherwise(ast.parse(text, mode="eval").body)
+        assert made is not None and ast.unparse(made) == other
+
+
+CASES = """
+import unittest
+class Base(unittest.TestCase):
+    def test_twice(self):
+        self.assertEqual(1, 2)
+    def test_twice(self):
+        expected = [1, 2]
+        self.assertEqual(f(), expected)
+class TestCases(Base):
+    def test_early(self):
+        if f():
+            return
+        self.assertEqual(f(), 3)
+    def test_loop(self):
+        for x in [1, 2]:
+            self.assertIn('text', f(x))
+    @unittest.skip('later')
+    def test_skipped(self):
+        pass
+"""
+
+
+def test_a_method_is_alone_in_its_text_and_the_last_of_its_name() -> None:
+    made = {name: texts for name, *texts in methods_and_decoys(CASES)}
+    assert list(made) == ["Base.test_twice", "TestCases.test_early", "TestCases.test_loop"]
+    assert all(text.count("def test") == 2 for texts in made.values() for text in texts if "test_skipped" in text)
+    assert "assertEqual(1, 2)" not in "".join(made["Base.test_twice"]) and "expected = [1, 3]" in made["Base.test_twice"][1]
+
+
+def test_an_assertion_that_may_not_be_reached_is_left_alone() -> None:
+    made = {name: texts for name, *texts in methods_and_decoys(CASES)}
+    assert len(made["TestCases.test_early"]) == 1
+    assert "self.assertIn('teuu', f(x))" not in made["TestCases.test_loop"][0] and len(made["TestCases.test_loop"]) > 2
