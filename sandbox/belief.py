@@ -15,19 +15,21 @@ from sandbox.protocol import Verdict
 
 SECRET = random.SystemRandom()
 FEW = 4  # decoys: then each is run twice, and so is the test; or chance would be on the side of who guesses
+SLOW_S = 1.0  # a test that takes longer has two decoys, drawn from the better half; or it would take minutes
 FORGED = "it also passes a decoy, which no real solution does"
 
 
 def believed(run: Callable[[str], Result], method: str, decoys: list[str]) -> Result:
-    """What one method comes to. run: gives the row of one run of such a text, in a fresh process."""
-    before = ""
-    if decoys and SECRET.random() < 0.5:
-        decoys = SECRET.sample(decoys, len(decoys))
-        before = run(decoys.pop())[0]
+    """What one method comes to. run: gives the row of one run of such a text, in a fresh process. decoys: the best first."""
+    best = decoys[: max(2, len(decoys) // 2)]
+    before = run(SECRET.choice(best))[0] if best and SECRET.random() < 0.5 else ""
     verdict, detail, seconds = run(method)
     if verdict != Verdict.AC:
         return [verdict, detail, seconds]  # whatever it made of a decoy: a wrong answer may fit a wrong test
-    runs = [method, *decoys] * (1 if len(decoys) > FEW else 2)
+    if seconds > SLOW_S:
+        runs = [method, *SECRET.sample(best, min(2, len(best)))]
+    else:
+        runs = [method, *decoys] * (1 if len(decoys) > FEW else 2)
     for text in (None, *SECRET.sample(runs, len(runs))):
         heard, why = (before, "") if text is None else run(text)[:2]
         if heard == Verdict.AC and text is not method:
