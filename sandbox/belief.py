@@ -26,10 +26,9 @@ def believed(run: Callable[[str], Result], method: str, decoys: list[str]) -> Re
     verdict, detail, seconds = run(method)
     if verdict != Verdict.AC:
         return [verdict, detail, seconds]  # whatever it made of a decoy: a wrong answer may fit a wrong test
+    runs = [method, *decoys] * (1 if len(decoys) > FEW else 2)
     if seconds > SLOW_S:
         runs = [method, *SECRET.sample(best, min(2, len(best)))]
-    else:
-        runs = [method, *decoys] * (1 if len(decoys) > FEW else 2)
     for text in (None, *SECRET.sample(runs, len(runs))):
         heard, why = (before, "") if text is None else run(text)[:2]
         if heard == Verdict.AC and text is not method:

@@ -67,6 +67,7 @@ class Zygote:
         gc.collect()
         gc.disable()
         gc.freeze()
+        isolation.restart_pids()
         self.control.send(json.dumps({"ready": self.in_force}).encode())
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
