@@ -107,6 +107,16 @@ def data_show(problem: Annotated[str | None, typer.Argument(help="Id of one prob
     raise typer.Exit(data_show(problem, Console()))
 
 
+@data.command("limits")
+def data_limits(
+    apply: Annotated[bool, typer.Option("--apply", help="Choose the proposed limits for the next version of the data.")] = False,
+) -> None:
+    """Limits learned from what the reference solutions took, and what they would save."""
+    from pipelines.commands import data_limits
+
+    raise typer.Exit(data_limits(apply, Console()))
+
+
 @reward.command("verify")
 def reward_verify(
     file: Annotated[Path | None, typer.Argument(help="A reward file; without it the profile's own reward is tried.")] = None,

@@ -1,4 +1,4 @@
-"""What the smaller commands do: evaluate, promote, rollback, data add, data show."""
+"""What the smaller commands do: evaluate, promote, rollback, data add, data show, data limits."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from resources.chain import Chain
 from resources.home import Home, NotReady
 from resources.intake import take_in
 from resources.ledger import Ledger
+
+READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"
 
 
 def evaluate(checkpoint: str, profile: str | None, console: Console) -> int:
@@ -67,7 +69,7 @@ def data_add(name: str, path: Path | None, console: Console) -> int:
     add_source(home.path, name, path)
     gated = sum(problem.gated for problem in loaded.problems)
     console.print(
-        f"{name}: {len(loaded.problems)} problems, {gated} of them gated (for evaluation only); the next run reads them",
+        f"{name}: {len(loaded.problems)} problems, {gated} of them gated (for evaluation only); the next run reads them: {READS}",
         highlight=False,
         soft_wrap=True,
     )
@@ -80,13 +82,18 @@ def data_show(problem_id: str | None, console: Console) -> int:
 
     store = Store(Home.from_environment().path)
     made = {name: artifact for name in ("raw_problems", "verified_problems", "clean_problems") if (artifact := store.current("datasets", name))}
-    if not made:
-        raise NotReady("no problems have been read yet: the first run reads them, e.g. `ratchet demo`")
-    if problem_id is None:
+    unread = _unread(made.get("raw_problems"))
+    if not made and (problem_id is not None or not unread):
+        raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
+    for name, path in unread.items():
+        console.print(f"{name} ({path or 'from the hub'}) was added and not read yet; the next run does: {READS}", soft_wrap=True, highlight=False)
+    if problem_id is None and made:
         lines = [f"| {name} | {a.content_hash[:12]} | {', '.join(f'{k} {v}' for k, v in a.manifest.facts.items())} |" for name, a in made.items()]
         console.print(Markdown("\n".join(["| dataset | content | facts |", "|---|---|---|", *lines])))
         if funnel := _funnel(made):
             console.print(Markdown(funnel))
+        return 0
+    if problem_id is None:
         return 0
     problems = {problem.problem_id: problem for problem in read_parquet(made["raw_problems"].path / "problems.parquet")}
     if problem_id not in problems:
@@ -97,6 +104,35 @@ def data_show(problem_id: str | None, console: Console) -> int:
     text = f"# {found.problem_id}\n{found.statement}\n\n```python\n{solutions}\n```\nTests:\n```python\n{tests}\n```\n{found.split}, {found.licence}"
     console.print(Markdown(text))
     return 0
+
+
+def data_limits(apply: bool, console: Console) -> int:
+    """What limits learned from the references would save; `apply` chooses them for the next version of the data."""
+    from problems.choice import choose
+    from problems.limits import proposals, read, savings
+    from problems.schema import read_parquet
+
+    home = Home.from_environment()
+    raw, verified = (Store(home.path).current("datasets", name) for name in ("raw_problems", "verified_problems"))
+    if raw is None or verified is None:
+        raise NotReady(f"no references have been tried yet: the first run does that: {READS}")
+    rows = read(verified.path)
+    choice = proposals(read_parquet(raw.path / "problems.parquet"), rows)
+    console.print(Markdown(savings(read_parquet(verified.path / "problems.parquet"), rows)))
+    told = f"{len(rows)} problems with measured references, {len(choice)} that may be trained on would have other limits than their source gives them"
+    if apply:
+        told += (
+            f". Chosen: {choose(home.path, choice)}; the next run verifies and writes the data with them ({READS}). Remove that file to take it back"
+        )
+    console.print(f"{told}.", soft_wrap=True, highlight=False)
+    return 0
+
+
+def _unread(raw: Artifact | None) -> dict[str, Path | None]:
+    """Sources that were added since the problems were read."""
+    from problems.catalogue import listed
+
+    return {name: path for name, path in listed(Home.from_environment().path).items() if raw is None or name not in raw.manifest.inputs}
 
 
 def _funnel(made: dict[str, Artifact]) -> str:

@@ -38,6 +38,7 @@ def stale(home: Home) -> list[str]:
     """What no longer follows from what lies before it, in words."""
     from artifacts.store import Store
     from problems.catalogue import listed
+    from problems.choice import chosen, input_of
 
     store, found = Store(home.path), []
     current = {name: made for name in ("raw_problems", "verified_problems", "clean_problems") if (made := store.current("datasets", name))}
@@ -48,6 +49,9 @@ def stale(home: Home) -> list[str]:
         found += [f"problems: source {name} lies at {path}, where nothing is any more" for name, path in now.items() if path and not path.exists()]
         changed = [name for name, path in now.items() if path and path.is_file() and path.stat().st_mtime > _made(raw.manifest)]
         found += [f"problems: the file of source {name} is newer than what was read" for name in changed if name in raw.manifest.inputs]
+    wanted = input_of(chosen(home.path)).get("limits")
+    if (verified := current.get("verified_problems")) and verified.manifest.inputs.get("limits") != wanted:
+        found.append("verified_problems: limits were chosen, or taken back, since")
     for name, made in current.items():
         for source, content in made.manifest.inputs.items():
             if source in current and current[source].content_hash != content:

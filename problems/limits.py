@@ -1,7 +1,8 @@
 """Limits learned from the references: what each solution took, in coarse steps and with room to spare.
 
-In: problems, a sandbox. Out: `measured.json` beside a dataset, outside its content hash. A proposal changes nothing by itself: it becomes a problem's
-limits only when a new version of the dataset is written with it (`with_limits`), and its hash says so. CPU time is what is learned; the clock gets
+In: problems, a sandbox. Out: `measured.json` beside a dataset, outside its content hash. A proposal changes nothing by itself. A person
+chooses them (`ratchet data limits --apply` writes `limits.json` under RATCHET_HOME); the next version of the dataset is written with them
+(`with_limits`), names the choice among its inputs, and its hash says so. CPU time is what is learned; the clock gets
 LOAD times as much, and more only for references that wait. Steps are a factor of two or more apart and the room is fivefold and two seconds at least,
 so that noise hardly ever proposes another step, and never one that the reference does not pass.
 """
@@ -9,10 +10,12 @@ so that noise hardly ever proposes another step, and never one that the referenc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from problems.choice import Choice
 from problems.schema import Problem
 from sandbox.protocol import LOAD, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox
@@ -88,13 +91,25 @@ def _step(steps: Sequence[float], wanted: float) -> float:
     return next((step for step in steps if step >= wanted), steps[-1])
 
 
-def with_limits(problems: Iterable[Problem], rows: Iterable[Measured]) -> list[Problem]:
-    """The problems of a new dataset version, each with the limits proposed for it; one without a proposal keeps its own."""
+def proposals(problems: Iterable[Problem], rows: Iterable[Measured]) -> Choice:
+    """What would change, by the content hash of the problem as its source has it: one that changes meanwhile keeps its own limits.
+
+    Gated problems keep theirs in any case: they are part of a benchmark's version.
+    """
     proposed = {row.problem_id: row.proposed for row in rows if row.proposed}
-    return [replace(problem, limits=_limits(problem.limits, proposed.get(problem.problem_id))) for problem in problems]
+    return {
+        problem.content_hash: {"problem_id": problem.problem_id, **limits}
+        for problem in problems
+        if not problem.gated and (limits := proposed.get(problem.problem_id)) and _limits(problem.limits, limits) != problem.limits
+    }
 
 
-def _limits(own: Limits, proposed: dict[str, float] | None) -> Limits:
+def with_limits(problems: Iterable[Problem], choice: Choice) -> list[Problem]:
+    """The problems of a new dataset version, each with the limits chosen for it; the others keep their own."""
+    return [replace(problem, limits=_limits(problem.limits, choice.get(problem.content_hash))) for problem in problems] if choice else [*problems]
+
+
+def _limits(own: Limits, proposed: Mapping[str, Any] | None) -> Limits:
     if proposed is None:
         return own
     return replace(own, wall_s=proposed["wall_s"], cpu_s=proposed["cpu_s"], memory_mb=int(proposed["memory_mb"]))
@@ -108,7 +123,8 @@ def write(rows: Sequence[Measured], folder: Path) -> Path:
 
 
 def read(folder: Path) -> list[Measured]:
-    return [Measured(**row) for row in json.loads((folder / MEASURED).read_text(encoding="utf-8"))]
+    """Older rows have no CPU time: the clock stands for it."""
+    return [Measured(**{"cpu_s": row["wall_s"]} | row) for row in json.loads((folder / MEASURED).read_text(encoding="utf-8"))]
 
 
 def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:

@@ -6,18 +6,23 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
+from rich.console import Console
 
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from assets.clean_problems import no_gated_problem, no_heldout_composition
 from assets.raw_problems import schema_holds
+from pipelines.commands import data_limits
 from pipelines.definitions import defs
+from pipelines.status import stale
 from problems.catalogue import add_source
+from problems.limits import SECONDS
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import heldout_draw
 from resources.chain import Chain
@@ -73,6 +78,21 @@ def test_a_second_refresh_finds_everything_and_changes_nothing(refreshed: Worksh
     assert made(refreshed) == first
     lines = (refreshed.home.runs / "data" / "progress.jsonl").read_text(encoding="utf-8").splitlines()
     assert [json.loads(line)["event"] for line in lines if json.loads(line)["event"] in ("end", "found")] == ["end"] * 3 + ["found"] * 3
+
+
+def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_taken_back(
+    refreshed: Workshop, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, told = made(refreshed), Console(file=StringIO(), width=150)
+    monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
+    assert data_limits(True, told) == 0 and refresh(refreshed, instance).success
+    second = made(refreshed)
+    assert second["raw_problems"] == first["raw_problems"] and "limits" in second["verified_problems"].manifest.inputs
+    assert second["verified_problems"].content_hash != first["verified_problems"].content_hash
+    seconds = {problem.limits.cpu_s for problem in read_parquet(second["clean_problems"].path / "problems.parquet")}
+    assert seconds == {SECONDS[0]} and stale(refreshed.home) == []
+    (refreshed.home.path / "limits.json").unlink()
+    assert stale(refreshed.home) != [] and refresh(refreshed, instance).success and made(refreshed) == first
 
 
 def test_two_homes_get_the_same_datasets(refreshed: Workshop, workshop: Workshop, instance: dg.DagsterInstance) -> None:

@@ -60,6 +60,7 @@ def test_status_of_a_home_that_is_not_there_says_what_to_do(tmp_path: Path) -> N
         (("data", "add", "mine"), {}, "unknown source 'mine': give its path"),
         (("data", "add", "mbpp", "--path", "/nowhere"), {}, "/nowhere does not exist"),
         (("data", "show"), {}, "no problems have been read yet"),
+        (("data", "limits"), {}, "no references have been tried yet"),
         (("rollback",), {}, "there is no champion yet"),
     ],
 )
@@ -102,6 +103,8 @@ def test_a_bad_row_of_a_source_is_named_and_the_others_are_taken(tmp_path: Path)
     own.write_text(f'{good}\n{{"id": 2\n', encoding="utf-8")
     found = ratchet(tmp_path / "home", "data", "add", "own", "--path", str(own))
     assert found.returncode == 0 and f"{own}: line 2: broken JSON" in found.stdout and "own: 1 problems" in found.stdout
+    shown = ratchet(tmp_path / "home", "data", "show")
+    assert shown.returncode == 0 and f"own ({own}) was added and not read yet; the next run does: `ratchet demo`" in shown.stdout
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -9,7 +10,9 @@ from hypothesis import strategies as st
 
 from artifacts.hashing import hash_folder
 from problems import limits
-from problems.limits import MEGABYTES, ROOM, SECONDS, measure, propose, savings, with_limits
+from problems.choice import choose, chosen
+from problems.limits import MEGABYTES, ROOM, SECONDS, learned, measure, proposals, propose, savings, with_limits
+from problems.record import ProblemError
 from problems.schema import Problem
 from problems.sources import humaneval, humanevalplus, leetcode, mbpp, mbppplus
 from sandbox.protocol import LOAD, Limits, Verdict
@@ -50,10 +53,26 @@ def test_what_was_measured_becomes_limits_only_in_a_new_version(tmp_path: Path) 
         before = hash_folder(tmp_path)
         limits.write(rows, tmp_path)
         assert hash_folder(tmp_path) == before and limits.read(tmp_path) == rows
-        changed = with_limits([QUICK, SLOW, WRONG], rows)
+        choose(tmp_path, proposals([QUICK, SLOW, WRONG], rows))
+        changed = with_limits([QUICK, SLOW, WRONG], chosen(tmp_path))
         assert changed[1].content_hash != SLOW.content_hash and changed[2] == WRONG
         assert run_all(sandbox, [changed[1].job(SLOW.solutions[0], "job")])[0].verdict is Verdict.AC
     assert "as proposed" in savings([QUICK, SLOW, WRONG], rows)
+
+
+def test_a_problem_that_changed_since_keeps_its_own_limits(tmp_path: Path) -> None:
+    choose(tmp_path, proposals([QUICK], [learned(QUICK.problem_id, 0.1, 0.1, 1.0)]))
+    other = replace(QUICK, tests=({"args": [3], "expected": 9},))
+    assert with_limits([QUICK, other], chosen(tmp_path))[1] == other != with_limits([QUICK, other], chosen(tmp_path))[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"a": {}}', '{"a": {"wall_s": 1, "cpu_s": 1, "memory_mb": "much"}}', '{"a": {"wall_s": 0, "cpu_s": 1, "memory_mb": 9}}']
+)
+def test_a_choice_that_is_none_is_named_with_its_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "limits.json").write_text(text)
+    with pytest.raises(ProblemError, match="broken"):
+        chosen(tmp_path)
 
 
 def test_a_reference_without_a_verdict_is_named() -> None:
