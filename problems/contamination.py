@@ -100,13 +100,13 @@ def judged(problem: Problem, gated: Problem, found: Kin, run: tuple[int, float])
     longest, share = run
     if squeezed(problem.statement) == squeezed(gated.statement):
         yield "same statement", "", True
-    elif found.statement >= 0.6 and (found.same_words or found.statement >= 0.7):
-        leak = found.same_words or (found.length >= 40 and found.statement >= 0.8)
+    elif found.statement >= 0.6 and (found.same_words or found.length >= 40 or found.statement >= 0.7):
+        leak = found.same_words or (found.length >= 40 and found.statement >= 0.65)
         yield "near statement", f"{found.statement:.2f}{', the same words' if found.same_words else ''}", leak
     if longest >= LEAST_RUN and share >= 0.25:
         yield "words in a row", f"{longest}, {share:.0%} of the statement in such runs", share >= 0.5
     if found.same_program:
-        yield "same solution", f"up to names, {found.size} tokens", found.size >= 50 or found.statement >= 0.25 or found.shared_tests > 0
+        yield "same solution", f"up to names, {found.size} tokens", found.size >= 40 or found.statement >= 0.25 or found.shared_tests > 0
     elif found.program >= 0.8 and found.size >= 80:
         yield "near solution", f"{found.program:.2f} of {found.size} tokens, statement {found.statement:.2f}", found.statement >= 0.3
     if found.shared_tests >= 2 and found.tests >= 0.5:

@@ -74,7 +74,7 @@ def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
 def near_duplicate(found: Kin) -> str | None:
     """What makes two problems one although nothing is quite the same, or None. Short statements need the same words: in "the nth square number" and
     "the nth cube number" the one word that differs is all that matters."""
-    if found.same_program and found.size >= 50 and found.statement >= 0.25:
+    if found.same_program and found.size >= 40 and found.statement >= 0.25:
         return f"same solution up to names, statement {found.statement:.2f}"
     if found.same_words and found.statement >= 0.6:
         return f"near statement ({found.statement:.2f}), its words the same"

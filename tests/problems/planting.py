@@ -1,0 +1,108 @@
+"""Copies of real problems as they get into other collections: verbatim, renamed, re-worded, with their tests in another order."""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from problems.likeness import programs
+from problems.schema import Problem
+from problems.syntax import parse
+
+SYNONYMS = {
+    "write a function to": "your task: code that should", "write a python function to": "implement something that will", "find": "determine",
+    "calculate": "work out", "check whether": "decide if", "check if": "decide whether", "given": "supplied", "return": "give back", "remove": "drop",
+    "array": "list", "string": "text", "element": "item", "elements": "items", "maximum": "largest", "minimum": "smallest", "number": "amount",
+    "sum": "total", "convert": "turn", "count": "tell", "you are": "we are", "integers": "whole numbers", "such that": "so that", "each": "every",
+}  # fmt: skip
+UNRELATED = "Answer as the examples show; everything that is needed follows from them and from common sense."
+
+
+class Rename(ast.NodeTransformer):
+    """Every name that the source gives itself becomes another one."""
+
+    def __init__(self, tree: ast.AST, rng: random.Random) -> None:
+        own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} - {"self"}
+        own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        self.names = {name: f"{rng.choice(('item', 'value', 'part', 'thing', 'acc'))}{number}" for number, name in enumerate(sorted(own))}
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        return ast.Name(self.names.get(node.id, node.id), node.ctx)
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        return ast.arg(self.names.get(node.arg, node.arg), node.annotation)
+
+    def visit_keyword(self, node: ast.keyword) -> ast.keyword:
+        self.generic_visit(node)
+        node.arg = self.names.get(node.arg or "", node.arg)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.Attribute:
+        self.generic_visit(node)
+        node.attr = self.names.get(node.attr, node.attr)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        self.generic_visit(node)
+        node.name = self.names.get(node.name, node.name)
+        return node
+
+
+def verbatim(problem: Problem, rng: random.Random) -> Problem:
+    return replace(problem, problem_id=f"planted/{problem.problem_id}", source="planted", gated=False, split="train", extra={}, licence="MIT")
+
+
+def renamed(problem: Problem, rng: random.Random) -> Problem:
+    """Other names of functions, arguments and variables, in the solutions and in the statement."""
+    found, solutions = dict[str, str](), []
+    for source in programs(problem):
+        tree = parse(source)
+        rename = Rename(tree, rng)
+        solutions.append(ast.unparse(rename.visit(tree)))
+        found |= rename.names
+    statement = re.sub(r"[A-Za-z_]\w{2,}", lambda match: found.get(match[0], match[0]), problem.statement)
+    names = (problem.entry_point or "").split("().")
+    entry_point = "().".join(found.get(name, name) for name in names) or None
+    return replace(verbatim(problem, rng), statement=statement, solutions=tuple(solutions), entry_point=entry_point, starter_code="")
+
+
+def reworded(problem: Problem, rng: random.Random) -> Problem:
+    """Renamed, and four of five words that have a synonym replaced; sentences that can change places do."""
+    copy = renamed(problem, rng)
+    text = copy.statement.lower()
+    for said, instead in SYNONYMS.items():
+        text = re.sub(rf"\b{said}\b", lambda match, instead=instead: instead if rng.random() < 0.8 else match[0], text)  # type: ignore[misc]
+    sentences = re.split(r"(?<=\.)\s+", text)
+    rng.shuffle(sentences)
+    return replace(copy, statement=" ".join(sentences))
+
+
+def reordered(problem: Problem, rng: random.Random) -> Problem:
+    """Re-worded, and the tests in another order."""
+    tests = [{**test, "source": _shuffled(test["source"], rng)} if "source" in test else test for test in problem.tests]
+    rng.shuffle(tests)
+    return replace(reworded(problem, rng), tests=tuple(tests))
+
+
+def _shuffled(source: str, rng: random.Random) -> str:
+    tree = parse(source)
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            rng.shuffle(node.body)
+    return ast.unparse(tree)
+
+
+WAYS: dict[str, Callable[[Problem, random.Random], Problem]] = {
+    "verbatim": verbatim, "renamed": renamed, "re-worded": reworded, "reordered tests": reordered,
+}  # fmt: skip
+
+NO_TESTS = ({"source": "def check(candidate):\n    pass\n"},)
+ALONE: dict[str, Callable[[Problem, random.Random], Problem]] = {  # nothing of the problem is left but one trace
+    "renamed solution alone": lambda problem, rng: replace(renamed(problem, rng), statement=UNRELATED, tests=NO_TESTS),
+    "re-worded statement alone": lambda problem, rng: replace(reworded(problem, rng), solutions=(), tests=NO_TESTS),
+    "reordered tests alone": lambda problem, rng: replace(reordered(problem, rng), statement=UNRELATED, solutions=()),
+}
