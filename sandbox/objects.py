@@ -3,6 +3,7 @@
 - Small value types of the standard library cross by value, {"v": [type, parts]}; builtin types and functions by name, {"y": name}.
 - A record is an instance of a class that the tests' own text defines (the ListNode of a prompt). It crosses by value too, {"o": number}, with class
   name and attributes in a table beside the message, so that a long chain is not deep and a ring ends: {"g": [tree, table]}.
+- A function of the tests stays with them, and a number crosses in its place, {"k": number}; the program may have it called.
 - Whatever else a program has stays with the program, and a handle crosses in its place, {"h": [number, name of its type, its special methods]}.
 A list, dict, set or record that the program changed in place is sent back part by part; {"@": number} refers to one of those parts.
 """

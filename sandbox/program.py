@@ -2,14 +2,16 @@
 
 Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4 the channel to the judge's side.
 Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, N result that is not plain data, X exception,
-M no result, but the arguments as they are now. With `assert` the requests come on the channel, and objects may cross (sandbox/objects.py): a request
-is [args, kwargs] for the entry point, or [operation, args, kwargs], or one of "records" and "drop", which are not answered.
+M no result, but the arguments as they are now, K a call of a function of the tests, before the answer.
+With `assert` the requests come on the channel, and objects may cross (sandbox/objects.py): a request is [args, kwargs] for the entry point, or
+[operation, args, kwargs], or one of "records" and "drop", which are not answered; "returned" and "raised" answer a K.
 S is sent before a byte of the program is read: what happens earlier is our failure, what happens later is the program's.
 """
 
 from __future__ import annotations
 
 import atexit
+import builtins
 import io
 import os
 import struct
@@ -52,7 +54,13 @@ def run(style: str) -> NoReturn:
         for call in calls:
             _answer(candidate, call)
         os._exit(0)
-    held = Held(module)
+    turn = threading.RLock()  # threads of the program may all call a function of the tests
+
+    def call_back(number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with turn:
+            return _call_back(held, candidate, held.encode([number, list(args), kwargs]))
+
+    held = Held(module, call_back)
     while request := _receive():
         _serve(held, candidate, request)
     os._exit(0)
@@ -205,6 +213,20 @@ def _serve(held: Held, candidate: Any, text: bytes) -> None:
         send(b"N", str(error)[:300])
     except BaseException as error:
         _report(error)
+
+
+def _call_back(held: Held, candidate: Any, call: str) -> Any:
+    """Has a function of the tests called in their process; they may ask this one something meanwhile."""
+    send(b"K", call)
+    while request := _receive():
+        what, *rest = held.decode(request)
+        if what == "returned":
+            return rest[0]
+        if what == "raised":
+            kind = getattr(builtins, rest[0], None)
+            raise (kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError)(rest[1])
+        _serve(held, candidate, request)
+    os._exit(0)
 
 
 def _receive() -> bytes:

@@ -5,6 +5,9 @@ A stand-in asks the program for whatever the tests do with it. Two rules keep wh
   False, arithmetic is a TypeError, `in` goes through the elements here;
 - a comparison between two objects of the program, the truth or length of one, and any plain answer after the tests told an object something, are
   the program's word: they set `shared`, and the report says so.
+
+A function of the tests that the program is given stays here too: the program gets one that asks, and what it asks is answered while its own answer is
+waited for. So it runs where its test runs, and an assertion that fails in it decides the test, whatever the program makes of the exception.
 """
 
 from __future__ import annotations
@@ -17,9 +20,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from sandbox.objects import SPECIAL, Codec, parts
-from sandbox.wire import MAX_FRAME, NotPlain, Tree, frame, parse
+from sandbox.wire import MAX_FRAME, NotPlain, Tree, dump, frame, parse
 
 MOST = 100_000
+DEEPEST = 50  # calls of the tests' functions inside each other
 TYPES = {kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range)}
 
 
@@ -52,11 +56,16 @@ class Program(Codec):
         self._exceptions: dict[str, type] = {}
         self._stand_ins: weakref.WeakValueDictionary[int, StandIn] = weakref.WeakValueDictionary()
         self._dead: set[int] = set()
-        self._builder.makers["e"] = self._exception
+        self._lent: dict[int, Callable[..., Any]] = {}  # functions of this test that the program may call, by the numbers it knows them by
+        self._count = self._depth = 0
+        self.failed: AssertionError | None = None  # raised by one of them
+        self._builder.makers |= {"e": self._exception, "k": lambda number: self._lent[number]}
 
     def begin(self, space: dict[str, Any]) -> None:
         """A test with this name space: classes of its text are records."""
         self.shared = self._told = False
+        self.failed = None
+        self._lent.clear()
         self._records = {name: value for name, value in space.items() if isinstance(value, type) and value.__module__ == space["__name__"]}
         if self._records.keys() - self._announced:
             self._announced |= self._records.keys()
@@ -65,7 +74,7 @@ class Program(Codec):
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The function under test; what it changed in its arguments is changed here."""
         self._send(self.encode([list(args), kwargs]))
-        kind, body = self.receive()
+        kind, body = self._reply()
         if kind == b"M":
             self.update(parts([list(args), kwargs], self), body)
             return None
@@ -78,7 +87,7 @@ class Program(Codec):
             self._send(self.encode(["drop", sorted(self._dead)]))
             self._dead.clear()
         self._send(self.encode([what, list(args), kwargs]))
-        return self._answer(*self.receive())
+        return self._answer(*self._reply())
 
     def global_name(self, name: str) -> Any:
         """What the program calls by a name that the tests use and do not define. Raises NameError."""
@@ -131,7 +140,14 @@ class Program(Codec):
     def handle(self, value: Any) -> Tree:
         if isinstance(value, StandIn):
             return {"h": number_of(value)}
-        raise NotPlain(f"{type(value).__name__} cannot be given to a program")
+        if not callable(value) or isinstance(value, type):
+            raise NotPlain(f"{type(value).__name__} cannot be given to a program")
+        number = next((number for number, lent in self._lent.items() if lent is value), None)
+        if number is None:
+            self._count += 1
+            number = self._count  # never given twice: what a program kept of an earlier test calls nothing
+            self._lent[number] = value
+        return {"k": number}
 
     def resolve(self, body: Any) -> Any:
         number, name, special = body
@@ -157,6 +173,31 @@ class Program(Codec):
         if not (isinstance(base, type) and issubclass(base, Exception)):
             raise NotPlain("broken message: no exception")
         return self._exceptions.setdefault(name[:40], type(name[:40], (base,), {"__module__": "program"}))
+
+    def _reply(self) -> tuple[bytes, bytes]:
+        """What the program answers; what it asks of the tests' functions before that is answered here."""
+        while True:
+            kind, body = self.receive()
+            if kind != b"K":
+                return kind, body
+            self._send(self._called_back(body))
+
+    def _called_back(self, body: bytes) -> str:
+        self._depth += 1
+        try:
+            number, args, kwargs = self.decode(body)
+            self.shared |= self._told  # what it gives may be the answer of an object that the tests told something
+            if self._depth > DEEPEST:
+                raise RecursionError("functions of the test inside each other")
+            return self.encode(["returned", self._lent[number](*args, **kwargs)])
+        except ProgramGone:
+            raise
+        except BaseException as error:
+            if isinstance(error, AssertionError):
+                self.failed = error
+            return dump(["raised", type(error).__name__, str(error)[:300]])
+        finally:
+            self._depth -= 1
 
     def _answer(self, kind: bytes, body: bytes) -> Any:
         if kind == b"R":

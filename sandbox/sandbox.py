@@ -302,7 +302,7 @@ def _test(job: Job, at: int, test: Test) -> dict[str, Any]:
     try:
         return {"call": encode([list(test.args), test.kwargs]), "want": encode(test.expected)}
     except NotPlain as error:
-        raise ValueError(f"job {job.job_id}: test {at}: {error}") from None
+        raise ValueError(f"job {job.job_id}: test {at}: {error} (what is not may stand in an assert test)") from None
 
 
 def _report(job: Job, answer: dict[str, Any]) -> Report:

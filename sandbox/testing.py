@@ -164,11 +164,13 @@ class _Test:
         except ProgramGone:
             return "RE", ""
         except BaseException as error:
+            if program.failed:
+                return "WA", "an assertion failed in a function of the test"
             if error is program.raised:
                 verdict = "MLE" if isinstance(error, MemoryError) else "WA" if isinstance(error, NoResult) else "RE"
                 return verdict, f"raised {type(error).__name__}: {error}"
             return "WA", "an assertion failed" if isinstance(error, AssertionError) else f"the test raised {type(error).__name__}"
-        return "AC", ""
+        return ("WA", "an assertion failed in a function of the test") if program.failed else ("AC", "")
 
 
 def _globals(code: types.CodeType) -> set[str]:
