@@ -11,7 +11,7 @@ from rewards.question import Question, Task
 from sandbox.protocol import Limits
 
 HACKS = Path(__file__).parent / "hacks"
-LIMITS = Limits(wall_s=2.0, cpu_s=2.0, memory_mb=256, output_kb=64)
+LIMITS = Limits(wall_s=6.0, cpu_s=2.0, memory_mb=256, output_kb=64)
 MEGA = 10_000_000
 
 

@@ -12,8 +12,8 @@ from sandbox.protocol import CallTest, Job, Limits, Report, StdioTest
 from sandbox.sandbox import Sandbox, run_all
 
 FREE = Limits(wall_s=30.0, cpu_s=10.0, output_kb=64)
-WORKS = "import time\nuntil = time.process_time() + 0.4\nwhile time.process_time() < until: pass\n"
-WAITS = "import time\ntime.sleep(0.4)\n"
+WORKS = "import time\nuntil = time.process_time() + 0.3\nwhile time.process_time() < until: pass\n"
+WAITS = "import time\ntime.sleep(0.2)\n"
 PRINTS = "print('x' * 40_000)\n"
 
 
@@ -29,7 +29,7 @@ def judged(sandbox: Sandbox, job: Job) -> Report:
     return run_all(sandbox, [job])[0]
 
 
-BUDGETS = {"CPU": (WORKS, replace(FREE, total_cpu_s=1.0)), "time": (WAITS, replace(FREE, total_wall_s=1.0))}
+BUDGETS = {"CPU": (WORKS, replace(FREE, total_cpu_s=0.5)), "time": (WAITS, replace(FREE, total_wall_s=0.5))}
 
 
 @pytest.mark.parametrize("style", ["call", "stdio"])
