@@ -12,7 +12,8 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from math import inf
 from typing import Any, TextIO
 
 from sandbox.backends.local import IsolationError
@@ -106,11 +107,21 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
         raise ValueError(f"style {style!r}: call, assert, stdio or unittest")
     if not made or not isinstance(source, str):
         raise ValueError("needs a source and at least one test")
-    known = {field.name for field in fields(Limits)}
-    limits = replace(Limits(), **{name: value for name, value in problem.get("limits", {}).items() if name in known})
+    limits = _limits(problem.get("limits") or {})
     prompt, checker = problem.get("prompt") or "", problem.get("checker")
     compare: Any = problem.get("compare") or "exact"
     return Job(job_id, source, style, made, problem.get("entry_point"), prompt, limits, problem.get("tolerance"), compare, checker)
+
+
+def _limits(given: dict[str, Any]) -> Limits:
+    """Raises ValueError naming a limit that is no number above 0; null leaves the default."""
+    known = {field.name for field in fields(Limits)}
+    chosen = {name: value for name, value in given.items() if name in known and value is not None}
+    for name, value in chosen.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
+            raise ValueError(f"limit {name} is {value!r}: give a number above 0")
+    made: dict[str, Any] = {name: float(value) if name.endswith("_s") else int(value) for name, value in chosen.items()}
+    return Limits(**made)
 
 
 def _answer(asked: Any, report: Report) -> dict[str, Any]:

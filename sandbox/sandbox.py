@@ -212,11 +212,11 @@ class Sandbox:
     def _first(self) -> Channel:
         """A worker to begin with. Raises IsolationError, and SandboxError where each one dies before it can say anything."""
         assert self._backend
-        failure = None
+        failure: Exception | None = None
         for _ in range(STARTS):
             try:
                 return self._backend.open()
-            except WorkerDied as died:
+            except (WorkerDied, OSError) as died:
                 failure = died
         raise SandboxError(f"no worker comes up, of {STARTS} tries the last said: {failure}") from failure
 

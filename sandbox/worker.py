@@ -151,7 +151,7 @@ def main() -> None:
         _write(target, {"isolation": worker.isolation})
         for payload in _jobs(source, owner):
             _write(target, worker.judge(json.loads(payload)))
-    except Broken as failure:
+    except (Broken, Refused) as failure:  # the latter of a slot that is started later than the first
         _write(target, {"broken": str(failure)})
     finally:
         worker.close()

@@ -57,6 +57,14 @@ VERDICTS = {
     "stdio, leaves early": (stdio("import os\nprint(42, flush=True)\nos._exit(3)", "21\n", "42\n"), "RE"),
     "sleeps": (call("import time\ntime.sleep(60)", limits=Limits(wall_s=0.5)), "TLE"),
     "burns": (call("while True: pass", limits=Limits(wall_s=10.0, cpu_s=1.0)), "TLE"),
+    "burns little by little": (
+        call(
+            "import time\ndef f():\n    until = time.process_time() + 0.3\n    while time.process_time() < until: pass",
+            *[CallTest()] * 5,
+            limits=Limits(wall_s=30.0, cpu_s=9.0, total_cpu_s=0.5),
+        ),
+        "TLE",
+    ),
     "takes memory": (call("x = bytearray(2**29)\ndef f(a, b): return 5", limits=LIMITS), "MLE"),
     "floods": (stdio("print('x' * 2**20)", "", "", limits=LIMITS), "OLE"),
 }

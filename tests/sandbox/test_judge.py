@@ -9,6 +9,11 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
+from sandbox.judge import job_of
+from sandbox.protocol import Limits
+
 ADD = {"style": "call", "entry_point": "f", "prompt": "", "tests": [{"args": [1, 2], "kwargs": {}, "expected": 3}], "limits": {"wall_s": 2}}
 ECHO = {
     "style": "stdio",
@@ -47,6 +52,16 @@ def test_a_line_that_is_no_request_is_answered_and_the_rest_goes_on() -> None:
     answers = [json.loads(answer) for answer in found.stdout.splitlines()]
     assert [answer["verdict"] for answer in answers] == ["INFRA", "INFRA", "AC"]
     assert "line 1" in answers[0]["detail"] and "line 3" in answers[1]["detail"] and found.returncode == 0
+
+
+@pytest.mark.parametrize("value", ["much", 0, -1, True, [1], float("nan"), float("inf")])
+def test_a_limit_that_is_none_is_named(value: object) -> None:
+    with pytest.raises(ValueError, match="limit files is"):
+        job_of(ECHO | {"limits": {"files": value}}, "", "job")
+
+
+def test_a_limit_that_is_null_is_the_default() -> None:
+    assert job_of(ECHO | {"limits": {"wall_s": None, "files": 9.0}}, "", "job").limits == Limits(files=9)
 
 
 def test_no_line_no_answer() -> None:
