@@ -190,13 +190,13 @@ class Sandbox:
         assert self._backend
         channel: Channel | None = None
         try:
-            channel = self._first()
+            channel = self._first(here)
             started.put(channel.isolation)
         except Exception as error:
             started.put(error)
             return
         while not self._closed:
-            channel = channel or self._reopened()
+            channel = channel or self._reopened(here)
             if (task := self._tasks.get()) is None:
                 break
             if self._closed or task.run.abandoned:
@@ -209,34 +209,34 @@ class Sandbox:
         if channel:
             channel.close()
 
-    def _first(self) -> Channel:
+    def _first(self, here: int) -> Channel:
         """A worker to begin with. Raises IsolationError, and SandboxError where each one dies before it can say anything."""
         assert self._backend
         failure: Exception | None = None
         for _ in range(STARTS):
             try:
-                return self._backend.open()
+                return self._backend.open(here, self.workers)
             except (WorkerDied, OSError) as died:
                 failure = died
         raise SandboxError(f"no worker comes up, of {STARTS} tries the last said: {failure}") from failure
 
-    def _another(self) -> Channel:
+    def _another(self, here: int) -> Channel:
         """A worker in place of one that broke. Raises IsolationError where it is confined otherwise than that one was."""
         assert self._backend
-        channel = self._backend.open()
+        channel = self._backend.open(here, self.workers)
         if channel.isolation != self._isolation:
             channel.close()
             raise IsolationError(f"a worker that was started anew has {channel.isolation}, those before it had {self._isolation}")
         return channel
 
-    def _reopened(self) -> Channel | None:
+    def _reopened(self, here: int) -> Channel | None:
         """As `_another`; where there is none to be had (a node is gone), this thread takes no job while others have workers."""
         with self._lock:
             self._without += 1
         try:
             while not self._closed:
                 try:
-                    return self._another()
+                    return self._another(here)
                 except (WorkerDied, IsolationError, OSError):
                     if self._without >= self.workers:
                         return None  # nobody has one: a job that is taken now says why
@@ -250,7 +250,7 @@ class Sandbox:
         """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke."""
         task.attempts, task.failed_at = task.attempts + 1, here
         try:
-            channel = channel or self._another()
+            channel = channel or self._another(here)
             answer = json.loads(channel.ask(task.payload, _longest_s(task.job)))
             if "broken" in answer:
                 raise WorkerDied(answer["broken"])

@@ -136,6 +136,9 @@ def main() -> None:
         owner = os.pidfd_open(config["owner"])
         if os.getppid() != config["owner"]:
             sys.exit(1)
+    if config.get("core") is not None:
+        with contextlib.suppress(OSError):  # the machine has lost it meanwhile: then anywhere
+            os.sched_setaffinity(0, {config["core"]})
     os.dup2(2, 1)  # nobody's print may come between the reports
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:

@@ -27,8 +27,8 @@ class Channel(Protocol):
 class Backend(Protocol):
     workers: int  # how many this place can have at work at once
 
-    def open(self) -> Channel:
-        """Starts a worker. Raises IsolationError when this place does not grant the isolation asked for, WorkerDied when none came up."""
+    def open(self, number: int, of: int) -> Channel:
+        """Starts the worker with this number (from 0) of so many. Raises IsolationError when this place does not grant the isolation asked for, WorkerDied when none came up."""
 
     def close(self) -> None:
         """Removes what workers that were killed have left."""

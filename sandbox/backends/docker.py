@@ -52,7 +52,7 @@ class DockerBackend:
         except DockerException as error:
             raise IsolationError(f"no Docker engine to work with ({error}): start one, set DOCKER_HOST, or take another backend") from error
 
-    def open(self) -> DockerChannel:
+    def open(self, number: int, of: int) -> DockerChannel:
         from docker.errors import DockerException
 
         try:

@@ -27,7 +27,7 @@ class Place:
 
     def open(self) -> dict[str, str]:
         try:
-            self._channel = self._backend.open()
+            self._channel = self._backend.open(0, 1)
         except IsolationError as refused:
             return {"refused": str(refused)}
         return {"isolation": self._channel.isolation}
@@ -61,7 +61,7 @@ class RayBackend:
                 raise IsolationError(f"no Ray to join ({error}): start one, set RAY_ADDRESS, or take another backend") from None
         self.workers = max(1, int(ray.available_resources().get("CPU", 0)))
 
-    def open(self) -> RayChannel:
+    def open(self, number: int, of: int) -> RayChannel:
         """Waits for a free CPU, but not so long that a cluster that lost a node holds up whoever closes the sandbox."""
         import ray
 
