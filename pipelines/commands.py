@@ -87,13 +87,8 @@ def data_show(problem_id: str | None, console: Console) -> int:
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
     for name, path in unread.items():
         console.print(f"{name} ({path or 'from the hub'}) was added and not read yet; the next run does: {READS}", soft_wrap=True, highlight=False)
-    if problem_id is None and made:
-        lines = [f"| {name} | {a.content_hash[:12]} | {', '.join(f'{k} {v}' for k, v in a.manifest.facts.items())} |" for name, a in made.items()]
-        console.print(Markdown("\n".join(["| dataset | content | facts |", "|---|---|---|", *lines])))
-        if funnel := _funnel(made):
-            console.print(Markdown(funnel))
-        return 0
     if problem_id is None:
+        console.print(Markdown(_datasets(made)))
         return 0
     problems = {problem.problem_id: problem for problem in read_parquet(made["raw_problems"].path / "problems.parquet")}
     if problem_id not in problems:
@@ -133,6 +128,12 @@ def _unread(raw: Artifact | None) -> dict[str, Path | None]:
     from problems.catalogue import listed
 
     return {name: path for name, path in listed(Home.from_environment().path).items() if raw is None or name not in raw.manifest.inputs}
+
+
+def _datasets(made: dict[str, Artifact]) -> str:
+    """What there is, then what each stage kept; empty where nothing has been read."""
+    rows = [f"| {name} | {a.content_hash[:12]} | {', '.join(f'{k} {v}' for k, v in a.manifest.facts.items())} |" for name, a in made.items()]
+    return "\n".join(["| dataset | content | facts |", "|---|---|---|", *rows, "", _funnel(made)]) if rows else ""
 
 
 def _funnel(made: dict[str, Artifact]) -> str:

@@ -28,7 +28,10 @@ class Backend(Protocol):
     workers: int  # how many this place can have at work at once
 
     def open(self, number: int, of: int) -> Channel:
-        """Starts the worker with this number (from 0) of so many. Raises IsolationError when this place does not grant the isolation asked for, WorkerDied when none came up."""
+        """Starts the worker with this number (from 0) of so many.
+
+        Raises IsolationError when this place does not grant the isolation asked for, WorkerDied when none came up.
+        """
 
     def close(self) -> None:
         """Removes what workers that were killed have left."""
