@@ -24,7 +24,7 @@ from sandbox.wire import NotPlain, frame, parse
 
 SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
 Altered = dict[str, list[list[str]]]
-MOST_ALTERED = 64
+MOST_ALTERED = 32
 JUDGE_LIMITS = Limits(memory_mb=2048)  # of the process that runs the tests; its time is bounded by the program's clock
 
 

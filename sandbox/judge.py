@@ -1,7 +1,7 @@
 """`python -m sandbox.judge`: JSON lines {"id", "source", "problem"} in, JSON lines {"id", "verdict", ...} out in input order, nothing else on stdout.
 
-A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`, `compare`, `checker`. One worker a core,
-or RATCHET_WORKERS.
+A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`, `compare`, `checker`,
+`packages`. One worker a core, or RATCHET_WORKERS.
 Exit status 0 whatever the verdicts. A line that is no request gets the verdict INFRA and says what is wrong with it.
 """
 
@@ -110,7 +110,8 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
     limits = _limits(problem.get("limits") or {})
     prompt, checker = problem.get("prompt") or "", problem.get("checker")
     compare: Any = problem.get("compare") or "exact"
-    return Job(job_id, source, style, made, problem.get("entry_point"), prompt, limits, problem.get("tolerance"), compare, checker)
+    packages = tuple(map(str, problem.get("packages") or ()))
+    return Job(job_id, source, style, made, problem.get("entry_point"), prompt, limits, problem.get("tolerance"), compare, checker, packages)
 
 
 def _limits(given: dict[str, Any]) -> Limits:

@@ -23,17 +23,27 @@ def otherwise(value: ast.expr, *, by: float | None = 0.0, surely: bool = False) 
     """An expression that is unequal to this one, or None where none is known.
 
     by: the margin within which numbers count as equal; None when it is not known.
-    surely: it must not be found where this one was found (in a text, in a list), which for short texts and numbers nobody can promise.
+    surely: it must not be found where this one was found, in a text or a list: it is far from it then.
     """
     try:
         before = ast.literal_eval(value)
     except (ValueError, TypeError, RecursionError, MemoryError):
         return None if surely or by != 0.0 else _computed(value)
-    if by is None or (surely and not (isinstance(before, str) and sum(map(str.isalnum, before)) >= 4)):
+    if by is None:
         return None
-    other = copy.deepcopy(value)
-    made = ast.Constant(_text(before, 3)) if surely else _changed(other, by)
+    made = _far(before) if surely else _changed(copy.deepcopy(value), by)
     return made if made and ast.literal_eval(made) != before else None
+
+
+def other_type(value: ast.expr) -> ast.expr | None:
+    """A type of which no instance of this one is an instance, where it is a plain one."""
+    return ast.Name(TYPES[value.id], ast.Load()) if isinstance(value, ast.Name) and value.id in TYPES else None
+
+
+def _far(value: Any) -> ast.expr | None:
+    if isinstance(value, str):
+        return ast.Constant(_text(value, 3) if sum(map(str.isalnum, value)) > 4 else value + "qj")
+    return ast.Constant(value + 10**9 + 7) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def _changed(value: ast.expr, by: float) -> ast.expr | None:
@@ -94,7 +104,11 @@ def _neighbour(letter: str) -> str:
 
 def _computed(value: ast.expr) -> ast.expr | None:
     if isinstance(value, ast.Name):
-        return ast.Name(TYPES[value.id], ast.Load()) if value.id in TYPES else None
+        return other_type(value)
+    if isinstance(value, (ast.List, ast.Tuple)) and value.elts and not any(isinstance(part, ast.Starred) for part in value.elts):
+        return type(value)(value.elts[:-1], ast.Load())
+    if isinstance(value, ast.Dict) and len({ast.unparse(key) for key in value.keys if isinstance(key, ast.Constant)}) == len(value.keys) > 0:
+        return ast.Dict(value.keys[:-1], value.values[:-1])
     if isinstance(value, ast.JoinedStr):
         return ast.JoinedStr([*value.values, ast.Constant("s")])
     name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""

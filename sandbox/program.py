@@ -173,6 +173,7 @@ def _unittest(module: types.ModuleType, source: str) -> NoReturn:
     import unittest
 
     before = set(map(id, vars(module).values()))
+    unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]  # minutes, on long lists, and nobody reads it
     try:
         exec(compile(source, "tests.py", "exec", dont_inherit=True), module.__dict__)
         cases = [

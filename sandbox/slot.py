@@ -32,7 +32,7 @@ READ_BYTES = 1 << 16  # a larger buffer would be mapped and unmapped for each me
 SCM_CREDENTIALS = 2  # of socket(7): struct ucred, filled in by the kernel
 DEFAULT_SLACK = 64 * 2**20  # of address space, for what a program maps and does not use
 ENVIRONMENT = {
-    "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
+    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
     "LD_BIND_NOW": "1",  # else each fork links anew
     "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
 }  # fmt: skip

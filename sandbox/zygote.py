@@ -97,6 +97,7 @@ class Zygote:
         cpu_s, address_bytes, processes, files = map(int, order[2:])
         pid = _fork()
         if pid == 0:
+            self.cpu_before = 0.0  # what those before it used is nothing that a program should find
             try:
                 self._become(cpu_s, address_bytes, processes, files, descriptors)
                 if role == "judge":

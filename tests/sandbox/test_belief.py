@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-import math
+import unittest
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +52,12 @@ def test_a_wrong_answer_that_fits_a_decoy_is_wrong_and_no_forgery(decoys: list[s
 
 
 literals: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 10**20) | st.floats(allow_nan=False) | st.text(max_size=6) | st.binary(max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-9, 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=6)
+    | st.binary(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
     max_leaves=6,
 )
@@ -58,8 +65,6 @@ literals: st.SearchStrategy[Any] = st.recursive(
 
 @given(literals)
 def test_what_is_expected_otherwise_is_another_value(value: Any) -> None:
-    if isinstance(value, float) and math.isinf(value):
-        return
     made = otherwise(ast.parse(repr(value), mode="eval").body)
     assert made is None or ast.literal_eval(made) != value
 
@@ -104,6 +109,83 @@ def test_a_method_is_alone_in_its_text_and_the_last_of_its_name() -> None:
     assert list(made) == ["Base.test_twice", "TestCases.test_early", "TestCases.test_loop"]
     assert all(text.count("def test") == 2 for texts in made.values() for text in texts if "test_skipped" in text)
     assert "assertEqual(1, 2)" not in "".join(made["Base.test_twice"]) and "expected = [1, 3]" in made["Base.test_twice"][1]
+
+
+TRAPS = """
+import os, unittest
+from unittest.mock import MagicMock
+class TestCases(unittest.TestCase):
+    def check(self, given, wanted):
+        self.assertEqual(same(given), wanted)
+    def test_input_is_expected(self):
+        given = [1, 2]
+        self.assertEqual(same(given), given)
+    def test_input_is_expected_later(self):
+        given = 'abc'
+        result = same(given)
+        self.assertEqual(result, given)
+    def test_one_of_several(self):
+        self.assertIsInstance(same(1), (int, float))
+        self.assertTrue(isinstance(same(1), (int, float)))
+        self.assertTrue(same('[a').startswith('['))
+        self.assertTrue(same('b.png').endswith(('.jpg', '.png')))
+        self.assertIn(same(3), [1, 2, 3])
+        self.assertIn(5, same(range(100000)))
+    def test_other_calls_of_a_mock(self):
+        mock = MagicMock()
+        for line in ['1', '2', '3']:
+            mock(same(line))
+        mock.assert_any_call('1')
+        mock.assert_called_with('3')
+    def test_end_of_a_loop(self):
+        for given, wanted in [(1, 1), (2, 2), (3, 4)]:
+            self.assertEqual(same(given), wanted)
+            if given == 1:
+                break
+    def test_margins(self):
+        self.assertAlmostEqual(same(1.4), 1, places=0)
+        self.assertAlmostEqual(same(9), 7, delta=2.5)
+        self.assertCountEqual(same('a'), ['a'])
+    def test_swallowed(self):
+        try:
+            self.assertEqual(same(1), 1)
+        except AssertionError:
+            pass
+        with self.assertRaises(ValueError):
+            int(same('x'))
+            self.assertEqual(1, 1)
+    def test_helper(self):
+        self.check([1], [1])
+        self.check('b', 'b')
+    def test_exceptions(self):
+        with self.assertRaises((KeyError, IndexError)):
+            same([])[1]
+        with self.assertRaises(LookupError):
+            same([])[1]
+        self.assertRaises(Exception, int, same('x'))
+    def test_files(self):
+        for name in ('x', 'xs', 'x2'):
+            open(name, 'w').close()
+        self.assertTrue(os.path.exists(same('x')))
+        name = same('x')
+        self.assertTrue(os.path.isfile(name))
+"""
+
+
+def test_no_decoy_is_passed_by_who_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, *texts in methods_and_decoys(TRAPS):
+        passed = [text for text in texts if passes(text)]
+        assert passed == texts[:1], (name, passed[1:])
+
+
+def passes(text: str) -> bool:
+    space: dict[str, Any] = {"same": lambda value: value, "__name__": "cases"}
+    exec(text, space)
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(space["TestCases"]).run(result)
+    assert result.testsRun == 1
+    return result.wasSuccessful()
 
 
 def test_an_assertion_that_may_not_be_reached_is_left_alone() -> None:
