@@ -22,9 +22,9 @@ from sandbox.protocol import Limits
 
 RELEASE = "v0.1.0"
 LIMITS = Limits(wall_s=30.0, cpu_s=10.0, memory_mb=1024)  # a method
-SLOW = {  # all 10! permutations of ten numbers, each shuffled; the others sleep, up to 20 s
+SLOW = {  # all 10! permutations of ten numbers, each shuffled; the others sleep, up to a minute
     0: Limits(wall_s=270.0, cpu_s=90.0, memory_mb=2048),
-    **dict.fromkeys((195, 1103, 1104), Limits(wall_s=60.0, cpu_s=10.0, memory_mb=1024)),
+    **dict.fromkeys((195, 1103, 1104), Limits(wall_s=120.0, cpu_s=10.0, memory_mb=1024)),
 }
 
 
