@@ -63,7 +63,8 @@ def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
     """Judges what lies on disk: no problem of a gated benchmark, and none that overlaps one."""
     folder = workshop.store.require("datasets", "clean_problems").path
     problems = read_parquet(folder / "problems.parquet")
-    leaking = {overlap.problem_id for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(problems) if overlap.leak}
+    processes = workshop.profile.curation.processes
+    leaking = {overlap.problem_id for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(problems, processes) if overlap.leak}
     found = [problem.problem_id for problem in problems if problem.gated or problem.problem_id in leaking]
     return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])})
 

@@ -19,7 +19,8 @@ from problems.schema import Problem
 
 LEAST_RUN, RUN = 8, 13  # as GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row, fewer for short texts, never under 8
 LEAD = re.compile(r"^\s*write (a|the) (python )?function (to|that|which) ")
-LEAST = 0.4  # of a signature's rows that agree
+LEAST_STATEMENT, LEAST_PROGRAM = 0.5, 0.7  # of a signature's rows that agree: two standard errors under what `judged` asks for
+COMMON = 8  # tasks (a task may be in three releases) beyond which a run of words is a phrase of the trade, and no reason to compare
 CAP = 256  # gated rows of a bucket that a problem is compared with
 
 
@@ -45,12 +46,13 @@ class GatedIndex:
         self.statements: dict[int, set[int]] = defaultdict(set)
         self.shapes: dict[int, set[int]] = defaultdict(set)
         self.tests: dict[int, set[int]] = defaultdict(set)
-        self.runs: dict[tuple[str, ...], set[int]] = defaultdict(set)
+        runs: dict[tuple[str, ...], set[int]] = defaultdict(set)
         self.texts = [running(traits.problem.statement) for traits in self.traits]
         for at, traits in enumerate(self.traits):
             self.statements[key(squeezed(traits.problem.statement))].add(at)
             for run in _runs(self.texts[at], LEAST_RUN):
-                self.runs[run].add(at)
+                runs[run].add(at)
+        self.runs = {run: tasks for run, tasks in runs.items() if len(tasks) <= COMMON}
         for shape, at in zip(self.sketch.shapes.tolist(), self.sketch.program_of.tolist(), strict=True):
             self.shapes[shape].add(at)
         for test, at in zip(self.sketch.tests.tolist(), self.sketch.test_of.tolist(), strict=True):
@@ -66,21 +68,23 @@ class GatedIndex:
         """Problem and gated ones that are worth comparing."""
         drawn, near = sketch(problems, processes), defaultdict[int, set[int]](set)
         for place, problem in enumerate(problems):
-            near[place] |= self.statements.get(key(squeezed(problem.statement)), set())
+            if found := self.statements.get(key(squeezed(problem.statement))):
+                near[place] |= found
             for run in _runs(running(problem.statement), LEAST_RUN):
-                near[place] |= self.runs.get(run, set())
-        for found, known, owner in ((drawn.shapes, self.shapes, drawn.program_of), (drawn.tests, self.tests, drawn.test_of)):
-            for row in np.flatnonzero(np.isin(found, np.array(list(known), np.uint64))):
-                near[int(owner[row])] |= known[int(found[row])]
+                if found := self.runs.get(run):
+                    near[place] |= found
+        for keys, known, owner in ((drawn.shapes, self.shapes, drawn.program_of), (drawn.tests, self.tests, drawn.test_of)):
+            for row in np.flatnonzero(np.isin(keys, np.array(list(known), np.uint64))):
+                near[int(owner[row])] |= known[int(keys[row])]
         first = len(self.traits)
-        pairs = alike(np.concatenate([self.sketch.statements, drawn.statements]), first, LEAST, CAP)
+        pairs = alike(np.concatenate([self.sketch.statements, drawn.statements]), first, LEAST_STATEMENT, CAP)
         for left, right in zip(pairs.left.tolist(), (pairs.right - first).tolist(), strict=True):
             near[right].add(left)
         first = len(self.sketch.programs)
-        pairs = alike(np.concatenate([self.sketch.programs, drawn.programs]), first, LEAST, CAP)
+        pairs = alike(np.concatenate([self.sketch.programs, drawn.programs]), first, LEAST_PROGRAM, CAP)
         for left, right in zip(self.sketch.program_of[pairs.left].tolist(), drawn.program_of[pairs.right - first].tolist(), strict=True):
             near[right].add(left)
-        return ((place, sorted(near[place])) for place in sorted(near) if near[place])
+        return ((place, sorted(near[place])) for place in sorted(near))
 
     def _compare(self, problem: Problem, near: Sequence[int]) -> Iterator[Overlap]:
         mine, text = Traits(problem), running(problem.statement)

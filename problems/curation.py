@@ -15,8 +15,6 @@ from problems.quality import fault
 from problems.schema import Problem
 from problems.secrets import secret_in
 
-MANY = 20_000  # problems from which on a second process pays
-
 
 class Curation(BaseModel):
     """What a problem must be to be trained on."""
@@ -51,22 +49,21 @@ class Curated:
 
 
 def curate(problems: Iterable[Problem], gated: Iterable[Problem], config: Curation | None = None) -> Curated:
-    """Removes, in this order: gated, licence refused, secret, poor, overlapping a gated problem, duplicate. Gated ones among `problems` guard too.
+    """Removes, in this order: gated, licence refused, poor, secret, overlapping a gated problem, duplicate. Gated ones among `problems` guard too.
 
     All lists are in the order of the ids, whatever order the problems come in.
     """
     config = config or Curation()
     arrived = sorted(problems, key=lambda problem: problem.problem_id)
-    processes = config.processes if len(arrived) >= MANY else 1
     guards = {problem.problem_id: problem for problem in [*gated, *(problem for problem in arrived if problem.gated)]}
     reasons = {problem.problem_id: reason for problem in arrived if (reason := _own_fault(problem, config))}
     rest = [problem for problem in arrived if problem.problem_id not in reasons]
-    overlaps = GatedIndex(guards.values()).overlaps(rest, processes)
+    overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
     for overlap in overlaps:
         if overlap.leak and overlap.problem_id not in reasons:
             detail = f"{overlap.kind} as {overlap.gated_id} {f'({overlap.detail})' if overlap.detail else ''}"
             reasons[overlap.problem_id] = Removed(overlap.problem_id, "overlaps a gated problem", detail.strip())
-    found = duplicates((problem for problem in rest if problem.problem_id not in reasons), processes)
+    found = duplicates((problem for problem in rest if problem.problem_id not in reasons), config.processes)
     for group in found.groups:
         for member in group.others:
             reasons[member.problem_id] = Removed(member.problem_id, "duplicate", f"{member.how} as {member.like}; {group.kept} is kept: {group.why}")
@@ -88,10 +85,10 @@ def _own_fault(problem: Problem, config: Curation) -> Removed | None:
     if not _allowed(problem.licence, config):
         mend = "name its licence in the row" if problem.licence == "unknown" else "allow it in the profile (curation.licences) if you may use it"
         return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {mend}")
-    if secret := secret_in(problem):
-        return Removed(problem.problem_id, "secret or personal data", f"{secret[0]} in {secret[1]}")
-    poor = fault(problem, least_words=config.least_words, most_characters=config.most_characters, english=config.english)
-    return Removed(problem.problem_id, *poor) if poor else None
+    if poor := fault(problem, least_words=config.least_words, most_characters=config.most_characters, english=config.english):
+        return Removed(problem.problem_id, *poor)
+    secret = secret_in(problem)
+    return Removed(problem.problem_id, "secret or personal data", f"{secret[0]} in {secret[1]}") if secret else None
 
 
 def _allowed(licence: str, config: Curation) -> bool:

@@ -20,7 +20,7 @@ from problems.schema import Problem
 from problems.syntax import shape
 
 SPLIT_ORDER = ("heldout", "validation", "train", "demonstrations")  # of two equal problems the one that judges stays, the one that teaches goes
-LEAST = 0.45  # of a signature's rows that agree; below, no rule of `near_duplicate` can hold
+LEAST_STATEMENT, LEAST_PROGRAM = 0.5, 0.7  # of a signature's rows that agree: two standard errors under what `near_duplicate` asks for
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,8 @@ def _exact(ordered: Sequence[Problem]) -> dict[str, Member]:
 
 def _near(ordered: Sequence[Problem], processes: int) -> tuple[dict[str, Member], int, int]:
     """What goes, by id, each like one that is kept; capped buckets; comparisons left out."""
-    drawn = sketch(ordered, processes)
-    by_statement, by_program = alike(drawn.statements, least=LEAST), alike(drawn.programs, least=LEAST)
+    drawn = sketch(ordered, processes, exact=False)
+    by_statement, by_program = alike(drawn.statements, least=LEAST_STATEMENT), alike(drawn.programs, least=LEAST_PROGRAM)
     owners = drawn.program_of[by_program.left], drawn.program_of[by_program.right]
     pairs = {*zip(by_statement.right.tolist(), by_statement.left.tolist(), strict=True), *zip(owners[1].tolist(), owners[0].tolist(), strict=True)}
     traits: dict[int, Traits] = {}

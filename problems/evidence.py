@@ -21,7 +21,7 @@ from problems.contamination import Overlap
 from problems.curation import Curated
 
 DUPLICATES, CONTAMINATION, SUSPECTS = "duplicates.json", "contamination.json", "suspects.json"
-MOST_SHOWN = 4000  # characters of a text on the page; the JSON has all
+MOST_SHOWN, MOST_PAIRS = 4000, 300  # characters of a text, and pairs, on the page; the JSON has all
 STYLE = (
     "body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#1a1a1a}table{width:100%;table-layout:fixed;"
     "border-collapse:collapse}td,th{vertical-align:top;padding:.5em;border:1px solid #ddd;text-align:left}pre{white-space:pre-wrap;overflow-wrap:"
@@ -76,12 +76,15 @@ def contamination_page(found: Sequence[Overlap]) -> str:
         f"<style>{STYLE}</style><h1>Contamination</h1>",
         f"<p>{leaks} likenesses for which a problem was removed, {len(found) - leaks} that make a gated task suspect.</p>",
     ]
-    for o in sorted(found, key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind)):
+    ordered = sorted(found, key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind))
+    for o in ordered[:MOST_PAIRS]:
         mine, theirs = _marked(o.mine, o.theirs)
         parts.append(
             f"<h2>{escape(o.kind)} {escape(o.detail)}: {'removed' if o.leak else 'suspect'}</h2><table><tr><th>{escape(o.problem_id)}</th>"
             f"<th>{escape(o.gated_id)}</th></tr><tr><td><pre>{mine}</pre></td><td><pre>{theirs}</pre></td></tr></table>"
         )
+    if len(ordered) > MOST_PAIRS:
+        parts.append(f"<p>{len(ordered) - MOST_PAIRS} more are in {CONTAMINATION}.</p>")
     return "\n".join([*parts, "</html>\n"])
 
 

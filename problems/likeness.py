@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from multiprocessing import get_context
 from typing import NamedTuple
@@ -34,6 +34,7 @@ FILLERS = frozenset(
     )
 )
 TELLING = 16  # characters: `[[2]] -> True` says nothing, for half of all problems agree with it
+MANY = 20_000
 MOST_TEST = 300_000  # characters of a test's source that are parsed
 
 
@@ -136,19 +137,20 @@ class Sketch:
     statements: Signatures  # (n, permutations)
     programs: Signatures  # (m, permutations)
     program_of: NDArray[np.int64]  # (m,): the row of the problem
-    shapes: Hashes  # (m,)
-    tests: Hashes  # (k,)
+    shapes: Hashes  # (m,), or empty
+    tests: Hashes  # (k,), or empty
     test_of: NDArray[np.int64]  # (k,)
 
 
-def sketch(problems: Sequence[Problem], processes: int = 1) -> Sketch:
-    """The sketch of all problems, in their order. More processes than one pay from some 20,000 problems on."""
+def sketch(problems: Sequence[Problem], processes: int = 1, *, exact: bool = True) -> Sketch:
+    """The sketch of all problems, in their order; `exact`: with shapes and tests. The processes begin where they pay, from MANY problems on."""
     parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)] or [problems]
-    if processes == 1:
-        made = [_sketch(part) for part in parts]
+    draw = partial(_sketch, exact=exact)
+    if processes == 1 or len(problems) < MANY:
+        made = list(map(draw, parts))
     else:
         with ProcessPoolExecutor(processes, get_context("forkserver")) as pool:
-            made = list(pool.map(_sketch, parts))
+            made = list(pool.map(draw, parts))
     rows = np.cumsum([0, *(len(part) for part in parts)])
     return Sketch(
         np.concatenate([part.statements for part in made]),
@@ -165,14 +167,14 @@ def key(text: str) -> int:
     return int.from_bytes(blake2b(text.encode("utf-8", "replace"), digest_size=8).digest())
 
 
-def _sketch(part: Sequence[Problem]) -> Sketch:
+def _sketch(part: Sequence[Problem], exact: bool) -> Sketch:
     sources = [(row, source) for row, problem in enumerate(part) for source in programs(problem)]
-    asked = [(row, test) for row, problem in enumerate(part) for test in set(tests(problem)) if len(test) >= TELLING]
+    asked = [(row, test) for row, problem in enumerate(part) for test in set(tests(problem)) if len(test) >= TELLING] if exact else []
     return Sketch(
         signatures(shingles(words(problem.statement), WORDS) for problem in part),
         signatures(shingles(code_tokens(source), CODE) for _, source in sources),
         np.array([row for row, _ in sources], np.int64),
-        np.array([key(shape(source)) for _, source in sources], np.uint64),
+        np.array([key(shape(source)) for _, source in sources] if exact else [], np.uint64),
         np.array([key(test) for _, test in asked], np.uint64),
         np.array([row for row, _ in asked], np.int64),
     )
@@ -206,7 +208,7 @@ def _assertion(test: ast.expr, names: set[str | None]) -> str | None:
     asked: ast.expr = test
     wanted: ast.expr = ast.Constant(value=True)
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.Is)):
-        asked, wanted = test.left, test.comparators[0]
+        asked, wanted = sorted((test.left, test.comparators[0]), key=lambda side: not isinstance(side, ast.Call))
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         asked, wanted = test.operand, ast.Constant(value=False)
     if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Name) and asked.func.id in names:

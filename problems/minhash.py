@@ -78,22 +78,23 @@ def alike(rows: Signatures, first: int | None = None, least: float = 0.0, cap: i
     least: agreeing share of the two signatures, an estimate of the Jaccard similarity with a standard error of at most 0.045.
     cap: rows of a bucket, from the front, that the others are compared with.
     """
-    count = len(rows)
     known = np.empty(0, np.uint64)
     capped = uncompared = 0
     for band in np.split(rows, BANDS, axis=1):
         order, starts = _buckets(band)
-        place = np.arange(count) - starts
+        place = np.arange(len(rows)) - starts
+        fresh, later = [known], np.arange(len(rows))
         for offset in range(cap):
-            later = place > offset
-            left, right = order[(starts + offset)[later]], order[later]
+            later = later[place[later] > offset]
+            left, right = order[starts[later] + offset], order[later]
             if first is not None:
-                across = (left < first) & (right >= first)
-                left, right = left[across], right[across]
-            if not left.size:
+                later, left, right = (of[left < first] for of in (later, left, right))  # those stand first in their bucket
+                left, right = left[right >= first], right[right >= first]
+            if not later.size:
                 break
             agree = _agree(rows, left, right, least)
-            known = np.union1d(known, left[agree].astype(np.uint64) << np.uint64(32) | right[agree].astype(np.uint64))
+            fresh.append(left[agree].astype(np.uint64) << np.uint64(32) | right[agree].astype(np.uint64))
+        known = np.unique(np.concatenate(fresh))
         beyond = np.flatnonzero(place > cap)
         if first is not None:
             beyond = beyond[(order[starts[beyond] + cap] < first) & (order[beyond] >= first)]
@@ -117,5 +118,8 @@ def _buckets(band: Signatures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _agree(rows: Signatures, left: NDArray[np.int64], right: NDArray[np.int64], least: float) -> NDArray[np.bool_]:
     """Of each pair, whether the signatures agree in that share; a part at a time, for the rows of all pairs would not fit."""
     size = 1 << 15
-    parts = [(rows[left[at : at + size]] == rows[right[at : at + size]]).mean(axis=1) >= least for at in range(0, len(left), size)]
-    return np.concatenate(parts)
+    agree = np.empty(len(left), bool)
+    for at in range(0, len(left), size):
+        part = slice(at, at + size)
+        agree[part] = (rows[left[part]] == rows[right[part]]).mean(axis=1) >= least
+    return agree

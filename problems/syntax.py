@@ -7,13 +7,17 @@ import builtins
 import keyword
 import re
 import warnings
-from collections.abc import Iterator
+from functools import cache
 
 SPOKEN = frozenset(keyword.kwlist) | frozenset(dir(builtins))
 TOKENS = re.compile(
     r"""(?P<skip>\#[^\n]*|\b(?:from|import)\ [^\n]*|\"\"\"[\s\S]*?\"\"\"|'''[\s\S]*?''')"""
     r"""|(?P<token>\.?[^\W\d]\w*|\d[\w.]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[^\s\w])""",
     re.VERBOSE,
+)
+IMPORTS = (ast.Import, ast.ImportFrom)
+NAMING: dict[type[ast.AST], str] = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr"} | dict.fromkeys(
+    (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"
 )
 UNSAID = {"type_comment", "type_ignores", "kind", "ctx", "annotation", "returns"}  # fields that change nothing of what a program does
 
@@ -43,14 +47,16 @@ def shape(source: str) -> str:
     Annotations, imports and plain texts that stand as statements are left out too: they move between copies. Names that come from elsewhere
     (`sorted`, `math.gcd`) stay. Of what is no Python, the tokens without its names.
     """
+    written: list[str | tuple[str]] = []
+    own: set[str] = set()
     try:
-        tree = parse(source)
-        own = dict.fromkeys(_bound(tree), "")
-        written: list[str] = []
-        _write(tree, own, written)
+        _write(parse(source), written, own)
     except (SyntaxError, ValueError, RecursionError):
         return " ".join(code_tokens(source))
-    return "".join(written)
+    numbers: dict[str, str] = {}  # a name of one's own is numbered by where it first occurs
+    return "".join(
+        part if isinstance(part, str) else numbers.setdefault(part[0], f" v{len(numbers)}") if part[0] in own else f" {part[0]}" for part in written
+    )
 
 
 def code_tokens(source: str) -> list[str]:
@@ -60,39 +66,27 @@ def code_tokens(source: str) -> list[str]:
     return [token if not (token[0].isalpha() or token[0] == "_") or token in SPOKEN else "v" for _, token in found]
 
 
-def _bound(tree: ast.AST) -> Iterator[str]:
-    """Names that the source itself gives."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            if not isinstance(node.ctx, ast.Load):
-                yield node.id
-        elif isinstance(node, ast.arg):
-            yield node.arg
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.AsyncFunctionDef)):
-            yield node.name
-        elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
-            yield node.attr
+def _write(node: ast.AST, out: list[str | tuple[str]], own: set[str]) -> None:
+    """Depth first: what a node is, as text, its names as tuples of one; the names that the source gives go into `own`."""
+    kind = type(node)
+    if kind in IMPORTS or (kind is ast.Expr and isinstance(node.value, ast.Constant)):  # type: ignore[attr-defined]
+        return
+    if (naming := NAMING.get(kind)) and not isinstance(getattr(node, "ctx", None), ast.Load):
+        own.add(getattr(node, naming))
+    out.append(f"({kind.__name__}")
+    for name in _fields(kind):  # type: ignore[arg-type]  # types can be hashed
+        value = getattr(node, name, None)
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, ast.AST):
+                _write(item, out, own)
+            elif isinstance(item, str) and kind is not ast.Constant:
+                out.append((item,))
+            else:
+                out.append(f" {item!r}")
+        out.append(",")
+    out.append(")")
 
 
-def _write(value: object, own: dict[str, str], out: list[str]) -> None:
-    """Depth first; a name of one's own is numbered by where it first occurs."""
-    if isinstance(value, ast.AST):
-        if isinstance(value, (ast.Import, ast.ImportFrom)) or (isinstance(value, ast.Expr) and isinstance(value.value, ast.Constant)):
-            return
-        out.append(f"({type(value).__name__}")
-        for name in value._fields:
-            if name not in UNSAID:
-                out.append(",")
-                field = getattr(value, name, None)
-                out.append(repr(field)) if isinstance(value, ast.Constant) else _write(field, own, out)
-        out.append(")")
-    elif isinstance(value, list):
-        out.append("[")
-        for item in value:
-            _write(item, own, out)
-        out.append("]")
-    elif isinstance(value, str) and value in own:
-        own[value] = own[value] or f"v{sum(map(bool, own.values()))}"
-        out.append(own[value])
-    else:
-        out.append(repr(value))
+@cache
+def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    return tuple(name for name in kind._fields if name not in UNSAID)

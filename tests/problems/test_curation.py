@@ -204,6 +204,11 @@ def test_what_only_looks_like_a_secret_is_left(text: str) -> None:
     assert secret_in(toy("s", text)) is None
 
 
+@pytest.mark.parametrize("unit", ["a.", "//", "eyJ", "a:", "://", "+1 "])
+def test_a_long_text_that_repeats_itself_is_searched_in_time(unit: str) -> None:
+    assert secret_in(toy("s", unit * (300_000 // len(unit)) + " mail jane.doe@corp-mail.de")) == ("an e-mail address", "statement")
+
+
 def test_layout_comments_and_docstrings_are_not_meaning_but_names_are() -> None:
     plain = "def f(x):\n    return 'a'"
     assert normal_form(plain) == normal_form('"""Doc."""\ndef f( x ) :\n  "Doc."\n  # why\n  return "a"\n')

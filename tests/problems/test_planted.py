@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from problems import likeness
 from problems.contamination import GatedIndex
 from problems.duplicates import duplicates
 from problems.schema import Problem
@@ -39,7 +40,7 @@ RECALL = {  # of 50: all that a copy has, but for one that is re-worded; then on
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", RECALL)
+@pytest.mark.parametrize("way", [pytest.param(way, marks=[] if way == "re-worded" else pytest.mark.slow) for way in RECALL])
 def test_planted_copies_of_gated_tasks_are_found(real: list[Problem], way: str) -> None:
     originals, copies = chosen(real, way)
     overlaps = GatedIndex(originals).overlaps(copies)
@@ -59,7 +60,8 @@ def test_planted_copies_among_the_training_problems_are_found(real: list[Problem
 
 
 @pytest.mark.slow
-def test_more_processes_find_the_same(real: list[Problem]) -> None:
+def test_more_processes_find_the_same(real: list[Problem], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(likeness, "MANY", 0)
     _, copies = chosen(real, "re-worded")
     problems = [replace(problem, gated=False, split="train") for problem in real] + copies
     assert duplicates(problems, processes=2) == duplicates(problems)

@@ -1,0 +1,91 @@
+"""The real sets through the cleaning: `python benchmarks/curation.py [--out FOLDER] [--read]`.
+
+All that may be trained on together (MBPP's part that is not gated, LeetCodeDataset's train split, CodeContests' sample), against every gated set
+beside them. Prints the funnel, leaks by source and benchmark, suspects, groups; `--read` every find with both texts, to be judged by eye; `--out` the
+reports. Problems are taken as they are, without verification. `RATCHET_DATA` names the folder of the sets.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import gzip
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before this folder, whose sandbox.py is not the room of its name
+
+from problems.curation import Curation, curate, licences
+from problems.evidence import write_evidence
+from problems.funnel import Removed, Stage, funnel
+from problems.schema import Problem
+from problems.sources.registry import load
+
+DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data"))
+KNOWN = {"mbpp_sanitized": "mbpp"} | {
+    name: name for name in ("mbpp", "mbppplus", "humaneval", "humanevalplus", "leetcode", "bigcodebench")
+}  # source and folder
+
+
+def leetcode_train() -> Iterator[Problem]:
+    """LeetCodeDataset v0.1.0, train: its statement is the query up to the request to complete the code."""
+    with gzip.open(DATA / "leetcode" / "LeetCodeDataset-v0.1.0-train.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            statement = row["query"].split("Please complete the following")[0].strip()
+            solution = f"{row['prompt']}\n{row['completion']}"
+            tests = ({"source": row["test"]},)
+            yield Problem(
+                f"leetcode_train/{row['task_id']}", "leetcode_train", statement or "(none)", "assert", tests, row["entry_point"], row["prompt"],
+                (solution,), licence="MIT",
+            )  # fmt: skip
+
+
+def codecontests() -> Iterator[Problem]:
+    """The sample of DeepMind's CodeContests: one Python solution, about ten tests."""
+    for line in (DATA / "codecontests" / "codecontests_300_problems.jsonl").read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        given = ast.literal_eval(row["tests"]) if isinstance(row["tests"], str) else row["tests"]
+        tests = tuple({"stdin": test["input"], "stdout": test["output"]} for test in given)
+        statement = row["description"].split("## Description")[-1].strip()
+        yield Problem(f"codecontests/{row['id']}", "codecontests", statement, "stdio", tests, solutions=(row["solution"],), licence="CC-BY-4.0")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--read", action="store_true")
+    given = parser.parse_args()
+    loaded = [problem for name, folder in KNOWN.items() for problem in load(name, DATA / folder).problems]
+    problems = [*loaded, *leetcode_train(), *codecontests()]
+    start = time.process_time()
+    curated = curate(problems, [], Curation(processes=1))
+    seconds = time.process_time() - start
+    source = {problem.problem_id: problem.source for problem in problems}
+    by_source = {name: [problem for problem in problems if problem.source == name] for name in sorted(set(source.values()))}
+    went: dict[str, list[Removed]] = {name: [row for row in curated.removed if source[row.problem_id] == name] for name in by_source}
+    print(funnel([Stage(name, len(by_source[name]), len(by_source[name]) - len(rows), tuple(rows)) for name, rows in went.items()]))
+    print(f"\n{seconds:.0f} s of CPU, {len(problems)} problems, {sum(problem.gated for problem in problems)} of them gated\n")
+    print(Counter((source[o.problem_id], source[o.gated_id], o.kind, "leak" if o.leak else "suspicion") for o in curated.overlaps))
+    print({name: len(tasks) for name, tasks in curated.suspects.items()})
+    print(f"{len(curated.duplicates.groups)} groups, {curated.duplicates.capped} capped")
+    print(licences(problems, Curation()))
+    if given.read:
+        text = {problem.problem_id: " ".join(problem.statement.split())[:300] for problem in problems}
+        for o in curated.overlaps:
+            if o.leak:
+                print(f"\nLEAK {o.problem_id} {o.gated_id}: {o.kind} {o.detail}\n  {text[o.problem_id]}\n  {text[o.gated_id]}")
+        for group in curated.duplicates.groups:
+            for member in group.others:
+                print(f"\nTWIN {member.problem_id} {member.like}: {member.how}\n  {text[member.problem_id]}\n  {text[member.like]}")
+    if given.out:
+        given.out.mkdir(parents=True, exist_ok=True)
+        write_evidence(curated, given.out)
+
+
+if __name__ == "__main__":
+    main()
