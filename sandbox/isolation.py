@@ -75,7 +75,7 @@ def become_subreaper() -> None:
 def enter(rung: str, packages: dict[str, str]) -> tuple[str, int | None]:
     """Confines this process. It returns in a child, with namespaces pid 1; the parent stays, and ends when the child does.
 
-    packages: name -> folder of each third-party package that programs may import.
+    packages: name -> folder, or single file, of each third-party package that programs may import.
     Returns what is in force, in words, and the descriptor on which refused calls are asked about, where the kernel gives one.
     """
     if rung == "root" and os.geteuid() != 0:
@@ -228,8 +228,8 @@ def _build_root(packages: dict[str, str]) -> None:
     for hidden in (f"{sys.base_prefix}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages", "/usr/lib/python3/dist-packages"):
         if os.path.isdir(root + hidden):
             _call("mount", b"tmpfs", (root + hidden).encode(), b"tmpfs", _RDONLY | _NOSUID | _NODEV, b"size=4k")
-    for name, folder in packages.items():
-        _bind(folder, f"{root}/packages/{name}")
+    for path in packages.values():
+        _bind(path, f"{root}/packages/{os.path.basename(path)}")
     for device in _DEVICES:
         _bind(f"/dev/{device}", f"{root}/dev/{device}", flags=_NOSUID | _NOEXEC)
     os.symlink("/proc/self/fd", f"{root}/dev/fd")
@@ -283,9 +283,9 @@ def _set_constant_rlimits() -> None:
         resource.setrlimit(what, (min(top, 8 * 2**20) if what == resource.RLIMIT_STACK else top, top))
 
 
-def file_rules(packages: dict[str, str], scratch: str) -> int:
+def file_rules(packages: list[str], scratch: str) -> int:
     """Landlock rules for the programs of the rung bare, obeyed by each program."""
-    return landlock.ruleset(readable=[*_visible(), *packages.values()], devices=[f"/dev/{d}" for d in _DEVICES], writable=scratch)
+    return landlock.ruleset(readable=[*_visible(), *packages], devices=[f"/dev/{d}" for d in _DEVICES], writable=scratch)
 
 
 def _keep_capabilities(kept: set[int]) -> None:

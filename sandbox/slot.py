@@ -56,7 +56,7 @@ class Slot:
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         config = {
             "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "parent": os.getpid(),
-            "uid": 200_000 + 8 * os.getpid() + number, "package_paths": sorted({str(Path(folder).parent) for folder in packages.values()}),
+            "uid": 200_000 + 8 * os.getpid() + number, "package_path": linked(packages, Path(scratch)) if rung == "bare" else "/packages",
         }  # fmt: skip
         if self.scratch:
             os.chmod(self.scratch, 0o777)
@@ -199,6 +199,16 @@ def _blocks(path: str) -> int:
         return os.lstat(path).st_blocks
     except OSError:  # gone meanwhile
         return 0
+
+
+def linked(packages: dict[str, str], scratch: Path) -> str:
+    """A folder with these packages and no others, for a rung without mounts: the folder where they lie is not to be listed."""
+    folder = scratch / "packages"
+    folder.mkdir(exist_ok=True)
+    for path in map(Path, packages.values()):
+        if not (folder / path.name).is_symlink():
+            (folder / path.name).symlink_to(path)
+    return str(folder)
 
 
 def sealed(data: bytes) -> int:

@@ -52,7 +52,9 @@ class Zygote:
         self.rung = config["rung"]
         self.uid = config["uid"] if isolation.has_own_uid(self.rung) else None
         self.control = control
-        self.rules = isolation.file_rules(config["packages"], os.environ["TMPDIR"]) if self.rung == "bare" else None
+        self.rules = (
+            isolation.file_rules([config["package_path"], *config["packages"].values()], os.environ["TMPDIR"]) if self.rung == "bare" else None
+        )
         self.own_pids = self.rung != "bare"
         self.counts_processes = self.own_pids or self.uid is not None  # else the count is the whole user's
         self.in_force = in_force
@@ -225,7 +227,7 @@ def main() -> None:
     except OSError as error:
         control.send(json.dumps({"broken" if error.errno in SHORTAGES else "refused": str(error)}).encode())
         sys.exit(1)
-    sys.path[:] = [path for path in sys.path if path != ROOT] + (["/packages"] if config["rung"] != "bare" else config["package_paths"])
+    sys.path[:] = [path for path in sys.path if path != ROOT] + [config["package_path"]]
     for name in [*PRELOADED.split(), *config["preload"]]:
         __import__(name)
     for name in {"random", "numpy.random"} & set(sys.modules):

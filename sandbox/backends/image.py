@@ -29,7 +29,7 @@ def interpreter() -> str:
 
 
 def root_of(packages: dict[str, str]) -> dict[str, Path]:
-    """Path in the image -> file here. packages: name -> folder."""
+    """Path in the image -> file here. packages: name -> folder or file."""
     stdlib = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix, "installed_base": sys.base_prefix}))
     files = [Path(interpreter()), *_below(stdlib), *(found for folder in packages.values() for found in _below(Path(folder)))]
     files += [Path(tool) for name in TOOLS if (tool := shutil.which(name, path="/usr/bin:/bin"))]
@@ -65,6 +65,8 @@ def _entry(path: str, kind: bytes, mode: int) -> tarfile.TarInfo:
 
 
 def _below(folder: Path) -> Iterator[Path]:
+    if folder.is_file():
+        yield folder
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if name not in _LEFT_OUT and not name.startswith("config-")]
         yield from (path for name in names if (path := Path(parent, name)).is_file())

@@ -123,13 +123,15 @@ class LocalChannel:
 
 
 def folders_of(packages: tuple[str, ...]) -> dict[str, str]:
-    """name -> folder of each package that is installed, and of the shared libraries that came with it."""
+    """name -> folder, or single file, of each package that is installed, and the folder of the shared libraries that came with it."""
     return dict(found for name in packages for found in _folders(name))
 
 
 def _folders(name: str) -> list[tuple[str, str]]:
-    """A package's folder and its `.libs` of shared libraries; nothing where it is not installed."""
+    """A package's folder and its `.libs` of shared libraries, or a module's one file; nothing where it is not installed."""
     found = importlib.util.find_spec(name)
+    if found and found.origin and found.has_location and not found.submodule_search_locations:
+        return [(name, found.origin)]
     if found is None or not found.submodule_search_locations:
         return []
     folder = Path(next(iter(found.submodule_search_locations)))

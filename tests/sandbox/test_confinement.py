@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
+from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, StdioTest, Verdict
-from sandbox.sandbox import Sandbox, run_all
+from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from tests.sandbox.jobs import QUICK, call
 
 
@@ -26,6 +28,17 @@ def test_the_level_in_force_is_named_and_stamped(rung: Sandbox) -> None:
     report = run_all(rung, [call("def f(a, b):\n    return a + b")])[0]
     assert report.verdict is Verdict.AC
     assert report.isolation == rung.describe() and rung.config.isolation in rung.describe()
+
+
+@pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
+def test_a_package_may_be_a_folder_or_one_file(isolation: Literal["root", "userns", "bare"]) -> None:
+    source = "import six, dateutil.parser\nprint(dateutil.parser.parse('2026-11-21').year + six.PY3)"
+    job = Job("job", source, "stdio", (StdioTest("", "2027"),), packages=("six", "dateutil"))
+    try:
+        with Sandbox(SandboxConfig(workers=1, isolation=isolation, packages=("six", "dateutil"))) as sandbox:
+            assert run_all(sandbox, [job])[0].verdict is Verdict.AC
+    except IsolationError as refused:
+        pytest.skip(str(refused))
 
 
 BREACHES = {
