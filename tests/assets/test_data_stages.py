@@ -14,6 +14,7 @@ import dagster as dg
 import pytest
 from rich.console import Console
 
+from artifacts.hashing import hash_file
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from assets.clean_problems import no_gated_problem, no_heldout_composition
@@ -22,6 +23,7 @@ from pipelines.commands import data_limits
 from pipelines.definitions import defs
 from pipelines.status import stale
 from problems.catalogue import add_source
+from problems.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, read_suspects
 from problems.limits import SECONDS
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import heldout_draw
@@ -126,6 +128,29 @@ def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_
     [removed] = json.loads((found["verified_problems"].path / "removed.json").read_text(encoding="utf-8"))
     assert f"{own}: line 3" in rejected["row"] and removed["problem_id"] == "own/2" and "a solution fails its tests" in removed["reason"]
     assert "own/1" in {problem.problem_id for problem in read_parquet(found["clean_problems"].path / "problems.parquet")}
+
+
+def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
+    workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.jsonl"
+    said = "Write f(x) that gives the number x times two and then one more, for every whole number x."
+    row: dict[str, Any] = {
+        "style": "call",
+        "entry_point": "f",
+        "tests": [{"args": [1], "expected": 3}],
+        "solutions": ["def f(x):\n    return 2 * x + 1"],
+    }
+    rows = [row | {"id": "asked", "statement": said, "gated": True}, row | {"id": "copied", "statement": f"Please: {said}"}]
+    own.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    add_source(workshop.home.path, "own", own)
+    assert refresh(workshop, instance).success
+    clean = made(workshop)["clean_problems"]
+    removed = {row["problem_id"]: row["reason"] for row in json.loads((clean.path / "removed.json").read_text(encoding="utf-8"))}
+    assert removed == {"own/asked": "gated", "own/copied": "overlaps a gated problem"}
+    assert read_suspects(clean.path) == {"own": []}
+    assert clean.manifest.facts["reports"] == {name: hash_file(clean.path / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)}
+    workshop.store.verify(clean)
 
 
 def test_a_source_that_is_gone_fails_with_its_name_and_is_remembered(workshop: Workshop, instance: dg.DagsterInstance, tmp_path: Path) -> None:
