@@ -1,13 +1,14 @@
 # Everything a person types here. Paths are relative: the clone may lie in a folder with spaces, and HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test check lint types contracts rooms graph soak parity lock docs clean .venv
+.PHONY: help demo ui test check lint types contracts sandbox rooms graph soak parity lock docs clean .venv
 
 PYTHON ?= python3.11
 ifndef RATCHET_HOME
 demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
 bin := .venv/bin
-ROOMS := tests/sandbox tests/rewards tests/problems
+ROOMS := tests/rewards tests/problems
+FAST := $(bin)/pytest -m "not slow and not soak"
 
 help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
@@ -19,7 +20,7 @@ ui: .venv  ## Dagster's web interface and daemon, sensors and schedules on
 	@$(bin)/ratchet ui
 
 check: .venv  ## lint, format, types, import contracts, fast tests: under 2 minutes
-	@$(MAKE) --no-print-directory -k -j3 lint rooms graph types contracts
+	@$(MAKE) --no-print-directory -k -j4 lint graph sandbox rooms types contracts
 
 lint:
 	$(bin)/ruff check .
@@ -31,12 +32,15 @@ types:
 contracts:
 	$(bin)/lint-imports
 
-# The fast tests in two halves of about the same length, side by side; the half that needs torch loads it once.
+# The fast tests in three parts, side by side: those of the sandbox mostly wait for processes, and one part alone loads torch.
+sandbox:
+	$(FAST) tests/sandbox
+
 rooms:
-	$(bin)/pytest -m "not slow and not soak" $(ROOMS)
+	$(FAST) $(ROOMS)
 
 graph:
-	$(bin)/pytest -m "not slow and not soak" $(ROOMS:%=--ignore=%)
+	$(FAST) $(ROOMS:%=--ignore=%) --ignore=tests/sandbox
 
 test: check  ## everything that CI runs: check, then the slow tests with the real chain once
 	$(bin)/pytest -m "slow and not soak" --durations=5
