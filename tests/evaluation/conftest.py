@@ -6,14 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from sandbox.sandbox import Sandbox
-
-settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
-settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session")

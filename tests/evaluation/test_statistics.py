@@ -58,7 +58,6 @@ def test_the_bootstrap_is_the_same_twice_and_near_the_plain_one() -> None:
     assert ours == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=0.006)
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=50))
 def test_a_bootstrap_interval_lies_within_the_values(values: list[float]) -> None:
     low, high = bootstrap_mean(values, draws=200)
@@ -73,7 +72,7 @@ def test_the_announced_power_is_found_by_simulation() -> None:
     assert found / 1000 == pytest.approx(power(0.1, 0.3, 400, 0.01), abs=0.04)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.integers(5, 500), st.floats(0, 1))
 def test_the_smallest_gain_is_seen_and_one_a_little_smaller_is_not(tasks: int, discordant: float) -> None:
     gain = smallest_gain(discordant, tasks, 0.05)

@@ -24,7 +24,7 @@ def test_no_heldout_composition_is_trained_on() -> None:
 
 
 @given(first=st.integers(1, 6), second=st.integers(1, 6))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_two_draws_of_a_gate_share_no_composition(first: int, second: int) -> None:
     if first != second:
         a, b = ({p.extra["composition"] for p in heldout_draw(SMALL, number, 40)} for number in (first, second))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from problems.contamination import GatedIndex
@@ -234,7 +234,6 @@ sets = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(sets, sets)
 def test_every_problem_is_kept_or_removed_once_and_the_kept_are_clean(problems: list[Problem], gated: list[Problem]) -> None:
     curated = curate(problems, gated)

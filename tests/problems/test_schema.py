@@ -35,7 +35,6 @@ def toy(key: str = "1", **changes: Any) -> Problem:
     return dataclasses.replace(problem, **changes)
 
 
-@settings(deadline=None)
 @given(plain)
 def test_plain_data_comes_back_with_the_same_types(value: Any) -> None:
     back = loads(dumps(value))
@@ -73,13 +72,13 @@ problems = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(problems)
 def test_a_problem_comes_back_from_its_row(problem: Problem) -> None:
     assert to_row(from_row(to_row(problem), "here")) == to_row(problem)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(sets=st.lists(problems, max_size=5, unique_by=lambda p: p.problem_id), seed=st.integers())
 def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(sets: list[Problem], seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("set") / "set.parquet"

@@ -104,7 +104,7 @@ def test_a_checkpoint_keeps_its_version_when_it_comes_again(ledger: Ledger) -> N
     assert put(ledger, "b", chain="next night").version == 2
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(steps=st.lists(st.sampled_from(["promote", "refuse", "rollback"]), max_size=10))
 def test_champion_and_previous_follow_promotions_and_rollbacks(steps: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     ledger = Ledger(tmp_path_factory.mktemp("ledger") / "promotions.db")

@@ -62,7 +62,7 @@ def test_facts_are_compared_without_their_spelling() -> None:
     assert token_f1(["Danube"], "Danube Rhine Elbe") == 0.5
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text(max_size=40))
 def test_plain_text_is_plain_already(text: str) -> None:
     assert plain(plain(text)) == plain(text)

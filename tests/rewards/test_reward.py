@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -26,7 +26,6 @@ def report(*results: Verdict) -> Report:
     return Report("job", worst, tuple(TestResult(result) for result in results))
 
 
-@settings(deadline=None)
 @given(configs, st.lists(verdicts, min_size=1, max_size=8), st.text())
 def test_every_value_lies_in_bounds_and_is_the_same_twice(config: RewardConfig, results: list[Verdict], answer: str) -> None:
     scores = [Reward(config).score(MEDIAN, answer, report(*results)) for _ in range(2)]

@@ -28,7 +28,7 @@ def value(program: str, report: Report = ACCEPTED) -> float:
     return found
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.lists(st.sampled_from(PADDING), min_size=1, max_size=6))
 def test_nothing_that_is_added_to_a_program_raises_its_style(added: list[str]) -> None:
     alone, padded = lint([REFERENCE, REFERENCE + "".join(added)])

@@ -40,7 +40,7 @@ def advantages(algorithm: str, rewards: dict[str, float], padding: int = 0) -> d
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(REWARDS, st.data())
 def test_a_lost_sample_is_as_if_it_had_never_been_drawn(algorithm: str, groups: list[list[float]], data: st.DataObject) -> None:
     rewards = {key(prompt, session): value for prompt, group in enumerate(groups) for session, value in enumerate(group)}
@@ -53,7 +53,7 @@ def test_a_lost_sample_is_as_if_it_had_never_been_drawn(algorithm: str, groups: 
 
 
 @pytest.mark.parametrize("algorithm", ["grpo", "rloo", "reinforce_plus_plus"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(REWARDS, st.integers(1, 7))
 def test_padding_changes_no_advantage(algorithm: str, groups: list[list[float]], padding: int) -> None:
     rewards = {key(prompt, session): value for prompt, group in enumerate(groups) for session, value in enumerate(group)}
