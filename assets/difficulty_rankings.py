@@ -68,7 +68,16 @@ def reward_battery(workshop: Workshop) -> dg.AssetCheckResult:
     keep(workshop.home, config, found)
     rows = markdown(("property", "holds", "seen"), [(row.name, "yes" if row.passed else "NO", row.seen) for row in found.rows])
     metadata: dict[str, Any] = {"battery": dg.MetadataValue.md(rows), "hash": found.hash, "speed": found.speed, "unverified": config.unverified}
-    return dg.AssetCheckResult(passed=found.passed or config.unverified, severity=_severity(config.unverified), metadata=metadata)
+    failed = [row.name for row in found.rows if not row.passed]
+    why = (
+        f"the reward has not passed the exploit battery ({len(failed)} of {len(found.rows)}: {'; '.join(failed[:3])}): see `ratchet reward verify`, "
+    )
+    return dg.AssetCheckResult(
+        passed=found.passed or config.unverified,
+        severity=_severity(config.unverified),
+        metadata=metadata,
+        description=why + "or train with --unverified" if failed else None,
+    )
 
 
 def _severity(unverified: bool) -> dg.AssetCheckSeverity:

@@ -30,8 +30,18 @@ def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
     if result.success:
         return 0
     errors = [event.step_failure_data.error for event in result.get_step_failure_events() if event.step_failure_data.error]
-    print(f"error: {first_line(errors)}", file=sys.stderr)
+    print(f"error: {failed_checks(result.get_asset_check_evaluations()) or first_line(errors)}", file=sys.stderr)
     return BUSY if any(LeaseHeld.__name__ in text for error in errors for text in (error.to_string(),)) else 1
+
+
+def failed_checks(evaluations: list) -> str:  # type: ignore[type-arg]  # Dagster's AssetCheckEvaluation has no public name
+    """Which blocking checks did not hold, and what they saw, in one line; empty where none failed."""
+    told = []
+    for found in evaluations:
+        if not found.passed and found.severity.value == "ERROR":
+            saw = found.description or ", ".join(f"{key}: {entry.value}" for key, entry in found.metadata.items())
+            told.append(f"{found.asset_key.to_user_string()} fails its check {found.check_name}: {' '.join(saw.split())[:400]}")
+    return "; ".join(told)
 
 
 def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's SerializableErrorInfo has no public name

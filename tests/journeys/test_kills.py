@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import code_version
-from tests.journeys.chain import demo, kill_one, left, orphans
+from tests.journeys.chain import Run, demo, kill_one, left, orphans
 
 KILLS = 10
 FOLDER = Path(".ratchet/soak").absolute() / code_version()
@@ -42,8 +42,10 @@ def test_ten_random_kills() -> None:
 def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     rng = random.Random(f"kill {number}")
     home = FOLDER / f"kill-{number}"
-    shutil.rmtree(home, ignore_errors=True)
-    first = demo(home, kill=lambda command: kill_one(home, command, rng.uniform(0.02, 0.95) * expected["seconds"], random.Random(number)))
+    first = Run(0, 0.0, "")
+    while not first.killed:  # a run that was faster than the reference may end before its moment
+        shutil.rmtree(home, ignore_errors=True)
+        first = demo(home, kill=lambda command: kill_one(home, command, rng.uniform(0.02, 0.95) * expected["seconds"], random.Random(number)))
     starts, seconds, again = 1, first.seconds, first
     while again.code != 0 and starts < 3:
         again = demo(home)
