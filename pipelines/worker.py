@@ -7,8 +7,13 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pipelines.process import die_with_parent
+
+if TYPE_CHECKING:
+    import dagster as dg
 
 BUSY = 3
 
@@ -34,7 +39,7 @@ def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
     return BUSY if any(LeaseHeld.__name__ in text for error in errors for text in (error.to_string(),)) else 1
 
 
-def failed_checks(evaluations: list) -> str:  # type: ignore[type-arg]  # Dagster's AssetCheckEvaluation has no public name
+def failed_checks(evaluations: Sequence[dg.AssetCheckEvaluation]) -> str:
     """Which blocking checks did not hold, and what they saw, in one line; empty where none failed."""
     told = []
     for found in evaluations:
