@@ -1,0 +1,204 @@
+"""What programs return, out of the sandbox: the values that a reference gives for inputs nobody has asked it before.
+
+A report says of a wrong answer what came, cut off at 200 bytes. So each input is asked with an expectation that nothing fulfils, and the answer read
+from what came; of a longer one the program then gives slices. Nothing runs outside the sandbox, and nothing in it is changed for this. What comes
+back is the program's word, not a verdict: whoever makes a test of it has the references judged by that test.
+"""
+
+from __future__ import annotations
+
+import ast
+import zlib
+from base64 import b85decode
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import sandbox.wire
+from problems.schema import Problem
+from sandbox.messages import NOT_RUN
+from sandbox.protocol import CallTest, Job, Report, StdioTest, Test, Verdict
+from sandbox.wire import NotPlain, decode, encode
+
+NOTHING = "\x00nothing that a program gives\x00"
+CUT = 200  # bytes of what came that a report tells
+SLICE, SLICES = 190, 128  # characters, and how many: about 19 kB of compressed text
+MOST = 2**18  # characters of an output
+TOO_LONG = f"longer than {MOST:,} characters, or than {SLICE * SLICES:,} compressed"
+
+Input = dict[str, Any]  # a test without what it expects: args and kwargs, or stdin
+
+
+class Runs(Protocol):
+    """A sandbox: one report per job, whatever the programs did."""
+
+    def run(self, jobs: Sequence[Job]) -> Iterable[Report]: ...
+
+
+class NoOutput(RuntimeError):
+    """The sandbox failed, not the program: run again."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a program gave for one input: a value (for stdio the text printed), or a fault, the verdict and why."""
+
+    value: Any = None
+    fault: str = ""
+
+    @property
+    def same(self) -> str:
+        """Equal for equal outputs, of the same types; raises NotPlain for no plain data."""
+        return f"fault {self.fault}" if self.fault else encode(self.value)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A program and the inputs that it is asked; `problem` says how it is called (style, entry point) and under which limits."""
+
+    problem: Problem
+    source: str
+    inputs: Sequence[Input]
+
+
+def outputs(questions: Sequence[Question], sandbox: Runs) -> list[list[Output]]:
+    """For each question an output an input, in order. Styles call, assert (its entry point is called) and stdio.
+
+    An input on which the program hangs or dies has the fault alone: those after it are asked again without it.
+    Raises ValueError for style unittest and for an input that is not plain data, NoOutput when the sandbox itself failed.
+    """
+    direct = _heard([_direct(question) for question in questions], sandbox)
+    found = [[_read(said) for said in row] for row in direct]
+    long = [(at, nth) for at, row in enumerate(found) for nth, output in enumerate(row) if output.fault == TOO_LONG]
+    sliced = _heard([_slices(questions[at], questions[at].inputs[nth]) for at, nth in long], sandbox)
+    for (at, nth), pieces in zip(long, sliced, strict=True):
+        found[at][nth] = _joined(pieces, questions[at].problem.style == "stdio")
+    return found
+
+
+Said = tuple[Verdict, str]
+
+
+def _heard(jobs: Sequence[Job], sandbox: Runs) -> list[list[Said]]:
+    """Verdict and detail of each test; a test that was not run because of one before it is asked anew."""
+    said: list[list[Said | None]] = [[None] * len(job.tests) for job in jobs]
+    while left := {at: [nth for nth, one in enumerate(row) if one is None] for at, row in enumerate(said) if None in row}:
+        asked = [replace(jobs[at], job_id=str(at), tests=tuple(jobs[at].tests[nth] for nth in places)) for at, places in left.items()]
+        for report in sandbox.run(asked):
+            if report.verdict is Verdict.INFRA and not report.unusable:
+                raise NoOutput(f"no output of {jobs[int(report.job_id)].job_id}: {report.detail}: run again")
+            places, row = left[int(report.job_id)], said[int(report.job_id)]
+            for number, (nth, test) in enumerate(zip(places, report.tests, strict=True)):
+                if number == 0 or test.detail != NOT_RUN:
+                    row[nth] = (test.verdict, test.detail)
+    return [[one for one in row if one is not None] for row in said]
+
+
+def _job(problem: Problem, source: str, tests: Iterable[Test]) -> Job:
+    if problem.style == "unittest":
+        raise ValueError(f"{problem.problem_id}: a unittest has no inputs that could be asked")
+    style = "stdio" if problem.style == "stdio" else "call"
+    return Job(problem.problem_id, source, style, tuple(tests), problem.entry_point, limits=problem.limits, packages=problem.packages)  # type: ignore[arg-type]
+
+
+def _direct(question: Question) -> Job:
+    if question.problem.style == "stdio":
+        return _job(question.problem, question.source, (StdioTest(asked["stdin"], NOTHING) for asked in question.inputs))
+    return _job(question.problem, question.source, (CallTest(*_arguments(asked), NOTHING) for asked in question.inputs))
+
+
+def _arguments(asked: Input) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    return tuple(asked.get("args", ())), asked.get("kwargs") or {}
+
+
+def _slices(question: Question, asked: Input) -> Job:
+    """Calls of a function that is put behind the program, each for one slice of the compressed output."""
+    problem = question.problem
+    given: tuple[Any, ...]
+    if problem.style == "stdio":
+        given = (asked["stdin"],)
+        source = _wrapper(f"_ratchet_printed({question.source!r}, *given)")
+    else:
+        given, work = _arguments(asked), f"{problem.entry_point}(*given[0], **given[1])"
+        source = question.source + "\n" + _wrapper(f"_ratchet_wire['encode']({work})")
+    tests = [CallTest((nth * SLICE, *given), {}, NOTHING) for nth in range(SLICES + 1)]
+    calls = replace(problem, style="call", entry_point="_ratchet_slice")
+    return _job(calls, source, tests)
+
+
+@cache
+def _wire() -> str:
+    return Path(str(sandbox.wire.__file__)).read_text(encoding="utf-8")
+
+
+def _wrapper(work: str) -> str:
+    """Calls with equal arguments work once: what comes first is kept in the program's process."""
+    return f"""
+import base64 as _ratchet_base64, io as _ratchet_io, sys as _ratchet_sys, zlib as _ratchet_zlib
+_ratchet_wire, _ratchet_kept = {{}}, []
+exec({_wire()!r}, _ratchet_wire)
+
+
+def _ratchet_printed(source, stdin):
+    before = _ratchet_sys.stdin, _ratchet_sys.stdout
+    printed = _ratchet_io.BytesIO()
+    _ratchet_sys.stdin = _ratchet_io.TextIOWrapper(_ratchet_io.BytesIO(stdin.encode()), "utf-8")
+    _ratchet_sys.stdout = writes = _ratchet_io.TextIOWrapper(printed, "utf-8")
+    try:
+        exec(compile(source, "program", "exec"), {{"__name__": "__main__"}})
+    except SystemExit as ended:
+        if ended.code:
+            raise
+    finally:
+        _ratchet_sys.stdin, _ratchet_sys.stdout = before
+    writes.flush()
+    return printed.getvalue().decode()
+
+
+def _ratchet_slice(start, *given):
+    if not _ratchet_kept:
+        _ratchet_kept.append(_ratchet_base64.b85encode(_ratchet_zlib.compress(({work}).encode("utf-8"), 9)).decode())
+    return _ratchet_kept[0][start : start + {SLICE}]
+"""
+
+
+def _read(said: Said) -> Output:
+    """An output of what a report says; TOO_LONG where it does not say all."""
+    verdict, detail = said
+    came: Callable[[], Any]
+    if verdict is Verdict.WA and detail.startswith("got "):
+        text = detail.removeprefix("got ")
+        came = lambda: decode(text)  # noqa: E731
+    elif verdict is Verdict.WA and detail.startswith("printed "):
+        text = ast.literal_eval(detail.removeprefix("printed "))
+        came = lambda: text  # noqa: E731
+    else:
+        return Output(fault=f"{verdict} {detail}".strip())
+    if len(text.encode("utf-8", "replace")) >= CUT:
+        return Output(fault=TOO_LONG)
+    return _built(came)
+
+
+def _joined(pieces: Sequence[Said], printed: bool) -> Output:
+    read = [_read(said) for said in pieces]
+    if fault := next((output.fault for output in read if output.fault), ""):
+        return Output(fault=fault)
+    if read[-1].value:
+        return Output(fault=TOO_LONG)
+    inflate = zlib.decompressobj()
+    try:
+        text = inflate.decompress(b85decode("".join(output.value for output in read)), MOST).decode("utf-8")
+    except (ValueError, TypeError, zlib.error) as error:
+        return Output(fault=f"{Verdict.WA} broken slices: {error}")
+    if inflate.unconsumed_tail or not inflate.eof:
+        return Output(fault=TOO_LONG)
+    return Output(text) if printed else _built(lambda: decode(text))
+
+
+def _built(make: Callable[[], Any]) -> Output:
+    try:
+        return Output(make())
+    except (NotPlain, RecursionError) as error:
+        return Output(fault=f"{Verdict.WA} {error}")
