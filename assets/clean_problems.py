@@ -1,15 +1,20 @@
 """Clean problems: what training may see. In: verified problems. Out: nothing gated or like it, unlicensed, secret or poor, and nothing twice."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import dagster as dg
 
 from artifacts.hashing import hash_file
 from assets.partitions import DATA, OWNERS
-from assets.tables import by_split, examples, markdown
+from assets.pictures import chart
+from assets.raw_problems import read_at
+from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import removed_at, verified_problems
+from problems.balance import read_weights, shares
+from problems.card import CARD, DIFFICULTY, WEIGHTS, balance_table, write_dataset
+from problems.charts import funnel_chart
 from problems.contamination import GatedIndex
 from problems.curation import curate, licences
 from problems.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidence
@@ -25,6 +30,7 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
     with workshop.bench(context) as bench:
         raw, verified = (bench.store.require("datasets", name) for name in ("raw_problems", "verified_problems"))
         config = bench.profile.curation
+        before = [read_at(raw.path), removed_at(verified.path, "verified")]
 
         def make(folder: Path) -> Made:
             arrived = read_parquet(verified.path / "problems.parquet")
@@ -34,6 +40,7 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
             write_parquet(gated, folder / "gated.parquet")
             (folder / "removed.json").write_text(json.dumps([asdict(r) for r in curated.removed], indent=1), encoding="utf-8")
             write_evidence(curated, folder)
+            write_dataset(curated, [*before, replace(curated.stage, name="clean")], folder)
             reports = {name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)}
             found = curated.duplicates
             facts = {"came_in": len(arrived), "kept": len(curated.kept), "gated": len(gated), "licences": licences(arrived, config)}
@@ -41,18 +48,22 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 
         inputs = {"raw_problems": raw.content_hash, "verified_problems": verified.content_hash}
         decides = config.model_dump(mode="json", exclude={"processes"})
-        made = bench.made("datasets", "clean_problems", make, version=2, inputs=inputs, config=decides)
+        made = bench.made("datasets", "clean_problems", make, version=3, inputs=inputs, config=decides)
         kept = read_parquet(made.path / "problems.parquet")
-        stages = [removed_at(verified.path, "verified"), removed_at(made.path, "clean")]
-        bench.stage.say(f"{stages[1].went_out} of {stages[1].came_in} kept")
+        stages = [*before, removed_at(made.path, "clean")]
+        bench.stage.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
     facts = made.manifest.facts
     metadata = {
         "dagster/row_count": len(kept),
-        "funnel": dg.MetadataValue.md(funnel(stages)),
+        "funnel": dg.MetadataValue.md(f"{chart('funnel', funnel_chart(stages))}\n\n{funnel(stages)}"),
+        "top_reasons": top_reasons(stages[-1]),
         "parts": dg.MetadataValue.md(by_split(kept)),
         "examples": dg.MetadataValue.md(examples(kept)),
         "licences": dg.MetadataValue.md(markdown(("source", "licence", "problems", "allowed"), facts["licences"])),
         "contamination": dg.MetadataValue.md((made.path / CONTAMINATION).with_suffix(".md").read_text(encoding="utf-8")),
+        "difficulty": dg.MetadataValue.md(chart("static difficulty", (made.path / DIFFICULTY).read_text(encoding="utf-8"))),
+        "balance": dg.MetadataValue.md(balance_table(shares(kept, read_weights(made.path / WEIGHTS)))),
+        "card": dg.MetadataValue.path(str(made.path / CARD)),
         "reports": dg.MetadataValue.json(facts["reports"]),
     }
     return result(made, metadata)

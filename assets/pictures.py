@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,11 @@ def scores_picture(cards: Sequence[tuple[str, Scorecard]]) -> str:
 
 def difficulty_picture(ranks: Sequence[Rank]) -> str:
     return _image("pass rates", difficulty([rank.pass_rate for rank in ranks]))
+
+
+def chart(title: str, svg: str) -> str:
+    """One of problems/charts.py."""
+    return f"![{title}](data:image/svg+xml;base64,{b64encode(svg.encode()).decode()})"
 
 
 def loss_table(losses: Sequence[float]) -> str:

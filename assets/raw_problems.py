@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pyarrow.parquet as pq
 
 from artifacts.hashing import hash_data, hash_file, hash_folder
 from assets.partitions import DATA, OWNERS, sources
 from assets.tables import by_split, examples, markdown
 from problems.catalogue import listed
+from problems.funnel import Removed, Stage
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
 from problems.sources.compositional import generate
 from problems.sources.registry import load
@@ -64,6 +66,13 @@ def schema_holds(workshop: Workshop) -> dg.AssetCheckResult:
     problems = read_parquet(workshop.store.require("datasets", "raw_problems").path / "problems.parquet")
     untested = [problem.problem_id for problem in problems if not problem.tests]
     return dg.AssetCheckResult(passed=bool(problems) and not untested, metadata={"problems": len(problems), "without_tests": untested[:20]})
+
+
+def read_at(folder: Path) -> Stage:
+    """The funnel's first stage: rows that were read, and those that were rejected. By source alone: their places are this machine's."""
+    rejected = tuple(Removed(f"{row['source']}/?", "row rejected") for row in json.loads((folder / "rejected.json").read_text(encoding="utf-8")))
+    read = pq.read_metadata(folder / "problems.parquet").num_rows
+    return Stage("read", read + len(rejected), read, rejected)
 
 
 def content_of(path: Path | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from problems.funnel import Stage
 from problems.schema import Problem
 
 
@@ -21,6 +22,11 @@ def examples(problems: Sequence[Problem], count: int = 5) -> str:
         for problem in problems[::step][:count]
     ]
     return markdown(("problem", "statement", "first test", "first solution"), rows)
+
+
+def top_reasons(stage: Stage, most: int = 3) -> str:
+    """The most frequent reasons in one line, for the list of an asset's materializations."""
+    return "; ".join(f"{reason} ({count})" for reason, count in stage.reasons.most_common(most)) or "none fell"
 
 
 def by_split(problems: Sequence[Problem]) -> str:

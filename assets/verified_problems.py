@@ -7,8 +7,10 @@ from pathlib import Path
 import dagster as dg
 
 from assets.partitions import DATA, OWNERS
+from assets.pictures import chart
 from assets.raw_problems import raw_problems
-from assets.tables import examples
+from assets.tables import examples, top_reasons
+from problems.charts import funnel_chart
 from problems.choice import chosen, input_of
 from problems.funnel import Removed, Stage, funnel
 from problems.limits import read as read_measured
@@ -44,7 +46,8 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
         bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")
     metadata = {
         "dagster/row_count": len(kept),
-        "funnel": dg.MetadataValue.md(funnel([stage])),
+        "funnel": dg.MetadataValue.md(f"{chart('funnel', funnel_chart([stage]))}\n\n{funnel([stage])}"),
+        "top_reasons": top_reasons(stage),
         "examples": dg.MetadataValue.md(examples(kept)),
         "isolation": made.manifest.isolation or "",
         "learned_limits": dg.MetadataValue.md(savings(kept, read_measured(made.path))),

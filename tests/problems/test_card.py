@@ -1,0 +1,103 @@
+"""The folder of a dataset as others open it: `datasets`, a reader of the card, a browser."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from artifacts.hashing import hash_folder
+from problems.card import CARD, fenced, write_dataset
+from problems.charts import funnel_chart, histogram
+from problems.curation import curate
+from problems.evidence import write_evidence
+from problems.funnel import Removed, Stage
+from problems.rl_parquet import problem_from_ground_truth
+from problems.schema import Problem, write_parquet
+from problems.sources.compositional import FamilyConfig, generate, heldout_draw
+
+FAMILY = FamilyConfig(demonstrations=12, train=12, validation=4)
+
+
+def written(problems: list[Problem], folder: Path) -> Path:
+    """As the asset clean_problems writes it."""
+    folder.mkdir()
+    gated = [replace(problem, problem_id=f"toybench/{i}", source="toybench", gated=True) for i, problem in enumerate(heldout_draw(FAMILY, 1, 3))]
+    curated = curate([*problems, *gated], gated)
+    write_parquet(curated.kept, folder / "problems.parquet")
+    write_parquet(gated, folder / "gated.parquet")
+    write_evidence(curated, folder)
+    write_dataset(curated, [replace(curated.stage, name="clean")], folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(generate(FAMILY), tmp_path_factory.mktemp("card") / "set")
+
+
+def front(folder: Path) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = yaml.safe_load((folder / CARD).read_text(encoding="utf-8").split("---\n")[1])
+    return found
+
+
+def test_the_order_of_problems_changes_no_byte_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    shuffled = generate(FAMILY)
+    random.Random(5).shuffle(shuffled)
+    assert hash_folder(written(shuffled, tmp_path / "again")) == hash_folder(folder)
+
+
+def test_load_dataset_reads_the_folder_and_no_gated_problem_by_accident(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from datasets import get_dataset_config_names, load_dataset
+
+    monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
+    rows = load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    assert {split: len(part) for split, part in rows.items()} == {"train": 12, "validation": 4}
+    assert {"data_source", "prompt", "ability", "reward_model", "extra_info"} <= set(rows["train"].column_names)
+    assert problem_from_ground_truth(rows["train"][0]["reward_model"]["ground_truth"]).split == "train"
+    seen = set()
+    for name in get_dataset_config_names(str(folder)):
+        for part in load_dataset(str(folder), name, cache_dir=str(tmp_path / "cache")).values():
+            seen |= {row.get("problem_id") or row["extra_info"]["problem_id"] for row in part}
+    assert len(seen) == 28 and not any(problem_id.startswith("toybench/") for problem_id in seen)
+
+
+def test_the_card_counts_what_there_is_and_names_licences_as_the_hub_does(folder: Path) -> None:
+    text = (folder / CARD).read_text(encoding="utf-8")
+    assert front(folder)["license"] == ["apache-2.0"] and "| embedded | train |" in text
+    assert "| | | | 3 | gated |" in text and str(folder) not in text
+    pictures = [line.partition("](")[2].rstrip(")") for line in text.splitlines() if line.startswith("![")]
+    assert len(pictures) == 2 and all(ElementTree.parse(folder / picture) is not None for picture in pictures)
+
+
+def test_a_part_that_is_empty_is_no_split(tmp_path: Path) -> None:
+    only = [problem for problem in generate(FAMILY) if problem.split == "train"]
+    [verl] = [config for config in front(written(only, tmp_path / "set"))["configs"] if config.get("default")]
+    assert [part["split"] for part in verl["data_files"]] == ["train"] and not (tmp_path / "set" / "verl" / "validation.parquet").exists()
+
+
+def test_a_statement_cannot_break_the_card(tmp_path: Path) -> None:
+    statement = "Return ``` the <script>alert(1)</script> of | x |\n# Not a heading"
+    [first, *rest] = [problem for problem in generate(FAMILY) if problem.split == "train"]
+    text = (written([replace(first, problem_id="embedded/train/0", statement=statement), *rest], tmp_path / "set") / CARD).read_text(encoding="utf-8")
+    assert "<script>" not in text and "> \\# Not a heading" in text
+    assert fenced("a\n```\nb", "python").startswith("````python\n")
+
+
+def test_pictures_are_whole_whatever_is_in_them() -> None:
+    removed = tuple(Removed(f"a/{i}", f"reason <{i % 9}> & more") for i in range(90))
+    for svg in (
+        funnel_chart([Stage("read", 100, 100), Stage("verified", 100, 10, removed), Stage("clean", 40, 40)]),
+        funnel_chart([Stage("read", 0, 0)]),
+        histogram({f"source {i}": [i / 9, 1.0] for i in range(10)}, "x"),
+        histogram({}, "x"),
+    ):
+        ElementTree.fromstring(svg)
+    assert "3 other reasons" in funnel_chart([Stage("verified", 100, 10, removed)])
+    assert "joined before clean" in funnel_chart([Stage("verified", 10, 10), Stage("clean", 40, 40)])
