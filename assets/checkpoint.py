@@ -21,6 +21,7 @@ from assets.verified_reward import stamp, unverified_by
 from problems.difficulty import read_ranks
 from problems.rl_parquet import write_verl
 from problems.schema import read_parquet
+from problems.trainable import explained, left_out, trainable
 from resources.registry import tracking_uri
 from resources.workshop import Bench, Made, Workshop, result
 from rewards import watch
@@ -72,6 +73,8 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
     history, tasks = json.loads((made.path / "measured.json").read_text(encoding="utf-8")), rows.manifest.facts["validation"]
     metadata = {
         "step": facts["step"],
+        "problems": rows.manifest.facts["train"],
+        "not_trained_on": explained(rows.manifest.facts["not_trained_on"]),
         "validation_pass_at_1": facts["validation"],
         "start": start_of(bench).checkpoint,
         "battery": facts.get("battery", ""),
@@ -149,22 +152,24 @@ def _rows(bench: Bench) -> Artifact:
     """Training and validation problems as verl reads them. What the policy solved every time teaches it nothing, and is left out."""
     clean, ranks = bench.store.require("datasets", "clean_problems"), bench.store.require("datasets", "difficulty_rankings")
 
-    timed = bench.profile.reward.timed
+    timed, base = bench.profile.reward.timed, bench.profile.base
 
     def make(folder: Path) -> Made:
         problems = read_parquet(clean.path / "problems.parquet")
         easy = {row.problem_id for row in read_ranks(ranks.path / "ranks.parquet") if row.passed == row.n}
-        train = [problem for problem in problems if problem.split == "train" and problem.problem_id not in easy]
+        train = [problem for problem in trainable(problems, base) if problem.problem_id not in easy]
         validation = [problem for problem in problems if problem.split == "validation" and problem.source == "embedded"]
         if timed:
             with bench.workshop.sandbox() as sandbox:
                 train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
         write_verl(validation, folder / "validation.parquet")
-        return Made({"train": len(train), "validation": len(validation), "left_out_as_solved": len(easy)})
+        facts = {"train": len(train), "validation": len(validation), "left_out_as_solved": len(easy), "not_trained_on": left_out(problems, base)}
+        return Made(facts)
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
-    return bench.made("datasets", "training_rows", make, version=1, inputs=inputs, config={"measured": list(timed)} if timed else {})
+    config = {"base": base} | ({"measured": list(timed)} if timed else {})
+    return bench.made("datasets", "training_rows", make, version=1, inputs=inputs, config=config)
 
 
 def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob, tasks: int) -> None:

@@ -17,6 +17,7 @@ from evaluation.generation import Sampling, generate
 from problems.difficulty import rank, read_ranks, write_ranks
 from problems.rl_parquet import prompt_text
 from problems.schema import Problem, read_parquet
+from problems.trainable import explained, left_out, trainable
 from resources.chain import Champion
 from resources.workshop import Bench, Made, Workshop, result
 from rewards.battery import run_battery
@@ -32,14 +33,16 @@ def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -
         clean, start, config = bench.store.require("datasets", "clean_problems"), start_of(bench), bench.profile.ranking
 
         def make(folder: Path) -> Made:
-            picked = sample(read_parquet(clean.path / "problems.parquet"), config.problems, bench.profile.seed)
+            problems, base = read_parquet(clean.path / "problems.parquet"), bench.profile.base
+            picked = sample(trainable(problems, base), config.problems, bench.profile.seed)
             outcomes = _answered(bench, Path(start.path), picked)
             ranks = rank(outcomes)
             write_ranks(ranks, folder / "ranks.parquet")
-            return Made({"problems": len(ranks), "mean_pass_rate": sum(row.pass_rate for row in ranks) / len(ranks)})
+            rate = sum(row.pass_rate for row in ranks) / len(ranks)
+            return Made({"problems": len(ranks), "mean_pass_rate": rate, "not_trained_on": left_out(problems, base)})
 
         inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
-        told = config.model_dump(mode="json") | {"max_new_tokens": bench.profile.training.answer_tokens}
+        told = config.model_dump(mode="json") | {"max_new_tokens": bench.profile.training.answer_tokens, "base": bench.profile.base}
         made = bench.made("datasets", "difficulty_rankings", make, version=1, inputs=inputs, config=told, seed=bench.profile.seed)
         ranks = read_ranks(made.path / "ranks.parquet")
         bench.stage.say(f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, {sum(r.pass_rate == 0 for r in ranks)} never solved")
@@ -49,6 +52,7 @@ def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -
         "dagster/row_count": len(ranks),
         "mean_pass_rate": made.manifest.facts["mean_pass_rate"],
         "policy": start.checkpoint,
+        "not_trained_on": explained(made.manifest.facts["not_trained_on"]),
         "pass_rates": dg.MetadataValue.md(difficulty_picture(ranks)),
         "from_easy_to_hard": dg.MetadataValue.md(
             markdown(("problem", "passed", "interval"), [(r.problem_id, f"{r.passed} of {r.n}", f"{r.low:.2f} to {r.high:.2f}") for r in shown])
@@ -93,9 +97,8 @@ def start_of(bench: Bench) -> Champion:
 
 
 def sample(problems: list[Problem], count: int, seed: int) -> list[Problem]:
-    """So many problems of the training part, the same each time."""
-    train = [problem for problem in problems if problem.split == "train"]
-    return random.Random(seed).sample(train, min(count, len(train)))
+    """So many of the problems, the same each time."""
+    return random.Random(seed).sample(problems, min(count, len(problems)))
 
 
 def _answered(bench: Bench, checkpoint: Path, problems: list[Problem]) -> dict[str, list[bool]]:

@@ -1,4 +1,4 @@
-"""Raw problems: every source in one schema. In: the embedded family's config, the sources that a user added. Out: parquet; bad rows by name."""
+"""Raw problems: every source in one schema. In: the embedded family's config, simple problems, a user's sources. Out: parquet; bad rows by name."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from assets.tables import by_split, examples, markdown
 from problems.catalogue import listed
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
-from problems.sources.compositional import generate
+from problems.sources import compositional, simple
 from problems.sources.registry import load
 from problems.sources.source import Loaded
 from resources.workshop import Bench, Made, Workshop, result
@@ -37,14 +37,15 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
         family = bench.profile.family.model_dump(mode="json")
 
         def make(folder: Path) -> Made:
-            loaded = [Loaded("embedded", generate(bench.profile.family)), *_read(bench, added)]
+            shipped = [Loaded("embedded", compositional.generate(bench.profile.family)), Loaded(simple.NAME, simple.generate())]
+            loaded = [*shipped, *_read(bench, added)]
             problems = [problem for source in loaded for problem in source.problems]
             write_parquet(problems, folder / "problems.parquet")
             rejected = [{"source": source.source, "row": r.row, "reason": r.reason, "mend": r.mend} for source in loaded for r in source.rejected]
             (folder / "rejected.json").write_text(json.dumps(rejected, indent=1), encoding="utf-8")
             return Made({"problems": len(problems), "rejected": len(rejected), "sources": [source.source for source in loaded]})
 
-        made = bench.made("datasets", "raw_problems", make, version=2, inputs=inputs, config=family)
+        made = bench.made("datasets", "raw_problems", make, version=3, inputs=inputs, config=family | {"simple": hash_file(simple.FILE)})
         problems = read_parquet(made.path / "problems.parquet")
         rejected = json.loads((made.path / "rejected.json").read_text(encoding="utf-8"))
         bench.stage.say(f"{len(problems)} problems, {len(rejected)} rows rejected")

@@ -19,10 +19,11 @@ from problems.sources.mbpp import MBPP, SANITIZED
 from problems.sources.mbppplus import MBPPPLUS
 from problems.sources.own import own
 from problems.sources.rows import Read, hub_rows, local_rows
+from problems.sources.simple import SIMPLE
 from problems.sources.source import Loaded, Rejected, Source
 
 EMBEDDED = Source("embedded", "compositions of small operations, made here", own("embedded").convert, generate=lambda: generate(FamilyConfig()))
-KNOWN = (EMBEDDED, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, LEETCODE, BIGCODEBENCH)
+KNOWN = (EMBEDDED, SIMPLE, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, LEETCODE, BIGCODEBENCH)
 SOURCES: dict[str, Source] = {source.name: source for source in KNOWN}
 
 

@@ -122,7 +122,7 @@ def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_
     own.write_text(f"{json.dumps(good)}\n{json.dumps(wrong)}\n{{broken\n", encoding="utf-8")
     add_source(workshop.home.path, "own", own)
     assert refresh(workshop, instance).success
-    assert set(instance.get_materialized_partitions(dg.AssetKey("problem_sources"))) == {"embedded", "own"}
+    assert set(instance.get_materialized_partitions(dg.AssetKey("problem_sources"))) == {"embedded", "simple", "own"}
     found = made(workshop)
     [rejected] = json.loads((found["raw_problems"].path / "rejected.json").read_text(encoding="utf-8"))
     [removed] = json.loads((found["verified_problems"].path / "removed.json").read_text(encoding="utf-8"))
