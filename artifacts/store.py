@@ -128,6 +128,13 @@ class Store:
             return None
         return self.find(kind, name, json.loads(self.filesystem.cat_file(path))["key"])
 
+    def versions(self, kind: str, name: str) -> list[Artifact]:
+        """All whole artifacts of a name, oldest first; of a remote root each is copied here."""
+        base = f"{self.base}/{kind}/{name}"
+        keys = [Path(path).name for path in self.filesystem.ls(base, detail=False)] if self.filesystem.exists(base) else []
+        found = [artifact for key in keys if not key.startswith(".") and (artifact := self.find(kind, name, key))]
+        return sorted(found, key=lambda artifact: (artifact.manifest.created_at, artifact.manifest.key))
+
     def require(self, kind: str, name: str) -> Artifact:
         """The current artifact; raises FileNotFoundError that says what to run first."""
         if (found := self.current(kind, name)) is None:

@@ -1,6 +1,7 @@
 """How hard problems are for the policy that training starts from: a sample of them is answered several times, and ranked by how many answers pass."""
 
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,16 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS
-from assets.pictures import difficulty_picture
+from assets.pictures import difficulty_picture, scale_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.tables import markdown
 from assets.verified_reward import CONTROL, keep
 from evaluation.generation import Sampling, generate
-from problems.difficulty import rank, read_ranks, write_ranks
+from problems.balance import weigh, write_weights
+from problems.card import FEATURES, WEIGHTS
+from problems.difficulty import Rank, counts, rank, read_ranks, write_ranks
+from problems.features import read_difficulty, spearman
+from problems.item_response import fit, read_scale, write_scale
 from problems.rl_parquet import prompt_text
 from problems.schema import Problem, read_parquet
 from problems.trainable import explained, left_out, trainable
@@ -34,17 +39,19 @@ def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -
 
         def make(folder: Path) -> Made:
             problems, base = read_parquet(clean.path / "problems.parquet"), bench.profile.base
-            picked = sample(trainable(problems, base), config.problems, bench.profile.seed)
+            picked = sample(drawn := trainable(problems, base), config.problems, bench.profile.seed)
             outcomes = _answered(bench, Path(start.path), picked)
-            ranks = rank(outcomes)
+            ranks = rank(outcomes, {problem.problem_id: problem.content_hash for problem in picked}, start.content_hash)
             write_ranks(ranks, folder / "ranks.parquet")
-            rate = sum(row.pass_rate for row in ranks) / len(ranks)
-            return Made({"problems": len(ranks), "mean_pass_rate": rate, "not_trained_on": left_out(problems, base)})
+            rates = {row.problem_id: row.pass_rate for row in ranks}
+            write_weights(weigh(drawn, read_difficulty(clean.path / FEATURES), rates), folder / WEIGHTS)
+            facts = {"policy": start.checkpoint, "problems": len(ranks), "mean_pass_rate": sum(rates.values()) / len(ranks)}
+            return Made(facts | {"not_trained_on": left_out(problems, base)})
 
         inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
         told = config.model_dump(mode="json") | {"max_new_tokens": bench.profile.training.answer_tokens, "base": bench.profile.base}
-        made = bench.made("datasets", "difficulty_rankings", make, version=1, inputs=inputs, config=told, seed=bench.profile.seed)
-        ranks = read_ranks(made.path / "ranks.parquet")
+        made = bench.made("datasets", "difficulty_rankings", make, version=2, inputs=inputs, config=told, seed=bench.profile.seed)
+        ranks, scaled = read_ranks(made.path / "ranks.parquet"), on_one_scale(bench)
         bench.stage.say(f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, {sum(r.pass_rate == 0 for r in ranks)} never solved")
     middle = len(ranks) // 2
     shown = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
@@ -54,6 +61,8 @@ def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -
         "policy": start.checkpoint,
         "not_trained_on": explained(made.manifest.facts["not_trained_on"]),
         "pass_rates": dg.MetadataValue.md(difficulty_picture(ranks)),
+        "static_difficulty_agrees": dg.MetadataValue.md(agreement(ranks, read_difficulty(clean.path / FEATURES))),
+        "one_scale": dg.MetadataValue.md(scale_shown(scaled)),
         "from_easy_to_hard": dg.MetadataValue.md(
             markdown(("problem", "passed", "interval"), [(r.problem_id, f"{r.passed} of {r.n}", f"{r.low:.2f} to {r.high:.2f}") for r in shown])
         ),
@@ -86,6 +95,36 @@ def reward_battery(workshop: Workshop) -> dg.AssetCheckResult:
 
 def _severity(unverified: bool) -> dg.AssetCheckSeverity:
     return dg.AssetCheckSeverity.WARN if unverified else dg.AssetCheckSeverity.ERROR
+
+
+def on_one_scale(bench: Bench) -> Artifact:
+    """Difficulties of problems and abilities of checkpoints, from all rankings that the store keeps (problems/item_response.py)."""
+    rankings = bench.store.versions("datasets", "difficulty_rankings")
+
+    def make(folder: Path) -> Made:
+        found = fit(counts(read_ranks(ranking.path / "ranks.parquet") for ranking in rankings))
+        write_scale(found, folder)
+        names = {ranking.manifest.inputs["policy"]: ranking.manifest.facts.get("policy", "") for ranking in rankings}
+        return Made({"checkpoints": {row.name: names[row.name] for row in found.abilities}, "problems": len(found.difficulties)})
+
+    inputs = {f"difficulty_rankings/{ranking.manifest.key[:12]}": ranking.content_hash for ranking in rankings}
+    return bench.made("datasets", "item_response", make, version=1, inputs=inputs, config={})
+
+
+def scale_shown(scaled: Artifact) -> str:
+    """Picture and table of the scale, and how many checkpoints it rests on."""
+    scale, names = read_scale(scaled.path), scaled.manifest.facts["checkpoints"]
+    rows = [(names[row.name], f"{row.value:+.2f}", f"{row.error:.2f}", f"{row.passed} of {row.n}") for row in reversed(scale.abilities)]
+    told = (
+        f"Rests on {len(rows)} checkpoints." if len(rows) > 1 else "Rests on one checkpoint: its pass rates in other units until another one ranks."
+    )
+    return f"{scale_picture(scale, names)}\n\n{told}\n\n{markdown(('checkpoint', 'ability', 'standard error', 'passed'), rows)}"
+
+
+def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
+    """How the score that needs no model agrees with what the model failed."""
+    found = spearman([static[row.problem_id] for row in ranks], [1 - row.pass_rate for row in ranks])
+    return f"Spearman {found:+.2f} over {len(ranks)} problems" if found is not None else f"no correlation over {len(ranks)} problems: all are equal"
 
 
 def start_of(bench: Bench) -> Champion:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.plots import Bar, Point, data_uri, difficulty, reward_curve, score_bars
+from evaluation.plots import Bar, Point, common_scale, data_uri, reward_curve, score_bars
 from evaluation.scorecard import Scorecard
 from evaluation.statistics import wilson
+from problems.charts import histogram
 from problems.difficulty import Rank
+from problems.item_response import Scale
 from verl_jobs.job import VALIDATION
 
 REWARD = "critic/score/mean"
@@ -28,7 +30,17 @@ def scores_picture(cards: Sequence[tuple[str, Scorecard]]) -> str:
 
 
 def difficulty_picture(ranks: Sequence[Rank]) -> str:
-    return _image("pass rates", difficulty([rank.pass_rate for rank in ranks]))
+    """How many problems have which pass rate, by source."""
+    rates: dict[str, list[float]] = {}
+    for rank in ranks:
+        rates.setdefault(rank.problem_id.partition("/")[0], []).append(rank.pass_rate)
+    return chart("pass rates", histogram(rates, "pass rate of the model that training starts from", buckets=10))
+
+
+def scale_picture(scale: Scale, names: Mapping[str, str]) -> str:
+    """names: of checkpoints, by their hash."""
+    abilities = [(names.get(row.name, row.name[:12]), row.value, row.error) for row in scale.abilities]
+    return _image("problems and checkpoints on one scale", common_scale([row.value for row in scale.difficulties], abilities))
 
 
 def chart(title: str, svg: str) -> str:

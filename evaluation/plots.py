@@ -119,6 +119,24 @@ def difficulty(rates: Sequence[float], buckets: int = 10) -> bytes:
     return _png(figure)
 
 
+def common_scale(difficulties: Sequence[float], abilities: Sequence[tuple[str, float, float]]) -> bytes:
+    """Problems and models on one scale: above, how many problems lie where; below, each model's ability with its 95 % interval.
+
+    abilities: (name, ability, standard error), in logits. A model solves a problem straight above it half of the time.
+    """
+    figure, (top, below) = _figure(7.2, 2.2 + 0.34 * len(abilities), rows=2, heights=(4, 1 + len(abilities)))
+    top.hist(difficulties, bins=min(30, max(5, len(difficulties) // 4)), color=NEUTRAL, rwidth=0.9)
+    top.set_ylabel("problems")
+    at = list(range(len(abilities)))
+    below.errorbar(
+        [value for _, value, _ in abilities], at, xerr=[1.96 * error for _, _, error in abilities], fmt="o", markersize=5.5, color=AFTER, elinewidth=2
+    )
+    below.set_yticks(at, [name for name, _, _ in abilities])
+    below.set_ylim(-0.7, len(abilities) - 0.3)
+    below.set_xlabel("difficulty and ability, logits (mean difficulty 0)")
+    return _png(figure)
+
+
 def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
     """Mean over the last few values, so that a trend shows through the noise of a step."""
     return [sum(values[max(0, i - window + 1) : i + 1]) / len(values[max(0, i - window + 1) : i + 1]) for i in range(len(values))]

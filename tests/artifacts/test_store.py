@@ -52,3 +52,17 @@ def test_the_draft_of_a_killed_process_is_not_seen_and_goes_with_the_next(tmp_pa
     assert len(list(tmp_path.glob("*/*/.draft-*"))) == 1 and store.current("datasets", "numbers") is None
     publish(store, "a", "1")
     assert list(tmp_path.glob("*/*/.draft-*")) == []
+
+
+def test_all_versions_of_a_name_are_listed_and_what_is_half_is_not(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    assert store.versions("datasets", "numbers") == []
+    made = [publish(store, key, key) for key in ("a", "b")]
+    (tmp_path / "datasets" / "numbers" / "half").mkdir()
+    assert store.versions("datasets", "numbers") == made
+
+
+def test_versions_of_a_remote_store_are_copied_here(tmp_path: Path) -> None:
+    publish(Store("memory://versions", cache=tmp_path / "one"), "a", "1")
+    [found] = Store("memory://versions", cache=tmp_path / "other").versions("datasets", "numbers")
+    assert (found.path / "numbers.txt").read_text() == "1" and found.path.is_relative_to(tmp_path / "other")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.difficulty import rank, read_ranks, wilson, write_ranks
+from problems.difficulty import counts, rank, read_ranks, wilson, write_ranks
 from problems.record import ProblemError
 
 outcomes = st.dictionaries(st.text(min_size=1), st.lists(st.booleans(), min_size=1))
@@ -40,3 +41,19 @@ def test_ranks_come_back_from_disk(tmp_path: Path) -> None:
     (tmp_path / "ranks.parquet").write_bytes(b"PAR1")
     with pytest.raises(ProblemError, match="no difficulty ranking"):
         read_ranks(tmp_path / "ranks.parquet")
+
+
+def test_a_ranking_says_who_answered_what_and_an_older_one_reads_on(tmp_path: Path) -> None:
+    ranks = rank({"a": [True, False]}, {"a": "h" * 64}, "c" * 64)
+    write_ranks(ranks, tmp_path / "ranks.parquet")
+    assert read_ranks(tmp_path / "ranks.parquet") == ranks and (ranks[0].problem_hash, ranks[0].checkpoint_hash) == ("h" * 64, "c" * 64)
+    older = pq.read_table(tmp_path / "ranks.parquet").drop_columns(["problem_hash", "checkpoint_hash"])
+    pq.write_table(older, tmp_path / "older.parquet")
+    assert read_ranks(tmp_path / "older.parquet") == rank({"a": [True, False]}) and counts([rank({"a": [True]})]) == {}
+
+
+def test_answers_to_the_same_problem_count_once_a_checkpoint_and_a_changed_problem_is_another_one() -> None:
+    first, more = rank({"a": [True, False]}, {"a": "one"}, "c"), rank({"a": [True, False, False]}, {"a": "one"}, "c")
+    changed, other = rank({"a": [True]}, {"a": "two"}, "c"), rank({"a": [False]}, {"a": "one"}, "d")
+    expected = {("c", "a@one"): (3, 1), ("c", "a@two"): (1, 1), ("d", "a@one"): (1, 0)}
+    assert counts([first, more, changed, other]) == counts([other, changed, more, first]) == expected
