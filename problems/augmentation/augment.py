@@ -1,0 +1,123 @@
+"""All kinds over all parents: drafts, their outputs in one go, and what became of each attempt."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, PositiveInt
+
+from problems.augmentation import composed, constant, inverted, renamed, reworded
+from problems.augmentation.draft import Draft, Mutation, problem_of, unfit
+from problems.funnel import Removed, Stage
+from problems.outputs import Output, Question, Runs, outputs
+from problems.schema import Problem
+
+Kind = Literal["renamed", "reworded", "constant", "inverted", "composed"]
+KINDS: dict[Kind, Mutation] = {
+    "renamed": renamed.mutate,
+    "reworded": reworded.mutate,
+    "constant": constant.mutate,
+    "inverted": inverted.mutate,
+    "composed": composed.mutate,
+}
+LEAST_TESTS, LEAST_OUTPUTS = 3, 2  # tests, and different outputs among them
+
+
+class Augmentation(BaseModel):
+    """What is made of verified problems of the training part; those that a generator composed, and what was made itself, are no parents."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    kinds: tuple[Kind, ...] = tuple(KINDS)
+    """Kinds of mutation; none: nothing is made."""
+    variants: PositiveInt = 1
+    """Attempts of each kind with each problem; one that gives the same as one before counts as a repeat."""
+
+
+@dataclass(frozen=True)
+class Augmented:
+    """Every attempt is in `made` or in `refused`. `not_parents`: verified problems that were not tried, by reason."""
+
+    made: list[Problem]
+    refused: list[Removed] = field(default_factory=list)
+    not_parents: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def stage(self) -> Stage:
+        return Stage("augmented", len(self.made) + len(self.refused), len(self.made), tuple(self.refused))
+
+
+def augment(problems: Sequence[Problem], config: Augmentation, seed: int, sandbox: Runs) -> Augmented:
+    """Problems made of these, in order of their ids, and each attempt that gave none. The order in which the problems come does not matter.
+
+    What is drawn follows from the seed, the kind and the parent alone. Raises problems.outputs.NoOutput when the sandbox failed.
+    """
+    ordered = sorted(problems, key=lambda problem: problem.problem_id)
+    parents = [problem for problem in ordered if not unfit(problem)]
+    made: dict[str, Problem] = {}
+    refused: list[Removed] = []
+    tried = [
+        (f"{parent.problem_id}+{kind}/{n}", _draft(parent, parents, kind, n, seed))
+        for parent in parents
+        for kind in config.kinds
+        for n in range(config.variants)
+    ]
+    drafts = [(attempt, draft) for attempt, draft in tried if isinstance(draft, Draft)]
+    refused += [Removed(attempt, draft, "") for attempt, draft in tried if isinstance(draft, str)]
+    for (attempt, _), found in zip(drafts, _finished([draft for _, draft in drafts], sandbox), strict=True):
+        if isinstance(found, str):
+            refused.append(Removed(attempt, found))
+        elif found.problem_id in made:
+            refused.append(Removed(attempt, "the same as another attempt made", found.problem_id))
+        else:
+            made[found.problem_id] = found
+    left = Counter(reason for problem in ordered if (reason := unfit(problem)))
+    return Augmented([made[key] for key in sorted(made)], sorted(refused, key=lambda row: row.problem_id), dict(sorted(left.items())))
+
+
+def _draft(parent: Problem, pool: Sequence[Problem], kind: Kind, variant: int, seed: int) -> Draft | str:
+    return KINDS[kind](parent, pool, random.Random(f"{seed}/{kind}/{variant}/{parent.content_hash}"))
+
+
+def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
+    """Each draft with its tests, or why it is none. All programs run in one pass; a program that stands alone runs twice."""
+    asked = [
+        (at, source)
+        for at, draft in enumerate(drafts)
+        if draft.asks
+        for source in (draft.solutions if len(draft.solutions) > 1 else draft.solutions * 2)
+    ]
+    questions = [Question(drafts[at].parents[0], source, drafts[at].tests) for at, source in asked]
+    questions = [_called(question, drafts[at]) for question, (at, _) in zip(questions, asked, strict=True)]
+    given: dict[int, list[list[Output]]] = {}
+    for (at, _), found in zip(asked, outputs(questions, sandbox), strict=True):
+        given.setdefault(at, []).append(found)
+    return [_computed(draft, given[at]) if draft.asks else problem_of(draft, draft.tests, draft.solutions, "") for at, draft in enumerate(drafts)]
+
+
+def _called(question: Question, draft: Draft) -> Question:
+    return replace(question, problem=replace(question.problem, entry_point=draft.entry_point))
+
+
+def _computed(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:
+    """rows: a list of outputs a solution, or two of the one there is."""
+    alone = len(draft.solutions) == 1
+    if any(["" if output.fault else output.same for output in row] != ["" if output.fault else output.same for output in rows[0]] for row in rows):
+        return "its reference does not agree with itself" if alone else "its references do not agree"
+    tests = [{**asked, "expected": output.value} for asked, output in zip(draft.tests, rows[0], strict=True) if not output.fault]
+    if len(tests) < LEAST_TESTS:
+        return "its references fail on nearly all inputs"
+    if len({output.same for output in rows[0] if not output.fault}) < LEAST_OUTPUTS:
+        return "the same comes out whatever goes in"
+    if draft.differs and not _differs(draft.parents[0], rows[0]):
+        return "nothing changes on its inputs"
+    return problem_of(draft, tests, draft.solutions, "one reference, run twice" if alone else f"{len(draft.solutions)} references that agree")
+
+
+def _differs(parent: Problem, came: Sequence[Output]) -> bool:
+    """Whether a right answer to the parent fails somewhere."""
+    return any(not output.fault and output.same != Output(test["expected"]).same for test, output in zip(parent.tests, came, strict=True))

@@ -1,0 +1,109 @@
+"""Two problems as one: what the first gives goes into the second. What fits is read off the tests: all that f returned must lie within what g was
+given, in type, size and length, for a statement's conditions ("an integer from 0 to 511") are in words alone. The statement holds both, in order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from problems.augmentation.draft import Draft, function, inputs_of, untouchable
+from problems.augmentation.names import Unclear, all_names, fresh, parameters, renamed, top_names
+from problems.schema import Problem
+from problems.syntax import parse
+
+PAIRS = 3  # programs of a composed problem, at most
+PARTNERS = 64  # other problems that are considered
+
+
+def mutate(problem: Problem, pool: Sequence[Problem], rng: random.Random) -> Draft | str:
+    if why := _unfit(problem):
+        return why
+    given = [test["expected"] for test in problem.tests]
+    drawn = rng.sample(pool, min(PARTNERS, len(pool)))
+    fitting = [o for o in drawn if o.problem_id != problem.problem_id and _alike(problem, o) and _takes(o, given) and not _unfit(o)]
+    if not fitting:
+        return "no other problem takes what it gives"
+    other = rng.choice(fitting)
+    first, second = str(problem.entry_point), str(other.entry_point)
+    entry = f"{first}_then_{second}"
+    programs = [program for one, two in zip(*_paired(problem, other), strict=True) if (program := _joined(one, two, first, second, entry))]
+    if not programs:
+        return "no solutions of the two that fit into one program"
+    call = f"{entry}({', '.join(_named(problem))})"
+    statement = (
+        f"Write {call}, which does two things, one after the other. What the first gives, the second is called with; return what comes of it.\n\n"
+        f"First, as {first}: {problem.statement.strip()}\n\nThen, as {second}: {other.statement.strip()}"
+    )
+    return Draft(
+        "composed", (problem, other), statement, entry, tuple(programs), inputs_of(problem), asks=True, change=f"{second} after {first}"
+    )  # fmt: skip
+
+
+def covered(value: Any, seen: Sequence[Any]) -> bool:
+    """Whether a value lies within what was seen: of the same type, between the least and the greatest number, as long as the shortest at least, as
+    long as all where these (three at least) have one length; and what is in it likewise."""
+    like = [one for one in seen if type(one) is type(value)]
+    if not like or value is None or isinstance(value, (bool, complex)):
+        return bool(like)
+    if isinstance(value, (int, float)):
+        return bool(min(like) <= value <= max(like))
+    lengths = sorted(map(len, like))
+    if len(value) < lengths[0] or (len(lengths) > 2 and lengths[0] == lengths[-1] != len(value)):
+        return False
+    if isinstance(value, dict):
+        keys, held = [key for one in like for key in one], [held for one in like for held in one.values()]
+        return all(covered(key, keys) for key in value) and all(covered(one, held) for one in value.values())
+    return isinstance(value, (str, bytes)) or all(covered(item, [held for one in like for held in one]) for item in value)
+
+
+def _unfit(problem: Problem) -> str:
+    if why := untouchable(problem):
+        return why
+    if problem.style != "call" or problem.checker or problem.compare != "exact" or problem.tolerance is not None:
+        return "its answers are not compared exactly, value by value"
+    return ""
+
+
+def _takes(other: Problem, given: Sequence[Any]) -> bool:
+    """Whether it is called with one value, and all these are such."""
+    if other.style != "call" or any(len(test.get("args", ())) != 1 or test.get("kwargs") for test in other.tests):
+        return False
+    seen = [test["args"][0] for test in other.tests]
+    return all(covered(value, seen) for value in given)
+
+
+def _alike(one: Problem, two: Problem) -> bool:
+    """Same licence and part: else one of them would be broken by the other."""
+    return (one.licence, one.split) == (two.licence, two.split)
+
+
+def _paired(one: Problem, two: Problem) -> tuple[list[str], list[str]]:
+    """The nth solution of one with the nth of the other; the shorter list begins anew."""
+    ours = [source for source in one.solutions if function(source, str(one.entry_point))]
+    theirs = [source for source in two.solutions if function(source, str(two.entry_point))]
+    count = min(PAIRS, max(len(ours), len(theirs)))
+    return [ours[at % len(ours)] for at in range(count)], [theirs[at % len(theirs)] for at in range(count)]
+
+
+def _joined(one: str, two: str, first: str, second: str, entry: str) -> str | None:
+    """Both programs and the call of one on the other's result; names at the top that both have are changed in the second."""
+    trees = parse(one), parse(two)
+    taken = all_names(trees[0]) | all_names(trees[1]) | {entry}
+    shared = {name: fresh(name, taken) for name in sorted(top_names(trees[1]) & all_names(trees[0]))}
+    node = function(one, first)
+    assert node
+    if node.args.vararg or node.args.kwarg or node.args.kwonlyargs or node.args.defaults:
+        return None
+    try:
+        again = renamed(two, shared) if shared else two.rstrip() + "\n"
+    except Unclear:
+        return None
+    given = ", ".join(parameters(node))
+    return f"{one.rstrip()}\n\n\n{again}\n\ndef {entry}({given}):\n    return {shared.get(second, second)}({first}({given}))\n"
+
+
+def _named(problem: Problem) -> list[str]:
+    node = next(node for source in problem.solutions if (node := function(source, str(problem.entry_point))))
+    return parameters(node)

@@ -1,0 +1,83 @@
+"""Another number: one that the statement says once and a solution uses once is changed in both, and what comes out is computed anew.
+
+Two solutions that use it must agree on what comes out: with one alone the number in the program mostly turned out to be another one than that in the
+words ("two digits" and a step of 2). A solution that does not have the number is left out. Refused where the statement shows examples, which would be
+wrong.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Sequence
+
+from problems.augmentation.draft import Draft, inputs_of, shows_examples, untouchable
+from problems.schema import Problem
+from problems.syntax import parse
+
+WORDS = dict(enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]))
+LEAST = 2  # 0 and 1 are mostly no choice of the problem's, but how one counts
+STEPS = (-3, -2, -1, 1, 2, 3)
+
+
+def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft | str:
+    if (why := untouchable(problem)) or problem.style != "call":
+        return why or f"style {problem.style}: its tests hold their values as code"
+    if shows_examples(problem.statement):
+        return "its statement shows examples, which would be wrong"
+    said = numbers(problem.statement)
+    candidates = [number for number in sorted(said) if sum(uses(source, number) == 1 for source in problem.solutions) > 1]
+    if not candidates:
+        return "no number that its statement says once and two solutions use once"
+    old = rng.choice(candidates)
+    free = [new for step in STEPS if (new := old + step) >= LEAST and new not in said and not any(uses(source, new) for source in problem.solutions)]
+    if not free:
+        return "no number beside it that is free"
+    new = rng.choice(free)
+    solutions = tuple(_with(source, old, new) for source in problem.solutions if uses(source, old) == 1)
+    start, end = said[old]
+    word = WORDS[new] if problem.statement[start:end].isalpha() and new in WORDS else str(new)
+    statement = problem.statement[:start] + word + problem.statement[end:]
+    return Draft(
+        "constant", (problem,), statement, str(problem.entry_point), solutions, inputs_of(problem), problem.starter_code,
+        asks=True, differs=True, change=f"{old} → {new}",
+    )  # fmt: skip
+
+
+def numbers(statement: str) -> dict[int, tuple[int, int]]:
+    """Whole numbers that the statement says exactly once, in digits or as a word, and where."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for match in re.finditer(r"(?<![\w.,^*/+-])\d+(?![\w^*/]|[.,]\d)", statement):
+        found.setdefault(int(match[0]), []).append(match.span())
+    for value, word in WORDS.items():
+        found.setdefault(value, []).extend(match.span() for match in re.finditer(rf"\b{word}\b", statement, re.IGNORECASE))
+    anywhere = re.findall(r"\d+", statement)
+    return {
+        value: places[0]
+        for value, places in found.items()
+        if value >= LEAST and len(places) == 1 and anywhere.count(str(value)) <= 1 and not statement[places[0][0]].isupper()
+    }
+
+
+def uses(source: str, number: int) -> int:
+    """How often the number stands in the program, also as a part of a text or with a sign."""
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return 0
+    return sum(_is(node, number) or (isinstance(node, ast.Constant) and node.value == -number) for node in ast.walk(tree))
+
+
+def _is(node: ast.AST, number: int) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == number
+
+
+def _with(source: str, old: int, new: int) -> str:
+    """The text stays but for the number's own place."""
+    node = next(node for node in ast.walk(parse(source)) if _is(node, old))
+    assert isinstance(node, ast.Constant) and node.end_col_offset is not None
+    lines = source.split("\n")
+    line = lines[node.lineno - 1].encode()
+    lines[node.lineno - 1] = (line[: node.col_offset] + str(new).encode() + line[node.end_col_offset :]).decode()
+    return "\n".join(lines)

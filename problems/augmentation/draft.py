@@ -1,0 +1,114 @@
+"""What every kind of augmentation gives: a draft, or the reason why there is none; and what may be taken apart at all."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from problems.encoding import dumps
+from problems.schema import Problem
+from problems.syntax import parse
+
+SOURCE = "augmented"
+CALL = r"\b[A-Za-z_]\w*\([^()]*\)"
+PROTECTED = re.compile(rf"```.*?```|`[^`\n]*`|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|^\s*>>>.*$|{CALL}", re.DOTALL | re.MULTILINE)
+SHOWS = re.compile(r"->|=>|==|>>>|\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\binput\s*:|\boutput\s*:", re.IGNORECASE)
+LITERALS = re.compile(r"\b[A-Za-z_]\w*\(\s*(?:[\[({\"'\d-]|True\b|False\b|None\b)")  # a call with a value in it
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A problem to be. `asks`: its tests say what goes in alone, and what comes out is to be computed by its solutions."""
+
+    kind: str
+    parents: tuple[Problem, ...]
+    statement: str
+    entry_point: str
+    solutions: tuple[str, ...]
+    tests: tuple[dict[str, Any], ...]
+    starter_code: str = ""
+    asks: bool = False
+    differs: bool = False  # a solution of the parent must fail its tests
+    change: str = ""  # what was done, in words
+
+
+Mutation = Callable[[Problem, Sequence[Problem], random.Random], Draft | str]
+"""A draft of this problem, or the reason why there is none. The second argument is all that it may be combined with, in order of the ids."""
+
+
+def problem_of(draft: Draft, tests: Sequence[dict[str, Any]], solutions: Sequence[str], outputs_by: str) -> Problem:
+    """The problem that a draft becomes with these tests. It has the licence and the part of its parents, which share both."""
+    first = draft.parents[0]
+    key = hashlib.sha256(dumps([draft.kind, [p.problem_id for p in draft.parents], draft.statement, draft.solutions]).encode()).hexdigest()[:12]
+    told = {"parents": [p.problem_id for p in draft.parents], "made_by": f"augmentation/{draft.kind}", "change": draft.change}
+    packages = sorted({name for parent in draft.parents for name in parent.packages})
+    extra = told | ({"packages": packages} if packages else {}) | ({"outputs_by": outputs_by} if outputs_by else {})
+    return replace(
+        first,
+        problem_id=f"{SOURCE}/{draft.kind}/{key}",
+        source=SOURCE,
+        statement=draft.statement,
+        tests=tuple(tests),
+        entry_point=draft.entry_point,
+        starter_code=draft.starter_code,
+        solutions=tuple(solutions),
+        visible_tests=min(first.visible_tests, max(0, len(tests) - 1)),
+        tags=tuple(dict.fromkeys(tag for parent in draft.parents for tag in parent.tags)),
+        extra=extra,
+    )
+
+
+def unfit(problem: Problem) -> str:
+    """Why a problem is never a parent, whatever the kind, or ''."""
+    if problem.gated:
+        return "gated"
+    if problem.split != "train":
+        return f"of part {problem.split}"
+    if "composition" in problem.extra or "parents" in problem.extra:
+        return "made of others already"
+    return ""
+
+
+def untouchable(problem: Problem) -> str:
+    """Why its programs cannot be taken apart here, or ''."""
+    if problem.style not in ("call", "assert"):
+        return f"style {problem.style}: there is no function to change"
+    if not problem.entry_point or not problem.entry_point.isidentifier():
+        return "its entry point is a method"
+    if not any(function(source, problem.entry_point) for source in problem.solutions):
+        return "no solution defines its entry point as a function"
+    return ""
+
+
+def function(source: str, name: str) -> ast.FunctionDef | None:
+    """The function of that name at the top of a program, where there is exactly one."""
+    try:
+        found = [node for node in parse(source).body if isinstance(node, ast.FunctionDef) and node.name == name]
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    return found[0] if len(found) == 1 else None
+
+
+def shows_examples(statement: str) -> bool:
+    """Whether it says what comes out for some input: that would be wrong as soon as anything else comes out."""
+    return bool(SHOWS.search(statement) or LITERALS.search(statement))
+
+
+def outside(statement: str, change: Callable[[str], str]) -> str:
+    """The statement with `change` applied to its prose alone: code, calls and quoted texts stay."""
+    kept: list[str] = []
+
+    def hide(match: re.Match[str]) -> str:
+        kept.append(match[0])
+        return f"\x00{len(kept) - 1}\x00"
+
+    return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], change(PROTECTED.sub(hide, statement)))
+
+
+def inputs_of(problem: Problem) -> tuple[dict[str, Any], ...]:
+    return tuple({key: value for key, value in test.items() if key != "expected"} for test in problem.tests)

@@ -1,0 +1,154 @@
+"""The other way round: a predicate is negated, an order or an extreme reversed, in the statement and in the solutions; outputs are computed anew.
+
+Where the statement names the answers ("returns True if ..., else False"), these change places; else a sentence is added that turns the answer around.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Callable, Sequence
+
+from problems.augmentation.draft import Draft, inputs_of, outside, shows_examples, untouchable
+from problems.schema import Problem
+from problems.syntax import parse
+
+TURNED = "The answer is turned around: it returns False where the above says yes, and True where it says no."
+SWAP = {"True": "False", "False": "True"}
+EXTREMES = (("largest", "smallest"), ("greatest", "smallest"), ("highest", "lowest"), ("longest", "shortest"), ("maximum", "minimum"))
+ORDERS = (
+    ("ascending", "descending"),
+    ("increasing", "decreasing"),
+    ("smallest to largest", "largest to smallest"),
+    ("small to large", "large to small"),
+)
+
+
+def mutate(problem: Problem, _: Sequence[Problem], __: random.Random) -> Draft | str:
+    if (why := untouchable(problem)) or problem.style != "call":
+        return why or f"style {problem.style}: its tests hold their values as code"
+    if shows_examples(problem.statement):
+        return "its statement shows examples, which would be wrong"
+    if all(type(test["expected"]) is bool for test in problem.tests):
+        return _negated(problem)
+    for pairs, change in ((ORDERS, _other_order), (EXTREMES, _other_extreme)):
+        if turned := _turned(problem.statement, pairs):
+            return _draft(problem, turned[0], [change(source) for source in problem.solutions], turned[1])
+    return "neither a predicate nor a single order or extreme"
+
+
+def _draft(problem: Problem, statement: str, solutions: Sequence[str | None], change: str) -> Draft | str:
+    if not (found := tuple(source for source in solutions if source)):
+        return "no solution in which it could be turned around for sure"
+    return Draft(
+        "inverted", (problem,), statement, str(problem.entry_point), found, inputs_of(problem), problem.starter_code,
+        asks=True, differs=True, change=change,
+    )  # fmt: skip
+
+
+def _negated(problem: Problem) -> Draft | str:
+    named = re.findall(r"\b(?:True|False)\b", problem.statement)
+    bools = any(type(value) is bool for test in problem.tests for value in test.get("args", ()))
+    if named and not bools and len(set(named)) == len(named):
+        statement = re.sub(r"\b(?:True|False)\b", lambda match: SWAP[match[0]], problem.statement)
+    elif named:
+        return "it says True or False in more than one place"
+    else:
+        statement = f"{problem.statement.rstrip()}\n{TURNED}"
+    return _draft(problem, statement, [_negation(source, str(problem.entry_point)) for source in problem.solutions], "True ↔ False")
+
+
+def _negation(source: str, entry: str) -> str | None:
+    """Every `return x` of the function as `return not x`; None where it calls itself, or may end without a return."""
+    tree = parse(source)
+    node = next((found for found in tree.body if isinstance(found, ast.FunctionDef) and found.name == entry), None)
+    if (
+        node is None
+        or sum(isinstance(n, ast.Name) and n.id == entry for n in ast.walk(tree))
+        or not isinstance(node.body[-1], (ast.Return, ast.If, ast.Try))
+    ):
+        return None
+    returns: list[ast.Return] = []
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:
+        inner = waiting.pop()
+        if isinstance(inner, (ast.Yield, ast.YieldFrom)):
+            return None
+        if isinstance(inner, ast.Return):
+            returns.append(inner)
+        elif not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(inner))
+    for found in returns:
+        found.value = _opposite(found.value)
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+OPPOSITES: dict[type[ast.cmpop], type[ast.cmpop]] = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
+}  # fmt: skip  # not < and >=: sets and NaN are not in one order
+
+
+def _opposite(value: ast.expr | None) -> ast.expr:
+    match value:
+        case ast.Constant(value=bool(said)):
+            return ast.Constant(not said)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return ast.Call(ast.Name("bool", ast.Load()), [operand], [])
+        case ast.Compare(left=left, ops=[op], comparators=comparators) if type(op) in OPPOSITES:
+            return ast.Compare(left, [OPPOSITES[type(op)]()], comparators)
+    return ast.UnaryOp(ast.Not(), value or ast.Constant(None))
+
+
+def _turned(statement: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """The statement with the one word of these pairs that it says, once, replaced by its opposite."""
+    words = {word: other for one, two in pairs for word, other in ((one, two), (two, one))}
+    words |= {"smallest": "largest"} if "smallest" in words else {}
+    found = list(re.finditer(rf"\b(?:{'|'.join(words)})\b", statement, re.IGNORECASE))
+    if len(found) != 1:
+        return None
+    old, new = found[0][0], words[found[0][0].lower()]
+    swapped = outside(statement, lambda prose: re.sub(rf"\b{old}\b", new.capitalize() if old[0].isupper() else new, prose))
+    return (swapped, f"{old} → {new}") if swapped != statement else None
+
+
+def _other_order(source: str) -> str | None:
+    return _once(source, lambda call: _called(call) in ("sorted", "sort"), _reverse)
+
+
+def _other_extreme(source: str) -> str | None:
+    return _once(source, lambda call: isinstance(call.func, ast.Name) and call.func.id in ("max", "min"), _swap)
+
+
+def _once(source: str, wanted: Callable[[ast.Call], bool], change: Callable[[ast.Call], None]) -> str | None:
+    """The program with its only call of this kind changed, or None."""
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and wanted(node)]
+    mentions = sum(isinstance(node, ast.Name) and node.id in ("sorted", "max", "min", "reversed") for node in ast.walk(tree))
+    if len(calls) != 1 or mentions > 1:
+        return None
+    change(calls[0])
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def _reverse(call: ast.Call) -> None:
+    given = [keyword for keyword in call.keywords if keyword.arg == "reverse"]
+    call.keywords = [keyword for keyword in call.keywords if keyword.arg != "reverse"]
+    if not given:
+        call.keywords.append(ast.keyword("reverse", ast.Constant(True)))
+    elif not isinstance(given[0].value, ast.Constant):
+        call.keywords.append(ast.keyword("reverse", ast.UnaryOp(ast.Not(), given[0].value)))
+    elif not given[0].value.value:
+        call.keywords.append(ast.keyword("reverse", ast.Constant(True)))
+
+
+def _swap(call: ast.Call) -> None:
+    assert isinstance(call.func, ast.Name)
+    call.func.id = "min" if call.func.id == "max" else "max"

@@ -1,0 +1,113 @@
+"""Names that a program chose itself, and the same program with others. The tree is rewritten, so comments and layout are lost."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections.abc import Mapping
+
+from problems.syntax import parse
+
+BY_NAME = frozenset({"eval", "exec", "locals", "globals", "vars", "getattr", "setattr", "dir"})  # these see names as texts
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+class Unclear(ValueError):
+    """A program whose names cannot be changed for sure; says why."""
+
+
+def own_names(tree: ast.Module) -> list[str]:
+    """Functions, parameters and variables that the program names itself, in order of occurrence; not methods, class variables, imports, builtins.
+
+    Raises Unclear where a name may be used as a text.
+    """
+    found, kept = dict.fromkeys(_bound(tree)), set(dir(builtins))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in BY_NAME:
+            raise Unclear(f"it calls {node.id}, which sees names")
+        if isinstance(node, ast.alias):
+            kept.add((node.asname or node.name).split(".")[0])
+        if isinstance(node, ast.ClassDef):
+            kept |= {node.name, *_names_in_class(node)}
+    return [name for name in found if name not in kept and not name.startswith("__")]
+
+
+def all_names(tree: ast.AST) -> set[str]:
+    """Every identifier that occurs, whatever it names."""
+    return {
+        value for node in ast.walk(tree) for field in ("id", "arg", "attr", "name", "asname") if isinstance(value := getattr(node, field, None), str)
+    }
+
+
+def top_names(tree: ast.Module) -> set[str]:
+    """What the program binds at its top, imports left out."""
+    found = {node.name for node in tree.body if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
+    for node in tree.body:
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            found |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+    return found
+
+
+def parameters(node: ast.FunctionDef) -> list[str]:
+    """In order, those with stars and those by keyword included."""
+    given = node.args
+    listed = [*given.posonlyargs, *given.args, *given.kwonlyargs, *(star for star in (given.vararg, given.kwarg) if star)]
+    return [parameter.arg for parameter in listed]
+
+
+def renamed(source: str, names: Mapping[str, str]) -> str:
+    """The program with these names changed everywhere. The new names must not occur in it. Raises Unclear where it cannot be written."""
+    tree = parse(source)
+    functions = {node.name for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
+    try:
+        return ast.unparse(ast.fix_missing_locations(_Renamer(names, functions).visit(tree))) + "\n"
+    except (ValueError, RecursionError) as error:
+        raise Unclear(f"it cannot be written again: {error}") from error
+
+
+def fresh(wanted: str, taken: set[str]) -> str:
+    """The name, or with a number behind where it is taken; it is taken from now on."""
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}{number}"
+    taken.add(name)
+    return name
+
+
+class _Renamer(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str], functions: set[str]) -> None:
+        self.names, self.functions = names, functions
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        for field in {"id", "arg", "name"} & set(node._fields):
+            if not isinstance(node, (ast.keyword, ast.alias)) and isinstance(name := getattr(node, field), str):
+                setattr(node, field, self.names.get(name, name))
+        if isinstance(node, (ast.Global, ast.Nonlocal)):
+            node.names = [self.names.get(name, name) for name in node.names]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.functions:
+            for keyword in node.keywords:
+                keyword.arg = self.names.get(keyword.arg, keyword.arg) if keyword.arg else None
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) and self.names:
+            pattern = rf"\b({'|'.join(map(re.escape, self.names))})\b"
+            node.value = ast.Constant(re.sub(pattern, lambda match: self.names[match[1]], node.value.value))
+        return super().generic_visit(node)
+
+
+def _bound(tree: ast.AST) -> list[str]:
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.append(node.id)
+        elif isinstance(node, ast.arg):
+            names.append(node.arg)
+        elif isinstance(node, (*FUNCTIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+            names.append(node.name)
+    return names
+
+
+def _names_in_class(node: ast.ClassDef) -> set[str]:
+    methods = {item.name for item in node.body if isinstance(item, FUNCTIONS)}
+    fields = {target.id for item in node.body for target in ast.walk(item) if isinstance(target, ast.Name) and not isinstance(item, FUNCTIONS)}
+    return methods | fields

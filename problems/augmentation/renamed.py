@@ -1,0 +1,87 @@
+"""Another name for the function, its parameters and variables; the statement follows. Tests stay, but for arguments that are passed by name.
+
+A name that the statement may also use as an English word ("puts rolls on trays") is kept, since replacing it might change what is said.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import re
+from collections.abc import Sequence
+
+from problems.augmentation.draft import CALL, Draft, function, untouchable
+from problems.augmentation.names import Unclear, all_names, fresh, own_names, parameters, renamed
+from problems.schema import Problem
+from problems.syntax import parse
+
+ENTRIES = ("work_out", "answer_for", "task", "run_it", "respond", "figure_out", "do_step", "process")
+PARAMETERS = ("p", "q", "r", "u", "v", "w")
+VARIABLES = ("item", "part", "mark", "spot", "kept", "seen", "unit", "pile", "side", "turn", "load", "cell", "hold", "edge", "rest", "size", "way")
+CODE = rf"```.*?```|`[^`]*`|{CALL}"
+VERBS = "is|has|holds|gives|contains|tells|says"
+
+
+def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft | str:
+    if why := untouchable(problem):
+        return why
+    entry = str(problem.entry_point)
+    listed = {source: node for source in problem.solutions if (node := function(source, entry))}
+    first = parameters(next(iter(listed.values())))
+    taken = {name for source in listed for name in all_names(parse(source))} | set(re.findall(r"\w+", problem.statement + problem.starter_code))
+    if not _is_code(entry, problem.statement):
+        return "its function's name is also a word of the statement"
+    called = fresh(rng.choice(ENTRIES), taken)
+    pool = [fresh(name, taken) for name in rng.sample(PARAMETERS, len(PARAMETERS))]
+    spoken = {old: pool.pop() if pool and _is_code(old, problem.statement) else old for old in first}
+    solutions = []
+    for source, node in listed.items():
+        if len(own := parameters(node)) == len(first):
+            by_place = {old: spoken[theirs] for old, theirs in zip(own, first, strict=True)}
+            try:
+                solutions.append(renamed(source, by_place | _variables(parse(source), {entry, *own}, set(taken), rng) | {entry: called}))
+            except Unclear:
+                continue
+    if not solutions:
+        return "no solution whose names can be changed for sure"
+    names = {entry: called} | spoken
+    statement = _follow(problem.statement, names)
+    tests = tuple({k: _by_name(v, names) if k == "kwargs" else v for k, v in test.items()} for test in problem.tests)
+    change = ", ".join(f"{old} → {new}" for old, new in names.items() if old != new)
+    return Draft("renamed", (problem,), statement, called, tuple(solutions), tests, _follow(problem.starter_code, names), change=change)
+
+
+def _variables(tree: ast.Module, named: set[str], taken: set[str], rng: random.Random) -> dict[str, str]:
+    pool = rng.sample(VARIABLES, len(VARIABLES))
+    return {old: fresh(pool[at % len(pool)], taken) for at, old in enumerate(name for name in own_names(tree) if name not in named)}
+
+
+def _is_code(name: str, statement: str) -> bool:
+    """Whether each occurrence of the name means the name: it looks like one, stands in code, or is said to be something."""
+    if len(name) == 1 and name not in "aAI":
+        return True
+    if "_" in name or not name.isalpha() or name[1:] != name[1:].lower():
+        return True
+    code = [match.span() for match in re.finditer(CODE, statement, re.DOTALL)]
+    for match in _occurrences(name, statement):
+        said = re.match(rf"\s(?:{VERBS})\b", statement[match.end() :]) and not re.search(
+            r"\b(?:an?|the|each|every)\s$", statement[: match.start()], re.I
+        )
+        if not said and not any(start <= match.start() < end for start, end in code):
+            return False
+    return True
+
+
+def _occurrences(name: str, text: str) -> list[re.Match[str]]:
+    return list(re.finditer(rf"(?<![\w'’.]){re.escape(name)}(?!\w|['’]\w{{2}})", text))
+
+
+def _follow(text: str, names: dict[str, str]) -> str:
+    found = sorted(((match.span(), new) for old, new in names.items() for match in _occurrences(old, text)), reverse=True)
+    for (start, end), new in found:
+        text = text[:start] + new + text[end:]
+    return text
+
+
+def _by_name(kwargs: dict[str, object], names: dict[str, str]) -> dict[str, object]:
+    return {names.get(key, key): value for key, value in kwargs.items()}
