@@ -1,4 +1,4 @@
-"""Clean problems: what training may see. In: verified problems. Out: nothing gated or like it, unlicensed, secret or poor, and nothing twice."""
+"""Clean problems: what training may see. In: verified and made problems. Out: nothing gated or like it, unlicensed, secret, poor; nothing twice."""
 
 import json
 from dataclasses import asdict, replace
@@ -7,6 +7,7 @@ from pathlib import Path
 import dagster as dg
 
 from artifacts.hashing import hash_file
+from assets.augmented_problems import augmented_problems
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import read_at
@@ -24,16 +25,16 @@ from problems.sources.compositional import part_of
 from resources.workshop import Made, Workshop, result
 
 
-@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems])
+@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems, augmented_problems])
 def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Verified problems less gated benchmarks, their likenesses, secrets and duplicates; every removed one keeps its reason."""
+    """Verified and made problems less gated benchmarks, their likenesses, secrets and duplicates; every removed one keeps its reason."""
     with workshop.bench(context) as bench:
-        raw, verified = (bench.store.require("datasets", name) for name in ("raw_problems", "verified_problems"))
+        raw, verified, augmented = (bench.store.require("datasets", name) for name in ("raw_problems", "verified_problems", "augmented_problems"))
         config = bench.profile.curation
-        before = [read_at(raw.path), removed_at(verified.path, "verified")]
+        before = [read_at(raw.path), removed_at(verified.path, "verified"), removed_at(augmented.path, "augmented")]
 
         def make(folder: Path) -> Made:
-            arrived = read_parquet(verified.path / "problems.parquet")
+            arrived = [problem for part in (verified, augmented) for problem in read_parquet(part.path / "problems.parquet")]
             gated = [problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated]  # also those that verification left out
             curated = curate(arrived, gated, config)
             write_parquet(curated.kept, folder / "problems.parquet")
@@ -46,9 +47,9 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
             facts = {"came_in": len(arrived), "kept": len(curated.kept), "gated": len(gated), "licences": licences(arrived, config)}
             return Made(facts | {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared, "reports": reports})
 
-        inputs = {"raw_problems": raw.content_hash, "verified_problems": verified.content_hash}
+        inputs = {part.manifest.name: part.content_hash for part in (raw, verified, augmented)}
         decides = config.model_dump(mode="json", exclude={"processes"})
-        made = bench.made("datasets", "clean_problems", make, version=3, inputs=inputs, config=decides)
+        made = bench.made("datasets", "clean_problems", make, version=4, inputs=inputs, config=decides)
         kept = read_parquet(made.path / "problems.parquet")
         stages = [*before, removed_at(made.path, "clean")]
         bench.stage.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")

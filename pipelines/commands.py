@@ -17,6 +17,7 @@ from resources.intake import take_in
 from resources.ledger import Ledger
 
 READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"
+STAGES = ("verified_problems", "augmented_problems", "clean_problems")
 
 
 def evaluate(checkpoint: str, profile: str | None, console: Console) -> int:
@@ -81,7 +82,7 @@ def data_show(problem_id: str | None, console: Console) -> int:
     from problems.schema import read_parquet
 
     store = Store(Home.from_environment().path)
-    made = {name: artifact for name in ("raw_problems", "verified_problems", "clean_problems") if (artifact := store.current("datasets", name))}
+    made = {name: artifact for name in ("raw_problems", *STAGES) if (artifact := store.current("datasets", name))}
     unread = _unread(made.get("raw_problems"))
     if not made and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
@@ -142,7 +143,7 @@ def _funnel(made: dict[str, Artifact]) -> str:
     from problems.funnel import Removed, Stage, funnel
 
     stages = []
-    for name in ("verified_problems", "clean_problems"):
+    for name in STAGES:
         if artifact := made.get(name):
             removed = tuple(Removed(**row) for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8")))
             kept = int(artifact.manifest.facts["kept"])

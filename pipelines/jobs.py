@@ -6,6 +6,7 @@ newest (docs/decisions.md). So `dagster job execute -j smoke` needs no argument;
 
 import dagster as dg
 
+from assets.augmented_problems import augmented_problems
 from assets.base_model import base_model
 from assets.checkpoint import checkpoint
 from assets.clean_problems import clean_problems
@@ -23,7 +24,7 @@ from resources.workshop import PARTITION, PROFILE, SUBHOME, Workshop
 HOME = Home.from_environment()
 SMOKE_HOME = Home(HOME.path / "smoke")
 TRAINS = {"kind": "train"}
-DATA = (raw_problems, verified_problems, clean_problems)
+DATA = (raw_problems, verified_problems, augmented_problems, clean_problems)
 CHAIN = (
     *DATA,
     base_model,

@@ -41,7 +41,8 @@ def stale(home: Home) -> list[str]:
     from problems.choice import chosen, input_of
 
     store, found = Store(home.path), []
-    current = {name: made for name in ("raw_problems", "verified_problems", "clean_problems") if (made := store.current("datasets", name))}
+    stages = ("raw_problems", "verified_problems", "augmented_problems", "clean_problems")
+    current = {name: made for name in stages if (made := store.current("datasets", name))}
     if raw := current.get("raw_problems"):
         now = listed(home.path)
         if sorted(now) != sorted(raw.manifest.inputs):

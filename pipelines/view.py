@@ -26,6 +26,7 @@ REWARD = "critic/score/mean"
 STAGES = {
     "raw_problems": "problems read",
     "verified_problems": "solutions and tests tried in the sandbox",
+    "augmented_problems": "variants of verified problems",
     "clean_problems": "duplicates, leaks and secrets removed",
     "base_model": "a model that knows nothing yet",
     "sft_checkpoint": "warm-up on demonstrations",

@@ -15,6 +15,8 @@ from problems.quality import fault
 from problems.schema import Problem
 from problems.secrets import secret_in
 
+OVERLAPS = "overlaps a gated problem"
+
 
 class Curation(BaseModel):
     """What a problem must be to be trained on."""
@@ -62,7 +64,11 @@ def curate(problems: Iterable[Problem], gated: Iterable[Problem], config: Curati
     for overlap in overlaps:
         if overlap.leak and overlap.problem_id not in reasons:
             detail = f"{overlap.kind} as {overlap.gated_id} {f'({overlap.detail})' if overlap.detail else ''}"
-            reasons[overlap.problem_id] = Removed(overlap.problem_id, "overlaps a gated problem", detail.strip())
+            reasons[overlap.problem_id] = Removed(overlap.problem_id, OVERLAPS, detail.strip())
+    leaked = {problem_id for problem_id, removed in reasons.items() if removed.reason == OVERLAPS}
+    for problem in rest:
+        if problem.problem_id not in reasons and (source := next((parent for parent in problem.parents if parent in leaked), None)):
+            reasons[problem.problem_id] = Removed(problem.problem_id, OVERLAPS, f"made of {source}, which does")
     found = duplicates((problem for problem in rest if problem.problem_id not in reasons), config.processes)
     for group in found.groups:
         for member in group.others:

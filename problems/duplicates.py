@@ -5,7 +5,8 @@ Near: what MinHash puts forward and an exact comparison confirms (`near_duplicat
 went: a chain of small changes would else end with problems that have nothing in common.
 
 A generator that composes problems of parts writes statements and programs that are near-duplicates by nature, and are not: their tests and answers
-differ. So a problem that says what it is composed of (`extra.composition`) is compared exactly alone.
+differ. So a problem that says what it is composed of (`extra.composition`) is compared exactly alone. What was made of others (`extra.parents`) is
+like them on purpose: with its parents and with what was made of the same ones, only the statement counts; with all others it is compared in full.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from problems.likeness import Kin, Traits, key, kin, programs, sketch, squeezed, tests
 from problems.minhash import alike
 from problems.schema import Problem
 from problems.syntax import shape
 
+SAME_STATEMENT = "same statement"
 SPLIT_ORDER = ("heldout", "validation", "train", "demonstrations")  # of two equal problems the one that judges stays, the one that teaches goes
 LEAST_STATEMENT, LEAST_PROGRAM = 0.5, 0.7  # of a signature's rows that agree: two standard errors under what `near_duplicate` asks for
 
@@ -71,6 +74,12 @@ def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
     return Duplicates(tuple(Group(kept, why[kept], tuple(members[kept])) for kept in sorted(members)), capped, uncompared)
 
 
+def related(one: Problem, two: Problem) -> bool:
+    """Whether one was made of the other, or both of the same."""
+    ours, theirs = ({problem.problem_id, *problem.parents} for problem in (one, two))
+    return not ours.isdisjoint(theirs)
+
+
 def near_duplicate(found: Kin) -> str | None:
     """What makes two problems one although nothing is quite the same, or None. Short statements need the same words: in "the nth square number" and
     "the nth cube number" the one word that differs is all that matters."""
@@ -99,12 +108,14 @@ def _exact(ordered: Sequence[Problem]) -> dict[str, Member]:
             solved[str(twins[0]), *sorted({shape(source) for source in programs(ordered[place])})].append(place)
     root = list(range(len(ordered)))
     like: dict[int, tuple[int, str]] = {}
-    for how, buckets in (("same statement", statements.values()), ("same solutions and tests", solved.values())):
-        for first, *others in buckets:
-            for other in others:
-                like.setdefault(other, (first, how))
-                one, two = sorted((_find(root, first), _find(root, other)))
-                root[two] = one
+    for how, buckets in ((SAME_STATEMENT, statements.values()), ("same solutions and tests", solved.values())):
+        for bucket in buckets:
+            for nth, other in enumerate(bucket):
+                strange = (place for place in islice(bucket, nth) if how == SAME_STATEMENT or not related(ordered[place], ordered[other]))
+                if (first := next(strange, None)) is not None:
+                    like.setdefault(other, (first, how))
+                    one, two = sorted((_find(root, first), _find(root, other)))
+                    root[two] = one
     ids = [problem.problem_id for problem in ordered]
     gone = {}
     for place, problem_id in enumerate(ids):
@@ -126,6 +137,8 @@ def _near(ordered: Sequence[Problem], processes: int) -> tuple[dict[str, Member]
         if later == earlier or later in gone or earlier in gone:
             continue
         one, other = (traits.setdefault(place, Traits(ordered[place])) for place in (earlier, later))
+        if related(one.problem, other.problem):
+            continue
         if how := near_duplicate(kin(one, other)):
             gone[later] = Member(ordered[later].problem_id, ordered[earlier].problem_id, how)
     found = {member.problem_id: member for member in gone.values()}

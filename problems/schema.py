@@ -88,6 +88,12 @@ class Problem:
         return tuple(self.extra.get("packages", ()))
 
     @property
+    def parents(self) -> tuple[str, ...]:
+        """Ids of the problems that it was made of. In a user's own file the column may be anything."""
+        named = self.extra.get("parents")
+        return tuple(name for name in named if isinstance(name, str)) if isinstance(named, (list, tuple)) else ()
+
+    @property
     def content_hash(self) -> str:
         """sha256 over everything that decides what the problem is; equal on every machine. Raises TypeError on a test that is not plain data."""
         return hash_data(to_row(self))

@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from evaluation.gate import Policy
+from problems.augmentation.augment import Augmentation
 from problems.curation import Curation
 from problems.sources.compositional import FamilyConfig
 from rewards.composite import RewardConfig
@@ -133,6 +134,7 @@ class Profile(Section):
     seed: NonNegativeInt = 1
     """Of the chain; training seeds follow from it and the chain's number."""
     family: FamilyConfig = FamilyConfig()
+    augmentation: Augmentation = Augmentation()
     curation: Curation = Curation()
     base: str = ""
     """A Hugging Face checkpoint to start from, by hub id or path; empty: a tiny model made from scratch."""

@@ -69,7 +69,7 @@ def unfit(problem: Problem) -> str:
         return "gated"
     if problem.split != "train":
         return f"of part {problem.split}"
-    if "composition" in problem.extra or "parents" in problem.extra:
+    if "composition" in problem.extra or problem.parents:
         return "made of others already"
     return ""
 

@@ -17,7 +17,8 @@ GRAPH = """
 data        problem_sources       <-
 data        raw_problems          <- problem_sources
 data        verified_problems     <- raw_problems
-data        clean_problems        <- verified_problems
+data        augmented_problems    <- verified_problems
+data        clean_problems        <- augmented_problems, verified_problems
 models      base_model            <- clean_problems
 models      sft_checkpoint        <- base_model, clean_problems
 models      difficulty_rankings   <- clean_problems, sft_checkpoint

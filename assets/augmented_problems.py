@@ -1,0 +1,48 @@
+"""Augmented problems: mutations of verified ones, with outputs that their references gave in the sandbox, verified in their turn."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import dagster as dg
+
+from assets.partitions import DATA, OWNERS
+from assets.tables import examples, markdown, top_reasons
+from assets.verified_problems import removed_at, verified_problems
+from problems.augmentation.augment import augment
+from problems.funnel import funnel
+from problems.schema import read_parquet, write_parquet
+from problems.verification import verify
+from resources.workshop import Made, Workshop, result
+
+
+@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems])
+def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Verified problems renamed, re-worded, with another number, inverted, composed of two; each attempt is made or has its reason."""
+    with workshop.bench(context) as bench:
+        verified, config = bench.store.require("datasets", "verified_problems"), bench.profile.augmentation
+
+        def make(folder: Path) -> Made:
+            journal = workshop.home.path / "journals" / "verification.jsonl"
+            with workshop.sandbox() as sandbox:
+                augmented = augment(read_parquet(verified.path / "problems.parquet"), config, bench.profile.seed, sandbox)
+                tried = verify(augmented.made, sandbox, journal, on_progress=bench.stage.progress.at)
+            write_parquet(tried.kept, folder / "problems.parquet")
+            removed = [asdict(row) for row in (*augmented.refused, *tried.removed)]
+            (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
+            facts = {"attempts": augmented.stage.came_in, "kept": len(tried.kept), "not_parents": augmented.not_parents}
+            return Made(facts, isolation=", ".join(tried.isolation))
+
+        decides = config.model_dump(mode="json")
+        inputs = {"verified_problems": verified.content_hash}
+        made = bench.made("datasets", "augmented_problems", make, version=1, inputs=inputs, config=decides, seed=bench.profile.seed)
+        kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "augmented")
+        bench.stage.say(f"{stage.went_out} of {stage.came_in} attempts kept")
+    metadata = {
+        "dagster/row_count": len(kept),
+        "funnel": dg.MetadataValue.md(funnel([stage])),
+        "top_reasons": top_reasons(stage),
+        "not_parents": dg.MetadataValue.md(markdown(("why they were not tried", "problems"), list(made.manifest.facts["not_parents"].items()))),
+        "examples": dg.MetadataValue.md(examples(kept)),
+    }
+    return result(made, metadata)
