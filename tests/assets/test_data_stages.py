@@ -35,7 +35,7 @@ STAGES = ("raw_problems", "verified_problems", "augmented_problems", "clean_prob
 
 def at(home: Path) -> Workshop:
     profile = home.with_suffix(".yaml")
-    profile.write_text("family: {demonstrations: 6, train: 4, validation: 2}", encoding="utf-8")
+    profile.write_text("family: {demonstrations: 6, train: 4, validation: 2}\naugmentation: {kinds: [renamed]}", encoding="utf-8")
     return Workshop(path=str(home), profile_name=str(profile))
 
 
