@@ -20,6 +20,7 @@ from problems.contamination import GatedIndex
 from problems.curation import curate, licences
 from problems.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidence
 from problems.funnel import funnel
+from problems.gating import gated_as
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources.compositional import part_of
 from resources.workshop import Made, Workshop, result
@@ -72,12 +73,12 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
-    """Judges what lies on disk: no problem of a gated benchmark, and none that overlaps one."""
+    """Judges what lies on disk: no problem of a gated benchmark, whatever its row claims, none made from one, and none that overlaps one."""
     folder = workshop.store.require("datasets", "clean_problems").path
     problems = read_parquet(folder / "problems.parquet")
     processes = workshop.profile.curation.processes
     leaking = {overlap.problem_id for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(problems, processes) if overlap.leak}
-    found = [problem.problem_id for problem in problems if problem.gated or problem.problem_id in leaking]
+    found = [problem.problem_id for problem in problems if problem.gated or gated_as(problem) or problem.problem_id in leaking]
     return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])})
 
 

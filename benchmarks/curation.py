@@ -8,14 +8,10 @@ reports. Problems are taken as they are, without verification. `RATCHET_DATA` na
 from __future__ import annotations
 
 import argparse
-import ast
-import gzip
-import json
 import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before this folder, whose sandbox.py is not the room of its name
@@ -23,36 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before this f
 from problems.curation import Curation, curate, licences
 from problems.evidence import write_evidence
 from problems.funnel import Removed, Stage, funnel
-from problems.schema import Problem
 from problems.sources.registry import load
 
 DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data"))
-KNOWN = {"mbpp_sanitized": "mbpp"} | {
-    name: name for name in ("mbpp", "mbppplus", "humaneval", "humanevalplus", "leetcode", "bigcodebench")
-}  # source and folder
-
-
-def leetcode_train() -> Iterator[Problem]:
-    """LeetCodeDataset v0.1.0, train: its statement is the query up to the request to complete the code."""
-    with gzip.open(DATA / "leetcode" / "LeetCodeDataset-v0.1.0-train.jsonl.gz", "rt", encoding="utf-8") as lines:
-        for row in map(json.loads, lines):
-            statement = row["query"].split("Please complete the following")[0].strip()
-            solution = f"{row['prompt']}\n{row['completion']}"
-            tests = ({"source": row["test"]},)
-            yield Problem(
-                f"leetcode_train/{row['task_id']}", "leetcode_train", statement or "(none)", "assert", tests, row["entry_point"], row["prompt"],
-                (solution,), licence="MIT",
-            )  # fmt: skip
-
-
-def codecontests() -> Iterator[Problem]:
-    """The sample of DeepMind's CodeContests: one Python solution, about ten tests."""
-    for line in (DATA / "codecontests" / "codecontests_300_problems.jsonl").read_text(encoding="utf-8").splitlines():
-        row = json.loads(line)
-        given = ast.literal_eval(row["tests"]) if isinstance(row["tests"], str) else row["tests"]
-        tests = tuple({"stdin": test["input"], "stdout": test["output"]} for test in given)
-        statement = row["description"].split("## Description")[-1].strip()
-        yield Problem(f"codecontests/{row['id']}", "codecontests", statement, "stdio", tests, solutions=(row["solution"],), licence="CC-BY-4.0")
+FOLDERS = {name: name for name in ("mbpp", "mbppplus", "humaneval", "humanevalplus", "leetcode", "bigcodebench", "codecontests")}
+KNOWN = {"mbpp_sanitized": "mbpp", "leetcode_train": "leetcode"} | FOLDERS  # source and folder
 
 
 def main() -> None:
@@ -60,8 +31,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     parser.add_argument("--read", action="store_true")
     given = parser.parse_args()
-    loaded = [problem for name, folder in KNOWN.items() for problem in load(name, DATA / folder).problems]
-    problems = [*loaded, *leetcode_train(), *codecontests()]
+    problems = [problem for name, folder in KNOWN.items() for problem in load(name, DATA / folder).problems]
     start = time.process_time()
     curated = curate(problems, [], Curation(processes=1))
     seconds = time.process_time() - start

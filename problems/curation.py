@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 from problems.contamination import GatedIndex, Overlap, suspects
 from problems.duplicates import Duplicates, duplicates
 from problems.funnel import Removed, Stage
+from problems.gating import gated_as
 from problems.quality import fault
 from problems.schema import Problem
 from problems.secrets import secret_in
@@ -86,8 +87,9 @@ def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, s
 
 def _own_fault(problem: Problem, config: Curation) -> Removed | None:
     """What is wrong with a problem whatever the others are."""
-    if problem.gated:
-        return Removed(problem.problem_id, "gated", "of a benchmark that is reported: for evaluation only")
+    if problem.gated or (task := gated_as(problem)):
+        named = "" if problem.gated else f" ({task})"
+        return Removed(problem.problem_id, "gated", f"of a benchmark that is reported{named}: for evaluation only")
     if not _allowed(problem.licence, config):
         mend = "name its licence in the row" if problem.licence == "unknown" else "allow it in the profile (curation.licences) if you may use it"
         return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {mend}")

@@ -1,11 +1,16 @@
-"""LeetCodeDataset, its 228 test tasks (Xia et al. 2025, arXiv:2504.14655; MIT). A problem is a method of `class Solution`.
+"""LeetCodeDataset (Xia et al. 2025, arXiv:2504.14655; MIT): 228 test tasks, gated, and 1570 train tasks. A problem is a method of `class Solution`.
 
 Upstream's prompt holds the imports and the helper classes that solutions and tests rely on (ListNode, TreeNode, is_same_list): it is the starter
-code, and objects of its classes cross between tests and program by value. Some solutions import `sortedcontainers`.
+code, and objects of its classes cross between tests and program by value. Some solutions import `sortedcontainers`. Upstream splits by date; a test
+task is gated in whichever file it stands (problems/gating.py). Two forms: v0.3.1 has a key for the description, in v0.1.0 it begins the query.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
+from problems.gating import is_gated_leetcode
+from problems.record import ProblemError
 from problems.schema import Problem
 from problems.sources.source import Row, Source, text
 from sandbox.protocol import Limits
@@ -16,32 +21,54 @@ SLOW = dict.fromkeys(  # 16 and 24 s of CPU
 )
 
 
-def convert(row: Row, where: str) -> Problem:
-    """A row of `LeetCodeDataset-v0.3.1-test.jsonl`, or of a later release of the same keys."""
-    prompt = text(row, "prompt", where)
+def convert(row: Row, where: str, source: str) -> Problem:
+    """A row of `LeetCodeDataset-v0.3.1-test.jsonl` or `LeetCodeDataset-v0.1.0-train.jsonl`, or of a later release of the same keys."""
+    task, prompt = text(row, "task_id", where), text(row, "prompt", where)
+    meta = row["meta"] if isinstance(row.get("meta"), dict) else row
+    date, number = str(row.get("estimated_date") or ""), str(meta.get("question_id") or "")
+    gated = source == "leetcode" or is_gated_leetcode(task, date, number)
     return Problem(
-        problem_id=f"leetcode/{text(row, 'task_id', where)}",
-        source="leetcode",
-        statement=text(row, "problem_description", where),
+        problem_id=f"{source}/{task}",
+        source=source,
+        statement=_statement(row, where),
         style="assert",
         tests=({"source": text(row, "test", where)},),
         entry_point=text(row, "entry_point", where),
         starter_code=prompt,
         solutions=(f"{prompt}\n{text(row, 'completion', where)}",),
-        limits=SLOW.get(text(row, "task_id", where), LIMITS),
+        limits=SLOW.get(task, LIMITS),
         tags=("leetcode",),
-        split="heldout",
+        split="heldout" if gated else "train",
         licence="MIT",
-        gated=True,
-        extra={"signature": text(row, "starter_code", where), "difficulty": row.get("difficulty"), "date": row.get("estimated_date")},
+        gated=gated,
+        extra={"signature": row.get("starter_code", meta.get("lang_code")), "difficulty": meta.get("difficulty"), "date": row.get("estimated_date")},
     )
 
 
+def _statement(row: Row, where: str) -> str:
+    if "problem_description" in row:
+        return text(row, "problem_description", where)
+    if statement := text(row, "query", where).split("Please complete the following")[0].strip():
+        return statement
+    raise ProblemError("key 'query' asks for nothing before the code to complete", "the task has pictures alone: leave it out", where)
+
+
+HUB = "newfacade/LeetCodeDataset"
 LEETCODE = Source(
     "leetcode",
     "LeetCodeDataset, 228 test tasks, gated",
-    convert,
-    "newfacade/LeetCodeDataset",
+    partial(convert, source="leetcode"),
+    HUB,
     None,
     ("LeetCodeDataset-v0.3.1-test.jsonl.gz", "LeetCodeDataset-v0.3.1-test.jsonl"),
+    hub_split="test",
+)
+LEETCODE_TRAIN = Source(
+    "leetcode_train",
+    "LeetCodeDataset, 1570 train tasks",
+    partial(convert, source="leetcode_train"),
+    HUB,
+    None,
+    ("LeetCodeDataset-v0.1.0-train.jsonl.gz", "LeetCodeDataset-v0.1.0-train.jsonl"),
+    hub_split="train",
 )

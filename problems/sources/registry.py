@@ -6,24 +6,33 @@ A name that is not here is the user's own: its path is read in the columns of th
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
+from problems.gating import gated_as
 from problems.record import ProblemError
 from problems.schema import Problem
+from problems.sources.apps import APPS
 from problems.sources.bigcodebench import BIGCODEBENCH
+from problems.sources.codecontests import CODECONTESTS
 from problems.sources.compositional import FamilyConfig, generate
+from problems.sources.hub import Revision, hub_rows
 from problems.sources.humaneval import HUMANEVAL
 from problems.sources.humanevalplus import HUMANEVALPLUS
-from problems.sources.leetcode import LEETCODE
+from problems.sources.leetcode import LEETCODE, LEETCODE_TRAIN
+from problems.sources.livecodebench import LIVECODEBENCH
 from problems.sources.mbpp import MBPP, SANITIZED
 from problems.sources.mbppplus import MBPPPLUS
 from problems.sources.own import own
-from problems.sources.rows import Read, hub_rows, local_rows
+from problems.sources.rows import Read, local_rows
 from problems.sources.simple import SIMPLE
 from problems.sources.source import Loaded, Rejected, Source
+from problems.sources.taco import TACO
 
 EMBEDDED = Source("embedded", "compositions of small operations, made here", own("embedded").convert, generate=lambda: generate(FamilyConfig()))
-KNOWN = (EMBEDDED, SIMPLE, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, LEETCODE, BIGCODEBENCH)
+KNOWN = (
+    EMBEDDED, SIMPLE, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, BIGCODEBENCH, LIVECODEBENCH, LEETCODE, LEETCODE_TRAIN, CODECONTESTS, APPS, TACO,
+)  # fmt: skip
 SOURCES: dict[str, Source] = {source.name: source for source in KNOWN}
 
 
@@ -35,9 +44,11 @@ def load(name: str, path: Path | None = None) -> Loaded:
     source = SOURCES.get(name) or own(name)
     if path is None and source.generate:
         return Loaded(name, source.generate())
-    if path is None and source.hub_id is None:
+    if path is not None:
+        return _convert(source, local_rows(source, path))
+    if source.hub_id is None:
         raise ProblemError(f"unknown source {name!r}", f"give its path, or use one of {', '.join(SOURCES)}", "sources")
-    return _convert(source, local_rows(source, path) if path else hub_rows(source))
+    return _convert(source, hub_rows(source, Revision(source.hub_id, source.hub_config)))
 
 
 def _convert(source: Source, rows: Iterable[Read]) -> Loaded:
@@ -59,7 +70,11 @@ def _problems(source: Source, rows: Iterable[Read]) -> Iterator[tuple[str, Probl
             continue
         try:
             problem = source.convert(row, where)
+            if not problem.gated and gated_as(problem):  # whatever the row says
+                problem = replace(problem, gated=True, split="heldout")
             problem.content_hash  # noqa: B018  # what cannot be hashed cannot be kept: find out here, where the row has a name
             yield where, problem
         except ProblemError as error:
             yield where, error
+        except TypeError as error:  # of the hash: a value of the row's that is not plain data
+            yield where, ProblemError(str(error), "leave the column out, or write it as text", where)

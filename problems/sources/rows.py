@@ -1,47 +1,75 @@
-"""Rows out of a local file, a folder, or the hub. A row that cannot be read is an error in its place; the rows after it go on."""
+"""Rows out of local files. A row that cannot be read is an error in its place; the rows after it, and the other files of a folder, go on.
+
+No more than a batch of rows is in memory at a time, and no row that is larger than a row may be.
+"""
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 from problems.record import ProblemError
-from problems.sources.source import Row, Source
+from problems.sources.source import SPLIT, Row, Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
 MAX_ROW_BYTES = 64 * 2**20  # HumanEval+ has rows of 1 MiB; beyond this a row is a mistake, and would be one for every stage after
+MAX_LIST_BYTES = 2**30  # of a .json file, which is read whole
+BATCH = 256
 
 Read = tuple[str, Row | ProblemError]  # where the row lies, and the row or why there is none
 
 
 def local_rows(source: Source, path: Path) -> Iterator[Read]:
-    """Rows of a file or of a folder's files. Raises FileNotFoundError or ProblemError when there is nothing to read."""
-    for file in _files(source, path):
-        empty = True
-        for read in _file_rows(file):
-            empty = False
-            yield read
-        if empty:
-            raise ProblemError("the file is empty", "put one problem on each line, or remove the source", str(file))
+    """Rows of a file or of a folder's files. Raises FileNotFoundError or ProblemError when there is nothing to read.
+
+    Of several files, one that cannot be read is an error in its place, unless it is so with all of them.
+    """
+    files, failed = _files(source, path), list[ProblemError]()
+    for file in files:
+        try:
+            yield from _with_split(source, file, _some(file))
+        except ProblemError as error:
+            failed.append(error)
+            if len(failed) == len(files):
+                raise
+            yield str(file), error
 
 
-def hub_rows(source: Source) -> Iterator[Read]:
-    """Rows of all splits of a hub dataset, in the hub's order. Raises ProblemError when the hub cannot be reached."""
-    if source.hub_id is None:
-        raise ProblemError("a source without a hub id", f"give a local path: ratchet data add {source.name} --path FILE", source.name)
-    import datasets
+def batch_rows(table: pa.Table | pa.RecordBatch, where: str, start: int) -> Iterator[Read]:
+    """Rows of a piece of a table, as JSON would hold them: dates and decimals as text."""
+    sized = table.nbytes > MAX_ROW_BYTES
+    for number, row in enumerate(table.to_pylist(), start):
+        here = f"{where} row {number}"
+        plain = _plain(row)
+        if sized and (size := _size(plain)) > MAX_ROW_BYTES:
+            yield here, _too_large(size, here)
+        else:
+            yield here, plain
 
-    try:
-        splits = datasets.load_dataset(source.hub_id, source.hub_config)
-    except (OSError, ValueError, RuntimeError, datasets.exceptions.DatasetsError) as error:
-        reason = f"hub dataset {source.hub_id} cannot be read ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})"
-        raise ProblemError(reason, f"check the network, or give a local path: ratchet data add {source.name} --path FILE", source.name) from error
-    for split, rows in splits.items():
-        for number, row in enumerate(rows):
-            yield f"{source.hub_id}: {split} row {number}", row
+
+def _some(file: Path) -> Iterator[Read]:
+    """Raises ProblemError when there is no row at all."""
+    empty = True
+    for read in _file_rows(file):
+        empty = False
+        yield read
+    if empty:
+        raise ProblemError("the file is empty", "put one problem on each line, or remove the source", str(file))
+
+
+def _with_split(source: Source, file: Path, rows: Iterable[Read]) -> Iterator[Read]:
+    named = re.search(r"(?:^|[^a-z])(train|test|valid|validation)(?:[^a-z]|$)", file.name.lower()) if source.by_split else None
+    for where, row in rows:
+        yield where, row if isinstance(row, ProblemError) or not named else {**row, SPLIT: named[1]}
 
 
 def _files(source: Source, path: Path) -> list[Path]:
@@ -50,7 +78,8 @@ def _files(source: Source, path: Path) -> list[Path]:
     if not path.is_dir():
         raise FileNotFoundError(f"source {source.name}: {path} does not exist: check the path given to `ratchet data add {source.name} --path`")
     if source.files:
-        found = [path / name for name in source.files if (path / name).is_file()][:1]
+        found = [path / name for name in source.files if (path / name).is_file()]
+        found = found if source.all_files else found[:1]
     else:
         found = sorted(file for file in path.iterdir() if file.is_file() and file.name.endswith(SUFFIXES))
     if not found:
@@ -64,42 +93,51 @@ def _file_rows(file: Path) -> Iterator[Read]:
     if file.suffix == ".parquet":
         yield from _parquet_rows(file)
         return
-    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
-        if ".jsonl" in file.name:
-            yield from _lines(file, lines)
-        else:
-            yield from _whole(file, lines.read())
+    with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as content:
+        yield from _lines(file, content) if ".jsonl" in file.name else _whole(file, content)  # type: ignore[arg-type]  # a GzipFile is an IO[bytes]
 
 
-def _lines(file: Path, lines: Iterable[bytes]) -> Iterator[Read]:
+def _lines(file: Path, content: IO[bytes]) -> Iterator[Read]:
     number = 0
     try:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                yield _parsed(f"{file}: line {number}", line)
+        while line := content.readline(MAX_ROW_BYTES + 1):
+            number, where, size = number + 1, f"{file}: line {number + 1}", len(line)
+            rest = line
+            while not rest.endswith(b"\n") and (rest := content.readline(MAX_ROW_BYTES)):  # the rest of a line that is too long is passed over
+                size += len(rest)
+            if size > MAX_ROW_BYTES:
+                yield where, _too_large(size, where)
+            elif line.strip():
+                yield _parsed(where, line)
     except (EOFError, OSError) as error:  # a cut-off or broken gzip: what was read stays
         where = f"{file}: after line {number}"
         yield where, ProblemError(f"the file cannot be read on ({error})", "fetch the file again", where)
 
 
-def _whole(file: Path, content: bytes) -> Iterator[Read]:
-    if not content.strip():
+def _whole(file: Path, content: IO[bytes]) -> Iterator[Read]:
+    try:
+        read = content.read(MAX_LIST_BYTES + 1)
+    except (EOFError, OSError) as error:
+        raise ProblemError(f"the file cannot be read ({error})", "fetch the file again", str(file)) from error
+    if len(read) > MAX_LIST_BYTES:
+        raise ProblemError(f"a list of more than {MAX_LIST_BYTES >> 20} MiB", "write it as JSON lines, a problem each (.jsonl)", str(file))
+    if not read.strip():
         return
-    where, rows = _parsed(str(file), content, limit=None, shape=list)
+    where, rows = _parsed(str(file), read, shape=list)
     if not isinstance(rows, list):
         yield where, rows
         return
     for number, row in enumerate(rows):
         where = f"{file}: row {number}"
-        yield (
-            where,
-            row if isinstance(row, dict) else ProblemError(f"{type(row).__name__} instead of an object", "write each problem as {...}", where),
-        )
+        if not isinstance(row, dict):
+            yield where, ProblemError(f"{type(row).__name__} instead of an object", "write each problem as {...}", where)
+        elif len(read) > MAX_ROW_BYTES and (size := _size(row)) > MAX_ROW_BYTES:
+            yield where, _too_large(size, where)
+        else:
+            yield where, row
 
 
-def _parsed(where: str, content: bytes, limit: int | None = MAX_ROW_BYTES, shape: type = dict) -> tuple[str, Any]:
-    if limit and len(content) > limit:
-        return where, ProblemError(f"a row of {len(content) >> 20} MiB", f"at most {limit >> 20} MiB: shorten its statement or tests", where)
+def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
     try:
         value = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -118,9 +156,33 @@ def _parquet_rows(file: Path) -> Iterator[Read]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    read = 0
     try:
-        rows = pq.read_table(file, partitioning=None).to_pylist()
-    except pa.ArrowException as error:
-        raise ProblemError(f"not a whole parquet file ({str(error).splitlines()[0]})", "fetch or write it again", str(file)) from error
-    for number, row in enumerate(rows):
-        yield f"{file}: row {number}", row
+        with pq.ParquetFile(file) as parquet:
+            for batch in parquet.iter_batches(batch_size=BATCH):
+                yield from batch_rows(batch, f"{file}:", read)
+                read += len(batch)
+    except (pa.ArrowException, OSError) as error:
+        reason, mend = f"not a whole parquet file ({str(error).splitlines()[0]})", "fetch or write it again"
+        if not read:
+            raise ProblemError(reason, mend, str(file)) from error
+        where = f"{file}: after row {read - 1}"
+        yield where, ProblemError(reason, mend, where)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return value if not value or isinstance(value[0], str) else [_plain(item) for item in value]
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return str(value) if isinstance(value, (decimal.Decimal, datetime.timedelta)) else value
+
+
+def _size(row: Any) -> int:
+    return len(json.dumps(row, default=str))
+
+
+def _too_large(size: int, where: str) -> ProblemError:
+    return ProblemError(f"a row of {size >> 20} MiB", f"at most {MAX_ROW_BYTES >> 20} MiB: shorten its statement or tests", where)

@@ -10,6 +10,7 @@ from problems.record import ProblemError
 from problems.schema import Problem
 
 Row = Mapping[str, Any]
+SPLIT = "$split"  # where a reader puts the split that a row was read from
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,10 @@ class Source:
     hub_id: str | None = None  # on huggingface.co
     hub_config: str | None = None
     files: tuple[str, ...] = ()  # names looked for when the path is a folder; the first that exists is read
+    all_files: bool = False  # all of `files` that exist are read
+    hub_split: str | None = None  # the one split that is read, where a source is only that
+    hub_files: tuple[tuple[str, str], ...] = ()  # split and pattern of its files, where the repository has a loading script besides
+    by_split: bool = False  # `convert` finds the split at SPLIT: the hub's, else what the file's name begins with; None where neither says
     generate: Callable[[], list[Problem]] | None = None  # a source that needs no rows
 
 

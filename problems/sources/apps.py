@@ -1,0 +1,77 @@
+"""APPS, 10,000 tasks from competition sites (Hendrycks et al. 2021, arXiv:2105.09938; MIT). Its test split is gated.
+
+Read in the schema of the hub's `codeparrot/apps` (its dataset card), and tested on a hand-made file of that schema, not on the set itself:
+`problem_id` (counted anew in each split, so an id names the split), `question`, `solutions` and `input_output` as JSON text, `difficulty`, `url`,
+`starter_code`. With `fn_name` a test calls a function, else it feeds a program.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from problems.record import ProblemError
+from problems.schema import Problem, Split
+from problems.sources.input_output import IMPORTS, Tests, call_tests, entry_point, parsed, python_3, stdio_tests
+from problems.sources.source import SPLIT, Row, Source, number, text
+from sandbox.protocol import Limits, Style
+
+LIMITS = Limits.of_work(10.0, memory_mb=512)
+
+
+def convert(row: Row, where: str) -> Problem:
+    """A row of `train.jsonl` or `test.jsonl`."""
+    return problem_of(row, where, "apps", f"{number(row, 'problem_id', where):04}", "MIT", ())
+
+
+def problem_of(row: Row, where: str, source: str, key: str, licence: str, tags: tuple[str, ...]) -> Problem:
+    """What APPS and TACO have in common. key: of the task within its split."""
+    split, starter = split_of(row, where), str(row.get("starter_code") or "")
+    style, name, tests = tests_of(parsed(row, "input_output", where, {}), where)
+    written = parsed(row, "solutions", where, [])
+    solutions = written if isinstance(written, list) and all(isinstance(item, str) for item in written) else []
+    prompt = IMPORTS if style == "call" else ""
+    difficulty = str(row.get("difficulty") or "unknown").lower()
+    return Problem(
+        problem_id=f"{source}/{split}-{key}",
+        source=source,
+        statement=text(row, "question", where).strip(),
+        style=style,
+        tests=tests,
+        entry_point=entry_point(name, starter) if name else None,
+        starter_code=prompt,
+        solutions=python_3(solutions, prompt),
+        limits=LIMITS,
+        tags=tuple(dict.fromkeys((source, difficulty, *tags))),
+        split=PARTS[split],
+        licence=licence,
+        gated=split == "test",
+        compare="tokens" if style == "stdio" else "exact",
+        extra={"difficulty": difficulty, "url": row.get("url"), "upstream_solutions": len(solutions)} | ({"signature": starter} if starter else {}),
+    )
+
+
+PARTS: dict[str, Split] = {"train": "train", "test": "heldout"}
+
+
+def split_of(row: Row, where: str) -> str:
+    """Raises ProblemError where it is not known: what it is decides whether the task may be trained on."""
+    split = row.get(SPLIT) or row.get("split")
+    if split not in PARTS:
+        raise ProblemError(f"the split is {split!r}", "name the file as upstream does, train or test with something behind", where)
+    return str(split)
+
+
+def tests_of(given: Any, where: str) -> tuple[Style, str | None, Tests]:
+    """Style, the function's name and the tests of an `input_output` object. Raises ProblemError when it is none."""
+    if not isinstance(given, dict):
+        raise ProblemError(f"key 'input_output' is {type(given).__name__}", "expected an object with inputs and outputs", where)
+    inputs, outputs, name = given.get("inputs", []), given.get("outputs", []), given.get("fn_name")
+    if name is None:
+        return "stdio", None, stdio_tests(inputs, outputs, where)
+    return "call", str(name), call_tests(inputs, outputs, where)
+
+
+APPS = Source(
+    "apps", "APPS, 5000 train tasks; 5000 test tasks, gated", convert, "codeparrot/apps",
+    files=("train.jsonl", "test.jsonl"), all_files=True, hub_files=(("train", "train.jsonl"), ("test", "test.jsonl")), by_split=True,
+)  # fmt: skip

@@ -1,0 +1,87 @@
+"""Tests and solutions as competition sets write them: inputs beside outputs, solutions in many languages, lists as JSON text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from problems.record import ProblemError
+from problems.sources.source import Row, text
+from problems.syntax import parse
+
+MOST_SOLUTIONS = 5  # upstream has up to hundreds a problem, and each is run several times
+MOST_TESTS = 100
+METHODS = "class Solution"
+IMPORTS = """from typing import *
+from functools import *
+from collections import *
+from itertools import *
+from heapq import *
+from bisect import *
+from math import *
+import collections, functools, heapq, itertools, math, re, string
+"""  # what these sites give a method's author without being asked
+
+Tests = tuple[dict[str, Any], ...]
+
+
+def parsed(row: Row, key: str, where: str, empty: Any) -> Any:
+    """The value of the JSON text under `key`; `empty` for an empty text. Raises ProblemError naming the key."""
+    written = text(row, key, where)
+    if not written.strip():
+        return empty
+    try:
+        return json.loads(written)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(f"key {key!r} holds no JSON text ({error})"[:200], "fetch the file again", where) from error
+
+
+def stdio_tests(inputs: Any, outputs: Any, where: str) -> Tests:
+    """Pairs of texts; a list is a text's lines. Raises ProblemError when the two do not go together."""
+    return tuple({"stdin": _lines(given, where), "stdout": _lines(wanted, where)} for given, wanted in _pairs(inputs, outputs, where))
+
+
+def call_tests(inputs: Any, outputs: Any, where: str) -> Tests:
+    """Pairs of argument lists and results. Where each result is a list of one element, that is the result: upstream's judge takes both."""
+    pairs = _pairs(inputs, outputs, where)
+    if not all(isinstance(given, list) for given, _ in pairs):
+        raise ProblemError("inputs of a function that are no lists of arguments", "fetch the file again", where)
+    wrapped = all(isinstance(wanted, list) and len(wanted) == 1 for _, wanted in pairs)
+    return tuple({"args": given, "kwargs": {}, "expected": wanted[0] if wrapped else wanted} for given, wanted in pairs)
+
+
+def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
+    """The first few different ones that Python 3 can read (upstream mixes it with Python 2), each after the prompt."""
+    kept = dict[str, None]()
+    for source in sources:
+        if len(kept) == MOST_SOLUTIONS:
+            break
+        whole = f"{prompt}{source}".replace("\r\n", "\n")
+        try:
+            parse(whole)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        kept[whole] = None
+    return tuple(kept)
+
+
+def entry_point(name: str, starter: str) -> str:
+    """How a test calls the function: a method where the starter code has upstream's class."""
+    return f"Solution().{name}" if METHODS in starter else name
+
+
+def _pairs(inputs: Any, outputs: Any, where: str) -> list[tuple[Any, Any]]:
+    if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
+        raise ProblemError("inputs and outputs are not two lists of the same length", "fetch the file again", where)
+    if not inputs:
+        raise ProblemError("there are no tests", "a problem needs one at least", where)
+    return list(zip(inputs, outputs, strict=True))[:MOST_TESTS]
+
+
+def _lines(value: Any, where: str) -> str:
+    if isinstance(value, str):
+        return value.replace("\r\n", "\n")
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
+    raise ProblemError(f"an input or output of a program is {type(value).__name__} {value!r}"[:150], "expected text, or a list of lines", where)

@@ -1,0 +1,183 @@
+"""APPS, TACO, LiveCodeBench and CodeContests in upstream's schema. APPS, TACO and LiveCodeBench are not here: their rows are made by hand."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from problems.schema import Problem
+from problems.sources.livecodebench import only_text
+from problems.sources.registry import load
+from sandbox.protocol import Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig
+
+APPS: dict[str, Any] = {
+    "problem_id": 0, "question": "Read n, print its double.", "difficulty": "interview", "url": "https://example.org/1", "starter_code": "",
+    "solutions": json.dumps(["print 2 * input()", "print(2 * int(input()))", "n = int(input())\nprint(n + n)"]),
+    "input_output": json.dumps({"inputs": ["2\n", ["3"]], "outputs": ["4\n", "6"]}),
+}  # fmt: skip
+METHOD = APPS | {
+    "problem_id": 1,
+    "question": "Return the sum of a list, for each list that you are given.",
+    "starter_code": "class Solution:\n    def total(self, nums: List[int]) -> int:\n        ",
+    "solutions": json.dumps(["class Solution:\n    def total(self, nums: List[int]) -> int:\n        return sum(nums)"]),
+    "input_output": json.dumps({"fn_name": "total", "inputs": [[[1, 2]], [[]]], "outputs": [[3], [0]]}),
+}
+TACO = {key: value for key, value in APPS.items() if key != "problem_id"} | {"tags": "['Number theory']", "skill_types": "[]", "name": None}
+CASES = [{"input": "5", "output": "10", "testtype": "stdin"}]
+LIVE: dict[str, Any] = {
+    "question_title": "Double", "question_content": "Read n, print its double.", "platform": "atcoder", "question_id": "abc301_a",
+    "contest_id": "abc301", "contest_date": "2023-05-13T00:00:00", "starter_code": "", "difficulty": "easy", "metadata": "{}",
+    "public_test_cases": json.dumps([{"input": "2", "output": "4", "testtype": "stdin"}]), "private_test_cases": json.dumps(CASES),
+}  # fmt: skip
+LISTS = {"input": ["2\n"], "output": ["4\n"]}
+CONTEST: dict[str, Any] = {
+    "name": "1041_E. Double", "description": "Read n, print its double.",
+    "public_tests": LISTS, "private_tests": {"input": ["3\n"], "output": ["6\n"]},
+    "generated_tests": {"input": [], "output": []}, "difficulty": 11, "cf_rating": 1200, "cf_tags": ["math", ""],
+    "solutions": {"language": [1, 2, 3, 3], "solution": ["print 2*input()", "int main(){}", "print(2 * int(input()))", "print(2 * int(input()))"]},
+}  # fmt: skip
+
+
+def read(folder: Path, source: str, name: str, *rows: dict[str, Any]) -> list[Problem]:
+    (folder / name).write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    loaded = load(source, folder / name)
+    assert not loaded.rejected, loaded.rejected
+    return loaded.problems
+
+
+def refused(folder: Path, source: str, name: str, row: dict[str, Any]) -> str:
+    (folder / name).write_text(json.dumps(row), encoding="utf-8")
+    [rejected] = load(source, folder / name).rejected
+    return rejected.reason
+
+
+def packed(value: Any) -> str:
+    return base64.b64encode(zlib.compress(pickle.dumps(value))).decode()
+
+
+def test_apps_asks_for_programs_and_for_methods_and_keeps_what_python_3_can_read(tmp_path: Path) -> None:
+    program, method = read(tmp_path, "apps", "train.jsonl", APPS, METHOD)
+    assert (program.problem_id, program.style, program.split, program.gated) == ("apps/train-0000", "stdio", "train", False)
+    assert program.solutions == ("print(2 * int(input()))", "n = int(input())\nprint(n + n)") and program.tests[1] == {"stdin": "3", "stdout": "6"}
+    assert (method.style, method.entry_point) == ("call", "Solution().total") and method.tests[0] == {"args": [[1, 2]], "kwargs": {}, "expected": 3}
+
+
+def test_references_of_every_form_pass_in_the_sandbox(tmp_path: Path) -> None:
+    problems = [*read(tmp_path, "apps", "train.jsonl", APPS, METHOD), *read(tmp_path, "codecontests", "train.jsonl", CONTEST)]
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        reports = list(sandbox.run([problem.job(problem.solutions[0], problem.problem_id) for problem in problems]))
+    assert [report.verdict for report in reports] == [Verdict.AC] * 3
+
+
+def test_a_test_split_is_gated_and_an_unknown_split_is_refused(tmp_path: Path) -> None:
+    [apps], [taco] = (read(tmp_path, source, "test.jsonl", row) for source, row in (("apps", APPS), ("taco", TACO)))
+    assert apps.gated and taco.gated and apps.split == taco.split == "heldout" and apps.problem_id == "apps/test-0000"
+    assert "the split is None" in refused(tmp_path, "apps", "mine.jsonl", APPS)
+    assert "the split is 'valid'" in refused(tmp_path, "taco", "valid.jsonl", TACO)
+
+
+def test_taco_names_a_task_by_what_it_asks(tmp_path: Path) -> None:
+    [first] = read(tmp_path, "taco", "train-00000.jsonl", TACO)
+    [second] = read(tmp_path, "taco", "train-00000.jsonl", TACO | {"question": "Read n, print its half."})
+    assert first.problem_id != second.problem_id and first.tags == ("taco", "interview", "number-theory")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"input_output": "{"}, "key 'input_output' holds no JSON text"),
+        ({"input_output": ""}, "there are no tests"),
+        ({"input_output": "[1]"}, "key 'input_output' is list"),
+        ({"input_output": '{"inputs": ["1"], "outputs": []}'}, "not two lists of the same length"),
+        ({"input_output": '{"inputs": [1], "outputs": ["1"]}'}, "an input or output of a program is int 1"),
+        ({"input_output": '{"fn_name": "f", "inputs": [1], "outputs": [1]}'}, "no lists of arguments"),
+        ({"question": None}, "key 'question' is NoneType"),
+        ({"solutions": 3}, "key 'solutions' is int"),
+    ],
+)
+def test_a_bad_row_of_apps_names_its_key(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    assert reason in refused(tmp_path, "apps", "train.jsonl", APPS | change)
+
+
+def test_livecodebench_is_gated_and_its_packed_tests_are_read(tmp_path: Path) -> None:
+    plain, unpacked = (
+        read(tmp_path, "livecodebench", "test.jsonl", LIVE | {"private_test_cases": cases})
+        for cases in (json.dumps(CASES), packed(json.dumps(CASES)))
+    )
+    [problem] = unpacked
+    assert plain == unpacked and problem.gated and problem.visible_tests == 1
+    assert problem.tests == ({"stdin": "2", "stdout": "4"}, {"stdin": "5", "stdout": "10"}) and problem.compare == "tokens"
+
+
+def test_a_method_of_livecodebench_gets_its_arguments_a_line_each(tmp_path: Path) -> None:
+    cases = [{"input": '[1, 2]\n"a"', "output": "3", "testtype": "functional"}]
+    row = LIVE | {
+        "metadata": '{"func_name": "f"}',
+        "starter_code": "class Solution:\n    def f(self, x, y):",
+        "private_test_cases": packed(json.dumps(cases)),
+    }
+    [problem] = read(tmp_path, "livecodebench", "test.jsonl", row | {"public_test_cases": "[]"})
+    assert problem.entry_point == "Solution().f" and problem.tests == ({"args": [[1, 2], "a"], "kwargs": {}, "expected": 3},)
+
+
+class Attack:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.marker),)
+
+
+def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+    marker = tmp_path / "it ran"
+    reason = refused(tmp_path, "livecodebench", "test.jsonl", LIVE | {"private_test_cases": packed(Attack(marker))})
+    assert "cannot be unpacked (a pickle with" in reason and not marker.exists()
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_the_text_of_a_pickle_is_read_whatever_its_protocol(protocol: int) -> None:
+    written = '[{"input": "é\\n"}]' * 50
+    assert only_text(pickle.dumps(written, protocol)) == written
+
+
+@pytest.mark.parametrize("value", [["a"], b"a", 3, ("a", "b"), {"a": "b"}])
+def test_a_pickle_of_anything_but_one_text_is_refused(value: Any) -> None:
+    with pytest.raises(ValueError, match="a pickle"):
+        only_text(pickle.dumps(value))
+
+
+@pytest.mark.parametrize("broken", ["?", packed(json.dumps(CASES))[:-8], base64.b64encode(zlib.compress(b"x")).decode(), packed("{")])
+def test_packed_tests_that_are_broken_are_a_bad_row(tmp_path: Path, broken: str) -> None:
+    assert "key 'private_test_cases' cannot be unpacked" in refused(tmp_path, "livecodebench", "test.jsonl", LIVE | {"private_test_cases": broken})
+
+
+def test_codecontests_in_upstreams_schema(tmp_path: Path) -> None:
+    [problem] = read(tmp_path, "codecontests", "train-00000-of-00039.jsonl", CONTEST)
+    assert problem.problem_id == "codecontests/1041_e_double" and not problem.gated and problem.visible_tests == 1
+    assert problem.solutions == ("print(2 * int(input()))",) and [test["stdout"] for test in problem.tests] == ["4\n", "6\n"]
+
+
+def test_codecontests_is_gated_by_split_and_by_contest(tmp_path: Path) -> None:
+    late = CONTEST | {"name": "1575_A. Another Sorting Problem"}
+    assert all(read(tmp_path, "codecontests", f"{split}.jsonl", CONTEST)[0].gated for split in ("valid", "test"))
+    assert read(tmp_path, "codecontests", "train.jsonl", late)[0].gated
+    assert "the split is None" in refused(tmp_path, "codecontests", "mine.jsonl", CONTEST)
+    assert "key 'public_tests' is no object of two lists" in refused(
+        tmp_path, "codecontests", "train.jsonl", CONTEST | {"public_tests": {"input": ["1"]}}
+    )
+
+
+@pytest.mark.slow
+def test_the_train_split_of_leetcode_loads_whole_but_for_a_task_of_pictures(data: Callable[[str], Path]) -> None:
+    loaded = load("leetcode_train", data("leetcode"))
+    assert loaded.rows == 1570 and not any(problem.gated for problem in loaded.problems)
+    assert all("asks for nothing" in rejected.reason for rejected in loaded.rejected)

@@ -1,0 +1,69 @@
+"""A gated task is known by its name, over all releases, whatever the row or the source claims."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from problems.curation import curate
+from problems.gating import gated_as, gated_leetcode, is_gated_contest, is_gated_leetcode
+from problems.schema import Problem
+from problems.sources.registry import load
+
+
+def named(problem_id: str, **extra: Any) -> Problem:
+    tests = ({"args": [1], "kwargs": {}, "expected": 1},)
+    return Problem(problem_id, problem_id.split("/")[0], "Return the number that is given.", "call", tests, "f", licence="own", extra=extra)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mbpp/11", "mine/Mbpp/11", "mbppplus/602", "mine/mbpp_11", "mbpp2/11", "mine/mbpp-11-renamed", "humaneval/0", "mine/HumanEval/163",
+        "mine/human_eval_3", "humanevalplus/5", "mine/BigCodeBench/1139", "bigcodebench_hard/3", "livecodebench/abc301_a",
+        "x/LiveCodeBench_v6/2784",
+        "leetcode/shortest-distance-after-road-addition-queries-i", "mine/eat-pizzas", "codecontests/1575_a_another",
+        "x/code_contests/1549_B. Gregor",
+        "apps/test-0001", "taco/test-0a1b2c3d4e5f",
+    ],
+)  # fmt: skip
+def test_a_gated_task_is_known_by_its_name(name: str) -> None:
+    assert gated_as(named(name)) and gated_as(named("mine/1", task_id=name)) and gated_as(named("mine/1", parents=["mine/2", name]))
+    assert [removed.reason for removed in curate([named(name)], []).removed] == ["gated"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mbpp/601", "mine/mbpp_601", "mbpp/601-11", "mine/11", "leetcode_train/two-sum", "codecontests/1041_e_tree", "apps/train-0001",
+        "taco/train-0a1b2c3d4e5f", "embedded/train/0123456789ab", "mine/apps-and-tests", "mine/evaluate human speech",
+    ],
+)  # fmt: skip
+def test_what_is_open_stays_open(name: str) -> None:
+    assert gated_as(named(name)) is None
+
+
+def test_a_row_of_ones_own_cannot_claim_to_be_open(tmp_path: Path) -> None:
+    row = {"statement": "Double it.", "style": "call", "entry_point": "f", "tests": [{"args": [2], "expected": 4}], "gated": False, "split": "train"}
+    rows = [row | {"id": "mbpp/11"}, row | {"id": "a", "task_id": "HumanEval/3"}, row | {"id": "mbpp/601"}]
+    (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert [(p.gated, p.split) for p in load("mine", tmp_path / "mine.jsonl").problems] == [(True, "heldout"), (True, "heldout"), (False, "train")]
+
+
+def test_a_file_of_ones_own_under_a_known_name_is_judged_by_its_tasks(tmp_path: Path) -> None:
+    row = {"text": "Add one.", "code": "def f(x):\n    return x + 1", "test_list": ["assert f(1) == 2"], "gated": False}
+    (tmp_path / "x.jsonl").write_text("\n".join(json.dumps(row | {"task_id": task}) for task in (11, 602, 601)), encoding="utf-8")
+    assert [problem.gated for problem in load("mbpp", tmp_path / "x.jsonl").problems] == [True, True, False]
+
+
+def test_leetcode_is_gated_by_name_by_date_and_by_number() -> None:
+    assert len(gated_leetcode()) == 228 and is_gated_leetcode("eat-pizzas")
+    assert is_gated_leetcode("new", date="2024-07-01") and not is_gated_leetcode("old", date="2024-06-30", number="9999")
+    assert is_gated_leetcode("new", number="3243") and not is_gated_leetcode("old", number="2831")
+
+
+def test_a_contest_is_gated_by_its_number() -> None:
+    assert is_gated_contest("1548_A. Web") and not is_gated_contest("1547_G. How") and not is_gated_contest("p02345 AtCoder")
