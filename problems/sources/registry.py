@@ -31,7 +31,8 @@ from problems.sources.taco import TACO
 
 EMBEDDED = Source("embedded", "compositions of small operations, made here", own("embedded").convert, generate=lambda: generate(FamilyConfig()))
 KNOWN = (
-    EMBEDDED, SIMPLE, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, BIGCODEBENCH, LIVECODEBENCH, LEETCODE, LEETCODE_TRAIN, CODECONTESTS, APPS, TACO,
+    EMBEDDED, SIMPLE, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, BIGCODEBENCH, LIVECODEBENCH, LEETCODE, LEETCODE_TRAIN,
+    CODECONTESTS, APPS, TACO,
 )  # fmt: skip
 SOURCES: dict[str, Source] = {source.name: source for source in KNOWN}
 
