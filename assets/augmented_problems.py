@@ -21,21 +21,22 @@ def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
     """Verified problems renamed, re-worded, with another number, inverted, composed of two; each attempt is made or has its reason."""
     with workshop.bench(context) as bench:
         verified, config = bench.store.require("datasets", "verified_problems"), bench.profile.augmentation
+        rules = bench.profile.verification
 
         def make(folder: Path) -> Made:
             journal = workshop.home.path / "journals" / "verification.jsonl"
             with workshop.sandbox() as sandbox:
                 augmented = augment(read_parquet(verified.path / "problems.parquet"), config, bench.profile.seed, sandbox)
-                tried = verify(augmented.made, sandbox, journal, on_progress=bench.stage.progress.at)
+                tried = verify(augmented.made, sandbox, journal, rules, on_progress=bench.stage.progress.at)
             write_parquet(tried.kept, folder / "problems.parquet")
             removed = [asdict(row) for row in (*augmented.refused, *tried.removed)]
             (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
             facts = {"attempts": augmented.stage.came_in, "kept": len(tried.kept), "not_parents": augmented.not_parents}
             return Made(facts, isolation=", ".join(tried.isolation))
 
-        decides = config.model_dump(mode="json")
+        decides = config.model_dump(mode="json") | {"verification": rules.model_dump(mode="json")}
         inputs = {"verified_problems": verified.content_hash}
-        made = bench.made("datasets", "augmented_problems", make, version=1, inputs=inputs, config=decides, seed=bench.profile.seed)
+        made = bench.made("datasets", "augmented_problems", make, version=2, inputs=inputs, config=decides, seed=bench.profile.seed)
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "augmented")
         bench.stage.say(f"{stage.went_out} of {stage.came_in} attempts kept")
     metadata = {

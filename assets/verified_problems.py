@@ -1,4 +1,4 @@
-"""Verified problems: every reference solution passes its tests in the sandbox, an answer that does nothing fails them."""
+"""Verified problems: every reference solution passes its tests in the sandbox; an answer that does nothing and broken solutions fail them."""
 
 import json
 from dataclasses import asdict
@@ -9,7 +9,8 @@ import dagster as dg
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import raw_problems
-from assets.tables import examples, top_reasons
+from assets.tables import examples, markdown, top_reasons
+from problems import strength
 from problems.charts import funnel_chart
 from problems.choice import chosen, input_of
 from problems.funnel import Removed, Stage, funnel
@@ -17,23 +18,25 @@ from problems.limits import read as read_measured
 from problems.limits import savings, with_limits
 from problems.limits import write as write_measured
 from problems.schema import read_parquet, write_parquet
-from problems.verification import verify
+from problems.verification import needs_strength, verify
 from resources.workshop import Made, Workshop, result
 
 
 @dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[raw_problems])
 def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems whose tests accept every reference solution and refuse an idle answer; verdicts are kept, so that none is asked for twice."""
+    """Problems whose tests accept every reference solution and refuse broken ones; verdicts are kept, so that none is asked for twice."""
     with workshop.bench(context) as bench:
         raw, choice = bench.store.require("datasets", "raw_problems"), chosen(workshop.home.path)
+        config = bench.profile.verification
         inputs = {"raw_problems": raw.content_hash} | input_of(choice)
 
         def make(folder: Path) -> Made:
             problems = with_limits(read_parquet(raw.path / "problems.parquet"), choice)
             journal = workshop.home.path / "journals" / "verification.jsonl"
             with workshop.sandbox() as sandbox:
-                verified = verify(problems, sandbox, journal, on_progress=bench.stage.progress.at)
+                verified = verify(problems, sandbox, journal, config, on_progress=bench.stage.progress.at)
             write_parquet(verified.kept, folder / "problems.parquet")
+            strength.write(verified.strength, folder)
             write_measured(verified.measured, folder)
             (folder / "removed.json").write_text(json.dumps([asdict(r) for r in verified.removed], indent=1), encoding="utf-8")
             facts = {"came_in": len(problems), "kept": len(verified.kept), "removed": len(verified.removed)} | (
@@ -41,18 +44,39 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
             )
             return Made(facts, isolation=", ".join(verified.isolation))
 
-        made = bench.made("datasets", "verified_problems", make, version=3, inputs=inputs, config={})
+        made = bench.made("datasets", "verified_problems", make, version=4, inputs=inputs, config=config.model_dump(mode="json"))
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "verified")
+        rows = strength.read(made.path)
         bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")
     metadata = {
         "dagster/row_count": len(kept),
         "funnel": dg.MetadataValue.md(f"{chart('funnel', funnel_chart([stage]))}\n\n{funnel([stage])}"),
         "top_reasons": top_reasons(stage),
         "examples": dg.MetadataValue.md(examples(kept)),
+        "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),
+        "weakest": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(rows))),
         "isolation": made.manifest.isolation or "",
         "learned_limits": dg.MetadataValue.md(savings(kept, read_measured(made.path))),
     }
     return result(made, metadata)
+
+
+@dg.asset_check(asset=verified_problems, blocking=True)
+def tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
+    """Judges what lies on disk: of all that may be trained on, the tests refuse as many broken solutions as the profile asks, and each was tried."""
+    folder, config = workshop.store.require("datasets", "verified_problems").path, workshop.profile.verification
+    tried = {row.problem_id: row for row in strength.read(folder) if row.kept}
+    trainable = [problem.problem_id for problem in read_parquet(folder / "problems.parquet") if needs_strength(problem)]
+    untried = [problem_id for problem_id in trainable if problem_id not in tried]
+    found = [tried[problem_id] for problem_id in trainable if problem_id in tried and tried[problem_id].weak(config.threshold)]
+    return dg.AssetCheckResult(
+        passed=not found and not untried,
+        metadata={
+            "count": len(found) + len(untried),
+            "weak": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(found, 20))),
+            "untried": dg.MetadataValue.json(untried[:20]),
+        },
+    )
 
 
 def removed_at(folder: Path, name: str) -> Stage:

@@ -12,6 +12,7 @@ from assets.difficulty_rankings import reward_battery
 from assets.evaluation import scores_are_sane
 from assets.promotion import champion_is_whole
 from assets.raw_problems import problem_sources, schema_holds
+from assets.verified_problems import tests_are_strong
 from pipelines.jobs import CHAIN, HOME, JOBS
 from pipelines.schedules import nightly_retraining
 from pipelines.sensors import SENSORS
@@ -21,6 +22,7 @@ defs = dg.Definitions(
     assets=[problem_sources, *CHAIN],
     asset_checks=[
         schema_holds,
+        tests_are_strong,
         no_gated_problem,
         no_heldout_composition,
         reward_battery,

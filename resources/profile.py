@@ -19,6 +19,7 @@ from evaluation.gate import Policy
 from problems.augmentation.augment import Augmentation
 from problems.curation import Curation
 from problems.sources.compositional import FamilyConfig
+from problems.verification import Verification
 from rewards.composite import RewardConfig
 from sandbox.sandbox import SandboxConfig
 from verl_jobs.config import Training
@@ -135,6 +136,7 @@ class Profile(Section):
     """Of the chain; training seeds follow from it and the chain's number."""
     family: FamilyConfig = FamilyConfig()
     augmentation: Augmentation = Augmentation()
+    verification: Verification = Verification()
     curation: Curation = Curation()
     base: str = ""
     """A Hugging Face checkpoint to start from, by hub id or path; empty: a tiny model made from scratch."""

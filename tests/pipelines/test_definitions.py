@@ -30,6 +30,7 @@ promotion   promoted_model        <- benchmark_scores, leaderboard, training_rep
 """
 CHECKS = {
     "raw_problems: schema_holds",
+    "verified_problems: tests_are_strong",
     "clean_problems: no_gated_problem",
     "clean_problems: no_heldout_composition",
     "difficulty_rankings: reward_battery",

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from problems.journal import ABSENT
 from problems.schema import Problem
 from problems.sources.bigcodebench import instructed
 from problems.sources.registry import load
-from problems.verification import ABSENT, idle_answer, verify
+from problems.verification import idle_answer, verify
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 

@@ -17,7 +17,7 @@ import pytest
 
 from problems.record import ProblemError
 from problems.schema import Problem, set_hash, write_parquet
-from problems.verification import NoVerdict, Verified, verify
+from problems.verification import NoVerdict, Verification, Verified, idle_answer, verify
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
@@ -36,11 +36,16 @@ class Counted:
     def __init__(self, sandbox: Sandbox, spoil: Callable[[Job], bool] = lambda _: False) -> None:
         self.sandbox, self.spoil, self.jobs = sandbox, spoil, list[Job]()
 
-    def run(self, jobs: Sequence[Job]) -> Iterable[Report]:
+    def run(self, jobs: Sequence[Job], repeat: int = 1) -> Iterable[Report]:
         self.jobs += jobs
         spoilt = {job.job_id for job in jobs if self.spoil(job)}
-        for report in self.sandbox.run(jobs):
+        for report in self.sandbox.run(jobs, repeat=repeat):
             yield dataclasses.replace(report, verdict=Verdict.INFRA, detail="worker lost") if report.job_id in spoilt else report
+
+    @property
+    def tried(self) -> int:
+        """Problems that were run: each has one idle answer among its jobs."""
+        return sum(job.source == idle_answer(toy()) for job in self.jobs)
 
 
 def toy(key: str = "1", solution: str | None = "def f(x): return x + 1", **changes: Any) -> Problem:
@@ -89,7 +94,7 @@ def test_what_the_journal_knows_is_not_run_again_unless_it_changed(sandbox: Sand
     assert verify(problems, again, journal) == first and again.jobs == []
     changed = [problems[0], toy("2"), problems[2]]
     assert [p.problem_id for p in verify(changed, again, journal).kept] == ["toy/1", "toy/2", "toy/3"]
-    assert len(again.jobs) == 2  # the solution and the idle answer
+    assert again.tried == 1
 
 
 def test_a_torn_last_line_is_cut_off_and_its_problem_judged_again(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -97,7 +102,7 @@ def test_a_torn_last_line_is_cut_off_and_its_problem_judged_again(sandbox: Sandb
     first = verify(problems, sandbox, journal)
     journal.write_bytes(journal.read_bytes()[:-7])
     again = Counted(sandbox)
-    assert verify(problems, again, journal) == first and len(again.jobs) == 2
+    assert verify(problems, again, journal) == first and again.tried == 1
     assert len({json.loads(line)["content_hash"] for line in journal.read_text().splitlines()}) == len(journal.read_text().splitlines()) == 4
 
 
@@ -113,7 +118,7 @@ def test_a_failure_of_the_sandbox_is_raised_and_never_a_reason(sandbox: Sandbox,
     with pytest.raises(NoVerdict, match=r"no verdict for 1 of 3 problems, first toy/3 \(worker lost\)"):
         verify(problems, spoilt, tmp_path / "journal.jsonl", batch_size=3)
     rest = Counted(sandbox)
-    assert len(verify(problems, rest, tmp_path / "journal.jsonl").kept) == 6 and len(rest.jobs) == 2
+    assert len(verify(problems, rest, tmp_path / "journal.jsonl").kept) == 6 and rest.tried == 1
 
 
 def test_progress_counts_problems_after_each_batch(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -156,7 +161,7 @@ def test_a_pass_that_is_killed_goes_on_with_at_most_one_batch_redone(sandbox: Sa
     rest = Counted(sandbox)
     resumed = verify(forty(), rest, journal, batch_size=4)
     undisturbed = verify(forty(), sandbox, tmp_path / "other.jsonl")
-    assert 12 <= known < 40 and len(rest.jobs) == 2 * (40 - known)
+    assert 12 <= known < 40 and rest.tried == 40 - known
     assert set_hash(resumed.kept) == set_hash(undisturbed.kept) and resumed.removed == undisturbed.removed
     assert len(set(journal.read_text().splitlines())) == 40
 
@@ -176,3 +181,79 @@ def test_a_journal_from_before_times_were_kept_is_read_and_proposes_nothing(sand
     (tmp_path / "journal").write_text(json.dumps({key: row[key] for key in row if key not in ("wall_s", "peak_mb")}) + "\n")
     found = verify([toy("quick", "def f(x): return x + 1")], sandbox, tmp_path / "journal")
     assert len(found.kept) == 1 and found.measured == ()
+
+
+LAX = ({"args": [1], "expected": 2}, {"args": [1], "expected": 2})
+
+
+def test_tests_that_let_broken_solutions_pass_are_weak_and_their_survivors_are_named(sandbox: Sandbox, tmp_path: Path) -> None:
+    """At 1 alone, `x + 1` is `x * 2`, and `2 * x` is `x + x`."""
+    branchy = "def f(x):\n    if x > 5 or x == 4:\n        return x - 1\n    if x < -5:\n        return x * 3\n    return x + 1"
+    strong, lax, gated, composed = (toy(key, branchy) for key in ("strong", "lax", "gated", "composed"))
+    inputs = (9, 6, 5, 4, 3, 0, -5, -6, -9)
+    strong = dataclasses.replace(strong, tests=tuple({"args": [x], "expected": branchy_value(x)} for x in inputs))
+    lax, gated = dataclasses.replace(lax, tests=LAX), dataclasses.replace(gated, tests=LAX, gated=True)
+    composed = dataclasses.replace(composed, tests=LAX, extra={"composition": "a|b"})
+    found = verify([strong, lax, gated, composed], sandbox, tmp_path / "journal", Verification(mutants=8))
+    assert [problem.problem_id for problem in found.kept] == ["toy/strong", "toy/gated", "toy/composed"]
+    [removed] = found.removed
+    of = {row.problem_id: row for row in found.strength}
+    assert removed.reason == "tests too weak" and of["toy/lax"].survivors[0] in removed.detail and not of["toy/lax"].kept
+    assert of["toy/strong"].killed == of["toy/strong"].mutants == 8 > 2 * of["toy/lax"].killed == 2 * of["toy/gated"].killed
+
+
+def branchy_value(x: int) -> int:
+    return x - 1 if x > 5 or x == 4 else x * 3 if x < -5 else x + 1
+
+
+STYLES = {
+    "stdio": ("n = int(input())\nif n > 3:\n    n = n - 1\nprint(n * 2)", ({"stdin": "4\n", "stdout": "6\n"}, {"stdin": "3\n", "stdout": "6\n"})),
+    "assert": ("def f(x): return x * 2 - 1", ({"source": "def check(candidate):\n    assert candidate(4) == 7 and candidate(1) == 1"},)),
+    "unittest": (
+        "def f(x): return x * 2 - 1",
+        ({"source": "import unittest\nclass T(unittest.TestCase):\n    def test_it(self):\n        self.assertEqual(f(4), 7)"},),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_strength_is_measured_in_every_style(sandbox: Sandbox, tmp_path: Path, style: Any) -> None:
+    solution, tests = STYLES[style]
+    problem = toy("1", solution, style=style, tests=tests, entry_point=None if style == "stdio" else "f")
+    [row] = verify([problem], sandbox, tmp_path / "journal").strength
+    assert row.mutants >= 2 and row.killed == row.mutants
+
+
+def test_a_mutant_that_never_ends_is_killed_and_delays_nobody_for_long(sandbox: Sandbox, tmp_path: Path) -> None:
+    endless = "def f(x):\n    n = 0\n    while n != abs(x):\n        n = n + 1\n    return x + n - n + 1"
+    start = time.monotonic()
+    [row] = verify([toy("1", endless)], sandbox, tmp_path / "journal", Verification(mutants=3)).strength
+    assert row.mutants == 3 and row.killed >= 1 and time.monotonic() - start < 15
+
+
+FLICKERING = "import os\ndef f(x): return x + 1 if os.urandom(1)[0] < 128 else x"
+
+
+def test_a_verdict_that_flickers_removes_the_problem_and_shows_the_runs(sandbox: Sandbox, tmp_path: Path) -> None:
+    sure, unsure = toy("sure"), toy("unsure", FLICKERING)
+    one = dataclasses.replace(unsure, tests=unsure.tests[:1])
+    found = verify([sure, one], sandbox, tmp_path / "journal", Verification(repeats=30))
+    assert [problem.problem_id for problem in found.kept] == ["toy/sure"]
+    assert found.removed[0].reason == "verdict flickers" and "AC" in found.removed[0].detail and "WA" in found.removed[0].detail
+
+
+def test_demonstrations_judge_nobody_so_their_tests_are_not_tried(sandbox: Sandbox, tmp_path: Path) -> None:
+    counted = Counted(sandbox)
+    found = verify([toy("1", split="demonstrations")], counted, tmp_path / "journal")
+    assert len(found.kept) == 1 and found.strength == () and [job.source for job in counted.jobs] == list(toy().solutions)
+
+
+def test_other_rules_are_another_verification_and_the_first_still_holds(sandbox: Sandbox, tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    first = verify([toy()], sandbox, journal)
+    (tmp_path / "journal").write_text(
+        '{"content_hash": "x", "problem_id": "y", "reason": null, "detail": "", "isolation": ""}\n' + journal.read_text()
+    )
+    second, again = verify([toy()], sandbox, journal, Verification(mutants=1)), Counted(sandbox)
+    assert second.strength[0].mutants == 1 < first.strength[0].mutants
+    assert verify([toy()], again, journal) == first and again.jobs == []

@@ -1,0 +1,94 @@
+"""How strong tests are: the share of a solution's mutants that they refuse, a row a problem beside the dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from problems.schema import write_table
+
+FILE = "strength.parquet"
+SCHEMA = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("source", pa.string()),
+        ("trainable", pa.bool_()),
+        ("kept", pa.bool_()),
+        ("references", pa.int64()),
+        ("mutants", pa.int64()),
+        ("killed", pa.int64()),
+        ("survivors", pa.list_(pa.string())),
+        ("added_tests", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class Strength:
+    """Verdicts on one problem's mutants, after it was strengthened where it was. references: solutions that are not one another's copy."""
+
+    problem_id: str
+    source: str
+    trainable: bool  # not of a gated benchmark
+    kept: bool
+    references: int
+    mutants: int
+    killed: int
+    survivors: tuple[str, ...] = ()
+    added_tests: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """In [0, 1]; None where no mutant could be made."""
+        return self.killed / self.mutants if self.mutants else None
+
+    def weak(self, threshold: float) -> bool:
+        """Whether tests refuse less than this share. A program of which no mutant can be made shows nothing, and its tests are not weak for that."""
+        return self.killed < threshold * self.mutants
+
+
+def write(rows: Iterable[Strength], folder: Path) -> Path:
+    """`strength.parquet` in a dataset's folder, in order of the ids: whole numbers and texts alone, and part of the dataset's hash."""
+    ordered = sorted(rows, key=lambda row: row.problem_id)
+    write_table(pa.Table.from_pylist([asdict(row) | {"survivors": list(row.survivors)} for row in ordered], schema=SCHEMA), folder / FILE)
+    return folder / FILE
+
+
+def read(folder: Path) -> list[Strength]:
+    return [Strength(**row | {"survivors": tuple(row["survivors"])}) for row in pq.read_table(folder / FILE).to_pylist()]
+
+
+def by_source(rows: Sequence[Strength]) -> list[tuple[object, ...]]:
+    """A row a source: problems, mutants, share killed over all of them, problems by share in fifths (the last: all killed), problems strengthened."""
+    table: list[tuple[object, ...]] = []
+    for source in sorted({row.source for row in rows}):
+        own = [row for row in rows if row.source == source]
+        mutants, killed = sum(row.mutants for row in own), sum(row.killed for row in own)
+        share = f"{killed / mutants:.1%}" if mutants else "none could be made"
+        table.append((source, len(own), mutants, share, _bars(own), sum(row.added_tests > 0 for row in own)))
+    return table
+
+
+HEAD = ("source", "problems", "mutants", "killed", "problems by share killed: under 20, 40, 60, 80, 100 %, all", "strengthened")
+
+
+def _bars(rows: Sequence[Strength]) -> str:
+    counts = [0] * 6
+    for row in rows:
+        if row.mutants:
+            counts[5 * row.killed // row.mutants] += 1
+    top = max(counts)
+    return " ".join(f"{'▁▂▃▄▅▆▇█'[7 * count // top] if count else '·'}{count}" for count in counts) if top else ""
+
+
+WEAKEST = ("problem", "killed", "of", "survivors")
+
+
+def weakest(rows: Iterable[Strength], count: int = 10) -> list[tuple[object, ...]]:
+    """Those whose tests let most mutants pass, of all that have any."""
+    ordered = sorted((row for row in rows if row.survivors), key=lambda row: (row.killed / row.mutants, row.problem_id))
+    return [(row.problem_id, row.killed, row.mutants, "; ".join(row.survivors)) for row in ordered[:count]]

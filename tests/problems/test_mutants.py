@@ -1,0 +1,99 @@
+"""Mutants: whatever the program, they are programs, other ones, few, named, and the same every time; what no test could see is left alone."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from problems.mutants import mutants
+from problems.schema import Problem
+from problems.sources.compositional import FamilyConfig, generate
+from problems.sources.registry import load
+from problems.syntax import normal_form
+
+FAMILY = generate(FamilyConfig(demonstrations=40, train=40, validation=5))
+EXPRESSIONS = st.recursive(
+    st.sampled_from(["x", "y", "0", "1", "'a'", "''", "True", "2.5", "[x, 1]", "x[1:y]", "f(x)", "max(x, y)", "f'{x}'"]),
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "//", "%", "**", "<", ">=", "==", "in", "and", "or"]), inner)
+        | st.builds("(not {})".format, inner)
+        | st.builds("({} if {} else {})".format, inner, inner, inner)
+    ),
+    max_leaves=8,
+)
+STATEMENTS = st.one_of(
+    st.builds("x = {}".format, EXPRESSIONS),
+    st.builds("x += {}".format, EXPRESSIONS),
+    st.builds("if {}: y = {}".format, EXPRESSIONS, EXPRESSIONS),
+    st.builds("while {}: break".format, EXPRESSIONS),
+    st.builds("for i in range({}): continue".format, EXPRESSIONS),
+    st.builds("return {}".format, EXPRESSIONS),
+    st.builds("x = [y for y in {} if {}]".format, EXPRESSIONS, EXPRESSIONS),
+    st.just('"""a text"""'),
+)
+PROGRAMS = st.lists(STATEMENTS, min_size=1, max_size=8).map(lambda lines: "def f(x, y=1):\n" + "\n".join(f"    {line}" for line in lines))
+
+
+@settings(max_examples=60)
+@given(source=PROGRAMS, most=st.integers(0, 12))
+def test_mutants_are_programs_unlike_the_original_and_each_other(source: str, most: int) -> None:
+    found = mutants(source, most, "f")
+    trees = [ast.dump(ast.parse(mutant.source)) for mutant in found]
+    assert len({normal_form(source), *map(normal_form, (mutant.source for mutant in found))}) == len(found) + 1 == len({*trees}) + 1
+    assert len(found) <= most and found == mutants(source, most, "f")
+    assert all(mutant.kind and 1 <= mutant.line <= source.count("\n") + 1 and "becomes" in mutant.name for mutant in found)
+
+
+@pytest.mark.parametrize("problem", FAMILY[::9], ids=lambda problem: problem.extra["composition"])
+def test_every_problem_of_the_family_has_some(problem: Problem) -> None:
+    assert len(mutants(problem.solutions[0], 4, problem.entry_point)) >= 2
+
+
+def test_a_few_are_of_many_kinds() -> None:
+    source = (
+        "def f(x):\n    if x < 0 and x != -7:\n        return -x\n    total = 0\n    for i in range(1, x):\n        total += i * 2\n    return total"
+    )
+    found = mutants(source, 6)
+    assert len({mutant.kind for mutant in found}) == len(found) == 6
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'def f(x: int = None) -> "list[int]":\n    """Adds 1."""\n    return x',
+        "def f(x):\n    raise ValueError('x' + str(1))",
+        "def f(x):\n    return x\ndef unused(x):\n    return x + 1",
+        "def f(x):\n    return x\nif __name__ == '__main__':\n    print(f(1) + 1)",
+        "MOD = 1000000007\ndef f(x):\n    return x",
+        "def f(x):\n    print(x)\n    return x",
+        "def f(x",
+        "",
+        "x = 1\0",
+        "(" * 5000,
+    ],
+)
+def test_what_no_test_can_see_is_left_alone(source: str) -> None:
+    assert mutants(source, 8, "f") == []
+
+
+def test_equality_is_not_touched_where_the_best_is_kept() -> None:
+    found = mutants("def f(x):\n    best = x[0]\n    for v in x:\n        if v > best:\n            best = v\n    return best", 20, "f")
+    assert found and not [mutant for mutant in found if mutant.kind == "comparison"]
+
+
+def test_layout_does_not_say_which_are_made_but_content_does() -> None:
+    names = {tuple(mutant.name for mutant in mutants(f"def f(x):\n    return x * {k} + x // {k} - x % {k}", 1)) for k in range(2, 12)}
+    assert len(names) > 3
+
+
+@pytest.mark.parametrize("name", ["mbpp", "humaneval"])
+def test_real_solutions_have_mutants(data: Callable[[str], Path], name: str) -> None:
+    problems = random.Random(1).sample(load(name, data(name)).problems, 60)
+    found = [mutants(problem.solutions[0], 4, problem.entry_point) for problem in problems]
+    assert sum(bool(some) for some in found) >= 50
