@@ -42,7 +42,7 @@ def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
     metadata = {
         "dagster/row_count": len(kept),
         "funnel": dg.MetadataValue.md(funnel([stage])),
-        "top_reasons": top_reasons(stage),
+        "top_reasons": dg.MetadataValue.md(top_reasons(stage)),
         "not_parents": dg.MetadataValue.md(markdown(("why they were not tried", "problems"), list(made.manifest.facts["not_parents"].items()))),
         "examples": dg.MetadataValue.md(examples(kept)),
     }

@@ -32,7 +32,7 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
     with workshop.bench(context) as bench:
         raw, verified, augmented = (bench.store.require("datasets", name) for name in ("raw_problems", "verified_problems", "augmented_problems"))
         config = bench.profile.curation
-        before = [read_at(raw.path), removed_at(verified.path, "verified"), removed_at(augmented.path, "augmented")]
+        before = [read_at(raw.path), removed_at(verified.path, "verified"), replace(removed_at(augmented.path, "augmented"), beside=True)]
 
         def make(folder: Path) -> Made:
             arrived = [problem for part in (verified, augmented) for problem in read_parquet(part.path / "problems.parquet")]
@@ -50,7 +50,7 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 
         inputs = {part.manifest.name: part.content_hash for part in (raw, verified, augmented)}
         decides = config.model_dump(mode="json", exclude={"processes"})
-        made = bench.made("datasets", "clean_problems", make, version=4, inputs=inputs, config=decides)
+        made = bench.made("datasets", "clean_problems", make, version=5, inputs=inputs, config=decides)
         kept = read_parquet(made.path / "problems.parquet")
         stages = [*before, removed_at(made.path, "clean")]
         bench.stage.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
@@ -58,7 +58,7 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
     metadata = {
         "dagster/row_count": len(kept),
         "funnel": dg.MetadataValue.md(f"{chart('funnel', funnel_chart(stages))}\n\n{funnel(stages)}"),
-        "top_reasons": top_reasons(stages[-1]),
+        "top_reasons": dg.MetadataValue.md(top_reasons(stages[-1])),
         "parts": dg.MetadataValue.md(by_split(kept)),
         "examples": dg.MetadataValue.md(examples(kept)),
         "licences": dg.MetadataValue.md(markdown(("source", "licence", "problems", "allowed"), facts["licences"])),

@@ -24,9 +24,11 @@ def examples(problems: Sequence[Problem], count: int = 5) -> str:
     return markdown(("problem", "statement", "first test", "first solution"), rows)
 
 
-def top_reasons(stage: Stage, most: int = 3) -> str:
-    """The most frequent reasons in one line, for the list of an asset's materializations."""
-    return "; ".join(f"{reason} ({count})" for reason, count in stage.reasons.most_common(most)) or "none fell"
+def top_reasons(stage: Stage, most: int = 5) -> str:
+    """The most frequent reasons, short enough for a page to show without a click."""
+    return (
+        markdown(("why", "problems"), [(reason, str(count)) for reason, count in stage.reasons.most_common(most)]) if stage.removed else "none fell"
+    )
 
 
 def by_split(problems: Sequence[Problem]) -> str:

@@ -51,7 +51,7 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
     metadata = {
         "dagster/row_count": len(kept),
         "funnel": dg.MetadataValue.md(f"{chart('funnel', funnel_chart([stage]))}\n\n{funnel([stage])}"),
-        "top_reasons": top_reasons(stage),
+        "top_reasons": dg.MetadataValue.md(top_reasons(stage)),
         "examples": dg.MetadataValue.md(examples(kept)),
         "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),
         "weakest": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(rows))),

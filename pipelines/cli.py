@@ -101,10 +101,21 @@ def data_add(
 
 @data.command("show")
 def data_show(problem: Annotated[str | None, typer.Argument(help="Id of one problem, to see it whole.")] = None) -> None:
-    """The datasets there are, how many problems each stage kept and why others fell; or one problem."""
-    from pipelines.commands import data_show
+    """The datasets there are, how many problems each stage kept and why others fell; or one problem with all that became of it."""
+    from pipelines.data_commands import show
 
-    raise typer.Exit(data_show(problem, Console()))
+    raise typer.Exit(show(problem, Console()))
+
+
+@data.command("diff")
+def data_diff(
+    before: Annotated[str, typer.Argument(help="previous, current, or the beginning of a dataset's content hash.")] = "previous",
+    after: Annotated[str, typer.Argument(help="The same for the newer one.")] = "current",
+) -> None:
+    """Two versions of a dataset: what was added, removed (and why) and changed, by source."""
+    from pipelines.data_commands import diff
+
+    raise typer.Exit(diff(before, after, Console()))
 
 
 @data.command("limits")

@@ -1,4 +1,4 @@
-"""What the smaller commands do: evaluate, promote, rollback, data add, data show, data limits."""
+"""What the smaller commands do: evaluate, promote, rollback, data add, data limits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
-from artifacts.store import Artifact, Store
+from artifacts.store import Store
+from pipelines.data_commands import READS
 from pipelines.demo import explain_failure, ready, start_worker, watched
 from pipelines.view import View
 from problems.record import ProblemError
@@ -15,9 +16,6 @@ from resources.chain import Chain
 from resources.home import Home, NotReady
 from resources.intake import take_in
 from resources.ledger import Ledger
-
-READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"
-STAGES = ("verified_problems", "augmented_problems", "clean_problems")
 
 
 def evaluate(checkpoint: str, profile: str | None, console: Console) -> int:
@@ -77,31 +75,6 @@ def data_add(name: str, path: Path | None, console: Console) -> int:
     return 0
 
 
-def data_show(problem_id: str | None, console: Console) -> int:
-    """Funnel and parts of the present datasets, or one problem with tests and solutions."""
-    from problems.schema import read_parquet
-
-    store = Store(Home.from_environment().path)
-    made = {name: artifact for name in ("raw_problems", *STAGES) if (artifact := store.current("datasets", name))}
-    unread = _unread(made.get("raw_problems"))
-    if not made and (problem_id is not None or not unread):
-        raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
-    for name, path in unread.items():
-        console.print(f"{name} ({path or 'from the hub'}) was added and not read yet; the next run does: {READS}", soft_wrap=True, highlight=False)
-    if problem_id is None:
-        console.print(Markdown(_datasets(made)))
-        return 0
-    problems = {problem.problem_id: problem for problem in read_parquet(made["raw_problems"].path / "problems.parquet")}
-    if problem_id not in problems:
-        raise ProblemError(f"no problem {problem_id!r}", f"ids look like {next(iter(problems))}", "data show")
-    found = problems[problem_id]
-    tests = "\n".join(str(test) for test in found.tests)
-    solutions = "\n\n".join(found.solutions)
-    text = f"# {found.problem_id}\n{found.statement}\n\n```python\n{solutions}\n```\nTests:\n```python\n{tests}\n```\n{found.split}, {found.licence}"
-    console.print(Markdown(text))
-    return 0
-
-
 def data_limits(apply: bool, console: Console) -> int:
     """What limits learned from the references would save; `apply` chooses them for the next version of the data."""
     from problems.choice import choose
@@ -122,33 +95,6 @@ def data_limits(apply: bool, console: Console) -> int:
         )
     console.print(f"{told}.", soft_wrap=True, highlight=False)
     return 0
-
-
-def _unread(raw: Artifact | None) -> dict[str, Path | None]:
-    """Sources that were added since the problems were read."""
-    from problems.catalogue import listed
-
-    return {name: path for name, path in listed(Home.from_environment().path).items() if raw is None or name not in raw.manifest.inputs}
-
-
-def _datasets(made: dict[str, Artifact]) -> str:
-    """What there is, then what each stage kept; empty where nothing has been read."""
-    rows = [f"| {name} | {a.content_hash[:12]} | {', '.join(f'{k} {v}' for k, v in a.manifest.facts.items())} |" for name, a in made.items()]
-    return "\n".join(["| dataset | content | facts |", "|---|---|---|", *rows, "", _funnel(made)]) if rows else ""
-
-
-def _funnel(made: dict[str, Artifact]) -> str:
-    import json
-
-    from problems.funnel import Removed, Stage, funnel
-
-    stages = []
-    for name in STAGES:
-        if artifact := made.get(name):
-            removed = tuple(Removed(**row) for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8")))
-            kept = int(artifact.manifest.facts["kept"])
-            stages.append(Stage(name, kept + len(removed), kept, removed))
-    return funnel(stages) if stages else ""
 
 
 def _named(checkpoint: str, home: Home, root: str) -> str:

@@ -23,10 +23,12 @@ def funnel_chart(stages: Sequence[Stage]) -> str:
     bars: list[Bar] = []
     left = 0
     for number, stage in enumerate(stages):
-        if number == 0:
+        if stage.beside:
+            bars.append((f"+ {stage.name}", left, stage.went_out, CAME))
+            left += stage.went_out
+            continue
+        if number == 0 and stage.removed:
             bars.append(("came in", 0, stage.came_in, TEXT))
-        elif stage.came_in > left:
-            bars.append((f"joined before {stage.name}", left, stage.came_in - left, CAME))
         at = stage.came_in
         for reason, count in _few(stage):
             at -= count
@@ -48,7 +50,7 @@ def _horizontal(bars: Sequence[Bar]) -> str:
     parts = []
     for number, (label, begin, length, colour) in enumerate(bars):
         y, x, wide = number * ROW, LABELS + room * begin / most, max(1.5, room * length / most)
-        weight = ' font-weight="600"' if begin == 0 and not label.startswith("−") else ""
+        weight = ' font-weight="600"' if begin == 0 and label[0] not in "−+" else ""
         parts.append(f'<text x="{LABELS - 10}" y="{y + 16}" text-anchor="end"{weight}>{escape(_short(label))}</text>')
         parts.append(f'<rect x="{x:.1f}" y="{y + 4}" width="{wide:.1f}" height="{ROW - 8}" rx="2" fill="{colour}"/>')
         parts.append(f'<text x="{x + wide + 6:.1f}" y="{y + 16}">{length:,}</text>')

@@ -18,12 +18,13 @@ class Removed:
 
 @dataclass(frozen=True)
 class Stage:
-    """One step of the way. Raises ValueError unless in = out + removed."""
+    """One step of the way. Raises ValueError unless in = out + removed. `beside`: it makes new ones, which join the stage after it."""
 
     name: str
     came_in: int
     went_out: int
     removed: tuple[Removed, ...] = ()
+    beside: bool = False
 
     def __post_init__(self) -> None:
         if self.came_in != self.went_out + len(self.removed):

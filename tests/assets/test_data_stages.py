@@ -20,6 +20,7 @@ from artifacts.store import Artifact
 from assets.clean_problems import no_gated_problem, no_heldout_composition
 from assets.raw_problems import schema_holds
 from pipelines.commands import data_limits
+from pipelines.data_commands import diff, show
 from pipelines.definitions import defs
 from pipelines.status import stale
 from problems.catalogue import add_source
@@ -198,3 +199,14 @@ def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(refreshed
 
 def test_the_checks_pass_on_what_the_stages_make(refreshed: Workshop) -> None:
     assert all(verdict(check, refreshed).passed for check in (schema_holds, no_gated_problem, no_heldout_composition))
+
+
+def test_the_commands_show_what_a_change_did_and_what_became_of_a_problem(refreshed: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
+    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    planted(refreshed, replace(problem, source="own", problem_id="own/new"))
+    [first, *_] = read_parquet(made(refreshed)["clean_problems"].path / "problems.parquet")
+    said = StringIO()
+    told = Console(file=said, width=150)
+    assert diff("previous", "current", told) == 0 and show(first.problem_id, told) == 0
+    assert all(words in said.getvalue() for words in ("1 added", "+ own/new", "removed", "what became of it", "static"))

@@ -100,4 +100,4 @@ def test_pictures_are_whole_whatever_is_in_them() -> None:
     ):
         ElementTree.fromstring(svg)
     assert "3 other reasons" in funnel_chart([Stage("verified", 100, 10, removed)])
-    assert "joined before clean" in funnel_chart([Stage("verified", 10, 10), Stage("clean", 40, 40)])
+    assert "+ augmented" in funnel_chart([Stage("verified", 10, 10), Stage("augmented", 50, 30, removed[:20], beside=True), Stage("clean", 40, 40)])
