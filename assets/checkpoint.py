@@ -57,6 +57,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
             shutil.copytree(chosen, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json"))
             (folder / "measured.json").write_text(json.dumps(history), encoding="utf-8")
             facts = {"step": step, "steps": job.training.steps, "validation": scores[step], "validation_by_step": scores}
+            facts |= {"stopped": job.stopped} if job.stopped else {}
             return Made(facts | {"battery": job.battery, "unverified": unverified, "timed": list(job.reward.timed)})
 
         made = bench.made(
@@ -69,7 +70,8 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
             seed=job.seed,
         )
         facts = made.manifest.facts
-        bench.stage.say(f"step {facts['step']} of {facts['steps']}, validation {100 * facts['validation']:.1f} %")
+        early = f", stopped early: {facts['stopped']}" if facts.get("stopped") else ""
+        bench.stage.say(f"step {facts['step']} of {facts['steps']}, validation {100 * facts['validation']:.1f} %{early}")
     history, tasks = json.loads((made.path / "measured.json").read_text(encoding="utf-8")), rows.manifest.facts["validation"]
     metadata = {
         "step": facts["step"],
@@ -78,6 +80,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         "validation_pass_at_1": facts["validation"],
         "start": start_of(bench).checkpoint,
         "battery": facts.get("battery", ""),
+        "stopped_early": facts.get("stopped", "no"),
         "training": dg.MetadataValue.md(training_picture(history, tasks)),
         "mlflow": tracking_uri(workshop.home.path),
         "wandb": dg.MetadataValue.path(str(job.path / "wandb")),

@@ -39,8 +39,21 @@ def demo(profile: ProfileOption = None, unverified: UnverifiedOption = False) ->
 
 
 @app.command()
-def train(profile: ProfileOption = None, unverified: UnverifiedOption = False) -> None:
+def train(
+    profile: ProfileOption = None,
+    unverified: UnverifiedOption = False,
+    algorithm: Annotated[str | None, typer.Option(help="ppo, grpo, rloo, remax, dapo, ...; short for --set training.algorithm=NAME.")] = None,
+    change: Annotated[list[str] | None, typer.Option("--set", help="A change to the profile, section.key=value; may be given again.")] = None,
+    show: Annotated[bool, typer.Option("--show", help="Say what the algorithm is and what verl is told, and train nothing.")] = False,
+) -> None:
     """Trains the next challenger and puts it before the gate; what `demo` does, for scripts: plain lines, no picture."""
+    changes = [*(change or []), *([f"training.algorithm={algorithm}"] if algorithm else [])]
+    if changes:
+        os.environ["RATCHET_SET"] = "\n".join(changes)
+    if show:
+        from pipelines.algorithm import show_algorithm
+
+        raise typer.Exit(show_algorithm(profile, Console()))
     from pipelines.demo import demo
 
     _allow(unverified)

@@ -23,9 +23,9 @@ from pipelines.process import MARK, of_run, pss_bytes
 from pipelines.view import View
 from pipelines.worker import BUSY
 from resources import lease
-from resources.chain import Chain, next_id
+from resources.chain import Chain, next_id, records
 from resources.home import Home, NotReady
-from resources.profile import Profile, load_profile
+from resources.profile import CHANGES, Profile, load_profile
 from rewards.own import reward_of
 
 RESTARTS = 2  # of a worker that a signal ended
@@ -36,6 +36,7 @@ NO_ROOM = 2**20  # bytes of disk with which nothing goes on
 
 def demo(profile_name: str | None, console: Console) -> int:
     """Goes on with the open chain of this home, else runs the next one, until its decision. Exit code: 0 decided, 3 somebody trains here, else 1."""
+    _as_begun()
     home, _ = ready(profile_name)
     if holder := lease.holder(home.lease):
         console.print(str(lease.LeaseHeld(holder, home.lease)), style="yellow", soft_wrap=True)
@@ -43,7 +44,8 @@ def demo(profile_name: str | None, console: Console) -> int:
     chain_id = next_id(home.runs)
     folder = home.runs / chain_id
     known = folder / "chain.json"
-    title = f"{chain_id}{', gone on with' if known.exists() else ''} · profile {name_of(profile_name)}"
+    changes = os.environ.get(CHANGES, "").splitlines()
+    title = f"{chain_id}{', gone on with' if known.exists() else ''} · profile {' '.join([name_of(profile_name), *changes])}"
     view = View(folder, title)
     code = watched(lambda: start_worker(home, "full_chain", chain_id, profile_name, "ratchet demo"), view, Chain(folder), console)
     if code:
@@ -53,6 +55,14 @@ def demo(profile_name: str | None, console: Console) -> int:
 
     show(home.reports / chain_id, Chain(folder).record, console)
     return 0
+
+
+def _as_begun() -> None:
+    """An open chain that was begun with changes to its profile goes on with them, unless others are asked for now."""
+    runs = Home.from_environment().runs
+    open_chains = [record for record in (records(runs) if runs.is_dir() else []) if record.id == next_id(runs)]
+    if open_chains and CHANGES not in os.environ:
+        os.environ[CHANGES] = "\n".join(open_chains[0].changes)
 
 
 def ready(profile_name: str | None, *, trains: bool = True) -> tuple[Home, Profile]:

@@ -35,6 +35,7 @@ A profile is a YAML file of what differs from the defaults below; the defaults a
 ENVIRONMENT = {
     "RATCHET_HOME": "where everything that a run writes lies; default `.ratchet` in the current folder",
     "RATCHET_PROFILE": "name or path of the profile; default `embedded`",
+    "RATCHET_SET": "changes to the profile, one `section.key=value` a line; what `--set` and `--algorithm` set",
     "RATCHET_UNVERIFIED": "1: train although the exploit battery did not pass the reward; what `--unverified` sets",
     "RATCHET_WORKERS": "of `ratchet judge`: how many programs run at once; default one a core",
     "DAGSTER_HOME": "Dagster's own records; default `dagster` under RATCHET_HOME",

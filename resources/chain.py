@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -51,6 +51,7 @@ class Record(BaseModel):
     kind: Kind
     seed: int
     profile: str
+    changes: tuple[str, ...] = ()  # to the profile, by `--set` or `--algorithm`: what goes on with the chain goes on with them
     why: str  # what started it: demo, schedule, a sensor's cause
     champion: Champion | None
     opened_at: str
@@ -134,7 +135,9 @@ class Stage:
         self.text = text
 
 
-def open_chain(runs: Path, id: str, *, kind: Kind, base_seed: int, profile: str, why: str, champion: Champion | None) -> Chain:
+def open_chain(
+    runs: Path, id: str, *, kind: Kind, base_seed: int, profile: str, why: str, champion: Champion | None, changes: Sequence[str] = ()
+) -> Chain:
     """The chain of this id: gone on with where it exists, else begun with the next number. Seeds differ from chain to chain, the same each time."""
     with _locked(runs):
         chain = Chain(runs / id)
@@ -142,7 +145,17 @@ def open_chain(runs: Path, id: str, *, kind: Kind, base_seed: int, profile: str,
             number = 0 if kind == "data" else max((record.number for record in records(runs)), default=0) + 1
             opened = _now()
             chain._write(
-                Record(id=id, number=number, kind=kind, seed=base_seed * 1000 + number, profile=profile, why=why, champion=champion, opened_at=opened)
+                Record(
+                    id=id,
+                    number=number,
+                    kind=kind,
+                    seed=base_seed * 1000 + number,
+                    profile=profile,
+                    changes=tuple(changes),
+                    why=why,
+                    champion=champion,
+                    opened_at=opened,
+                )
             )
         return chain
 

@@ -6,9 +6,12 @@ Imports no Dagster and nothing heavy, so that `ratchet status` answers at once a
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import difflib
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -26,6 +29,7 @@ from verl_jobs.config import Training
 from verl_jobs.tiny_model import TinyModel
 from verl_jobs.warm_up import WarmUp
 
+CHANGES = "RATCHET_SET"  # changes to any profile, one `section.key=value` a line: what `--set` and `--algorithm` give
 FOLDER = Path(__file__).resolve().parent.parent / "pipelines" / "profiles"
 
 
@@ -159,7 +163,7 @@ class ProfileError(ValueError):
 
 
 def load_profile(name: str | None = None) -> Profile:
-    """The profile of this name or path; None: that of RATCHET_PROFILE, else `embedded`. Raises ProfileError."""
+    """The profile of this name or path with the changes of RATCHET_SET; None: that of RATCHET_PROFILE, else `embedded`. Raises ProfileError."""
     path = profile_path(name or os.environ.get("RATCHET_PROFILE") or "embedded")
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
@@ -169,10 +173,32 @@ def load_profile(name: str | None = None) -> Profile:
         raise ProfileError(f"{path}: cannot be read: {error}") from error
     if not isinstance(data, dict):
         raise ProfileError(f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}")
+    changes = os.environ.get(CHANGES, "").splitlines()
     try:
-        return Profile.model_validate(data)
+        return Profile.model_validate(changed(data, changes))
     except ValidationError as error:
-        raise ProfileError(f"{path}: {'; '.join(_explain(e) for e in error.errors())}") from error
+        where = f"{path} with {', '.join(changes)}" if changes else str(path)
+        raise ProfileError(f"{where}: {'; '.join(_explain(e) for e in error.errors())}") from error
+
+
+def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """The profile's data with each `section.key=value` put into it, the value as YAML. Raises ProfileError for what is none."""
+    data = copy.deepcopy(data)
+    for change in changes:
+        key, equals, value = change.partition("=")
+        *sections, last = key.strip().split(".")
+        if not equals or not all([*sections, last]):
+            raise ProfileError(f"{change!r} changes nothing: write section.key=value, e.g. training.steps=30")
+        place = data
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise ProfileError(f"{change!r}: {section} is no section")
+        try:
+            place[last] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ProfileError(f"{change!r}: the value is not YAML: {' '.join(str(error).split())}") from error
+    return data
 
 
 def profile_path(name: str) -> Path:
@@ -189,6 +215,11 @@ def profile_path(name: str) -> Path:
 
 def _explain(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "literal_error":
+        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        near = difflib.get_close_matches(str(error["input"]), known, 2, cutoff=0.4)
+        hint = f", did you mean {' or '.join(near)}" if near else ""
+        return f"{where}: no {error['input']!r}{hint}: known are {', '.join(known)}"
     if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
         return f"{where}: {error['msg'].removeprefix('Value error, ')} (got {str(error['input'])[:60]!r})"
     fields = _fields(error["loc"][:-1])

@@ -23,7 +23,7 @@ from resources import lease
 from resources.chain import Chain, Champion, Kind, Stage, next_id, open_chain
 from resources.home import Home
 from resources.ledger import Ledger
-from resources.profile import Profile, load_profile
+from resources.profile import CHANGES, Profile, load_profile
 from sandbox.sandbox import Sandbox
 
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
@@ -105,6 +105,7 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
             profile=self._tags.get(PROFILE, self.profile_name),
             why=tags.get("ratchet/why", "started in Dagster"),
             champion=known,
+            changes=os.environ.get(CHANGES, "").splitlines(),
         )
 
 

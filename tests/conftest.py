@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 settings.load_profile("busy machine")
 
-OURS = ("RATCHET_HOME", "RATCHET_PROFILE", "RATCHET_UNVERIFIED", "DAGSTER_HOME", "RAY_ADDRESS", "MLFLOW_TRACKING_URI", "WANDB_API_KEY")
+OURS = ("RATCHET_HOME", "RATCHET_PROFILE", "RATCHET_UNVERIFIED", "RATCHET_SET", "DAGSTER_HOME", "RAY_ADDRESS", "MLFLOW_TRACKING_URI", "WANDB_API_KEY")
 
 
 @pytest.fixture(scope="session", autouse=True)

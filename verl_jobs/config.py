@@ -6,14 +6,31 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
+from verl_jobs.algorithms import ALGORITHMS, Algorithm, Name
+
+
+class Stop(BaseModel):
+    """When a training ends before its last step; its best checkpoint is kept. Loss or reward that is no number, and a growing gap between visible
+    and hidden tests, always end it (verl_jobs/stopping.py).
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    kl: PositiveFloat = 0.5
+    """KL in nats a token, mean of three steps: to the start policy where a KL coefficient has it measured, and of the update."""
+    entropy: float = Field(0.1, ge=0, lt=1)
+    """Share of the first steps' entropy below which the policy has collapsed; 0: never."""
+    patience: NonNegativeInt = 0
+    """Validations without a new best after which there is no progress; 0: goes on to the end."""
+
 
 class Training(BaseModel):
     """Reinforcement learning by verl on Ray."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    algorithm: Literal["grpo", "rloo", "reinforce_plus_plus"] = "grpo"
-    """Advantage estimator: GRPO (arXiv:2402.03300), RLOO (arXiv:2402.14740) or REINFORCE++ (arXiv:2501.03262)."""
+    algorithm: Name = "grpo"
+    """What is optimised; `ratchet train --algorithm NAME --show` gives each one's paper, rule and verl overrides (verl_jobs/algorithms.py)."""
     engine: Literal["hf", "vllm"] = "hf"
     """What writes the rollouts: `hf` on CPU, `vllm` on GPU."""
     steps: PositiveInt = 20
@@ -34,6 +51,7 @@ class Training(BaseModel):
     """Longest answer; a longer one is cut and counted as cut."""
     save_every: PositiveInt = 5
     """Steps between checkpoints, each scored on the validation problems; at most so many are done again after a kill."""
+    stop: Stop = Stop()
     ranks: PositiveInt = 1
     """Data-parallel trainer processes: GPUs, or CPU processes over gloo."""
     threads: NonNegativeInt = 2
@@ -44,3 +62,7 @@ class Training(BaseModel):
         if self.steps % self.save_every:
             raise ValueError(f"steps {self.steps} is no multiple of save_every {self.save_every}: the last steps would be saved by no checkpoint")
         return self
+
+    @property
+    def method(self) -> Algorithm:
+        return ALGORITHMS[self.algorithm]

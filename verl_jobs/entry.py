@@ -51,7 +51,8 @@ def main(path: Path) -> None:
         if job.done is None:
             with pipes(job.path) as session:
                 _train(job, session)
-            write_atomic(job.path / "done.json", json.dumps({"steps": job.training.steps, "candidates": sorted(candidates(job.path))}))
+            done = {"steps": job.training.steps, "candidates": sorted(candidates(job.path)), "stopped": job.stopped}
+            write_atomic(job.path / "done.json", json.dumps(done))
 
 
 def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
@@ -92,6 +93,10 @@ def _train(job: TrainingJob, session: PipesContext | None) -> None:
     except (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
         print(f"a process of the run died: {str(error).splitlines()[0]}", flush=True)
         sys.exit(DIED)
+    except ray.exceptions.RayTaskError:
+        if not job.stopped:
+            raise
+        print(f"stopped early: {job.stopped}", flush=True)
     finally:
         reporter.stop()
 

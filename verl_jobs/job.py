@@ -5,6 +5,7 @@ metrics-<attempt>.jsonl verl's own metrics, a line a step (verl's file logger be
 messages.jsonl          Dagster Pipes messages
 saves/                  verl's checkpoints, to go on from
 candidates/step-000010/ Hugging Face folders with a manifest, published whole
+stopped.json            why it ended early, if it did
 done.json               written last
 """
 
@@ -67,6 +68,12 @@ class TrainingJob(BaseModel):
         """What a finished run says of itself, None while it has not finished."""
         path = self.path / "done.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+    @property
+    def stopped(self) -> str:
+        """Why the training ended before its last step; empty where it did not (verl_jobs/stopping.py)."""
+        path = self.path / "stopped.json"
+        return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
 
 
 def candidates(folder: Path) -> dict[int, Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from verl_jobs.algorithms import MOST_BATCHES
 from verl_jobs.config import Training
 
 FP32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
@@ -49,11 +50,10 @@ GPU = [
 
 
 def overrides(training: Training, *, seed: int, model: Path, train: Path, validation: Path, folder: Path, loggers: list[str], name: str) -> list[str]:
-    """All overrides of one run, in verl's order of precedence: the last one wins."""
+    """All overrides of one run, each key once: the algorithm's own before those of every run."""
     t = training
-    return [
+    told = [
         *(CPU if t.engine == "hf" else GPU),
-        f"algorithm.adv_estimator={t.algorithm}",
         f"actor_rollout_ref.actor.use_kl_loss={t.kl_coefficient > 0}",
         f"actor_rollout_ref.actor.kl_loss_coef={t.kl_coefficient}",
         "actor_rollout_ref.actor.kl_loss_type=low_var_kl",
@@ -71,11 +71,14 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         f"actor_rollout_ref.actor.ppo_mini_batch_size={t.problems_per_step}",
         f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu={16 * (t.prompt_tokens + t.answer_tokens) if t.engine == 'vllm' else 16384}",
         "actor_rollout_ref.actor.loss_agg_mode=token-mean",
+        *t.method.overrides,
+        *(_critic(t, model) if t.method.critic else []),
+        *(_greedy_answers(t) if t.method.greedy else []),
         f"actor_rollout_ref.actor.optim.lr={t.learning_rate}",
         "actor_rollout_ref.actor.optim.betas=[0.9,0.95]",
         "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
         f"actor_rollout_ref.rollout.n={t.group_size}",
-        f"+trainer.v1.sampler.sampler_kwargs={{answers:{t.group_size},least:{1 if t.algorithm == 'reinforce_plus_plus' else 2}}}",
+        f"+trainer.v1.sampler.sampler_kwargs={{{','.join(f'{key}:{value}' for key, value in _sampler(t).items())}}}",
         f"actor_rollout_ref.rollout.temperature={t.temperature}",
         f"+actor_rollout_ref.rollout.seed={seed}" if t.engine == "vllm" else f"actor_rollout_ref.rollout.seed={seed}",
         "actor_rollout_ref.rollout.tensor_model_parallel_size=1",
@@ -99,6 +102,44 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         f"trainer.default_local_dir='{folder / 'saves'}'",
         "trainer.checkpoint_callback_class=verl_jobs.saving.PublishCandidate",
     ]
+    return list({override.split("=")[0]: override for override in told}.values())
+
+
+def _sampler(t: Training) -> dict[str, object]:
+    """What the replay buffer is told (verl_jobs/watched.py). verl hands `algorithm.filter_groups` to its own buffer alone."""
+    told: dict[str, object] = {"answers": t.group_size, "least": t.method.least}
+    if t.method.greedy:
+        told["greedy"] = True
+    if t.method.drops_equal_groups:
+        told |= {"filter_groups_metric": "reward", "train_batch_size": t.problems_per_step, "gen_batch_size": 1, "max_inflight_gen_batches": 2}
+        told["most_dropped"] = (MOST_BATCHES - 1) * t.problems_per_step
+    return told
+
+
+def _critic(t: Training, model: Path) -> list[str]:
+    """A value head on the start policy; it learns from scratch, so ten times as fast as the policy on a GPU, three times on a tiny model."""
+    common = [
+        f"critic.model.path='{model}'",
+        "critic.strategy=fsdp2",
+        f"critic.optim.lr={3 * t.learning_rate if t.engine == 'hf' else 10 * t.learning_rate}",
+        f"critic.ppo_max_token_len_per_gpu={16384 if t.engine == 'hf' else 16 * (t.prompt_tokens + t.answer_tokens)}",
+        "critic.checkpoint.save_contents=[model,optimizer,extra]",
+    ]
+    if t.engine == "vllm":
+        return [*common, "critic.model.use_remove_padding=True", "critic.model.enable_gradient_checkpointing=True"]
+    return [
+        *common,
+        "critic.model.use_remove_padding=False",
+        "critic.model.enable_gradient_checkpointing=False",
+        "critic.fsdp.use_torch_compile=False",
+        "critic.fsdp.dtype=float32",
+        f"+critic.fsdp.mixed_precision={FP32}",
+    ]
+
+
+def _greedy_answers(t: Training) -> list[str]:
+    """On a CPU the batched loop writes them itself."""
+    return [] if t.engine == "hf" else ["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.greedy.GreedyFirstManager"]
 
 
 def environment(training: Training, folder: Path) -> dict[str, str]:

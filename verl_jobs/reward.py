@@ -21,6 +21,8 @@ from rewards.own import reward_of
 from rewards.question import Question, Task, task_from_ground_truth
 from rewards.score import Score
 from sandbox.sandbox import Sandbox, SandboxConfig
+from verl_jobs.algorithms import OVERLONG_SHARE
+from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 
 MATHS = ("math", "gsm8k", "aime", "amc")  # in the names that verl's own data sources have
@@ -55,18 +57,35 @@ class Scorer:
         return score_answers(sandbox, reward, answered, step)
 
 
-def scorer_of(config: Any) -> Scorer:
-    """The scorer of a verl run: its job lies beside its checkpoints."""
-    job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
+def job_of(config: Any) -> TrainingJob:
+    """The job of a verl run: it lies beside its checkpoints."""
+    return TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
+
+
+def scorer_of(job: TrainingJob) -> Scorer:
     return Scorer(job.reward, SandboxConfig(isolation=job.isolation, backend=job.backend))
 
 
-def as_verl(score: Score) -> dict[str, Any]:
-    """What verl collates: the same keys on every call, None for what was not measured, and as text the trace. Raises NoScore."""
+def overlong(training: Training, tokens: int) -> float:
+    """What DAPO takes from an answer of so many tokens: 0 to -1, straight over the last part of the longest answer (arXiv:2503.14476, eq. 13).
+
+    0 with any other algorithm.
+    """
+    if not training.method.drops_equal_groups:
+        return 0.0
+    room = max(1, round(OVERLONG_SHARE * training.answer_tokens))
+    return max(-1.0, min(0.0, (training.answer_tokens - room - tokens) / room))
+
+
+def as_verl(score: Score, penalty: float = 0.0) -> dict[str, Any]:
+    """What verl collates: the same keys on every call, None for what was not measured, and as text the trace. Raises NoScore.
+
+    penalty: added to the score, not to `acc`.
+    """
     if score.value is None:
         raise NoScore("no verdict on this answer: left out of the step")
     share = score.passed / score.total if score.total else 0.0
-    figures = {"score": score.value, "acc": float(score.solved), "tests_passed": share, "format": score.components.get("format", 0.0)}
+    figures = {"score": score.value + penalty, "acc": float(score.solved), "tests_passed": share, "format": score.components.get("format", 0.0)}
     return figures | {
         "visible": score.visible,
         "hidden": score.hidden,
@@ -111,7 +130,8 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **_: Any) -> None:
         super().__init__(config, tokenizer, compute_score)
-        self.scorer = scorer_of(config)
+        self.job = job_of(config)
+        self.scorer = scorer_of(self.job)
 
     async def run_single(self, data: Any) -> dict[str, Any]:
         item = data[-1:][0]
@@ -120,5 +140,5 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
         answer = self.tokenizer.decode(ids[:valid], skip_special_tokens=True)
         truth, step = item.non_tensor_batch["reward_model"]["ground_truth"], int(item.non_tensor_batch.get("global_steps", 0))
         [score] = await asyncio.to_thread(self.scorer.score, [(truth, answer)], step)
-        result = as_verl(score)
+        result = as_verl(score, overlong(self.job.training, valid))
         return {"reward_score": result["score"], "reward_extra_info": result}

@@ -15,34 +15,74 @@ import transfer_queue as tq
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
 from rewards.watch import PREFIX, step_metrics
+from verl_jobs import remax, stopping
 
 LONE = f"{PREFIX}/lone_answers_left_out"
+BASELINE = f"{PREFIX}/greedy_baseline"
 
 
 class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no types
-    """sampler_kwargs: `answers`, how many a prompt is asked for; `least`, how many scored ones a group needs; the rest is verl's."""
+    """sampler_kwargs: `answers`, how many a prompt is asked for; `least`, how many scored ones a group needs; `greedy`, whether session 0 is a
+    greedy answer and a baseline; `most_dropped`, how many groups of equal rewards a step may draw again; the rest is verl's.
+    """
 
     def __init__(self, *args: Any, sampler_kwargs: Any = None, **kwargs: Any) -> None:
         options = dict(sampler_kwargs or {})
         self.answers, self.least = int(options.pop("answers", 1)), int(options.pop("least", 1))
+        self.greedy, self.most_dropped = bool(options.pop("greedy", False)), int(options.pop("most_dropped", 0))
+        self.dropped = 0
         super().__init__(*args, sampler_kwargs=sampler_kwargs, **options, **kwargs)
 
+    def _dapo_filtered_keys(self, partition_id: str) -> tuple[set[str], Counter[float]]:
+        """verl draws again for ever where every group is solved, or none is; here a step takes what there is when `most_dropped` is reached.
+
+        Each dropped group has brought verl credit for two more, so that the step ends with a whole batch.
+        """
+        if self.dropped >= self.most_dropped:
+            return set(), Counter()
+        found, counts = super()._dapo_filtered_keys(partition_id)
+        self.dropped += len(found)
+        return found, counts
+
     def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, Any]]:
-        """verl's batch of so many prompts, with our figures among its metrics. Raises RuntimeError where no group can be learned from."""
+        """verl's batch of so many prompts, with our figures among its metrics. Raises RuntimeError where no group can be learned from, and
+        EarlyStop.
+        """
+        if partition_id != "val":
+            stopping.check()
+        self.dropped = 0
         batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
         if partition_id == "val":
             return batch, metrics
+        if self.greedy:
+            batch, baseline = self._without_greedy(batch, partition_id)
+            metrics = metrics | {BASELINE: baseline}
         fields = list(tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["extra_fields"])["extra_fields"])
         seen = [getattr(field, "data", field).get("reward_extra_info", {}) for field in fields]  # as verl's own filter reads them
         figures = step_metrics(seen, asked=batch_size * self.answers)
         lone = too_few(batch.keys, self.least)
         if lone:
-            kept = [at for at, key in enumerate(batch.keys) if key not in lone]
+            kept = [key for key in batch.keys if key not in lone]
             if not kept:
                 raise RuntimeError("no group has two answers with a score: the judge fails; its log says why")
             tq.kv_clear(keys=sorted(lone), partition_id=partition_id)
-            batch.keys, batch.tags = [batch.keys[at] for at in kept], [batch.tags[at] for at in kept]
+            batch = batch.select_keys(kept)
         return batch, metrics | figures | {LONE: float(len(lone))}
+
+    def _without_greedy(self, batch: Any, partition_id: str) -> tuple[Any, float]:
+        """The batch less the greedy answers, whose rewards become baselines, and their mean. A prompt without one goes with all of its answers.
+
+        Raises RuntimeError where nothing is left.
+        """
+        greedy = [key for key in batch.keys if int(key.rsplit("_", 2)[1]) == remax.GREEDY]
+        rewards = tq.kv_batch_get(keys=greedy, partition_id=partition_id, select_fields=["rm_scores"])["rm_scores"] if greedy else []
+        baselines = {key.rsplit("_", 2)[0]: float(scores.sum()) for key, scores in zip(greedy, rewards, strict=True)}
+        remax.remember(baselines)
+        kept = [key for key in batch.keys if key not in set(greedy) and key.rsplit("_", 2)[0] in baselines]
+        if not kept:
+            raise RuntimeError("no problem has a greedy answer with a score and a sampled one: the judge fails; its log says why")
+        tq.kv_clear(keys=sorted(set(batch.keys) - set(kept)), partition_id=partition_id)
+        return batch.select_keys(kept), sum(baselines.values()) / len(baselines)
 
 
 def too_few(keys: Sequence[str], least: int) -> set[str]:

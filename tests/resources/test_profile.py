@@ -48,3 +48,25 @@ def test_a_bad_profile_is_refused_with_file_key_and_mend(tmp_path: Path, text: s
 def test_an_unknown_name_gets_the_nearest_one() -> None:
     with pytest.raises(ProfileError, match="did you mean small"):
         load_profile("smal")
+
+
+def test_changes_go_over_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_SET", "training.algorithm=rloo\nreward.weights.style=0.5\nseed=7")
+    small = load_profile("small")
+    assert (small.training.algorithm, small.reward.weights.style, small.seed) == ("rloo", 0.5, 7)
+    assert small.training.steps == 8  # of the profile
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("training.algorithm=gropo", "no 'gropo', did you mean grpo"),
+        ("training.step=3", "with training.step=3: training.step: no such key, did you mean 'steps'"),
+        ("training", "changes nothing: write section.key=value"),
+        ("seed.x=1\nseed.x.y=2", "x is no section"),
+    ],
+)
+def test_a_bad_change_is_refused_with_its_words(monkeypatch: pytest.MonkeyPatch, change: str, said: str) -> None:
+    monkeypatch.setenv("RATCHET_SET", change)
+    with pytest.raises(ProfileError, match=said):
+        load_profile("small")

@@ -20,7 +20,7 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from verl_jobs.cpu.rollout import server_name
-from verl_jobs.reward import NoScore, as_verl, scorer_of
+from verl_jobs.reward import NoScore, as_verl, job_of, overlong, scorer_of
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,8 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         tq.init()
-        self.scorer = scorer_of(self.config)
+        self.job = job_of(self.config)
+        self.scorer = scorer_of(self.job)
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def generate_sequences(self, batch: Any) -> None:
@@ -60,8 +61,11 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         tokens = [self.tokenizer.apply_chat_template(list(p["raw_prompt"]), add_generation_prompt=True, return_dict=False) for p in prompts]
         counts = [int(p.pop("__rollout_n__", sampling.n)) for p in prompts]
         params = {"temperature": float(sampling.temperature), "top_p": float(sampling.top_p), "top_k": int(sampling.top_k)}
-        server = ray.get_actor(server_name(0))
-        answers, version = await server.generate_batch.remote([list(map(int, ids)) for ids in tokens], counts, params)
+        server, ids_of = ray.get_actor(server_name(0)), [list(map(int, ids)) for ids in tokens]
+        answers, version = await server.generate_batch.remote(ids_of, counts, params)
+        if self.job.training.method.greedy and not validate:
+            best, _ = await server.generate_batch.remote(ids_of, [1] * len(ids_of), {"temperature": 0.0, "top_p": 1.0, "top_k": -1})
+            answers = [first + group for first, group in zip(best, answers, strict=True)]  # session 0 (verl_jobs/remax.py)
         rows = [
             (prompt, ids, session, answer)
             for prompt, ids, group in zip(prompts, tokens, answers, strict=True)
@@ -73,7 +77,7 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         keys, fields, tags, failed = [], [], [], set()
         for (prompt, ids, session, answer), score in zip(rows, scores, strict=True):
             try:
-                reward = as_verl(score)
+                reward = as_verl(score, overlong(self.job.training, len(answer[0])))
             except NoScore as error:
                 logger.error("%s, answer %d: %s", prompt["uid"], session, error)
                 failed.add(prompt["uid"])

@@ -1,0 +1,257 @@
+"""Each algorithm's advantage or loss, by verl's own code with our overrides, against the paper's formula worked out in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from verl_jobs.algorithms import ALGORITHMS, NAMES, Name
+from verl_jobs.config import Training
+from verl_jobs.overrides import overrides
+
+pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
+
+# two problems, answers of 3, 2, 1 and of 2, 3 tokens
+PROMPTS = np.array(["a", "a", "a", "b", "b"], dtype=object)
+LENGTHS = [3, 2, 1, 2, 3]
+REWARDS = [1.0, 0.0, 0.5, -1.0, 1.0]
+GROUPS = [[0, 1, 2], [3, 4]]
+
+
+def mask() -> torch.Tensor:
+    return torch.tensor([[float(t < length) for t in range(3)] for length in LENGTHS])
+
+
+def rewards(values: list[float] | None = None) -> torch.Tensor:
+    """At the last token of each answer."""
+    given = torch.zeros(5, 3)
+    for row, (length, value) in enumerate(zip(LENGTHS, values or REWARDS, strict=True)):
+        given[row, length - 1] = value
+    return given
+
+
+def algo(name: Name) -> Any:
+    """verl's algorithm section with our overrides in it."""
+    from verl.trainer.config import AlgoConfig
+
+    told = dict(line.lstrip("+").split("=", 1) for line in ALGORITHMS[name].overrides)
+    known: dict[str, Callable[[str], Any]] = {
+        "algorithm.norm_adv_by_std_in_grpo": lambda v: v == "True",
+        "algorithm.gamma": float,
+        "algorithm.lam": float,
+    }
+    return AlgoConfig(**{key.removeprefix("algorithm."): read(told[key]) for key, read in known.items() if key in told})
+
+
+def advantages(name: Name, **more: Any) -> list[list[float]]:
+    """As verl's trainer computes them, (answers, tokens)."""
+    from verl.protocol import DataProto
+    from verl.trainer.ppo.ray_trainer import compute_advantage
+
+    import verl_jobs.remax  # noqa: F401  # registers our estimator
+
+    estimator = next(line.split("=")[1] for line in ALGORITHMS[name].overrides if "adv_estimator" in line)
+    config = algo(name)
+    data = DataProto.from_single_dict({"response_mask": mask(), "token_level_rewards": rewards(), **more})
+    data.non_tensor_batch["uid"] = PROMPTS
+    done = compute_advantage(
+        data, estimator, gamma=config.gamma, lam=config.lam, norm_adv_by_std_in_grpo=config.norm_adv_by_std_in_grpo, config=config
+    )
+    return [[value for value, inside in zip(row, m, strict=True) if inside] for row, m in zip(done.batch["advantages"].tolist(), mask(), strict=True)]
+
+
+def near(found: list[list[float]], wanted: list[list[float]]) -> None:
+    assert [len(row) for row in found] == LENGTHS
+    assert [value for row in found for value in row] == pytest.approx([value for row in wanted for value in row], abs=1e-4)
+
+
+def same(values: list[float]) -> list[list[float]]:
+    """The same at every token of an answer."""
+    return [[value] * length for value, length in zip(values, LENGTHS, strict=True)]
+
+
+def mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def deviation(values: list[float]) -> float:
+    """Of a sample: divided by n - 1, as the published code has it."""
+    return math.sqrt(sum((value - mean(values)) ** 2 for value in values) / (len(values) - 1))
+
+
+def whitened(rows: list[list[float]]) -> list[list[float]]:
+    flat = [value for row in rows for value in row]
+    return [[(value - mean(flat)) / deviation(flat) for value in row] for row in rows]
+
+
+def by_group(rule: Any) -> list[float]:
+    """rule(own reward, all of its group) for each answer."""
+    found = [0.0] * len(REWARDS)
+    for group in GROUPS:
+        for at in group:
+            found[at] = rule(REWARDS[at], [REWARDS[other] for other in group])
+    return found
+
+
+@pytest.mark.parametrize("name", ["grpo", "dapo", "gspo", "cispo"])
+def test_group_relative_advantages(name: Name) -> None:
+    near(advantages(name), same(by_group(lambda r, group: (r - mean(group)) / deviation(group))))
+
+
+def test_dr_grpo_does_not_divide_by_the_deviation() -> None:
+    near(advantages("dr_grpo"), same(by_group(lambda r, group: r - mean(group))))
+
+
+def test_rloo_compares_with_the_others_alone() -> None:
+    near(advantages("rloo"), same(by_group(lambda r, group: r - (sum(group) - r) / (len(group) - 1))))
+
+
+def test_reinforce_plus_plus_whitens_returns_over_all_tokens() -> None:
+    near(advantages("reinforce_plus_plus"), whitened(same(REWARDS)))
+
+
+def test_reinforce_plus_plus_with_baseline_centers_by_group_first() -> None:
+    near(advantages("reinforce_plus_plus_baseline"), whitened(same(by_group(lambda r, group: r - mean(group)))))
+
+
+def test_remax_takes_the_greedy_answer_s_reward_off() -> None:
+    from verl_jobs.remax import remember
+
+    remember({"a": 0.25, "b": -0.5})
+    near(advantages("remax"), same([r - (0.25 if prompt == "a" else -0.5) for r, prompt in zip(REWARDS, PROMPTS, strict=True)]))
+
+
+def test_remax_without_a_greedy_answer_is_an_error_and_no_zero() -> None:
+    from verl_jobs.remax import remember
+
+    remember({"a": 0.25})
+    with pytest.raises(KeyError, match="b"):
+        advantages("remax")
+
+
+def test_ppo_s_advantage_is_gae_whitened() -> None:
+    values = [[0.1 * (row + 1) - 0.2 * t for t in range(3)] for row in range(5)]
+    found = []
+    for row, length in enumerate(LENGTHS):
+        told = values[row][:length]
+        deltas = [(REWARDS[row] if t == length - 1 else 0.0) + (told[t + 1] if t + 1 < length else 0.0) - told[t] for t in range(length)]
+        found.append([sum(deltas[t:]) for t in range(length)])  # gamma and lambda are 1
+    near(advantages("ppo", values=torch.tensor(values)), whitened(found))
+
+
+def test_grpo_passk_pays_the_best_answer_alone() -> None:
+    wanted = [0.0] * 5
+    for group in GROUPS:
+        best, second = sorted((REWARDS[at] for at in group), reverse=True)[:2]
+        wanted[max(group, key=lambda at: REWARDS[at])] = (best - second) / deviation([REWARDS[at] for at in group])
+    near(advantages("grpo_passk"), same(wanted))
+
+
+def test_gdpo_normalises_each_reward_apart() -> None:
+    from omegaconf import OmegaConf
+    from verl.trainer.ppo.core_algos import get_adv_estimator_fn
+
+    parts = {"tests_passed": [1.0, 0.5, 0.0, 0.0, 1.0], "format": [1.0, 1.0, 0.0, 0.0, 1.0]}
+    batch = {"prompts": torch.ones(5, 2), "attention_mask": torch.cat([torch.ones(5, 2), mask()], dim=1).long()}
+    told = next(line for line in ALGORITHMS["gdpo"].overrides if "gdpo_reward_keys" in line).split("=")[1]
+    config = OmegaConf.create({"gdpo_reward_keys": told.strip("[]").split(",")})
+    found, _ = get_adv_estimator_fn("gdpo")(
+        rewards(), mask(), PROMPTS, config=config, non_tensor_batch={key: np.array(part) for key, part in parts.items()}, batch=batch
+    )
+    total = [0.0] * 5
+    for part in parts.values():
+        for group in GROUPS:
+            told_rewards = [part[at] for at in group]
+            for at in group:
+                total[at] += (part[at] - mean(told_rewards)) / (deviation(told_rewards) + 1e-6)
+    near([row[:length] for row, length in zip(found.tolist(), LENGTHS, strict=True)], whitened(same(total)))
+
+
+# losses: log-probabilities of two answers, old and new
+OLD = [[-1.0, -2.0, -0.5], [-0.7, -1.1]]
+NEW = [[-0.6, -2.5, -0.5], [-1.2, -0.2]]
+ADVANTAGES = [1.5, -0.8]
+
+
+def loss(name: Name) -> float:
+    from verl.trainer.ppo.core_algos import get_policy_loss_fn
+    from verl.workers.config import FSDPActorConfig
+
+    said = overrides(Training(algorithm=name), seed=1, model=_path(), train=_path(), validation=_path(), folder=_path(), loggers=[], name="t")
+    actor = {
+        line.lstrip("+").split("=", 1)[0].removeprefix("actor_rollout_ref.actor."): line.split("=", 1)[1]
+        for line in said
+        if "actor_rollout_ref.actor." in line
+    }
+    clip = {key: float(actor[key]) for key in ("clip_ratio_low", "clip_ratio_high") if key in actor}
+    config = FSDPActorConfig(strategy="fsdp2", use_dynamic_bsz=True, rollout_n=2, ppo_mini_batch_size=1, **clip)
+    function = get_policy_loss_fn(actor.get("policy_loss.loss_mode", "vanilla"))
+
+    def padded(rows: list[list[float]]) -> torch.Tensor:
+        return torch.tensor([row + [0.0] * (3 - len(row)) for row in rows])
+
+    inside = padded([[1.0] * len(row) for row in OLD])
+    given = padded([[value] * len(row) for value, row in zip(ADVANTAGES, OLD, strict=True)])
+    found, _ = function(padded(OLD), padded(NEW), given, inside, loss_agg_mode=actor["loss_agg_mode"], config=config)
+    return float(found)
+
+
+def _path() -> Any:
+    from pathlib import Path
+
+    return Path("x")
+
+
+def surrogate(low: float, high: float) -> list[list[float]]:
+    """-min(rho A, clip(rho) A), token by token; dual clip at 3 for a negative advantage."""
+    rows = []
+    for old, new, a in zip(OLD, NEW, ADVANTAGES, strict=True):
+        ratios = [math.exp(n - o) for o, n in zip(old, new, strict=True)]
+        kept = [min(rho * a, max(1 - low, min(1 + high, rho)) * a) for rho in ratios]
+        rows.append([-(max(value, 3.0 * a) if a < 0 else value) for value in kept])
+    return rows
+
+
+@pytest.mark.parametrize(("name", "high"), [("ppo", 0.2), ("grpo", 0.2), ("dapo", 0.28)])
+def test_clipped_surrogate_as_the_mean_over_tokens(name: Name, high: float) -> None:
+    assert loss(name) == pytest.approx(mean([value for row in surrogate(0.2, high) for value in row]), abs=1e-6)
+
+
+def test_dr_grpo_divides_the_sum_over_tokens_by_a_constant() -> None:
+    longest = 3  # of the batch's tensor: verl's constant where none is given
+    assert loss("dr_grpo") == pytest.approx(mean([sum(row) for row in surrogate(0.2, 0.2)]) / longest, abs=1e-6)
+
+
+def test_gspo_s_ratio_is_that_of_the_whole_answer() -> None:
+    rows = []
+    for old, new, a in zip(OLD, NEW, ADVANTAGES, strict=True):
+        rho = math.exp(mean([n - o for o, n in zip(old, new, strict=True)]))
+        rows.append(-min(rho * a, max(1 - 3e-4, min(1 + 4e-4, rho)) * a))
+    assert loss("gspo") == pytest.approx(mean(rows), abs=1e-6)
+
+
+def test_cispo_weighs_log_probabilities_by_the_cut_ratio() -> None:
+    flat = [
+        -min(1.2, math.exp(n - o)) * a * n
+        for old, new, a in zip(OLD, NEW, ADVANTAGES, strict=True)
+        for o, n in zip(old, new, strict=True)
+    ]  # fmt: skip
+    assert loss("cispo") == pytest.approx(mean(flat), abs=1e-6)
+
+
+def test_dapo_s_penalty_begins_in_the_last_fifth_and_ends_at_one() -> None:
+    from verl_jobs.reward import overlong
+
+    training = Training(algorithm="dapo", answer_tokens=100)
+    assert [overlong(training, tokens) for tokens in (1, 80, 85, 90, 100)] == pytest.approx([0.0, 0.0, -0.25, -0.5, -1.0])
+    assert overlong(Training(algorithm="grpo", answer_tokens=100), 100) == 0.0
+
+
+def test_every_algorithm_names_its_paper_and_rule() -> None:
+    assert set(ALGORITHMS) == set(NAMES)
+    assert all("arXiv:" in method.paper and method.rule for method in ALGORITHMS.values())

@@ -1,0 +1,62 @@
+"""A training that goes wrong is ended with its own reason; one that goes well is left alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from rewards.watch import GAP, OVERFIT
+from verl_jobs.config import Stop
+from verl_jobs.job import VALIDATION
+from verl_jobs.stopping import reason
+
+
+def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:
+    """A calm history; a column is a function of the step, absent where it gives None."""
+    calm: dict[str, Any] = {
+        "actor/pg_loss": lambda t: 0.1,
+        "actor/grad_norm": lambda t: 0.05,
+        "critic/score/mean": lambda t: 0.3 + t / 100,
+        "actor/entropy": lambda t: 0.05,
+        "actor/ppo_kl": lambda t: 0.001,
+        VALIDATION: lambda t: 0.3 + t / 100 if t % 5 == 0 else None,
+    }
+    rows: list[dict[str, Any]] = [{"step": 0, VALIDATION: 0.3}]
+    for t in range(1, steps + 1):
+        told = {key: rule(t) for key, rule in (calm | columns).items()}
+        rows.append({"step": t} | {key: value for key, value in told.items() if value is not None})
+    return rows
+
+
+def test_a_calm_run_goes_on_at_every_step() -> None:
+    history = run(40)
+    assert all(reason(history[:length], Stop(patience=3)) is None for length in range(len(history) + 1))
+
+
+@pytest.mark.parametrize("key", ["actor/pg_loss", "actor/grad_norm", "critic/score/mean"])
+@pytest.mark.parametrize("value", [math.nan, math.inf])
+def test_what_is_no_number_ends_it(key: str, value: float) -> None:
+    assert reason(run(8, **{key: lambda t: value if t == 8 else 0.1}), Stop()) == f"{key} is {value} at step 8"
+
+
+def test_a_policy_far_from_its_start_ends_it_and_one_outlier_does_not() -> None:
+    assert "KL: actor/kl_loss" in (reason(run(12, **{"actor/kl_loss": lambda t: 0.06 * t}), Stop(kl=0.5)) or "")
+    assert reason(run(12, **{"actor/kl_loss": lambda t: 1.2 if t == 11 else 0.01}), Stop(kl=0.5)) is None
+
+
+def test_a_collapsed_entropy_ends_it_unless_it_may() -> None:
+    history = run(20, **{"actor/entropy": lambda t: 0.5 * 0.7**t})
+    assert "entropy collapsed: 0.2" in (reason(history, Stop()) or "")
+    assert reason(history, Stop(entropy=0.0)) is None
+
+
+def test_a_growing_gap_between_visible_and_hidden_tests_ends_it() -> None:
+    assert "reward hacking" in (reason(run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), Stop()) or "")
+
+
+def test_no_progress_is_counted_in_validations_since_the_best() -> None:
+    history = run(30, **{VALIDATION: lambda t: (0.6 if t == 10 else 0.4) if t % 5 == 0 else None})
+    assert reason(history, Stop(patience=4)) == "no progress: 4 validations since the best, 60.0 % at step 10"
+    assert reason(history, Stop(patience=5)) is None and reason(history, Stop()) is None
