@@ -23,6 +23,8 @@ data = typer.Typer(help="Problems: add a source, or look at what there is.", no_
 app.add_typer(data, name="data")
 reward = typer.Typer(help="Rewards: try one on known answers and hacks, or begin one of your own.", no_args_is_help=True)
 app.add_typer(reward, name="reward")
+jobs = typer.Typer(help="Trainings: what runs, how far it is, its log; stop one, go on with it, watch it.", no_args_is_help=True)
+app.add_typer(jobs, name="jobs")
 
 ProfileOption = Annotated[str | None, typer.Option("--profile", "-p", help="Name or path of a profile; else RATCHET_PROFILE, else embedded.")]
 UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Train although the exploit battery did not pass the reward; stamped into all.")]
@@ -161,6 +163,71 @@ def reward_new(
     from pipelines.reward_commands import new
 
     raise typer.Exit(new(task, output, Console()))
+
+
+RunArgument = Annotated[str | None, typer.Argument(help="A run, e.g. chain-0002; without it the newest.")]
+
+
+@jobs.command("list")
+def jobs_list() -> None:
+    """Every training of this home."""
+    from pipelines.job_commands import list_jobs
+
+    raise typer.Exit(list_jobs(Console()))
+
+
+@jobs.command("show")
+def jobs_show(run: RunArgument = None) -> None:
+    """One training: what it was told, how far it is, its curve."""
+    from pipelines.job_commands import show_job
+
+    raise typer.Exit(show_job(run, Console()))
+
+
+@jobs.command("logs")
+def jobs_logs(run: RunArgument = None, lines: Annotated[int, typer.Option(help="How many of the last lines.")] = 40) -> None:
+    """The trainer's log."""
+    from pipelines.job_commands import show_logs
+
+    raise typer.Exit(show_logs(run, lines, Console()))
+
+
+@jobs.command("stop")
+def jobs_stop(run: RunArgument = None) -> None:
+    """Ends the run that trains now; what was saved is kept."""
+    from pipelines.job_commands import stop
+
+    raise typer.Exit(stop(run, Console()))
+
+
+@jobs.command("resume")
+def jobs_resume(profile: ProfileOption = None) -> None:
+    """Goes on with the interrupted run."""
+    from pipelines.job_commands import resume
+
+    raise typer.Exit(resume(profile, Console()))
+
+
+@jobs.command("watch")
+def jobs_watch(run: RunArgument = None) -> None:
+    """A live picture of a run that another process works on."""
+    from pipelines.job_commands import watch
+
+    raise typer.Exit(watch(run, Console()))
+
+
+@app.command()
+def samples(
+    run: RunArgument = None,
+    step: Annotated[int | None, typer.Option(help="Training step; without it the last.")] = None,
+    worst: Annotated[bool, typer.Option("--worst", help="Those with the least reward first.")] = False,
+    best: Annotated[bool, typer.Option("--best", help="Those with the most reward first.")] = False,
+    count: Annotated[int, typer.Option(help="How many.")] = 5,
+) -> None:
+    """What the policy wrote at a training step, with verdicts and what each part of the reward gave."""
+    from pipelines.job_commands import show_samples
+
+    raise typer.Exit(show_samples(run, step, worst, best, count, Console()))
 
 
 @app.command()

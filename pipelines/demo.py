@@ -139,8 +139,9 @@ def _tell(view: View, console: Console) -> None:
 class Sampler:
     """Memory and minutes of a run, into the chain's record every few seconds, so that a kill loses no more than that."""
 
-    def __init__(self, chain: Chain) -> None:
-        self.chain = chain
+    def __init__(self, chain: Chain, *, counts: bool = True) -> None:
+        """counts: whether this watcher's minutes are the run's; only who started it says so."""
+        self.chain, self.counts = chain, counts
         self.looked = time.monotonic()
 
     def look(self, view: View) -> None:
@@ -150,8 +151,9 @@ class Sampler:
         view.memory_gib = pss_bytes(of_run(str(self.chain.folder))) / 2**30
         record = self.chain.record
         view.peak_gib = max(record.peak_pss_gib, view.memory_gib)
-        minutes = record.minutes + (now - self.looked) / 60
-        self.chain.change(peak_pss_gib=round(view.peak_gib, 2), minutes=round(minutes, 4))
+        if self.counts:
+            minutes = record.minutes + (now - self.looked) / 60
+            self.chain.change(peak_pss_gib=round(view.peak_gib, 2), minutes=round(minutes, 4))
         self.looked = now
 
 

@@ -74,14 +74,16 @@ class Curve:
 class View:
     """Follows one chain. `render` gives the picture of the moment, `news` what is new as plain lines."""
 
-    def __init__(self, folder: Path, title: str, stages: Iterable[str] = STAGES) -> None:
+    def __init__(self, folder: Path, title: str, stages: Iterable[str] = STAGES, *, from_start: bool = False) -> None:
+        """from_start: shows what was done before this view was opened too."""
         self.folder, self.title = folder, title
         self.rows = {name: Row(STAGES[name]) for name in stages}
         self.curve = Curve(folder / "training")
         self.began = time.time()
         self.memory_gib = self.peak_gib = 0.0
         self.notes: list[str] = []
-        self._offset = (folder / "progress.jsonl").stat().st_size if (folder / "progress.jsonl").exists() else 0
+        told = folder / "progress.jsonl"
+        self._offset = told.stat().st_size if told.exists() and not from_start else 0
         self._spinner = Spinner("dots")
 
     def follow(self) -> list[str]:

@@ -3,6 +3,7 @@
 job.json                what it was told
 metrics-<attempt>.jsonl verl's own metrics, a line a step (verl's file logger begins anew with each attempt)
 messages.jsonl          Dagster Pipes messages
+samples/step-000012.jsonl  what the policy wrote at a step (verl_jobs/samples.py)
 saves/                  verl's checkpoints, to go on from
 candidates/step-000010/ Hugging Face folders with a manifest, published whole
 stopped.json            why it ended early, if it did

@@ -77,8 +77,8 @@ def overlong(training: Training, tokens: int) -> float:
     return max(-1.0, min(0.0, (training.answer_tokens - room - tokens) / room))
 
 
-def as_verl(score: Score, penalty: float = 0.0) -> dict[str, Any]:
-    """What verl collates: the same keys on every call, None for what was not measured, and as text the trace. Raises NoScore.
+def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, Any]:
+    """What verl collates: the same keys on every call, None for what was not measured, and as text answer, verdict and trace. Raises NoScore.
 
     penalty: added to the score, not to `acc`.
     """
@@ -92,6 +92,8 @@ def as_verl(score: Score, penalty: float = 0.0) -> dict[str, Any]:
         "denied": score.denied,
         "shared": float(score.shared),
         "trace": json.dumps(score.gave),
+        "verdict": str(score.verdict),
+        "answer": answer,
     }
 
 
@@ -140,5 +142,5 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
         answer = self.tokenizer.decode(ids[:valid], skip_special_tokens=True)
         truth, step = item.non_tensor_batch["reward_model"]["ground_truth"], int(item.non_tensor_batch.get("global_steps", 0))
         [score] = await asyncio.to_thread(self.scorer.score, [(truth, answer)], step)
-        result = as_verl(score, overlong(self.job.training, valid))
+        result = as_verl(score, answer, overlong(self.job.training, valid))
         return {"reward_score": result["score"], "reward_extra_info": result}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -76,12 +75,8 @@ def _no_progress(history: History, stop: Stop) -> str | None:
     return f"no progress: {waited} validations since the best, {100 * score:.1f} % at step {step}" if waited >= stop.patience else None
 
 
-def check() -> None:
-    """In the trainer's process. Raises EarlyStop, with the reason in `stopped.json`; RuntimeError while there is no checkpoint to keep.
-
-    The job's folder is that of verl's metrics file (saving.py sets it).
-    """
-    folder = Path(os.environ["VERL_FILE_LOGGER_PATH"]).parent
+def check(folder: Path) -> None:
+    """Raises EarlyStop, with the reason in the job's `stopped.json`; RuntimeError while there is no checkpoint to keep."""
     job, history = TrainingJob.read(folder / "job.json"), metrics(folder)
     if found := reason(history, job.training.stop):
         if not candidates(folder):

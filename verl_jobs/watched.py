@@ -7,15 +7,19 @@ whole reward becomes its advantage, though there is nothing to compare it with. 
 
 from __future__ import annotations
 
+import json
+import os
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import transfer_queue as tq
 from verl.trainer.ppo.v1.replay_buffer import ReplayBuffer
 
 from rewards.watch import PREFIX, step_metrics
-from verl_jobs import remax, stopping
+from verl_jobs import remax, samples, stopping
+from verl_jobs.samples import Sample
 
 LONE = f"{PREFIX}/lone_answers_left_out"
 BASELINE = f"{PREFIX}/greedy_baseline"
@@ -49,7 +53,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         EarlyStop.
         """
         if partition_id != "val":
-            stopping.check()
+            stopping.check(_job_folder())
         self.dropped = 0
         batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
         if partition_id == "val":
@@ -57,8 +61,9 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         if self.greedy:
             batch, baseline = self._without_greedy(batch, partition_id)
             metrics = metrics | {BASELINE: baseline}
-        fields = list(tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["extra_fields"])["extra_fields"])
-        seen = [getattr(field, "data", field).get("reward_extra_info", {}) for field in fields]  # as verl's own filter reads them
+        fields = tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["extra_fields", "extra_info", "rm_scores"])
+        seen = [_plain(field).get("reward_extra_info", {}) for field in fields["extra_fields"]]  # as verl's own filter reads them
+        samples.write(_job_folder(), global_steps, map(_sample, fields["extra_info"], seen, fields["rm_scores"]))
         figures = step_metrics(seen, asked=batch_size * self.answers)
         lone = too_few(batch.keys, self.least)
         if lone:
@@ -83,6 +88,27 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             raise RuntimeError("no problem has a greedy answer with a score and a sampled one: the judge fails; its log says why")
         tq.kv_clear(keys=sorted(set(batch.keys) - set(kept)), partition_id=partition_id)
         return batch.select_keys(kept), sum(baselines.values()) / len(baselines)
+
+
+def _plain(field: Any) -> dict[str, Any]:
+    found: dict[str, Any] = getattr(field, "data", field)
+    return found
+
+
+def _sample(about: Any, seen: dict[str, Any], scores: Any) -> Sample:
+    return Sample(
+        problem_id=str(_plain(about).get("problem_id", "")),
+        answer=str(seen.get("answer", "")),
+        reward=float(scores.sum()),
+        verdict=str(seen.get("verdict", "")),
+        tests_passed=float(seen.get("tests_passed", 0.0)),
+        trace=json.loads(seen.get("trace", "{}")),
+    )
+
+
+def _job_folder() -> Path:
+    """In the trainer's process: that of verl's metrics file (saving.py sets it)."""
+    return Path(os.environ["VERL_FILE_LOGGER_PATH"]).parent
 
 
 def too_few(keys: Sequence[str], least: int) -> set[str]:

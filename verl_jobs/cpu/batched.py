@@ -75,9 +75,9 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         pairs = [(prompt["reward_model"]["ground_truth"], text) for (prompt, *_), text in zip(rows, texts, strict=True)]
         scores = await asyncio.to_thread(self.scorer.score, pairs, int(prompts[0]["global_steps"]))
         keys, fields, tags, failed = [], [], [], set()
-        for (prompt, ids, session, answer), score in zip(rows, scores, strict=True):
+        for (prompt, ids, session, answer), text, score in zip(rows, texts, scores, strict=True):
             try:
-                reward = as_verl(score, overlong(self.job.training, len(answer[0])))
+                reward = as_verl(score, text, overlong(self.job.training, len(answer[0])))
             except NoScore as error:
                 logger.error("%s, answer %d: %s", prompt["uid"], session, error)
                 failed.add(prompt["uid"])

@@ -1,0 +1,92 @@
+"""Trainings as the command line tells them: from the files of a home in which a run was begun, killed, and never decided."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pipelines.job_commands import list_jobs, show_job, show_logs, show_samples, stop
+from resources import lease
+from resources.chain import open_chain
+from resources.home import Home
+from rewards.composite import RewardConfig
+from verl_jobs import samples
+from verl_jobs.config import Training
+from verl_jobs.job import VALIDATION, TrainingJob
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
+    made = Home(tmp_path)
+    chain = open_chain(
+        made.runs, "chain-0001", kind="chain", base_seed=1, profile="small", why="t", champion=None, changes=["training.algorithm=rloo"]
+    )
+    folder = chain.folder / "training" / "abc"
+    folder.mkdir(parents=True)
+    job = TrainingJob(
+        folder=str(folder), chain="chain-0001", start="start", train="t", validation="v", inputs={"start": "0" * 64},
+        training=Training(algorithm="rloo"), reward=RewardConfig(), reward_hash="f" * 64, isolation="auto", seed=1001,
+    )  # fmt: skip
+    job.write()
+    rows = [{"step": step, "data": {"critic/score/mean": step / 10, "timing_s/step": 2.0}} for step in range(1, 5)]
+    rows.insert(0, {"step": 0, "data": {VALIDATION: 0.25}})
+    (folder / "metrics-001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    (folder / "trainer.log").write_text("one\ntwo [red]\nthree\n", encoding="utf-8")
+    wrong = samples.Sample("embedded/a", "def solve(x):\n    return x", -0.9, "WA", 0.2, {"correctness": -1.0, "format": 0.1})
+    right = samples.Sample("embedded/b", "def solve(x):\n    return 2 * x", 1.0, "AC", 1.0, {"correctness": 0.9, "format": 0.1})
+    samples.write(folder, 4, [right, wrong, right])
+    return made
+
+
+def said(command: object, *given: object) -> str:
+    console = Console(file=StringIO(), width=140)
+    assert command(*given, console) == 0  # type: ignore[operator]
+    out = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(out, str)
+    return out
+
+
+def test_the_list_says_how_far_each_run_is(home: Home) -> None:
+    line = next(line for line in said(list_jobs).splitlines() if "chain-0001" in line)
+    assert all(part in line for part in ("interrupted", "4 of 20", "0.400", "25.0%", "small training.algorithm=rloo"))
+
+
+def test_a_run_that_trains_is_told_as_training(home: Home) -> None:
+    lease.take(home.lease, "chain-0001")
+    try:
+        assert "trains" in said(list_jobs)
+    finally:
+        lease.give_back(home.lease)
+
+
+def test_one_run_is_shown_with_its_algorithm_and_curve(home: Home) -> None:
+    text = said(show_job, None)
+    assert "RLOO (Ahmadian et al. 2024, arXiv:2402.14740)" in text and "0: 25.0%" in text and "reward, mean of 5 steps" in text
+
+
+def test_logs_are_printed_as_they_are(home: Home) -> None:
+    assert said(show_logs, "chain-0001", 2).splitlines()[:2] == ["two [red]", "three"]
+
+
+def test_the_worst_answers_come_first_with_verdict_and_trace(home: Home) -> None:
+    text = said(show_samples, None, 4, True, False, 1)
+    assert "3 answers, 2 AC, 1 WA" in text and "embedded/a" in text and "embedded/b" not in text and "correctness -1.00, format +0.10" in text
+
+
+def test_a_step_without_samples_names_those_there_are(home: Home) -> None:
+    with pytest.raises(FileNotFoundError, match="no samples of step 9: there are 4 to 4"):
+        said(show_samples, None, 9, False, False, 1)
+
+
+def test_an_unknown_run_names_those_there_are(home: Home) -> None:
+    with pytest.raises(FileNotFoundError, match="no training chain-0007 .* there are chain-0001"):
+        said(show_job, "chain-0007")
+
+
+def test_stopping_what_does_not_train_says_so(home: Home) -> None:
+    assert "chain-0001 does not train." in said(stop, "chain-0001")
