@@ -74,12 +74,8 @@ def show_job(run: str | None, console: Console) -> int:
     rewards = [float(row[REWARD]) for row in rows if REWARD in row]
     if len(rewards) > 1:
         smooth = smoothed(rewards, 5)
-        console.print(
-            f"\nreward, mean of 5 steps: {smooth[0]:.3f} to {smooth[-1]:.3f}",
-            *curve(smooth, min(console.width - 4, 72), 6),
-            sep="\n",
-            highlight=False,
-        )
+        console.print(f"\nreward, mean of 5 steps: {smooth[0]:.3f} to {smooth[-1]:.3f}", highlight=False)
+        console.print(*curve(smooth, min(console.width - 4, 72), 6), sep="\n", highlight=False)
     return 0
 
 

@@ -84,7 +84,7 @@ def test_a_step_without_samples_names_those_there_are(home: Home) -> None:
 
 
 def test_an_unknown_run_names_those_there_are(home: Home) -> None:
-    with pytest.raises(FileNotFoundError, match="no training chain-0007 .* there are chain-0001"):
+    with pytest.raises(FileNotFoundError, match=r"no training chain-0007 .* there are chain-0001"):
         said(show_job, "chain-0007")
 
 
