@@ -133,6 +133,20 @@ def data_diff(
     raise typer.Exit(diff(before, after, Console()))
 
 
+@data.command("clean")
+def data_clean(
+    source: Annotated[str, typer.Option("--from", help="Parquet in our schema: a file or a folder, a path or a URL (s3://bucket/prefix).")],
+    target: Annotated[str, typer.Option("--to", help="Folder for the result, a path or a URL; started again, it goes on there.")],
+    gated: Annotated[list[Path] | None, typer.Option("--gated", help="Parquet of benchmarks that guard beside those of the set itself.")] = None,
+    ray: Annotated[str, typer.Option("--ray", help="Ray cluster to spread over: host:port, or auto; without it all is done here.")] = "",
+    profile: ProfileOption = None,
+) -> None:
+    """Verifies and curates a set too big for one memory or one machine, part by part."""
+    from pipelines.data_clean import data_clean
+
+    raise typer.Exit(data_clean(source, target, gated or [], ray, profile, Console()))
+
+
 @data.command("limits")
 def data_limits(
     apply: Annotated[bool, typer.Option("--apply", help="Choose the proposed limits for the next version of the data.")] = False,

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from problems.likeness import Kin, Traits, key, kin, sketch, squeezed
-from problems.minhash import alike
+from problems.likeness import MANY, Kin, Sketch, Traits, key, kin, sketch, squeezed
+from problems.minhash import CHUNK, alike
 from problems.schema import Problem
+from problems.spread import spread
 
 LEAST_RUN, RUN = 8, 13  # as GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row, fewer for short texts, never under 8
 LEAD = re.compile(r"^\s*write (a|the) (python )?function (to|that|which) ")
@@ -62,11 +63,18 @@ class GatedIndex:
         """All overlaps, in the problems' order, of each kind at most one a problem and gated task: leaks and suspicions."""
         if not self.traits or not problems:
             return []
-        return [overlap for place, near in self._candidates(problems, processes) for overlap in self._compare(problems[place], near)]
+        parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
+        return [overlap for found in spread(self.look, parts, processes if len(problems) >= MANY else 1) for overlap in found]
 
-    def _candidates(self, problems: Sequence[Problem], processes: int) -> Iterator[tuple[int, list[int]]]:
+    def look(self, problems: Sequence[Problem], drawn: Sketch | None = None) -> list[Overlap]:
+        """As `overlaps`, of one part; `drawn`: its sketch, where it is at hand."""
+        if not self.traits:
+            return []
+        return [overlap for place, near in self._candidates(problems, drawn or sketch(problems)) for overlap in self._compare(problems[place], near)]
+
+    def _candidates(self, problems: Sequence[Problem], drawn: Sketch) -> Iterator[tuple[int, list[int]]]:
         """Problem and gated ones that are worth comparing."""
-        drawn, near = sketch(problems, processes), defaultdict[int, set[int]](set)
+        near = defaultdict[int, set[int]](set)
         for place, problem in enumerate(problems):
             if found := self.statements.get(key(squeezed(problem.statement))):
                 near[place] |= found

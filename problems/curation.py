@@ -59,24 +59,38 @@ def curate(problems: Iterable[Problem], gated: Iterable[Problem], config: Curati
     config = config or Curation()
     arrived = sorted(problems, key=lambda problem: problem.problem_id)
     guards = {problem.problem_id: problem for problem in [*gated, *(problem for problem in arrived if problem.gated)]}
-    reasons = {problem.problem_id: reason for problem in arrived if (reason := _own_fault(problem, config))}
+    reasons = {problem.problem_id: reason for problem in arrived if (reason := own_fault(problem, config))}
     rest = [problem for problem in arrived if problem.problem_id not in reasons]
     overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
-    for overlap in overlaps:
-        if overlap.leak and overlap.problem_id not in reasons:
-            detail = f"{overlap.kind} as {overlap.gated_id} {f'({overlap.detail})' if overlap.detail else ''}"
-            reasons[overlap.problem_id] = Removed(overlap.problem_id, OVERLAPS, detail.strip())
-    leaked = {problem_id for problem_id, removed in reasons.items() if removed.reason == OVERLAPS}
-    for problem in rest:
-        if problem.problem_id not in reasons and (source := next((parent for parent in problem.parents if parent in leaked), None)):
-            reasons[problem.problem_id] = Removed(problem.problem_id, OVERLAPS, f"made of {source}, which does")
+    reasons |= leaking(overlaps, ((problem.problem_id, problem.parents) for problem in rest))
     found = duplicates((problem for problem in rest if problem.problem_id not in reasons), config.processes)
-    for group in found.groups:
-        for member in group.others:
-            reasons[member.problem_id] = Removed(member.problem_id, "duplicate", f"{member.how} as {member.like}; {group.kept} is kept: {group.why}")
+    reasons |= doubled(found)
     kept = [problem for problem in arrived if problem.problem_id not in reasons]
     removed = [reasons[problem.problem_id] for problem in arrived if problem.problem_id in reasons]
     return Curated(kept, removed, overlaps, found, suspects(overlaps, guards.values(), (problem.problem_id for problem in kept)))
+
+
+def leaking(overlaps: Iterable[Overlap], made: Iterable[tuple[str, tuple[str, ...]]]) -> dict[str, Removed]:
+    """The problems that go for what they share with a gated one, by id: the first leak is the reason, or a parent that leaks.
+
+    made: id and parents of each problem that may go.
+    """
+    reasons: dict[str, Removed] = {}
+    for overlap in overlaps:
+        if overlap.leak:
+            detail = f"{overlap.kind} as {overlap.gated_id} {f'({overlap.detail})' if overlap.detail else ''}"
+            reasons.setdefault(overlap.problem_id, Removed(overlap.problem_id, OVERLAPS, detail.strip()))
+    children = {problem_id: next((parent for parent in parents if parent in reasons), None) for problem_id, parents in made if parents}
+    return {child: Removed(child, OVERLAPS, f"made of {parent}, which does") for child, parent in children.items() if parent} | reasons
+
+
+def doubled(found: Duplicates) -> dict[str, Removed]:
+    """The problems that go because another one stays, by id."""
+    return {
+        member.problem_id: Removed(member.problem_id, "duplicate", f"{member.how} as {member.like}; {group.kept} is kept: {group.why}")
+        for group in found.groups
+        for member in group.others
+    }
 
 
 def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, str, int, bool]]:
@@ -85,7 +99,7 @@ def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, s
     return [(source, licence, count, _allowed(licence, config)) for (source, licence), count in sorted(counts.items())]
 
 
-def _own_fault(problem: Problem, config: Curation) -> Removed | None:
+def own_fault(problem: Problem, config: Curation) -> Removed | None:
     """What is wrong with a problem whatever the others are."""
     if problem.gated or (task := gated_as(problem)):
         named = "" if problem.gated else f" ({task})"

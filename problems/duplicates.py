@@ -12,12 +12,16 @@ like them on purpose: with its parents and with what was made of the same ones, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
-from problems.likeness import Kin, Traits, key, kin, programs, sketch, squeezed, tests
-from problems.minhash import alike
+import numpy as np
+from numpy.typing import NDArray
+
+from problems.likeness import Kin, Sketch, Traits, key, kin, programs, sketch, squeezed, tests
+from problems.minhash import Hashes, alike
 from problems.schema import Problem
 from problems.syntax import shape
 
@@ -53,31 +57,85 @@ class Duplicates:
     uncompared: int = 0
 
 
+class Rank(NamedTuple):
+    """What decides which of two equal problems stays: the one whose rank is lower."""
+
+    split: int
+    tests: int  # how many, less than 0
+    solutions: int
+    problem_id: str
+
+
+@dataclass(frozen=True)
+class Marks:
+    """All that is compared of n problems exactly, a few bytes each: equal marks, equal problems."""
+
+    ranks: list[Rank]
+    statements: Hashes  # (n,)
+    solved: Hashes  # (n,): tests and solutions; 0 where there is no solution, or no other problem with the same tests
+    composed: NDArray[np.bool_]  # (n,)
+    parents: list[tuple[str, ...]]  # ids of what each was made of
+
+    def take(self, places: Sequence[int]) -> Marks:
+        at = np.array(places, np.int64)
+        ranks, parents = [self.ranks[place] for place in places], [self.parents[place] for place in places]
+        return Marks(ranks, self.statements[at], self.solved[at], self.composed[at], parents)
+
+    def related(self, one: int, two: int) -> bool:
+        """Whether one was made of the other, or both of the same."""
+        ours, theirs = ({self.ranks[place].problem_id, *self.parents[place]} for place in (one, two))
+        return not ours.isdisjoint(theirs)
+
+
+def marks(problems: Sequence[Problem], *, alone: bool = True) -> Marks:
+    """In their order; `alone`: there are no other problems, so that solutions need not be read where no two have the same tests."""
+    tested = np.array([_tested(problem) if problem.solutions else 0 for problem in problems], np.uint64)
+    solved = np.zeros(len(problems), np.uint64)
+    read = (place for bucket in buckets(tested) for place in bucket) if alone else np.flatnonzero(tested).tolist()
+    for place in read:
+        shapes = sorted({shape(source) for source in programs(problems[place])})
+        solved[place] = key("\n".join([str(tested[place]), *shapes]))
+    statements = np.array([key(squeezed(problem.statement)) for problem in problems], np.uint64)
+    composed = np.array(["composition" in problem.extra for problem in problems], bool)
+    return Marks([rank(problem) for problem in problems], statements, solved, composed, [problem.parents for problem in problems])
+
+
+def rank(problem: Problem) -> Rank:
+    return Rank(SPLIT_ORDER.index(problem.split), -len(problem.tests), -len(problem.solutions), problem.problem_id)
+
+
 def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
     """Groups of two and more, by the ids of those kept; the order of the problems does not matter. Ids must be unique.
 
     Kept is the one whose split comes first in SPLIT_ORDER, then the one with most tests, then with most solutions, then by id.
     """
-    ordered = sorted(problems, key=_preference)
-    gone = _exact(ordered)
-    single = [problem for problem in ordered if problem.problem_id not in gone and "composition" not in problem.extra]
-    near, capped, uncompared = _near(single, processes)
+    ordered = sorted(problems, key=rank)
+    return grouped(
+        marks(ordered),
+        lambda places: sketch([ordered[place] for place in places], processes, exact=False),
+        lambda places: {place: ordered[place] for place in places},
+    )
+
+
+def grouped(marked: Marks, sketched: Callable[[Sequence[int]], Sketch], read: Callable[[Collection[int]], Mapping[int, Problem]]) -> Duplicates:
+    """As `duplicates`, of problems that need not be in memory, in the order of their ranks.
+
+    sketched: of the problems at these places, in this order. read: the few problems that are to be compared word by word.
+    """
+    gone = _exact(marked)
+    single = [place for place, one in enumerate(marked.ranks) if one.problem_id not in gone and not marked.composed[place]]
+    near, capped, uncompared = _near(marked, sketched(single), single, read)
     gone |= near
-    by_id = {problem.problem_id: problem for problem in ordered}
+    by_id = {one.problem_id: one for one in marked.ranks if one.problem_id in gone}
     members: dict[str, list[Member]] = defaultdict(list)
     for _, member in sorted(gone.items()):
         kept = member.like
         while kept in gone:
             kept = gone[kept].like
         members[kept].append(member)
+    by_id |= {one.problem_id: one for one in marked.ranks if one.problem_id in members}
     why = {kept: _why([by_id[kept], *(by_id[member.problem_id] for member in others)]) for kept, others in members.items()}
     return Duplicates(tuple(Group(kept, why[kept], tuple(members[kept])) for kept in sorted(members)), capped, uncompared)
-
-
-def related(one: Problem, two: Problem) -> bool:
-    """Whether one was made of the other, or both of the same."""
-    ours, theirs = ({problem.problem_id, *problem.parents} for problem in (one, two))
-    return not ours.isdisjoint(theirs)
 
 
 def near_duplicate(found: Kin) -> str | None:
@@ -94,71 +152,73 @@ def near_duplicate(found: Kin) -> str | None:
     return None
 
 
-def _exact(ordered: Sequence[Problem]) -> dict[str, Member]:
+def buckets(keys: Hashes) -> Iterator[list[int]]:
+    """The places of each key that occurs more than once, in order; 0 is no key."""
+    order = np.argsort(keys, kind="stable")
+    ends = np.flatnonzero(np.diff(keys[order], append=~keys[order[-1:]])) + 1
+    for start, end in zip(np.concatenate(([0], ends[:-1])).tolist(), ends.tolist(), strict=False):
+        if end - start > 1 and keys[order[start]]:
+            yield order[start:end].tolist()
+
+
+def _exact(marked: Marks) -> dict[str, Member]:
     """What goes, by id, each like one that comes before it."""
-    statements: dict[int, list[int]] = defaultdict(list)
-    tested: dict[int, list[int]] = defaultdict(list)
-    for place, problem in enumerate(ordered):
-        statements[key(squeezed(problem.statement))].append(place)
-        if problem.solutions:
-            tested[key("\n".join(sorted(tests(problem) or map(str, problem.tests))))].append(place)
-    solved: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for twins in tested.values():
-        for place in twins if len(twins) > 1 else ():
-            solved[str(twins[0]), *sorted({shape(source) for source in programs(ordered[place])})].append(place)
-    root = list(range(len(ordered)))
+    root: dict[int, int] = {}
     like: dict[int, tuple[int, str]] = {}
-    for how, buckets in ((SAME_STATEMENT, statements.values()), ("same solutions and tests", solved.values())):
-        for bucket in buckets:
+    for how, keys in ((SAME_STATEMENT, marked.statements), ("same solutions and tests", marked.solved)):
+        for bucket in buckets(keys):
             for nth, other in enumerate(bucket):
-                strange = (place for place in islice(bucket, nth) if how == SAME_STATEMENT or not related(ordered[place], ordered[other]))
+                strange = (place for place in islice(bucket, nth) if how == SAME_STATEMENT or not marked.related(place, other))
                 if (first := next(strange, None)) is not None:
                     like.setdefault(other, (first, how))
                     one, two = sorted((_find(root, first), _find(root, other)))
                     root[two] = one
-    ids = [problem.problem_id for problem in ordered]
     gone = {}
-    for place, problem_id in enumerate(ids):
+    for place in sorted(root):
         if (kept := _find(root, place)) != place:
             first, how = like.get(place, (kept, "same as others of its group"))
-            gone[problem_id] = Member(problem_id, ids[first], how)
+            gone[marked.ranks[place].problem_id] = Member(marked.ranks[place].problem_id, marked.ranks[first].problem_id, how)
     return gone
 
 
-def _near(ordered: Sequence[Problem], processes: int) -> tuple[dict[str, Member], int, int]:
+def _near(
+    marked: Marks, drawn: Sketch, places: Sequence[int], read: Callable[[Collection[int]], Mapping[int, Problem]]
+) -> tuple[dict[str, Member], int, int]:
     """What goes, by id, each like one that is kept; capped buckets; comparisons left out."""
-    drawn = sketch(ordered, processes, exact=False)
     by_statement, by_program = alike(drawn.statements, least=LEAST_STATEMENT), alike(drawn.programs, least=LEAST_PROGRAM)
     owners = drawn.program_of[by_program.left], drawn.program_of[by_program.right]
     pairs = {*zip(by_statement.right.tolist(), by_statement.left.tolist(), strict=True), *zip(owners[1].tolist(), owners[0].tolist(), strict=True)}
+    pairs = {(later, earlier) for later, earlier in pairs if later != earlier}
+    found = read({places[row] for pair in pairs for row in pair})
     traits: dict[int, Traits] = {}
     gone: dict[int, Member] = {}
     for later, earlier in sorted(pairs):
-        if later == earlier or later in gone or earlier in gone:
+        if later in gone or earlier in gone:
             continue
-        one, other = (traits.setdefault(place, Traits(ordered[place])) for place in (earlier, later))
-        if related(one.problem, other.problem):
+        if marked.related(places[earlier], places[later]):
             continue
-        if how := near_duplicate(kin(one, other)):
-            gone[later] = Member(ordered[later].problem_id, ordered[earlier].problem_id, how)
-    found = {member.problem_id: member for member in gone.values()}
-    return found, by_statement.capped + by_program.capped, by_statement.uncompared + by_program.uncompared
+        for row in (earlier, later):
+            traits.setdefault(row, Traits(found[places[row]]))
+        if how := near_duplicate(kin(traits[earlier], traits[later])):
+            gone[later] = Member(marked.ranks[places[later]].problem_id, marked.ranks[places[earlier]].problem_id, how)
+    capped, uncompared = by_statement.capped + by_program.capped, by_statement.uncompared + by_program.uncompared
+    return {member.problem_id: member for member in gone.values()}, capped, uncompared
 
 
-def _why(group: Sequence[Problem]) -> str:
+def _tested(problem: Problem) -> int:
+    return key("\n".join(sorted(tests(problem) or map(str, problem.tests))))
+
+
+def _why(group: Sequence[Rank]) -> str:
     """Why the first is kept: the first thing in which it comes before all others."""
-    split, tested, solved, _ = zip(*map(_preference, group), strict=True)
-    for ranks, reason in ((split, f"of part {group[0].split}"), (tested, "most tests"), (solved, "most solutions")):
+    split, tested, solved, _ = zip(*group, strict=True)
+    for ranks, reason in ((split, f"of part {SPLIT_ORDER[group[0].split]}"), (tested, "most tests"), (solved, "most solutions")):
         if ranks[0] < min(ranks[1:]):
             return reason
     return "first by id"
 
 
-def _preference(problem: Problem) -> tuple[int, int, int, str]:
-    return SPLIT_ORDER.index(problem.split), -len(problem.tests), -len(problem.solutions), problem.problem_id
-
-
-def _find(root: list[int], place: int) -> int:
-    while root[place] != place:
-        root[place] = place = root[root[place]]
+def _find(root: dict[int, int], place: int) -> int:
+    while (above := root.get(place, place)) != place:
+        root[place] = place = root.get(above, above)
     return place

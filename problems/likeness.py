@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import blake2b
-from multiprocessing import get_context
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from problems.minhash import CHUNK, Hashes, Signatures, jaccard, shingles, signatures
+from problems.minhash import CHUNK, PERMUTATIONS, Hashes, Signatures, jaccard, shingles, signatures
 from problems.schema import Problem
+from problems.spread import spread
 from problems.syntax import SPOKEN, code_tokens, parse, shape
 
 WORDS, CODE = (1, 2), (5,)  # sizes of shingles: words and pairs of words (statements are short), runs of five tokens
@@ -141,25 +140,41 @@ class Sketch:
     tests: Hashes  # (k,), or empty
     test_of: NDArray[np.int64]  # (k,)
 
+    def take(self, places: Sequence[int]) -> Sketch:
+        """Of the problems at these places, in this order; without shapes and tests."""
+        at, place = np.array(places, np.int64), np.full(len(self.statements), -1)
+        place[at] = np.arange(len(at))
+        owner = place[self.program_of]
+        rows = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
+        nothing = np.empty(0, np.uint64)
+        return Sketch(self.statements[at], self.programs[rows], owner[rows], nothing, nothing, np.empty(0, np.int64))
+
 
 def sketch(problems: Sequence[Problem], processes: int = 1, *, exact: bool = True) -> Sketch:
     """The sketch of all problems, in their order; `exact`: with shapes and tests. The processes begin where they pay, from MANY problems on."""
-    parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)] or [problems]
-    draw = partial(_sketch, exact=exact)
-    if processes == 1 or len(problems) < MANY:
-        made = list(map(draw, parts))
-    else:
-        with ProcessPoolExecutor(processes, get_context("forkserver")) as pool:
-            made = list(pool.map(draw, parts))
-    rows = np.cumsum([0, *(len(part) for part in parts)])
-    return Sketch(
-        np.concatenate([part.statements for part in made]),
-        np.concatenate([part.programs for part in made]),
-        np.concatenate([part.program_of + row for part, row in zip(made, rows, strict=False)]),
-        np.concatenate([part.shapes for part in made]),
-        np.concatenate([part.tests for part in made]),
-        np.concatenate([part.test_of + row for part, row in zip(made, rows, strict=False)]),
-    )
+    parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
+    return joined(spread(partial(_sketch, exact=exact), parts, processes if len(problems) >= MANY else 1), *sizes(problems))
+
+
+def sizes(problems: Sequence[Problem]) -> tuple[int, int]:
+    """Problems and solutions: how many rows a sketch of them has."""
+    return len(problems), sum(len(problem.solutions) for problem in problems)
+
+
+def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
+    """One sketch of all, in their order. The signatures, half a KiB a row, go to where they stay as they come: a million fit no memory twice."""
+    statements, shaped = np.empty((count, PERMUTATIONS), np.uint32), np.empty((programs, PERMUTATIONS), np.uint32)
+    program_of, test_of = np.empty(programs, np.int64), [np.empty(0, np.int64)]
+    shapes, asked = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
+    row = program = 0
+    for part in parts:
+        ends = row + len(part.statements), program + len(part.programs)
+        statements[row : ends[0]], shaped[program : ends[1]], program_of[program : ends[1]] = part.statements, part.programs, part.program_of + row
+        shapes.append(part.shapes)
+        asked.append(part.tests)
+        test_of.append(part.test_of + row)
+        row, program = ends
+    return Sketch(statements, shaped, program_of, np.concatenate(shapes), np.concatenate(asked), np.concatenate(test_of))
 
 
 def key(text: str) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 from zlib import crc32
@@ -38,7 +39,7 @@ def shingles(tokens: Sequence[str], sizes: Iterable[int]) -> Hashes:
     """Distinct 64-bit hashes of all runs of the given lengths, sorted; equal on every machine. A text shorter than a run is one run."""
     if not tokens:
         return np.empty(0, np.uint64)
-    words = np.fromiter((crc32(token.encode("utf-8", "replace")) for token in tokens), np.uint64, len(tokens))
+    words = np.fromiter(map(_hash, tokens), np.uint64, len(tokens))
     found = []
     for size in sizes:
         size = min(size, len(words))
@@ -48,6 +49,11 @@ def shingles(tokens: Sequence[str], sizes: Iterable[int]) -> Hashes:
         run = run * ODD
         found.append(run ^ (run >> np.uint64(32)))
     return np.unique(np.concatenate(found))
+
+
+@lru_cache(1 << 16)
+def _hash(token: str) -> int:
+    return crc32(token.encode("utf-8", "replace"))
 
 
 def jaccard(one: Hashes, other: Hashes) -> float:

@@ -149,7 +149,12 @@ def from_row(row: Mapping[str, Any], where: str) -> Problem:
 
 def set_hash(problems: Iterable[Problem]) -> str:
     """sha256 of a set of problems; their order does not matter."""
-    return hash_data(sorted([problem.problem_id, problem.content_hash] for problem in problems))
+    return hash_of((problem.problem_id, problem.content_hash) for problem in problems)
+
+
+def hash_of(hashes: Iterable[tuple[str, str]]) -> str:
+    """As `set_hash`, of ids and content hashes."""
+    return hash_data(sorted([problem_id, digest] for problem_id, digest in hashes))
 
 
 def refuse_duplicates(problems: Iterable[Problem], where: str) -> None:
@@ -167,11 +172,17 @@ def write_parquet(problems: list[Problem], path: Path) -> str:
     """
     refuse_duplicates(problems, str(path))
     ordered = sorted(problems, key=lambda problem: problem.problem_id)
-    for problem in ordered:
-        check_columns({name: getattr(problem, name) for name in COLUMNS} | {"limits": asdict(problem.limits)}, problem.problem_id)
-    rows = [to_row(problem) for problem in ordered]
-    write_table(pa.Table.from_pylist(rows, schema=SCHEMA if any(row["limits"].keys() & set(TOTALS) for row in rows) else WITHOUT_TOTALS), path)
+    write_table(to_table(ordered), path)
     return set_hash(ordered)
+
+
+def to_table(problems: Iterable[Problem]) -> pa.Table:
+    """In their order. Raises ProblemError on what `problems_in` would refuse."""
+    rows = []
+    for problem in problems:
+        check_columns({name: getattr(problem, name) for name in COLUMNS} | {"limits": asdict(problem.limits)}, problem.problem_id)
+        rows.append(to_row(problem))
+    return pa.Table.from_pylist(rows, schema=SCHEMA if any(row["limits"].keys() & set(TOTALS) for row in rows) else WITHOUT_TOTALS)
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -194,11 +205,16 @@ def read_parquet(path: Path) -> list[Problem]:
         table = pq.read_table(path, partitioning=None)
     except pa.ArrowException as error:
         raise ProblemError(f"not a whole parquet file ({str(error).splitlines()[0]})", "write it again with write_parquet", str(path)) from error
-    version = int((table.schema.metadata or {}).get(b"ratchet.problems.version", b"1"))
-    if version > SCHEMA_VERSION:
-        raise ProblemError(f"schema version {version}, this Ratchet reads up to {SCHEMA_VERSION}", "update Ratchet", str(path))
-    if missing := [name for name in COLUMNS if name not in table.column_names and name not in DEFAULTS]:
-        raise ProblemError(f"row 0: missing columns: {', '.join(missing)}", "write the file with write_parquet", str(path))
+    check_table(table.schema, str(path))
     problems = [from_row(row, f"{path}: row {number}") for number, row in enumerate(table.to_pylist())]
     refuse_duplicates(problems, str(path))
     return problems
+
+
+def check_table(schema: pa.Schema, where: str) -> None:
+    """Raises ProblemError unless a table of this schema can hold problems."""
+    version = int((schema.metadata or {}).get(b"ratchet.problems.version", b"1"))
+    if version > SCHEMA_VERSION:
+        raise ProblemError(f"schema version {version}, this Ratchet reads up to {SCHEMA_VERSION}", "update Ratchet", where)
+    if missing := [name for name in COLUMNS if name not in schema.names and name not in DEFAULTS]:
+        raise ProblemError(f"row 0: missing columns: {', '.join(missing)}", "write the file with write_parquet", where)

@@ -54,9 +54,10 @@ def shape(source: str) -> str:
     except (SyntaxError, ValueError, RecursionError):
         return " ".join(code_tokens(source))
     numbers: dict[str, str] = {}  # a name of one's own is numbered by where it first occurs
-    return "".join(
-        part if isinstance(part, str) else numbers.setdefault(part[0], f" v{len(numbers)}") if part[0] in own else f" {part[0]}" for part in written
-    )
+    for at, part in enumerate(written):
+        if type(part) is tuple:
+            written[at] = numbers.setdefault(part[0], f" v{len(numbers)}") if part[0] in own else f" {part[0]}"
+    return "".join(written)  # type: ignore[arg-type]  # texts by now
 
 
 def code_tokens(source: str) -> list[str]:
@@ -71,15 +72,16 @@ def _write(node: ast.AST, out: list[str | tuple[str]], own: set[str]) -> None:
     kind = type(node)
     if kind in IMPORTS or (kind is ast.Expr and isinstance(node.value, ast.Constant)):  # type: ignore[attr-defined]
         return
-    if (naming := NAMING.get(kind)) and not isinstance(getattr(node, "ctx", None), ast.Load):
+    opening, fields, naming = _plan(kind)  # type: ignore[arg-type]  # types can be hashed
+    if naming and not isinstance(getattr(node, "ctx", None), ast.Load):
         own.add(getattr(node, naming))
-    out.append(f"({kind.__name__}")
-    for name in _fields(kind):  # type: ignore[arg-type]  # types can be hashed
+    out.append(opening)
+    for name in fields:
         value = getattr(node, name, None)
-        for item in value if isinstance(value, list) else (value,):
+        for item in value if type(value) is list else (value,):
             if isinstance(item, ast.AST):
                 _write(item, out, own)
-            elif isinstance(item, str) and kind is not ast.Constant:
+            elif type(item) is str and kind is not ast.Constant:
                 out.append((item,))
             else:
                 out.append(f" {item!r}")
@@ -88,5 +90,6 @@ def _write(node: ast.AST, out: list[str | tuple[str]], own: set[str]) -> None:
 
 
 @cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple(name for name in kind._fields if name not in UNSAID)
+def _plan(kind: type[ast.AST]) -> tuple[str, tuple[str, ...], str | None]:
+    """How a node of this kind begins, its fields that say something, and the one that names something."""
+    return f"({kind.__name__}", tuple(name for name in kind._fields if name not in UNSAID), NAMING.get(kind)

@@ -64,14 +64,13 @@ def _await_engine(engine: subprocess.Popen[bytes], folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def ray_cluster() -> Iterator[Any]:
+def ray_cluster(cpus: int = 2) -> Iterator[Any]:
     """A Ray on 127.0.0.2 whose nodes are processes; this process is its driver."""
     import ray
     from ray.cluster_utils import Cluster
 
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 2, "node_ip_address": "127.0.0.2", "object_store_memory": 10**8, "include_dashboard": False}
-    )
+    head = {"num_cpus": cpus, "node_ip_address": "127.0.0.2", "object_store_memory": 10**8, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path.cwd()))
         ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.2")

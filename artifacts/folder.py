@@ -1,0 +1,61 @@
+"""A folder of whole files at any fsspec URL, small enough to be read and written at once."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, BinaryIO
+
+import fsspec
+
+
+@dataclass(frozen=True)
+class Folder:
+    """url: a local path or an fsspec URL (`s3://bucket/prefix`). Can be pickled: each process opens the storage for itself."""
+
+    url: str
+
+    @cached_property
+    def _place(self) -> tuple[Any, str]:
+        system, base = fsspec.core.url_to_fs(self.url)
+        return system, base.rstrip("/")
+
+    def __getstate__(self) -> dict[str, str]:
+        return {"url": self.url}
+
+    def at(self, name: str) -> str:
+        return f"{self.url.rstrip('/')}/{name}" if name else self.url
+
+    def open(self, name: str) -> AbstractContextManager[BinaryIO]:
+        system, base = self._place
+        file: AbstractContextManager[BinaryIO] = system.open(f"{base}/{name}" if name else base, "rb")
+        return file
+
+    def read(self, name: str) -> bytes:
+        """Raises FileNotFoundError."""
+        with self.open(name) as file:
+            return file.read()
+
+    def write(self, name: str, content: bytes) -> None:
+        """A reader sees all of it or none: an object store puts whole objects; a local file is written beside and renamed."""
+        system, base = self._place
+        path = f"{base}/{name}"
+        if "file" not in system.protocol:
+            system.pipe_file(path, content)
+            return
+        system.makedirs(path.rpartition("/")[0], exist_ok=True)
+        beside = f"{path}.{uuid.uuid4().hex[:8]}"
+        system.pipe_file(beside, content)
+        system.mv(beside, path)
+
+    def has(self, name: str) -> bool:
+        system, base = self._place
+        return bool(system.exists(f"{base}/{name}"))
+
+    def versions(self, suffix: str) -> dict[str, str]:
+        """The files below whose names end so, sorted, each with what changes when it does; the folder may be one such file, named ""."""
+        system, base = self._place
+        files = sorted(path for path in system.find(base) if path.endswith(suffix))
+        return {path.removeprefix(base).lstrip("/"): str(system.ukey(path)) for path in files}

@@ -1,0 +1,38 @@
+"""The same work on many parts: here, or by several processes. Each process is given the work once, then a part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Spread(Protocol):
+    """A result a part, in any order. Work, parts and results can be pickled."""
+
+    def __call__(self, work: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]: ...
+
+
+def spread(work: Callable[[T], R], parts: Sequence[T], processes: int = 1) -> Iterator[R]:
+    """Results in the order of the parts, as they come."""
+    if processes == 1 or len(parts) < 2:
+        yield from map(work, parts)
+    else:
+        with ProcessPoolExecutor(processes, get_context("forkserver"), _take, (work,)) as pool:
+            yield from pool.map(_do, parts)
+
+
+_taken: Callable[[Any], Any]
+
+
+def _take(work: Callable[[Any], Any]) -> None:
+    global _taken
+    _taken = work
+
+
+def _do(part: Any) -> Any:
+    return _taken(part)

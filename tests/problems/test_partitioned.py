@@ -1,0 +1,123 @@
+"""A set in parts comes to what the same set comes to in one piece: the same problems, the same reasons, the same hash."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from problems.curation import Curation, curate
+from problems.partitioned import clean
+from problems.record import ProblemError
+from problems.schema import Problem, read_parquet, set_hash, write_parquet
+from problems.spread import spread
+from problems.verification import verify
+from sandbox.sandbox import Sandbox, SandboxConfig
+from tests.problems.test_curation import LONG, toy
+
+SANDBOX = SandboxConfig(workers=1)
+CURATION = Curation()
+
+
+def mixed() -> list[Problem]:
+    """What verification, the policy, a benchmark and another problem each take some of."""
+
+    def one(key: str, statement: str | None = None, add: int = 0, **changes: Any) -> Problem:
+        source = f"def f(x):\n    total = x + {add}\n    return [total, {key!r}]\n"
+        tests = tuple({"args": [x], "expected": [x + add, key]} for x in (1, 2))
+        return toy(key, statement, source, tests=tests, **changes)
+
+    plain = [one(f"p{number}", f"Number {number * 7919}: add {number} to x and say p{number}.", number) for number in range(30)]
+    copies = [one(f"q{number}", plain[number].statement.upper(), number) for number in (3, 11)]
+    guards = [one("g1", LONG, 3, gated=True), one("g2", plain[5].statement, 4, gated=True)]
+    wrong = [toy("wrong", "Now say something wrong.", "def f(x): return 0", tests=({"args": [1], "expected": 1},))]
+    refused = [one("secret", "Write to jane.doe@corp-mail.de."), one("unlicensed", "Say whose it is.", licence="unknown")]
+    near = [one("near", f"{LONG}, please, and then say no more about it", 8)]
+    return plain + copies + guards + wrong + refused + near
+
+
+def written(problems: Sequence[Problem], folder: Path, files: int) -> Path:
+    folder.mkdir()
+    for number in range(files):
+        write_parquet(list(problems[number::files]), folder / f"in-{number}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    with Sandbox(SANDBOX) as sandbox:
+        verified = verify(mixed(), sandbox, tmp_path_factory.mktemp("journal") / "journal.jsonl")
+    return verified, curate(verified.kept, [problem for problem in mixed() if problem.gated], CURATION)
+
+
+@pytest.mark.parametrize(("files", "rows"), [(1, 100), (3, 4)])
+def test_parts_come_to_what_the_whole_comes_to(whole: Any, tmp_path: Path, files: int, rows: int) -> None:
+    verified, curated = whole
+    problems = random.Random(files).sample(mixed(), len(mixed()))
+    done = clean(str(written(problems, tmp_path / "in", files)), f"file://{tmp_path}/out", spread, CURATION, SANDBOX, rows=rows)
+    assert done.content_hash == set_hash(curated.kept) != set_hash([])
+    kept = [problem for path in sorted((tmp_path / "out" / "problems").glob("*.parquet")) for problem in read_parquet(path)]
+    assert set_hash(kept) == json.loads((tmp_path / "out" / "manifest.json").read_text())["content_hash"] == done.content_hash
+    removed = json.loads((tmp_path / "out" / "removed.json").read_text())
+    wanted = [dataclasses.asdict(row) for row in [*verified.removed, *curated.removed]]
+    by_id: Callable[[Any], str] = lambda row: row["problem_id"]  # noqa: E731
+    assert sorted(removed, key=by_id) == sorted(wanted, key=by_id)
+    assert {row["reason"] for row in removed} >= {"gated", "overlaps a gated problem", "duplicate", "secret or personal data", "licence refused"}
+    assert sum(stage.came_in - stage.went_out for stage in done.stages) == len(removed) == len(problems) - len(kept)
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_a_pass_that_is_stopped_verifies_no_part_twice(tmp_path: Path) -> None:
+    worked = list[str]()
+
+    def stopping(work: Callable[[Any], Any], parts: Sequence[Any]) -> Iterator[Any]:
+        for part in parts:
+            if len(worked) == 3:
+                raise Stopped
+            worked.append(part)
+            yield work(part)
+
+    source = written(mixed(), tmp_path / "in", 2)
+    with pytest.raises(Stopped):
+        clean(str(source), str(tmp_path / "out"), stopping, CURATION, SANDBOX, rows=5)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "verified").glob("*.parquet")}
+    again = clean(str(source), str(tmp_path / "out"), spread, CURATION, SANDBOX, rows=5)
+    assert len(before) == 3 and all(path.stat().st_mtime_ns == at for path, at in before.items())
+    assert again == clean(str(source), str(tmp_path / "other"), spread, CURATION, SANDBOX, rows=5)
+
+
+def test_a_row_that_cannot_be_read_is_removed_by_file_and_row_and_counted(tmp_path: Path) -> None:
+    source = written(mixed()[:6], tmp_path / "in", 1) / "in-0.parquet"
+    rows = pq.read_table(source).to_pylist()
+    rows[4]["statement"] = " "
+    pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(source)), source)
+    done = clean(str(source), str(tmp_path / "out"), spread, CURATION, SANDBOX, rows=3)
+    assert [(row.problem_id, row.reason) for row in done.stages[0].removed] == [(f"{source}: row 4", "cannot be read")]
+    assert done.stages[0].came_in == 6 and "column statement" in done.stages[0].removed[0].detail
+
+
+def test_other_input_an_id_twice_and_no_input_are_refused(tmp_path: Path) -> None:
+    run = partial(clean, spread=spread, curation=CURATION, sandbox=SANDBOX)
+    one = written(mixed()[:2], tmp_path / "one", 1)
+    run(str(one), str(tmp_path / "out"))
+    write_parquet(mixed()[:2], one / "twice.parquet")
+    with pytest.raises(ProblemError, match="holds work on another input"):
+        run(str(one), str(tmp_path / "out"))
+    with pytest.raises(ProblemError, match="'toy/p0' occurs twice"):
+        run(str(one), str(tmp_path / "other"))
+    with pytest.raises(ProblemError, match="no parquet file"):
+        run(str(tmp_path / "absent"), str(tmp_path / "third"))
+    (one / "torn.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ProblemError, match=r"torn\.parquet: not a whole parquet file"):
+        run(str(one), str(tmp_path / "fourth"))
