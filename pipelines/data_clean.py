@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.markdown import Markdown
 
 from problems.funnel import funnel
-from problems.partitioned import clean
+from problems.partitioned import Rules, clean
 from problems.schema import read_parquet
 from problems.spread import spread
 from resources.profile import load_profile
@@ -22,13 +21,13 @@ def data_clean(source: str, target: str, gated: list[Path], ray: str, profile_na
     """0; what went wrong is raised by name."""
     profile, began = load_profile(profile_name), time.monotonic()
     guards = [replace(problem, gated=True) for path in gated for problem in read_parquet(path)]
+    rules = Rules(profile.verification, profile.curation, profile.sandbox)
     if ray:
         cluster = RayData(ray)
-        done = clean(source, target, cluster, profile.curation, replace(profile.sandbox, workers=1, backend="local"), guards)
+        done = clean(source, target, cluster, replace(rules, sandbox=replace(profile.sandbox, workers=1, backend="local")), guards)
         where = f"on {len(cluster.nodes)} nodes"
     else:
-        done = clean(source, target, partial(spread, processes=1), profile.curation, profile.sandbox, guards)
-        where = "here"
+        done, where = clean(source, target, spread, rules, guards), "here"
     console.print(Markdown(funnel(done.stages)))
     console.print(f"{done.stages[-1].went_out} problems in {target}/problems, content {done.content_hash}, {time.monotonic() - began:.0f} s {where}")
     return 0

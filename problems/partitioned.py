@@ -35,7 +35,7 @@ from problems.likeness import Sketch, joined, sketch
 from problems.record import ProblemError
 from problems.schema import Problem, check_table, from_row, hash_of, to_table
 from problems.spread import Spread
-from problems.verification import verify
+from problems.verification import Verification, verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 ROWS = 2000  # problems a part
@@ -51,29 +51,38 @@ class Cleaned:
     stages: tuple[Stage, Stage]
 
 
-def clean(
-    source: str, target: str, spread: Spread, curation: Curation, sandbox: SandboxConfig, gated: Iterable[Problem] = (), rows: int = ROWS
-) -> Cleaned:
-    """Verifies and curates the parquet files under `source` into `target`, both local paths or fsspec URLs.
+@dataclass(frozen=True)
+class Rules:
+    """How a set is verified and curated; `sandbox`: of one worker."""
 
-    gated: guards beside those of the set itself. sandbox: of one worker. Raises ProblemError on a file that is no set of problems, on an id that
-    occurs twice, and where `target` holds work on another input.
+    verification: Verification = field(default_factory=Verification)
+    curation: Curation = field(default_factory=Curation)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+
+
+def clean(source: str, target: str, spread: Spread, rules: Rules, gated: Iterable[Problem] = (), rows: int = ROWS) -> Cleaned:
+    """Verifies and curates the parquet files under `source` into `target`, both local paths or fsspec URLs; `rows` problems a part.
+
+    gated: guards beside those of the set itself. Raises ProblemError on a file that is no set of problems, on an id that occurs twice, and where
+    `target` holds work on another input or with other rules of verification.
     """
     folder = Folder(target)
-    parts = split(Folder(source), folder, rows, gated)
-    with Look(folder, curation, sandbox) as look:
+    parts = split(Folder(source), folder, rows, gated, rules.verification.how)
+    with Look(folder, rules) as look:
         looked: list[Looked] = sorted(spread(look, parts), key=lambda one: one.part)
-    return settle(folder, looked, spread, curation)
+    return settle(folder, looked, spread, rules)
 
 
-def split(source: Folder, target: Folder, rows: int, gated: Iterable[Problem]) -> list[str]:
-    """The names of the parts; the input is read once, as tables, and what is gated in it is put beside them."""
+def split(source: Folder, target: Folder, rows: int, gated: Iterable[Problem], how: str) -> list[str]:
+    """The names of the parts; the input is read once, as tables, and what is gated in it is put beside them. `how`: they will be verified."""
     files = source.versions(".parquet")
-    inputs = {"files": files, "rows": rows}
+    inputs = {"files": files, "rows": rows, "verification": how}
     if target.has("arrived.json"):
         known = json.loads(target.read("arrived.json"))
         if known["inputs"] != inputs:
-            raise ProblemError("holds work on another input", "give another target, or remove this one", target.url)
+            raise ProblemError(
+                "holds work on another input, or by other rules of verification", "give another target, or remove this one", target.url
+            )
         return list(known["parts"])
     if not files:
         raise ProblemError("no parquet file", "name a file, or a folder with files that end in .parquet", source.url)
@@ -132,8 +141,7 @@ class Look:
     """
 
     folder: Folder
-    curation: Curation
-    sandbox: SandboxConfig
+    rules: Rules
     _opened: Sandbox | None = field(default=None, init=False, repr=False)
     _gated: GatedIndex | None = field(default=None, init=False, repr=False)
 
@@ -143,7 +151,7 @@ class Look:
         self._gated = self._gated or GatedIndex(guards(self.folder))
         problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
         beside = json.loads(self.folder.read(f"verified/{part}.json"))
-        faults = [own_fault(problem, self.curation) for problem in problems]
+        faults = [own_fault(problem, self.rules.curation) for problem in problems]
         rows = [row for row, fault in enumerate(faults) if fault is None]
         rest = [problems[row] for row in rows]
         drawn = sketch(rest)
@@ -154,11 +162,11 @@ class Look:
 
     def _verify(self, part: str) -> None:
         if self._opened is None:
-            self._opened = Sandbox(self.sandbox).__enter__()
+            self._opened = Sandbox(self.rules.sandbox).__enter__()
             atexit.register(self.close)
         problems, removed = readable(_table(self.folder, f"arrived/{part}"), part)
         with tempfile.TemporaryDirectory() as scratch:
-            verified = verify(problems, self._opened, Path(scratch) / "journal.jsonl")
+            verified = verify(problems, self._opened, Path(scratch) / "journal.jsonl", self.rules.verification)
         beside = {"removed": [asdict(row) for row in [*removed, *verified.removed]], "isolation": verified.isolation}
         self.folder.write(f"verified/{part}.json", json.dumps(beside).encode())
         self.folder.write(f"verified/{part}", _bytes(to_table(verified.kept)))  # last: with it the part is done
@@ -205,7 +213,7 @@ class Keep:
         return [(problem.problem_id, problem.content_hash) for problem in kept]
 
 
-def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, curation: Curation) -> Cleaned:
+def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rules) -> Cleaned:
     """Decides over the whole set, writes what is kept and why the rest is not."""
     unverified = [row for one in looked for row in one.unverified]
     faults = {row.problem_id: row for one in looked for row in one.faults}
@@ -226,7 +234,7 @@ def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, curation: C
     _write_reports(folder, Curated([], removed, overlaps, found, lists), unverified)
     digest = hash_of(hashes)
     inputs = {"arrived": hash_data(json.loads(folder.read("arrived.json"))), GATED: hash_data([p.content_hash for p in guards(folder)])}
-    decides = curation.model_dump(mode="json", exclude={"processes"})
+    decides = {"verification": rules.verification.model_dump(mode="json"), "curation": rules.curation.model_dump(mode="json", exclude={"processes"})}
     facts = {"came_in": len(every), "verified": len(ids), "kept": len(hashes), "parts": len(looked)}
     facts |= {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared}
     manifest = Manifest(

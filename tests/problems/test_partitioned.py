@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from problems.curation import Curation, curate
-from problems.partitioned import clean
+from problems.curation import curate
+from problems.partitioned import Rules, clean
 from problems.record import ProblemError
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
 from problems.spread import spread
@@ -23,8 +23,7 @@ from problems.verification import verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.problems.test_curation import LONG, toy
 
-SANDBOX = SandboxConfig(workers=1)
-CURATION = Curation()
+RULES = Rules(sandbox=SandboxConfig(workers=1))
 
 
 def mixed() -> list[Problem]:
@@ -53,16 +52,16 @@ def written(problems: Sequence[Problem], folder: Path, files: int) -> Path:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    with Sandbox(SANDBOX) as sandbox:
+    with Sandbox(RULES.sandbox) as sandbox:
         verified = verify(mixed(), sandbox, tmp_path_factory.mktemp("journal") / "journal.jsonl")
-    return verified, curate(verified.kept, [problem for problem in mixed() if problem.gated], CURATION)
+    return verified, curate(verified.kept, [problem for problem in mixed() if problem.gated])
 
 
 @pytest.mark.parametrize(("files", "rows"), [(1, 100), (3, 4)])
 def test_parts_come_to_what_the_whole_comes_to(whole: Any, tmp_path: Path, files: int, rows: int) -> None:
     verified, curated = whole
     problems = random.Random(files).sample(mixed(), len(mixed()))
-    done = clean(str(written(problems, tmp_path / "in", files)), f"file://{tmp_path}/out", spread, CURATION, SANDBOX, rows=rows)
+    done = clean(str(written(problems, tmp_path / "in", files)), f"file://{tmp_path}/out", spread, RULES, rows=rows)
     assert done.content_hash == set_hash(curated.kept) != set_hash([])
     kept = [problem for path in sorted((tmp_path / "out" / "problems").glob("*.parquet")) for problem in read_parquet(path)]
     assert set_hash(kept) == json.loads((tmp_path / "out" / "manifest.json").read_text())["content_hash"] == done.content_hash
@@ -90,11 +89,11 @@ def test_a_pass_that_is_stopped_verifies_no_part_twice(tmp_path: Path) -> None:
 
     source = written(mixed(), tmp_path / "in", 2)
     with pytest.raises(Stopped):
-        clean(str(source), str(tmp_path / "out"), stopping, CURATION, SANDBOX, rows=5)
+        clean(str(source), str(tmp_path / "out"), stopping, RULES, rows=5)
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "verified").glob("*.parquet")}
-    again = clean(str(source), str(tmp_path / "out"), spread, CURATION, SANDBOX, rows=5)
+    again = clean(str(source), str(tmp_path / "out"), spread, RULES, rows=5)
     assert len(before) == 3 and all(path.stat().st_mtime_ns == at for path, at in before.items())
-    assert again == clean(str(source), str(tmp_path / "other"), spread, CURATION, SANDBOX, rows=5)
+    assert again == clean(str(source), str(tmp_path / "other"), spread, RULES, rows=5)
 
 
 def test_a_row_that_cannot_be_read_is_removed_by_file_and_row_and_counted(tmp_path: Path) -> None:
@@ -102,13 +101,13 @@ def test_a_row_that_cannot_be_read_is_removed_by_file_and_row_and_counted(tmp_pa
     rows = pq.read_table(source).to_pylist()
     rows[4]["statement"] = " "
     pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(source)), source)
-    done = clean(str(source), str(tmp_path / "out"), spread, CURATION, SANDBOX, rows=3)
+    done = clean(str(source), str(tmp_path / "out"), spread, RULES, rows=3)
     assert [(row.problem_id, row.reason) for row in done.stages[0].removed] == [(f"{source}: row 4", "cannot be read")]
     assert done.stages[0].came_in == 6 and "column statement" in done.stages[0].removed[0].detail
 
 
 def test_other_input_an_id_twice_and_no_input_are_refused(tmp_path: Path) -> None:
-    run = partial(clean, spread=spread, curation=CURATION, sandbox=SANDBOX)
+    run = partial(clean, spread=spread, rules=RULES)
     one = written(mixed()[:2], tmp_path / "one", 1)
     run(str(one), str(tmp_path / "out"))
     write_parquet(mixed()[:2], one / "twice.parquet")

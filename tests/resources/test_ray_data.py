@@ -10,18 +10,18 @@ from problems.partitioned import clean
 from problems.schema import read_parquet, set_hash
 from problems.spread import spread
 from resources.ray_data import RayData
-from tests.problems.test_partitioned import CURATION, SANDBOX, mixed, written
+from tests.problems.test_partitioned import RULES, mixed, written
 from tests.sandbox.engines import ray_cluster
 
 
 @pytest.mark.slow
 def test_a_cluster_of_two_nodes_comes_to_the_same_hash_and_reasons(tmp_path: Path) -> None:
     source = str(written(mixed(), tmp_path / "in", 3))
-    here = clean(source, str(tmp_path / "here"), spread, CURATION, SANDBOX, rows=12)
+    here = clean(source, str(tmp_path / "here"), spread, RULES, rows=12)
     with ray_cluster(cpus=1) as cluster:
         cluster.add_node(num_cpus=1, node_ip_address="127.0.0.3", object_store_memory=10**8)
         ray = RayData(cluster.address)
-        there = clean(source, f"file://{tmp_path}/there", ray, CURATION, SANDBOX, rows=12)
+        there = clean(source, f"file://{tmp_path}/there", ray, RULES, rows=12)
         assert len(ray.nodes) == 2
     assert there == here
     kept = [problem for path in (tmp_path / "there" / "problems").glob("*.parquet") for problem in read_parquet(path)]
