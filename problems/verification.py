@@ -10,25 +10,29 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 
 from artifacts.hashing import hash_data
+from problems.encoding import dumps, loads
 from problems.funnel import Removed, Stage
 from problems.journal import ABSENT, Entry, Journal
 from problems.limits import Measured, cost, learned, most, propose
 from problems.mutants import Mutant, mutants
+from problems.outputs import NoOutput
 from problems.schema import Problem
 from problems.strength import Strength
+from problems.strengthening import Weak, agreed, strengthen
 from problems.syntax import normal_form
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.wire import NotPlain, encode
 
-VERSION = 1  # of what an entry of the journal says: raise it with the rules
+VERSION = 2  # of what an entry of the journal says: raise it with the rules
 BROKEN_TESTS = "its tests cannot be run"
 FLICKERS = "verdict flickers"
 TOO_WEAK = "tests too weak"
+DISAGREE = "references disagree"
 
 
 class Verification(BaseModel):
@@ -105,7 +109,7 @@ def verify(
             if on_progress:
                 on_progress(sum(digest in book.entries for digest in hashes), len(hashes))
         found = [(problem, book.entries[problem.content_hash]) for problem in problems]
-    kept = [problem for problem, entry in found if entry.reason is None]
+    kept = [_strengthened(problem, entry) for problem, entry in found if entry.reason is None]
     removed = [Removed(problem.problem_id, entry.reason, entry.detail) for problem, entry in found if entry.reason is not None]
     strength = tuple(_strength(problem, entry) for problem, entry in found if judges(problem) and entry.reason in (None, TOO_WEAK))
     measured = tuple(row for _, entry in found if entry.reason is None and (row := _measured(entry)))
@@ -120,6 +124,12 @@ def judges(problem: Problem) -> bool:
 def references(problem: Problem) -> list[str]:
     """Its solutions, without those that are another's copy but for layout."""
     return list({normal_form(solution): solution for solution in reversed(problem.solutions)}.values())[::-1]
+
+
+def _strengthened(problem: Problem, entry: Entry) -> Problem:
+    """The tests that were added come last, where none is shown."""
+    added = tuple(map(loads, entry.added))
+    return replace(problem, tests=problem.tests + added, extra=problem.extra | {"added_tests": len(added)}) if added else problem
 
 
 def _strength(problem: Problem, entry: Entry) -> Strength:
@@ -153,6 +163,7 @@ class Trial:
     undecided: str = ""  # why the sandbox has no verdict
     decided: int = 0  # mutants with a verdict
     survivors: list[Mutant] = field(default_factory=list)
+    added: tuple[dict[str, Any], ...] = ()  # tests that refuse what survived before
 
     @property
     def sound(self) -> bool:
@@ -168,8 +179,9 @@ class Trial:
         wall_s, cpu_s, peak_mb = self.cost if self.own else (None, None, None)
         killed, names = self.decided - len(self.survivors), tuple(mutant.name for mutant in self.survivors)
         return Entry(
-            self.problem.content_hash, self.problem.problem_id, reason, detail, isolation, wall_s, peak_mb, cpu_s, how, self.decided, killed, names
-        )
+            self.problem.content_hash, self.problem.problem_id, reason, detail, isolation, wall_s, peak_mb, cpu_s, how, self.decided, killed, names,
+            tuple(map(dumps, self.added)),
+        )  # fmt: skip
 
 
 def _judge(batch: Sequence[Problem], sandbox: Runs, config: Verification) -> tuple[list[Entry], list[str]]:
@@ -178,10 +190,12 @@ def _judge(batch: Sequence[Problem], sandbox: Runs, config: Verification) -> tup
     _try_references([trial for trial in trials if trial.sound and composed(trial.problem)], sandbox, 1)
     _try_references([trial for trial in trials if trial.sound and not composed(trial.problem)], sandbox, config.repeats)
     _try_mutants([trial for trial in trials if trial.sound and judges(trial.problem)], sandbox, config.mutants)
+    _try_generated([trial for trial in trials if trial.sound and needs_strength(trial.problem)], sandbox)
     for trial in trials:
         if trial.sound and needs_strength(trial.problem) and trial.decided - len(trial.survivors) < config.threshold * trial.decided:
             names = "; ".join(mutant.name for mutant in trial.survivors)
-            trial.fault = TOO_WEAK, f"{len(trial.survivors)} of {trial.decided} broken solutions pass: {names}"[:300]
+            alone = " (one reference, so none was added)" if len(references(trial.problem)) == 1 else ""
+            trial.fault = TOO_WEAK, f"{len(trial.survivors)} of {trial.decided} broken solutions pass{alone}: {names}"[:300]
     undecided = [f"{trial.problem.problem_id} ({trial.undecided})" for trial in trials if trial.undecided]
     return [trial.entry(config.how) for trial in trials if not trial.undecided], undecided
 
@@ -233,6 +247,21 @@ def _try_mutants(trials: Sequence[Trial], sandbox: Runs, count: int) -> None:
         of = [(mutant, verdicts[f"{at}/{which}"]) for which, mutant in enumerate(made[at])]
         trial.decided = sum(verdict is not Verdict.INFRA for _, verdict in of)
         trial.survivors = [mutant for mutant, verdict in of if verdict is Verdict.AC]
+
+
+def _try_generated(trials: Sequence[Trial], sandbox: Runs) -> None:
+    """Inputs of ours: where the references disagree, the problem is ambiguous; where they agree, tests come of it that refuse survivors."""
+    try:
+        found = agreed([trial.problem for trial in trials], [references(trial.problem) for trial in trials], sandbox)
+    except NoOutput as error:
+        raise NoVerdict(str(error)) from error
+    for trial, said in zip(trials, found, strict=True):
+        if said.disagreement:
+            trial.fault = DISAGREE, said.disagreement[:300]
+    weak = [(trial, said.tests) for trial, said in zip(trials, found, strict=True) if trial.sound and trial.survivors and said.tests]
+    of = [Weak(replace(trial.problem, limits=_hurried(trial)), trial.survivors, tests) for trial, tests in weak]
+    for (trial, _), (added, left) in zip(weak, strengthen(of, sandbox), strict=True):
+        trial.added, trial.survivors = added, left
 
 
 def _hurried(trial: Trial) -> Limits:

@@ -1,0 +1,214 @@
+"""Inputs that nobody has asked yet, made of those that the tests ask: one value changed a little, or the arguments of two tests mixed.
+
+In: a problem. Out: inputs as tests without what they expect. What a statement demands of an input ("a sorted list", "n is positive") cannot be read
+here, so an input stays within what the tests show: no empty list, negative number, descent, repetition, longer number or other letter where no
+test has one at that place, and no other order between two arguments. Where they show them, just these edges are what is tried first.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, pairwise
+from typing import Any
+
+from problems.encoding import dumps
+from problems.schema import Problem
+from problems.syntax import parse
+
+Input = dict[str, Any]  # args and kwargs, or stdin
+Fact = tuple[object, ...]
+DRAWS = 12  # tries for each input wanted
+EDGES: tuple[Any, ...] = (0, 1, -1, 2, "", "a", [], (), 0.0, 0.5, -1.0)
+
+
+def asked(problem: Problem) -> list[Input]:
+    """The inputs of its tests, as far as they can be read as plain data; none for unittests."""
+    if problem.style == "stdio":
+        return [{"stdin": test["stdin"]} for test in problem.tests]
+    if problem.style == "call":
+        return [{"args": list(test.get("args", ())), "kwargs": test.get("kwargs") or {}} for test in problem.tests]
+    return [given for test in problem.tests for given in _calls(test["source"])] if problem.style == "assert" else []
+
+
+def generated(problem: Problem, count: int) -> list[Input]:
+    """At most `count` inputs, none of which the tests ask; the same on every machine for the same problem."""
+    known = asked(problem)
+    if not known:
+        return []
+    rng, edges = random.Random(problem.content_hash), _edges(problem.solutions)
+    vary, facts = (_another_text, _text_facts) if problem.style == "stdio" else (_another_call, _call_facts)
+    seen: set[Fact] = {fact for given in known for fact in facts(given)}
+    told = {dumps(given) for given in known}
+    found: list[Input] = []
+    for _ in range(DRAWS * count):
+        made = vary(known, rng, edges)
+        if len(found) < count and set(facts(made)) <= seen and (text := dumps(made)) not in told:
+            told.add(text)
+            found.append(made)
+    return found
+
+
+def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
+    """Where programs are apt to turn: the plainest values, and the constants of the solutions with their neighbours."""
+    found: dict[str, Any] = {repr(edge): edge for edge in EDGES}
+    for solution in solutions:
+        try:
+            constants = [node.value for node in ast.walk(parse(solution)) if isinstance(node, ast.Constant)]
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        near = [sign * value + step for value in constants if type(value) is int for sign in (1, -1) for step in (-1, 0, 1)]
+        found |= {repr(value): value for value in (*near, *(value for value in constants if isinstance(value, (str, float))))}
+    return tuple(found.values())
+
+
+def _calls(source: str) -> Iterator[Input]:
+    """Of an `assert` test: what `check` calls its argument with, where that is written as literals."""
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    checks = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "check" and node.args.args]
+    for node in [inner for check in checks for inner in ast.walk(check)]:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == checks[0].args.args[0].arg:
+            try:
+                kwargs = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
+                given: Input = {"args": [ast.literal_eval(argument) for argument in node.args], "kwargs": kwargs}
+                dumps(given)
+            except (ValueError, TypeError, RecursionError):
+                continue
+            yield given
+
+
+def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[Any]) -> Input:
+    """The arguments of one test, one of them changed, or taken from another test."""
+    one, other = rng.choice(known), rng.choice(known)
+    args, kwargs = list(one["args"]), dict(one["kwargs"])
+    places = [*range(len(args)), *kwargs]
+    if not places:
+        return one
+    place = rng.choice(places)
+    within: Any = args if isinstance(place, int) else kwargs
+    others = other["args"] if isinstance(place, int) else other["kwargs"]
+    there = others[place] if (place in others if isinstance(others, dict) else place < len(others)) else within[place]
+    within[place] = there if rng.random() < 0.2 else _another(within[place], there, rng, edges)
+    return {"args": args, "kwargs": kwargs}
+
+
+def _another(value: Any, other: Any, rng: random.Random, edges: Sequence[Any], depth: int = 0) -> Any:
+    """A value near this one, of the same type where there is one. other: what another test has in its place."""
+    if depth > 3:
+        return value
+    same = [edge for edge in edges if type(edge) is type(value)]
+    if same and rng.random() < 0.4:
+        return rng.choice(same)
+    if type(other) is not type(value):
+        other = value
+    match value:
+        case bool():
+            return not value
+        case int():
+            return rng.choice((value + 1, value - 1, -value, value * 2, other + 1, other - 1, (value + other) // 2))
+        case float():
+            return rng.choice((value + 1, -value, value / 2, value + 0.5, other - 1))
+        case str() | list() | tuple():
+            return _another_sequence(value, other, rng, edges, depth)
+        case set() | frozenset():
+            return rng.choice((value | other, value & other, value - other))
+        case dict() if value:
+            key = rng.choice(list(value))
+            changed = {**value, key: _another(value[key], other.get(key, value[key]), rng, edges, depth + 1)}
+            return rng.choice((changed, {**value, **other}, {name: value[name] for name in value if name != key}))
+    return value
+
+
+def _another_sequence(value: Any, other: Any, rng: random.Random, edges: Sequence[Any], depth: int) -> Any:
+    if not value:
+        return other[:1]
+    at, till = sorted((rng.randrange(len(value)), rng.randrange(len(value))))
+    ways: list[Callable[[], Any]] = [
+        lambda: value[:at] + value[at + 1 :],
+        lambda: value[: at + 1] + value[at:],  # an element twice
+        lambda: value[at:till],
+        lambda: value[:at] + value[till : till + 1] + value[at + 1 : till] + value[at : at + 1] + value[till + 1 :] if at < till else value,
+        lambda: value[::-1],
+        lambda: value + other,
+        lambda: value[:1],
+        lambda: other[: len(value)],
+    ]
+    if not isinstance(value, str):
+        inner = _another(value[at], rng.choice(other) if other else value[at], rng, edges, depth + 1)
+        ways += [lambda: value[:at] + type(value)([inner]) + value[at + 1 :]] * 6
+    return rng.choice(ways)()
+
+
+def _call_facts(given: Input) -> Iterator[Fact]:
+    values = [*enumerate(given["args"]), *given["kwargs"].items()]
+    yield ("names", len(given["args"]), *sorted(given["kwargs"]))
+    for name, value in values:
+        yield from _facts(value, (name,))
+    for (one, left), (two, right) in combinations(values, 2):
+        a, b = (len(value) if hasattr(value, "__len__") else value for value in (left, right))
+        if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+            yield (one, two, (a > b) - (a < b))
+
+
+def _facts(value: Any, path: tuple[object, ...]) -> Iterator[Fact]:
+    """What makes a value more than the plainest of its kind; a value has them all up to its size, so that smaller ones are within."""
+    yield (*path, "is", type(value).__name__)
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield (*path, "sign", (value > 0) - (value < 0))
+        yield from ((*path, "digits", size) for size in range(len(str(abs(int(value)))) if abs(value) < 1e18 else 19))
+    elif isinstance(value, str):
+        yield from ((*path, "letter", _kind_of(letter)) for letter in set(value))
+    if isinstance(value, (str, list, tuple, set, frozenset, dict)):
+        yield from ((*path, "size", size) for size in range(len(value).bit_length())) if value else iter([(*path, "empty")])
+    if isinstance(value, (list, tuple)):
+        yield from _order(value, path)
+    if isinstance(value, dict):
+        yield from (fact for key, inner in value.items() for fact in (*_facts(key, (*path, "key")), *_facts(inner, (*path, "value"))))
+    elif not isinstance(value, str) and hasattr(value, "__iter__"):
+        fixed = isinstance(value, tuple)
+        if fixed:
+            yield (*path, "fields", len(value))
+        yield from (fact for at, inner in enumerate(value) for fact in _facts(inner, (*path, at if fixed else "item")))
+
+
+def _order(value: Sequence[Any], path: tuple[object, ...]) -> Iterator[Fact]:
+    for a, b in pairwise(value):
+        try:
+            yield (*path, "step", (a > b) - (a < b))
+        except TypeError:
+            yield (*path, "step", "none")
+    if len({repr(item) for item in value}) < len(value):
+        yield (*path, "repeats")
+    if len({len(item) for item in value if hasattr(item, "__len__")}) > 1:
+        yield (*path, "ragged")
+
+
+def _kind_of(letter: str) -> str:
+    return "a" if letter.islower() else "A" if letter.isupper() else "0" if letter.isdigit() else letter
+
+
+def _another_text(known: Sequence[Input], rng: random.Random, edges: Sequence[Any]) -> Input:
+    """One word of one line changed into another of that line or, for a whole number, into its neighbour; the first line, which counts, stays."""
+    lines = [line.split(" ") for line in rng.choice(known)["stdin"].split("\n")]
+    places = [(at, nth) for at, line in enumerate(lines) for nth, word in enumerate(line) if word and (at > 0 or len(lines) <= 2)]
+    if places:
+        at, nth = rng.choice(places)
+        word, rest = lines[at][nth], [other for other in lines[at] if other]
+        whole = word.lstrip("-").isdigit()
+        near = [str(int(word) + 1), str(int(word) - 1)] if whole else [word[::-1], word[1:] + word[:1]]
+        near += [str(edge) for edge in edges if whole and type(edge) is int]
+        lines[at][nth] = rng.choice([*near, rng.choice(rest)])
+    return {"stdin": "\n".join(" ".join(line) for line in lines)}
+
+
+def _text_facts(given: Input) -> Iterator[Fact]:
+    lines = given["stdin"].split("\n")
+    yield ("shape", *(len(line.split(" ")) for line in lines))
+    for at, line in enumerate(lines):
+        for word in line.split(" "):
+            value = int(word) if word.lstrip("-").isdigit() and len(word) < 19 else word
+            yield from _facts(value, (min(at, 1), "word"))
