@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import random
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, pairwise
 from typing import Any
@@ -40,14 +41,21 @@ def generated(problem: Problem, count: int) -> list[Input]:
     rng, edges = random.Random(problem.content_hash), _edges(problem.solutions)
     vary, facts = (_another_text, _text_facts) if problem.style == "stdio" else (_another_call, _call_facts)
     seen: set[Fact] = {fact for given in known for fact in facts(given)}
+    varies = _varying(seen)
     told = {dumps(given) for given in known}
     found: list[Input] = []
     for _ in range(DRAWS * count):
         made = vary(known, rng, edges)
-        if len(found) < count and set(facts(made)) <= seen and (text := dumps(made)) not in told:
+        if len(found) < count and all(fact in seen or fact[:-1] in varies for fact in facts(made)) and (text := dumps(made)) not in told:
             told.add(text)
             found.append(made)
     return found
+
+
+def _varying(seen: set[Fact]) -> set[Fact]:
+    """Places whose length differs between the tests: of a pair, or of a time like "12:30", it may not."""
+    lengths = Counter(fact[:-1] for fact in seen if fact[-2] == "length")
+    return {place for place, count in lengths.items() if count > 1}
 
 
 def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
@@ -164,6 +172,7 @@ def _facts(value: Any, path: tuple[object, ...]) -> Iterator[Fact]:
         yield from ((*path, "letter", _kind_of(letter)) for letter in set(value))
     if isinstance(value, (str, list, tuple, set, frozenset, dict)):
         yield from ((*path, "size", size) for size in range(len(value).bit_length())) if value else iter([(*path, "empty")])
+        yield (*path, "length", len(value))
     if isinstance(value, (list, tuple)):
         yield from _order(value, path)
     if isinstance(value, dict):
