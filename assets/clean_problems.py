@@ -11,6 +11,7 @@ from assets.augmented_problems import augmented_problems
 from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import read_at
+from assets.synthetic_problems import synthetic_problems
 from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import removed_at, verified_problems
 from problems.balance import read_weights, shares
@@ -26,16 +27,18 @@ from problems.sources.compositional import part_of
 from resources.workshop import Made, Workshop, result
 
 
-@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems, augmented_problems])
+@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems, augmented_problems, synthetic_problems])
 def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Verified and made problems less gated benchmarks, their likenesses, secrets and duplicates; every removed one keeps its reason."""
     with workshop.bench(context) as bench:
-        raw, verified, augmented = (bench.store.require("datasets", name) for name in ("raw_problems", "verified_problems", "augmented_problems"))
+        names = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems")
+        raw, verified, augmented, synthetic = (bench.store.require("datasets", name) for name in names)
         config = bench.profile.curation
-        before = [read_at(raw.path), removed_at(verified.path, "verified"), replace(removed_at(augmented.path, "augmented"), beside=True)]
+        beside = [replace(removed_at(part.path, part.manifest.name.removesuffix("_problems")), beside=True) for part in (augmented, synthetic)]
+        before = [read_at(raw.path), removed_at(verified.path, "verified"), *beside]
 
         def make(folder: Path) -> Made:
-            arrived = [problem for part in (verified, augmented) for problem in read_parquet(part.path / "problems.parquet")]
+            arrived = [problem for part in (verified, augmented, synthetic) for problem in read_parquet(part.path / "problems.parquet")]
             gated = [problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated]  # also those that verification left out
             curated = curate(arrived, gated, config)
             write_parquet(curated.kept, folder / "problems.parquet")
@@ -48,7 +51,7 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
             facts = {"came_in": len(arrived), "kept": len(curated.kept), "gated": len(gated), "licences": licences(arrived, config)}
             return Made(facts | {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared, "reports": reports})
 
-        inputs = {part.manifest.name: part.content_hash for part in (raw, verified, augmented)}
+        inputs = {part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)}
         decides = config.model_dump(mode="json", exclude={"processes"})
         made = bench.made("datasets", "clean_problems", make, version=5, inputs=inputs, config=decides)
         kept = read_parquet(made.path / "problems.parquet")

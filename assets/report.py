@@ -22,7 +22,7 @@ from resources.workshop import Bench, Workshop
 from verl_jobs.job import VALIDATION
 
 GATE = "heldout"
-DATASETS = ("raw_problems", "verified_problems", "augmented_problems", "clean_problems", "difficulty_rankings", "training_rows")
+DATASETS = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems", "difficulty_rankings", "training_rows")
 MODELS = ("base_model", "sft_checkpoint")
 
 
@@ -112,7 +112,7 @@ def _model(bench: Bench, challenger: Artifact) -> Model:
 def _funnel(bench: Bench) -> tuple[Step, ...]:
     raw = bench.store.require("datasets", "raw_problems")
     steps = [Step(stage="raw", problems=raw.manifest.facts["problems"], content_hash=raw.content_hash)]
-    for name in ("verified_problems", "augmented_problems", "clean_problems"):
+    for name in ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems"):
         made = bench.store.require("datasets", name)
         stage = removed_at(made.path, name)
         steps.append(Step(stage=name.removesuffix("_problems"), problems=stage.went_out, content_hash=made.content_hash, removed=dict(stage.reasons)))

@@ -16,6 +16,7 @@ from assets.promotion import promoted_model
 from assets.raw_problems import raw_problems
 from assets.report import training_report
 from assets.sft_checkpoint import sft_checkpoint
+from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
 from resources.chain import newest_id, next_id
 from resources.home import Home
@@ -24,7 +25,7 @@ from resources.workshop import PARTITION, PROFILE, SUBHOME, Workshop
 HOME = Home.from_environment()
 SMOKE_HOME = Home(HOME.path / "smoke")
 TRAINS = {"kind": "train"}
-DATA = (raw_problems, verified_problems, augmented_problems, clean_problems)
+DATA = (raw_problems, verified_problems, augmented_problems, synthetic_problems, clean_problems)
 CHAIN = (
     *DATA,
     base_model,

@@ -41,7 +41,7 @@ def stale(home: Home) -> list[str]:
     from problems.choice import chosen, input_of
 
     store, found = Store(home.path), []
-    stages = ("raw_problems", "verified_problems", "augmented_problems", "clean_problems")
+    stages = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
     current = {name: made for name in stages if (made := store.current("datasets", name))}
     if raw := current.get("raw_problems"):
         now = listed(home.path)

@@ -27,6 +27,7 @@ STAGES = {
     "raw_problems": "problems read",
     "verified_problems": "solutions and tests tried in the sandbox",
     "augmented_problems": "variants of verified problems",
+    "synthetic_problems": "problems that a model proposes",
     "clean_problems": "duplicates, leaks and secrets removed",
     "base_model": "a model that knows nothing yet",
     "sft_checkpoint": "warm-up on demonstrations",

@@ -22,6 +22,7 @@ from evaluation.gate import Policy
 from problems.augmentation.augment import Augmentation
 from problems.curation import Curation
 from problems.sources.compositional import FamilyConfig
+from problems.synthesis.synthesize import Synthesis
 from problems.verification import Verification
 from rewards.composite import RewardConfig
 from sandbox.sandbox import SandboxConfig
@@ -141,6 +142,7 @@ class Profile(Section):
     family: FamilyConfig = FamilyConfig()
     augmentation: Augmentation = Augmentation()
     verification: Verification = Verification()
+    synthesis: Synthesis = Synthesis()
     curation: Curation = Curation()
     base: str = ""
     """A Hugging Face checkpoint to start from, by hub id or path; empty: a tiny model made from scratch."""

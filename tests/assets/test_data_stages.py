@@ -31,7 +31,7 @@ from problems.sources.compositional import heldout_draw
 from resources.chain import Chain
 from resources.workshop import Workshop
 
-STAGES = ("raw_problems", "verified_problems", "augmented_problems", "clean_problems")
+STAGES = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
 
 
 def at(home: Path) -> Workshop:

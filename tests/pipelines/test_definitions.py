@@ -18,7 +18,8 @@ data        problem_sources       <-
 data        raw_problems          <- problem_sources
 data        verified_problems     <- raw_problems
 data        augmented_problems    <- verified_problems
-data        clean_problems        <- augmented_problems, verified_problems
+data        synthetic_problems    <- verified_problems
+data        clean_problems        <- augmented_problems, synthetic_problems, verified_problems
 models      base_model            <- clean_problems
 models      sft_checkpoint        <- base_model, clean_problems
 models      difficulty_rankings   <- clean_problems, sft_checkpoint

@@ -1,0 +1,63 @@
+"""Synthetic problems: proposed and solved by a language model behind any OpenAI-compatible endpoint, verified like all others. Off by default."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import dagster as dg
+
+from assets.partitions import DATA, OWNERS
+from assets.tables import examples, top_reasons
+from assets.verified_problems import removed_at, verified_problems
+from problems.funnel import funnel
+from problems.schema import Problem, read_parquet, write_parquet
+from problems.synthesis.endpoint import Endpoint
+from problems.synthesis.replies import Replies
+from problems.synthesis.synthesize import synthesize
+from problems.verification import verify
+from resources.workshop import Bench, Made, Workshop, result
+
+
+@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems])
+def synthetic_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """Problems whose outputs several independent answers agree on; each proposal is kept or has its reason. Empty while `synthesis` is off."""
+    with workshop.bench(context) as bench:
+        verified, config = bench.store.require("datasets", "verified_problems"), bench.profile.synthesis
+
+        def make(folder: Path) -> Made:
+            write_parquet([], folder / "problems.parquet")
+            (folder / "removed.json").write_text("[]", encoding="utf-8")
+            return _asked(bench, read_parquet(verified.path / "problems.parquet"), folder) if config.on else Made({"kept": 0, "off": True})
+
+        inputs = {"verified_problems": verified.content_hash} if config.on else {}
+        decides = config.model_dump(mode="json", exclude={"timeout_s"}) if config.on else {}
+        seed = bench.profile.seed if config.on else None
+        made = bench.made("datasets", "synthetic_problems", make, version=1, inputs=inputs, config=decides, seed=seed)
+        kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "synthetic")
+        bench.stage.say(f"{stage.went_out} of {stage.came_in} proposals kept" if config.on else "off: no endpoint is named")
+    facts = made.manifest.facts
+    metadata = {
+        "dagster/row_count": len(kept),
+        "funnel": dg.MetadataValue.md(funnel([stage])),
+        "top_reasons": top_reasons(stage) if config.on else "off: set synthesis.endpoint, synthesis.model and synthesis.problems",
+        "examples": dg.MetadataValue.md(examples(kept)),
+        "asked": dg.MetadataValue.json(facts),
+    }
+    return result(made, metadata)
+
+
+def _asked(bench: Bench, problems: list[Problem], folder: Path) -> Made:
+    """Replies go to a journal before anybody sees them: a run that was killed goes on, and asks nothing twice."""
+    config, journals = bench.profile.synthesis, bench.workshop.home.path / "journals"
+    with (
+        Endpoint(config.endpoint, config.timeout_s) as endpoint,
+        Replies(journals / "synthesis.jsonl", endpoint) as replies,
+        bench.workshop.sandbox() as sandbox,
+    ):
+        synthesized = synthesize(problems, config, bench.profile.seed, replies, sandbox, bench.stage.progress.at)
+        tried = verify(synthesized.made, sandbox, journals / "verification.jsonl")
+    write_parquet(tried.kept, folder / "problems.parquet")
+    removed = [asdict(row) for row in (*synthesized.refused, *tried.removed)]
+    (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
+    asked = {"questions": synthesized.questions, "tokens": synthesized.tokens, "replies": replies.content_hash}
+    return Made({"proposals": synthesized.stage.came_in, "kept": len(tried.kept), **asked}, isolation=", ".join(tried.isolation))

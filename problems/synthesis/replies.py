@@ -1,0 +1,86 @@
+"""Replies on disk, a JSON line each, by the hash of what was asked: a pass that is killed asks nothing twice."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+
+from artifacts.hashing import hash_data
+from problems.record import ProblemError
+
+
+class NoReply(RuntimeError):
+    """This question has no answer; the others go on."""
+
+
+class EndpointDown(RuntimeError):
+    """The endpoint cannot be used at all: what was answered so far is in the journal, so run again."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back, and the tokens that it cost (0 where the server does not say)."""
+
+    text: str
+    tokens: int = 0
+
+
+class Asks(Protocol):
+    """What answers: an endpoint, or the journal in front of it. Raises NoReply and EndpointDown."""
+
+    def ask(self, question: Mapping[str, Any]) -> Reply: ...
+
+
+class Replies:
+    """Held by one process at a time; its threads may ask at once. A torn last line is cut off."""
+
+    def __init__(self, path: Path, endpoint: Asks) -> None:
+        self.path, self.endpoint = path, endpoint
+        self.known: dict[str, Reply] = {}
+        self.used: dict[str, Reply] = {}  # of this pass, found or asked for
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Replies:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file: BinaryIO = self.path.open("a+b")
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        self._file.seek(0)
+        whole = 0
+        for number, line in enumerate(self._file, 1):
+            if not line.endswith(b"\n"):
+                break
+            try:
+                row = json.loads(line)
+                self.known[row["question"]] = Reply(row["text"], row["tokens"])
+            except (ValueError, TypeError, KeyError) as error:
+                raise ProblemError(f"broken ({error})", "remove the line: its question is asked again", f"{self.path}: line {number}") from error
+            whole += len(line)
+        self._file.truncate(whole)
+        return self
+
+    def ask(self, question: Mapping[str, Any]) -> Reply:
+        """The reply that is known, else the endpoint's, which is on disk before anybody sees it. Raises what the endpoint raises."""
+        key = hash_data(question)
+        reply = self.known.get(key) or self.endpoint.ask(question)
+        with self._lock:
+            if key not in self.known:
+                self._file.write(json.dumps({"question": key, "text": reply.text, "tokens": reply.tokens}).encode() + b"\n")
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self.known[key] = reply
+            self.used[key] = reply
+        return reply
+
+    @property
+    def content_hash(self) -> str:
+        """Of the replies that this pass used: with the inputs and the config they decide what comes out."""
+        return hash_data(sorted([key, reply.text] for key, reply in self.used.items()))
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()

@@ -1,0 +1,216 @@
+"""Propose, solve, agree: a model proposes problems, answers each several times without seeing its own solution, and what agrees becomes tests.
+
+After OSS-Instruct (Wei et al. 2024, arXiv:2312.02120): a snippet of code inspires a problem; and self-consistency (Wang et al. 2023,
+arXiv:2203.11171): independent answers that agree are probably right. Probably: tests of a problem that everybody misreads alike are wrong alike.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from threading import Lock
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+
+from problems.encoding import dumps
+from problems.funnel import Removed, Stage
+from problems.outputs import Output, Question, Runs, outputs
+from problems.schema import Problem
+from problems.syntax import normal_form
+from problems.synthesis.proposals import LEAST_INPUTS, PROPOSE, SOLVE, Proposal, program_of, proposal_of
+from problems.synthesis.replies import Asks, NoReply
+from sandbox.protocol import Limits
+
+SOURCE = "synthetic"
+AT_ONCE = 4  # questions; also proposals between two looks at the budget
+LIMITS = Limits.of_work(2.0)
+LEAST_OUTPUTS = 2
+
+
+class Synthesis(BaseModel):
+    """Problems that a language model proposes and solves. Off unless an endpoint is named and problems are wanted."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    endpoint: str = ""
+    """Address of an OpenAI-compatible server up to /v1; empty: none is asked. The key is read from RATCHET_OPENAI_API_KEY or OPENAI_API_KEY."""
+    model: str = ""
+    """Model that proposes, as the server names it."""
+    solver: str = ""
+    """Model that solves; empty: the one that proposes."""
+    problems: NonNegativeInt = 0
+    """Problems wanted, before verification; there may be a few more, for several proposals are under way at once."""
+    answers: PositiveInt = Field(4, ge=2)
+    """Independent answers a proposal."""
+    temperature: NonNegativeFloat = 0.8
+    """Of proposals and answers."""
+    max_tokens: PositiveInt = 1024
+    """Most tokens of one reply."""
+    requests: PositiveInt = 1000
+    """Most questions; those answered in an earlier pass count, those tried again do not."""
+    tokens: PositiveInt = 2_000_000
+    """Most tokens of all questions and replies, as the server counts them."""
+    timeout_s: PositiveFloat = 120.0
+    """Seconds that a server may say nothing."""
+
+    @property
+    def on(self) -> bool:
+        return bool(self.endpoint and self.problems)
+
+
+@dataclass(frozen=True)
+class Synthesized:
+    """Every proposal is in `made` or in `refused`."""
+
+    made: list[Problem]
+    refused: list[Removed] = field(default_factory=list)
+    questions: int = 0
+    tokens: int = 0
+
+    @property
+    def stage(self) -> Stage:
+        return Stage("synthetic", len(self.made) + len(self.refused), len(self.made), tuple(self.refused))
+
+
+def seeds(problems: Sequence[Problem]) -> list[Problem]:
+    """Problems whose solutions may inspire others: for training, not gated, not made; a generator's compositions only where there are no others."""
+    fit = sorted((p for p in problems if p.split == "train" and not p.gated and not p.parents and p.solutions), key=lambda p: p.problem_id)
+    return [problem for problem in fit if "composition" not in problem.extra] or fit
+
+
+def synthesize(
+    problems: Sequence[Problem], config: Synthesis, seed: int, replies: Asks, sandbox: Runs, on_progress: Callable[[int, int], None] | None = None
+) -> Synthesized:
+    """Proposals until enough were made or the budget is spent. The same replies give the same problems.
+
+    Raises EndpointDown when the endpoint cannot be used, problems.outputs.NoOutput when the sandbox failed.
+    """
+    pool, rng = seeds(problems), random.Random(f"{seed}/synthesis")
+    made: dict[str, Problem] = {}
+    refused: list[Removed] = []
+    spent = _Budget(config, replies)
+    at = 0
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        while pool and len(made) < config.problems and spent.left():
+            batch = [(f"proposal/{at + nth}", rng.choice(pool), rng.getrandbits(31)) for nth in range(AT_ONCE)]
+            at += AT_ONCE
+            found = list(threads.map(lambda one: _proposed(one[1], one[2], config, spent), batch))
+            proposals = [(name, parent, one) for (name, parent, _), one in zip(batch, found, strict=True) if not isinstance(one, Removed)]
+            refused += [replace(one, problem_id=name) for (name, _, _), one in zip(batch, found, strict=True) if isinstance(one, Removed)]
+            asked = [(one, number) for _, _, one in proposals for number in range(config.answers)]
+            answers = list(threads.map(lambda pair: _answered(pair[0], pair[1], config, spent), asked))
+            for (name, *_), problem in zip(proposals, _agreed(proposals, answers, config, sandbox), strict=True):
+                if isinstance(problem, Removed):
+                    refused.append(replace(problem, problem_id=name))
+                elif problem.problem_id in made:
+                    refused.append(Removed(name, "proposed before", problem.problem_id))
+                else:
+                    made[problem.problem_id] = problem
+            if on_progress:
+                on_progress(min(len(made), config.problems), config.problems)
+    return Synthesized([made[key] for key in sorted(made)], refused, spent.questions, spent.tokens)
+
+
+class _Budget:
+    """Questions and tokens of this pass; what the journal knew counts too, so that a pass taken up again ends where it would have ended."""
+
+    def __init__(self, config: Synthesis, replies: Asks) -> None:
+        self.config, self.replies = config, replies
+        self.questions = self.tokens = 0
+        self._lock = Lock()
+
+    def left(self) -> bool:
+        return self.questions < self.config.requests and self.tokens < self.config.tokens
+
+    def ask(self, model: str, text: str, seed: int) -> str:
+        config = self.config
+        said = {"messages": [{"role": "user", "content": text}], "temperature": config.temperature, "max_tokens": config.max_tokens, "seed": seed}
+        with self._lock:
+            self.questions += 1
+        reply = self.replies.ask({"model": model, **said})
+        with self._lock:
+            self.tokens += reply.tokens
+        return reply.text
+
+
+def _proposed(parent: Problem, seed: int, config: Synthesis, budget: _Budget) -> Proposal | Removed:
+    snippet = parent.solutions[seed % len(parent.solutions)].strip()
+    try:
+        text = budget.ask(config.model, PROPOSE.format(snippet=snippet, inputs=LEAST_INPUTS), seed)
+    except NoReply as error:
+        return Removed("", "the endpoint gave no answer", str(error))
+    found = proposal_of(text)
+    return found if isinstance(found, Proposal) else Removed("", found, " ".join(text.split())[:200])
+
+
+def _answered(proposal: Proposal, number: int, config: Synthesis, budget: _Budget) -> str | None:
+    """A program, or None. The question has the statement and no more: the proposer's own solution is not seen."""
+    text = SOLVE.format(statement=proposal.statement, entry=proposal.entry_point)
+    try:
+        return program_of(budget.ask(config.solver or config.model, text, number), proposal.entry_point)
+    except NoReply:
+        return None
+
+
+def _agreed(
+    proposals: Sequence[tuple[str, Problem, Proposal]], answers: Sequence[str | None], config: Synthesis, sandbox: Runs
+) -> Iterator[Problem | Removed]:
+    """What comes of each proposal. All programs run in one pass."""
+    programs = [
+        [one.solution, *(p for p in answers[at * config.answers : (at + 1) * config.answers] if p)] for at, (_, _, one) in enumerate(proposals)
+    ]
+    called = [_problem(parent, one, (), (), config, "") for _, parent, one in proposals]
+    questions = [
+        Question(problem, source, one.inputs) for problem, (_, _, one), sources in zip(called, proposals, programs, strict=True) for source in sources
+    ]
+    given = iter(outputs(questions, sandbox) if questions else [])
+    for (_, parent, one), sources in zip(proposals, programs, strict=True):
+        yield _decided(parent, one, sources, [next(given) for _ in sources], config)
+
+
+def _decided(parent: Problem, proposal: Proposal, sources: Sequence[str], rows: Sequence[Sequence[Output]], config: Synthesis) -> Problem | Removed:
+    """sources: the proposer's program, then the solver's. The largest group that agrees on every input; a solver's program must be in it."""
+    if len(sources) == 1:
+        return Removed("", "no answer defines the function")
+    vectors = [tuple("" if output.fault else output.same for output in row) for row in rows]
+    count, vector = max(
+        ((n, v) for v, n in Counter(vectors[1:]).items()), key=lambda pair: (pair[0] + (pair[1] == vectors[0]), pair[1] == vectors[0])
+    )
+    agree = [source for source, own in zip(sources, vectors, strict=True) if own == vector]
+    row = rows[vectors.index(vector)]
+    if not any(vector):
+        return Removed("", "its programs fail on every input", next(output.fault for output in row)[:200])
+    if len(agree) < 2:
+        return Removed("", "no two programs agree", f"{len(sources)} programs")
+    tests = [{**asked, "expected": output.value} for asked, output in zip(proposal.inputs, row, strict=True) if not output.fault]
+    if len(tests) < LEAST_INPUTS:
+        return Removed("", "its programs fail on nearly all inputs", f"{len(tests)} tests")
+    if len(set(vector)) < LEAST_OUTPUTS:
+        return Removed("", "the same comes out whatever goes in")
+    solutions = tuple({normal_form(source): source for source in agree}.values())
+    return _problem(parent, proposal, tests, solutions, config, f"{len(agree)} of {len(sources)} programs, {count} of them the solver's")
+
+
+def _problem(
+    parent: Problem, proposal: Proposal, tests: Sequence[dict[str, Any]], solutions: Sequence[str], config: Synthesis, outputs_by: str
+) -> Problem:
+    told = {"parents": [parent.problem_id], "made_by": "synthesis/model", "outputs_by": outputs_by, "proposer": config.model}
+    key = hashlib.sha256(dumps([proposal.statement, list(proposal.inputs)]).encode()).hexdigest()[:12]
+    return Problem(
+        problem_id=f"{SOURCE}/model/{key}",
+        source=SOURCE,
+        statement=proposal.statement,
+        style="call",
+        tests=tuple(tests),
+        entry_point=proposal.entry_point,
+        solutions=tuple(solutions),
+        limits=LIMITS,
+        tags=("synthetic",),
+        licence=parent.licence,
+        extra=told | {"solver": config.solver or config.model},
+    )

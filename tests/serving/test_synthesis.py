@@ -1,0 +1,222 @@
+"""Synthesis against a real model behind a real HTTP server whose door fails in every way: garbage is refused by name, nothing is asked twice."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from problems.schema import Problem
+from problems.synthesis.endpoint import TRIES, Endpoint
+from problems.synthesis.replies import EndpointDown, NoReply, Replies, Reply
+from problems.synthesis.synthesize import Synthesis, synthesize
+from resources.home import Home
+from resources.ledger import Ledger
+from sandbox.sandbox import Sandbox, SandboxConfig
+
+SEED = Problem(
+    "toy/1", "toy", "Write f(x).", "call", ({"args": [1], "expected": 2},), "f", solutions=("def f(x):\n    return x + 1\n",), licence="MIT"
+)
+CONFIG = Synthesis(endpoint="here", model="champion", problems=3, answers=2, max_tokens=24, requests=12)
+ASK = {"model": "champion", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
+FAULTS = ("429", "500", "nonsense", "half", "nothing", "cut", "hang up")
+
+
+@dataclass
+class Door:
+    """Before the server: it lets requests through, or does to them what `faults` says, in turn. A fault costs the client another try."""
+
+    server: str
+    faults: list[str] = field(default_factory=list)
+    heard: Counter[str] = field(default_factory=Counter)  # bodies that the model answered
+    url: str = ""
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The project's own gateway, with a tiny random model made by verl_jobs/tiny_model.py as champion."""
+    import uvicorn
+
+    from artifacts.hashing import hash_folder
+    from serving.gateway import HOST, make_app
+    from verl_jobs.tiny_model import TinyModel, make
+
+    base = tmp_path_factory.mktemp("synthesis")
+    make(TinyModel(hidden=32, layers=1, heads=2, positions=1024), [SEED.solutions[0]], base / "model")
+    home = Home(base / "home")
+    home.make()
+    ledger = Ledger(home.ledger)
+    hashed = hash_folder(base / "model")
+    ledger.append("promote", checkpoint="tiny", checkpoint_hash=hashed, path=str(base / "model"), decision={}, chain="tiny", against=None)
+    server = uvicorn.Server(uvicorn.Config(make_app(home), host=HOST, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+        assert thread.is_alive(), "the gateway ended instead of starting"
+    host, port = server.servers[0].sockets[0].getsockname()[:2]
+    yield f"{host}:{port}"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture
+def door(gateway: str) -> Iterator[Door]:
+    made = Door(gateway)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            fault = made.faults.pop(0) if made.faults else ""
+            status, answer = self._forward(body) if fault in ("", "cut") else FAULTY.get(fault, (500, b"out of order"))
+            if fault == "hang up":
+                self.close_connection = True
+                return
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            if status == 429:
+                self.send_header("Retry-After", "0")
+            self.end_headers()
+            self.wfile.write(answer[: len(answer) // 2] if fault == "cut" else answer)
+            self.close_connection = True
+
+        def _forward(self, body: bytes) -> tuple[int, bytes]:
+            made.heard[body.decode()] += 1
+            connection = http.client.HTTPConnection(made.server)
+            connection.request("POST", self.path, body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return response.status, response.read()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
+    made.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    yield made
+    server.shutdown()
+    server.server_close()
+
+
+FAULTY = {
+    "429": (429, b"slow down"), "500": (500, b"oops"), "nonsense": (200, b"<html>hello</html>"), "half": (200, b'{"choices": [{"mess'),
+    "nothing": (200, b""),
+}  # fmt: skip
+
+
+def opened(door: Door) -> Endpoint:
+    return Endpoint(door.url, timeout_s=20.0, pause_s=0.001)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SandboxConfig(workers=2)) as up:
+        yield up
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_that_passes_costs_another_try_and_nothing_else(door: Door, fault: str) -> None:
+    door.faults = [fault, fault]
+    with opened(door) as endpoint:
+        reply = endpoint.ask(ASK)
+    assert reply.tokens > 0 and endpoint.sent == 3 and sum(endpoint.faults.values()) == 2
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_that_stays_leaves_the_question_without_an_answer_and_the_next_has_one(door: Door, fault: str) -> None:
+    door.faults = [fault] * TRIES
+    with opened(door) as endpoint:
+        with pytest.raises(NoReply, match=f"no whole answer in {TRIES} tries"):
+            endpoint.ask(ASK)
+        assert endpoint.ask(ASK)
+
+
+def test_a_server_that_says_nothing_for_too_long_is_given_up(door: Door) -> None:
+    import socket
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        Endpoint(f"http://127.0.0.1:{silent.getsockname()[1]}/v1", 0.05, pause_s=0.001) as endpoint,
+        pytest.raises(NoReply, match="ReadTimeout"),
+    ):
+        endpoint.ask(ASK)
+
+
+def test_a_server_that_is_down_ends_the_pass_and_is_named(door: Door) -> None:
+    with Endpoint("http://127.0.0.1:9/v1", pause_s=0.001) as endpoint:
+        for _ in range(2):
+            with pytest.raises(NoReply):
+                endpoint.ask(ASK)
+        with pytest.raises(EndpointDown, match=r"http://127\.0\.0\.1:9/v1: ConnectError"):
+            endpoint.ask(ASK)
+        sent = endpoint.sent
+        with pytest.raises(EndpointDown):
+            endpoint.ask(ASK)
+        assert endpoint.sent == sent  # it is not bothered again
+
+
+def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that_is_too_long_does_not(door: Door) -> None:
+    with opened(door) as endpoint:
+        with pytest.raises(NoReply, match="status 400"):
+            endpoint.ask(ASK | {"messages": [{"role": "user", "content": "word " * 4000}]})
+        with pytest.raises(EndpointDown, match="check synthesis"):
+            endpoint.ask(ASK | {"model": "nobody"})
+
+
+def test_the_key_comes_from_the_environment_and_goes_nowhere_else(door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "the-other")
+    monkeypatch.setenv("RATCHET_OPENAI_API_KEY", "the-key")
+    with opened(door) as endpoint, Replies(tmp_path / "replies.jsonl", endpoint) as replies:
+        assert endpoint._client.headers["Authorization"] == "Bearer the-key"
+        replies.ask(ASK)
+        assert "the-key" not in repr(endpoint) + (tmp_path / "replies.jsonl").read_text(encoding="utf-8")
+
+
+def synthesized(door: Door, journal: Path, sandbox: Sandbox, config: Synthesis = CONFIG) -> Any:
+    with opened(door) as endpoint, Replies(journal, endpoint) as replies:
+        return synthesize([SEED], config, 1, replies, sandbox)
+
+
+def test_what_a_random_model_says_is_refused_by_name_and_nothing_is_lost(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
+    door.faults = [*FAULTS, "", *FAULTS]
+    found = synthesized(door, tmp_path / "replies.jsonl", sandbox)
+    assert found.made == [] and found.stage.came_in == CONFIG.requests == found.questions
+    assert {row.reason for row in found.refused} <= {"no section problem"} and len({row.problem_id for row in found.refused}) == CONFIG.requests
+
+
+def test_a_pass_that_is_taken_up_again_asks_for_nothing_twice(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
+    whole, torn = tmp_path / "whole.jsonl", tmp_path / "torn.jsonl"
+    first = synthesized(door, whole, sandbox)
+    lines = whole.read_bytes().splitlines(keepends=True)
+    torn.write_bytes(b"".join(lines[:5]) + lines[5][:20])  # killed while it wrote
+    door.heard.clear()
+    again = synthesized(door, torn, sandbox)
+    assert sum(door.heard.values()) == len(lines) - 5 and set(door.heard.values()) == {1}
+    assert again.stage == first.stage and again.questions == first.questions
+    assert sorted(torn.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())  # a seed each: the model says the same again
+    door.heard.clear()
+    assert synthesized(door, whole, sandbox) == first and not door.heard
+
+
+def test_the_budget_ends_the_pass(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
+    assert synthesized(door, tmp_path / "a", sandbox, CONFIG.model_copy(update={"requests": 4})).questions == 4
+    assert synthesized(door, tmp_path / "b", sandbox, CONFIG.model_copy(update={"tokens": 1})).questions == 4
+
+
+def test_a_broken_line_of_the_journal_is_named(tmp_path: Path) -> None:
+    (tmp_path / "replies").write_text(json.dumps({"question": "a", "text": "b", "tokens": 1}) + "\n{}\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="line 2"), Replies(tmp_path / "replies", _Never()):
+        pass
+
+
+class _Never:
+    def ask(self, question: Any) -> Reply:
+        raise AssertionError("nothing is asked here")
