@@ -9,6 +9,7 @@ import dagster as dg
 from assets.partitions import DATA, OWNERS
 from assets.tables import examples, markdown, top_reasons
 from assets.verified_problems import removed_at, verified_problems
+from problems import strength
 from problems.augmentation.augment import augment
 from problems.funnel import funnel
 from problems.schema import read_parquet, write_parquet
@@ -29,6 +30,7 @@ def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
                 augmented = augment(read_parquet(verified.path / "problems.parquet"), config, bench.profile.seed, sandbox)
                 tried = verify(augmented.made, sandbox, journal, rules, on_progress=bench.stage.progress.at)
             write_parquet(tried.kept, folder / "problems.parquet")
+            strength.write(tried.strength, folder)
             removed = [asdict(row) for row in (*augmented.refused, *tried.removed)]
             (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
             facts = {"attempts": augmented.stage.came_in, "kept": len(tried.kept), "not_parents": augmented.not_parents}
@@ -36,7 +38,7 @@ def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
 
         decides = config.model_dump(mode="json") | {"verification": rules.model_dump(mode="json")}
         inputs = {"verified_problems": verified.content_hash}
-        made = bench.made("datasets", "augmented_problems", make, version=2, inputs=inputs, config=decides, seed=bench.profile.seed)
+        made = bench.made("datasets", "augmented_problems", make, version=3, inputs=inputs, config=decides, seed=bench.profile.seed)
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "augmented")
         bench.stage.say(f"{stage.went_out} of {stage.came_in} attempts kept")
     metadata = {

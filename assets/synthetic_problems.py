@@ -9,6 +9,7 @@ import dagster as dg
 from assets.partitions import DATA, OWNERS
 from assets.tables import examples, top_reasons
 from assets.verified_problems import removed_at, verified_problems
+from problems import strength
 from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.synthesis.endpoint import Endpoint
@@ -26,11 +27,13 @@ def synthetic_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
 
         def make(folder: Path) -> Made:
             write_parquet([], folder / "problems.parquet")
+            strength.write([], folder)
             (folder / "removed.json").write_text("[]", encoding="utf-8")
             return _asked(bench, read_parquet(verified.path / "problems.parquet"), folder) if config.on else Made({"kept": 0, "off": True})
 
         inputs = {"verified_problems": verified.content_hash} if config.on else {}
-        decides = config.model_dump(mode="json", exclude={"timeout_s"}) if config.on else {}
+        judging = bench.profile.verification.model_dump(mode="json")
+        decides = config.model_dump(mode="json", exclude={"timeout_s"}) | {"verification": judging} if config.on else {}
         seed = bench.profile.seed if config.on else None
         made = bench.made("datasets", "synthetic_problems", make, version=1, inputs=inputs, config=decides, seed=seed)
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "synthetic")
@@ -55,8 +58,9 @@ def _asked(bench: Bench, problems: list[Problem], folder: Path) -> Made:
         bench.workshop.sandbox() as sandbox,
     ):
         synthesized = synthesize(problems, config, bench.profile.seed, replies, sandbox, bench.stage.progress.at)
-        tried = verify(synthesized.made, sandbox, journals / "verification.jsonl")
+        tried = verify(synthesized.made, sandbox, journals / "verification.jsonl", bench.profile.verification)
     write_parquet(tried.kept, folder / "problems.parquet")
+    strength.write(tried.strength, folder)
     removed = [asdict(row) for row in (*synthesized.refused, *tried.removed)]
     (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
     asked = {"questions": synthesized.questions, "tokens": synthesized.tokens, "replies": replies.content_hash}
