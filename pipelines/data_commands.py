@@ -19,7 +19,7 @@ from problems.schema import Problem
 from resources.home import Home, NotReady
 
 READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"
-STAGES = ("verified_problems", "augmented_problems", "clean_problems")
+STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
 MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; into a pipe or a file goes all
 
 
