@@ -7,13 +7,14 @@ from typing import Any
 import dagster as dg
 import pyarrow.parquet as pq
 
-from artifacts.hashing import hash_data, hash_file, hash_folder
+from artifacts.hashing import hash_data, hash_file
 from assets.partitions import DATA, OWNERS, sources
 from assets.tables import by_split, examples, markdown
-from problems.catalogue import listed
+from problems.catalogue import pinned
 from problems.funnel import Removed, Stage
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
 from problems.sources import compositional, simple
+from problems.sources.place import Place
 from problems.sources.registry import load
 from problems.sources.source import Loaded
 from resources.workshop import Bench, Made, Workshop, result
@@ -32,8 +33,8 @@ problem_sources = dg.AssetSpec(
 def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Problems of all sources in one schema; a row that cannot be read is left out and named, the others go on."""
     with workshop.bench(context) as bench:
-        added = listed(workshop.home.path)
-        inputs = {name: content_of(path) for name, path in added.items()}
+        added = pinned(workshop.home.path)
+        inputs = {name: place.content for name, place in added.items()}
         family = bench.profile.family.model_dump(mode="json")
 
         def make(folder: Path) -> Made:
@@ -76,17 +77,10 @@ def read_at(folder: Path) -> Stage:
     return Stage("read", read + len(rejected), read, rejected)
 
 
-def content_of(path: Path | None) -> str:
-    """Content hash of a source's file or folder; the hub's data sets are versioned by their name."""
-    if path is None:
-        return "hub"
-    return hash_file(path) if path.is_file() else hash_folder(path)
-
-
-def _read(bench: Bench, added: dict[str, Path | None]) -> list[Loaded]:
+def _read(bench: Bench, added: dict[str, Place]) -> list[Loaded]:
     loaded = []
-    for done, (name, path) in enumerate(added.items(), 1):
-        loaded.append(load(name, path))
+    for done, (name, place) in enumerate(added.items(), 1):
+        loaded.append(load(name, place))
         bench.stage.progress.at(done, len(added), name)
     return loaded
 

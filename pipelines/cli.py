@@ -105,13 +105,18 @@ def judge(context: typer.Context) -> None:
 
 @data.command("add")
 def data_add(
-    name: Annotated[str, typer.Argument(help="mbpp, humaneval, mbppplus, humanevalplus, leetcode, bigcodebench, or a name of your own.")],
-    path: Annotated[Path | None, typer.Option(help="File or folder; without it the Hugging Face hub is asked.")] = None,
+    name: Annotated[str, typer.Argument(help="A known source (docs/sources.md), or a name of your own.")],
+    path: Annotated[Path | None, typer.Option(help="File or folder; with neither this nor --hub a known source's own dataset on the hub.")] = None,
+    hub: Annotated[str | None, typer.Option(help="A dataset on the Hugging Face hub: owner/name.")] = None,
+    config: Annotated[str | None, typer.Option(help="Configuration of the hub's dataset.")] = None,
+    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of the hub's dataset; else its main branch.")] = None,
+    columns: Annotated[str, typer.Option(help="What our columns are called there: statement=prompt,solutions=answer,...")] = "",
+    values: Annotated[list[str] | None, typer.Option("--set", help="A column's value in all rows: --set style=call; repeat it for more.")] = None,
 ) -> None:
     """Adds a source of problems; its rows are read once here, and each bad one is named."""
-    from pipelines.commands import data_add
+    from pipelines.source_commands import add
 
-    raise typer.Exit(data_add(name, path, Console()))
+    raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], Console()))
 
 
 @data.command("show")

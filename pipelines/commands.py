@@ -1,4 +1,4 @@
-"""What the smaller commands do: evaluate, promote, rollback, data add, data limits."""
+"""What the smaller commands do: evaluate, promote, rollback, data limits."""
 
 from __future__ import annotations
 
@@ -48,30 +48,6 @@ def rollback(reason: str, console: Console) -> int:
     entry = Ledger(home.ledger).rollback(f"rollback-{time.time_ns()}", reason)
     Registry(home.path).project(Ledger(home.ledger))
     console.print("\n".join(entry.decision["reasons"]), highlight=False, soft_wrap=True)
-    return 0
-
-
-def data_add(name: str, path: Path | None, console: Console) -> int:
-    """Reads the source once, so that bad rows are named here and not at night. Raises ProblemError when no row could be read."""
-    from problems.catalogue import add_source
-    from problems.sources.registry import load
-
-    home = Home.from_environment()
-    home.make()
-    loaded = load(name, path)
-    for bad in loaded.rejected[:20]:
-        console.print(f"left out: {bad.row}: {bad.reason}: {bad.mend}", style="yellow", soft_wrap=True, highlight=False)
-    if len(loaded.rejected) > 20:
-        console.print(f"... and {len(loaded.rejected) - 20} more", style="yellow")
-    if not loaded.problems:
-        raise ProblemError(f"none of {loaded.rows} rows could be read", "mend the file", str(path or name))
-    add_source(home.path, name, path)
-    gated = sum(problem.gated for problem in loaded.problems)
-    console.print(
-        f"{name}: {len(loaded.problems)} problems, {gated} of them gated (for evaluation only); the next run reads them: {READS}",
-        highlight=False,
-        soft_wrap=True,
-    )
     return 0
 
 

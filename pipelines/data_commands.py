@@ -30,8 +30,8 @@ def show(problem_id: str | None, console: Console) -> int:
     unread = _unread(made.get("raw_problems"))
     if not made and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
-    for name, path in unread.items():
-        console.print(f"{name} ({path or 'from the hub'}) was added and not read yet; the next run does: {READS}", soft_wrap=True, highlight=False)
+    for name, place in unread.items():
+        console.print(f"{name} ({place}) was added and not read yet; the next run does: {READS}", soft_wrap=True, highlight=False)
     console.print(Markdown(_datasets(made)) if problem_id is None else _problem(store, problem_id, console.is_terminal))
     return 0
 
@@ -117,11 +117,11 @@ def _tests(problem: Problem, short: bool) -> Panel:
     return _code("tests", ("\n\n" if problem.style == "stdio" else "\n").join(texts) + more)
 
 
-def _unread(raw: Artifact | None) -> dict[str, Path | None]:
+def _unread(raw: Artifact | None) -> dict[str, str]:
     """Sources that were added since the problems were read."""
     from problems.catalogue import listed
 
-    return {name: path for name, path in listed(Home.from_environment().path).items() if raw is None or name not in raw.manifest.inputs}
+    return {name: str(place) for name, place in listed(Home.from_environment().path).items() if raw is None or name not in raw.manifest.inputs}
 
 
 def _datasets(made: dict[str, Artifact]) -> str:

@@ -11,7 +11,6 @@ import dagster as dg
 from artifacts.hashing import hash_data
 from assets.evaluation import read_scores
 from assets.partitions import checkpoints
-from assets.raw_problems import content_of
 from evaluation.gate import Regression, regressed
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint, full_chain
@@ -60,9 +59,9 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
     made = workshop.store.current("datasets", "raw_problems")
     if made is None:
         return dg.SensorResult(skip_reason="no problems have been read yet: the first run reads them, e.g. `ratchet demo`")
-    if gone := [f"{name} ({path})" for name, path in listed(workshop.home.path).items() if path and not path.exists()]:
+    if gone := [f"{name} ({at.path})" for name, at in listed(workshop.home.path).items() if at.path and not at.path.exists()]:
         return dg.SensorResult(skip_reason=f"nothing is there any more: {', '.join(gone)}; put it back, or `ratchet data add` it from another place")
-    wanted = {name: content_of(path) for name, path in listed(workshop.home.path).items()}
+    wanted = {name: place.content for name, place in listed(workshop.home.path).items()}
     changed = sorted(name for name in wanted.keys() | made.manifest.inputs.keys() if wanted.get(name) != made.manifest.inputs.get(name))
     if not changed:
         return dg.SensorResult(skip_reason="the sources are those that were read last")

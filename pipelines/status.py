@@ -44,7 +44,7 @@ def stale(home: Home) -> list[str]:
     stages = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
     current = {name: made for name in stages if (made := store.current("datasets", name))}
     if raw := current.get("raw_problems"):
-        now = listed(home.path)
+        now = {name: place.path for name, place in listed(home.path).items()}
         if sorted(now) != sorted(raw.manifest.inputs):
             found.append(f"problems: sources are {', '.join(now) or 'none'} now, {', '.join(raw.manifest.inputs) or 'none'} were read")
         found += [f"problems: source {name} lies at {path}, where nothing is any more" for name, path in now.items() if path and not path.exists()]

@@ -4,37 +4,60 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from artifacts.store import write_atomic
 from problems.record import ProblemError
+from problems.sources.place import Place
 
 FILE = "sources.json"
 
 
-def listed(home: Path) -> dict[str, Path | None]:
-    """Name to local path, or to None where the hub is read. Raises ProblemError when the file is broken."""
+def listed(home: Path) -> dict[str, Place]:
+    """Name to place. Raises ProblemError when the file is broken."""
     file = home / FILE
     if not file.exists():
         return {}
     try:
-        paths = json.loads(file.read_text(encoding="utf-8"))
-        return {name: None if path is None else Path(path) for name, path in paths.items()}
+        return {name: Place.from_json(place) for name, place in json.loads(file.read_text(encoding="utf-8")).items()}
     except (ValueError, AttributeError, TypeError) as error:
-        raise ProblemError(f"broken ({error})", 'write {"name": "path or null"}, or remove the file and add the sources again', str(file)) from error
+        mend = 'write {"name": "path, null, or an object"}, or remove the file and add the sources again'
+        raise ProblemError(f"broken ({error})", mend, str(file)) from error
 
 
-def add_source(home: Path, name: str, path: Path | None) -> None:
-    """Adds a source, or gives it another path. Raises ProblemError for a bad name and FileNotFoundError for a path that does not exist."""
+def checked(name: str, place: Place) -> Place:
+    """The place of a source that may be added under that name, its path made whole.
+
+    Raises ProblemError for a bad name, and for a known dataset under another name; FileNotFoundError for a path that does not exist.
+    """
+    from problems.sources.mapping import check_names
     from problems.sources.registry import SOURCES
 
+    known = SOURCES.get(name)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ProblemError(f"{name!r} is no name of a source", "use lower-case letters, digits and _", "sources")
-    if path is None and name not in SOURCES:
-        raise ProblemError(f"unknown source {name!r}", f"give --path to your own files, or use one of {', '.join(SOURCES)}", "sources")
-    if path is not None and not path.exists():
-        raise FileNotFoundError(f"source {name}: {path} does not exist: check --path")
-    _write(home, listed(home) | {name: path and path.resolve()})
+    if known and known.generate:
+        raise ProblemError(f"{name} is always there", "give your own problems another name", "sources")
+    if known is None and place.path is None and place.hub is None:
+        raise ProblemError(f"unknown source {name!r}", f"give --path or --hub, or use one of {', '.join(SOURCES)}", "sources")
+    if place.path is not None and place.hub is not None:
+        raise ProblemError(f"source {name} has a path and a hub id", "give one of the two", "sources")
+    if known and place.mapped:
+        raise ProblemError(f"{name} has columns of its own", "give your own problems another name", "sources")
+    if place.hub and (same := [s.name for s in SOURCES.values() if (s.hub_id or "").lower() == place.hub.lower()]) and name not in same:
+        raise ProblemError(f"{place.hub} is a known dataset, whose gated tasks are known too", f"ratchet data add {same[0]}", "sources")
+    check_names(place)
+    if place.path is None:
+        return place
+    if not place.path.exists():
+        raise FileNotFoundError(f"source {name}: {place.path} does not exist: check --path")
+    return replace(place, path=place.path.resolve())
+
+
+def add_source(home: Path, name: str, place: Place | Path | None) -> None:
+    """Adds a source, or gives it another place. Raises as `checked` does."""
+    _write(home, listed(home) | {name: checked(name, place if isinstance(place, Place) else Place(place))})
 
 
 def remove_source(home: Path, name: str) -> None:
@@ -42,8 +65,32 @@ def remove_source(home: Path, name: str) -> None:
     sources = listed(home)
     if name not in sources:
         raise ProblemError(f"{name!r} was not added", f"there are: {', '.join(sources) or 'none'}", str(home / FILE))
-    _write(home, {other: path for other, path in sources.items() if other != name})
+    _write(home, {other: place for other, place in sources.items() if other != name})
 
 
-def _write(home: Path, sources: dict[str, Path | None]) -> None:
-    write_atomic(home / FILE, json.dumps({name: path and str(path) for name, path in sorted(sources.items())}, indent=1) + "\n")
+def pinned(home: Path) -> dict[str, Place]:
+    """The sources, each of the hub at a commit: where none was noted yet the hub is asked, once. Raises ProblemError when it does not answer."""
+    sources = listed(home)
+    for name, place in sources.items():
+        if place.path is None and place.commit is None:
+            pin(home, name, asked(name, place))
+    return listed(home)
+
+
+def asked(name: str, place: Place) -> str:
+    """The commit that a source of the hub has now. Raises ProblemError."""
+    from problems.sources.hub import commit_of
+    from problems.sources.registry import revision_of
+
+    return commit_of(revision_of(name, place).hub_id, place.revision)
+
+
+def pin(home: Path, name: str, commit: str) -> None:
+    """Notes the commit at which a source of the hub is read from now on; a source that was removed meanwhile stays so."""
+    sources = listed(home)
+    if name in sources:
+        _write(home, sources | {name: replace(sources[name], commit=commit)})
+
+
+def _write(home: Path, sources: dict[str, Place]) -> None:
+    write_atomic(home / FILE, json.dumps({name: place.to_json() for name, place in sorted(sources.items())}, indent=1) + "\n")

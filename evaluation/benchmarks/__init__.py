@@ -14,13 +14,14 @@ from evaluation.benchmarks.embedded import heldout, validation
 from evaluation.benchmarks.humaneval import humaneval
 from evaluation.benchmarks.mbpp import mbpp
 from problems.schema import Problem
+from problems.sources.place import Place
 
 __all__ = ["PUBLIC", "Benchmark", "NotMeasured", "from_problems", "heldout", "load_public", "validation"]
 
 PUBLIC: dict[str, Callable[[Sequence[Problem]], Benchmark]] = {"humaneval": humaneval, "mbpp": mbpp}
 
 
-def load_public(name: str, path: Path | None = None, hub: bool = False) -> Benchmark | NotMeasured:
+def load_public(name: str, path: Place | Path | None = None, hub: bool = False) -> Benchmark | NotMeasured:
     """A public benchmark from its own file, as published, or from the hub. Where that fails it is not measured, and the reason is kept.
 
     A score over some of the tasks would bear the benchmark's name wrongly: one row that cannot be read leaves the whole unmeasured.

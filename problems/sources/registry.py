@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 from problems.gating import gated_as
@@ -21,9 +22,11 @@ from problems.sources.humaneval import HUMANEVAL
 from problems.sources.humanevalplus import HUMANEVALPLUS
 from problems.sources.leetcode import LEETCODE, LEETCODE_TRAIN
 from problems.sources.livecodebench import LIVECODEBENCH
+from problems.sources.mapping import mapped
 from problems.sources.mbpp import MBPP, SANITIZED
 from problems.sources.mbppplus import MBPPPLUS
 from problems.sources.own import own
+from problems.sources.place import Place
 from problems.sources.rows import Read, local_rows
 from problems.sources.simple import SIMPLE
 from problems.sources.source import Loaded, Rejected, Source
@@ -37,19 +40,30 @@ KNOWN = (
 SOURCES: dict[str, Source] = {source.name: source for source in KNOWN}
 
 
-def load(name: str, path: Path | None = None) -> Loaded:
-    """All rows of a source, from a local file or folder, else from the hub; a bad row is rejected with its reason and the others go on.
+def load(name: str, place: Place | Path | None = None, most: int | None = None) -> Loaded:
+    """All rows of a source, or the first `most` of them; a bad row is rejected with its reason and the others go on.
 
-    Raises FileNotFoundError or ProblemError when the source as a whole cannot be read.
+    Without a place the source's own dataset on the hub is read. Raises FileNotFoundError or ProblemError when the source as a whole cannot be read.
     """
-    source = SOURCES.get(name) or own(name)
-    if path is None and source.generate:
+    place = place if isinstance(place, Place) else Place(place)
+    source = SOURCES.get(name) or (mapped(name, place) if place.mapped or place.hub else own(name))
+    if place.path is not None:
+        rows = local_rows(source, place.path)
+    elif source.generate:
         return Loaded(name, source.generate())
-    if path is not None:
-        return _convert(source, local_rows(source, path))
-    if source.hub_id is None:
+    else:
+        rows = hub_rows(source, revision_of(name, place))
+    return _convert(source, islice(rows, most))
+
+
+def revision_of(name: str, place: Place) -> Revision:
+    """The hub's dataset that a source is. Raises ProblemError for a name that has none."""
+    known = SOURCES.get(name)
+    if place.hub is not None:
+        return Revision(place.hub, place.config, place.commit)
+    if known is None or known.hub_id is None:
         raise ProblemError(f"unknown source {name!r}", f"give its path, or use one of {', '.join(SOURCES)}", "sources")
-    return _convert(source, hub_rows(source, Revision(source.hub_id, source.hub_config)))
+    return Revision(known.hub_id, place.config or known.hub_config, place.commit)
 
 
 def _convert(source: Source, rows: Iterable[Read]) -> Loaded:

@@ -57,7 +57,7 @@ def test_status_of_a_home_that_is_not_there_says_what_to_do(tmp_path: Path) -> N
         (("demo", "--profile", "smal"), {}, "did you mean small"),
         (("demo",), {"RATCHET_PROFILE": "nowhere.yaml"}, "no profile 'nowhere.yaml'"),
         (("evaluate", "no-such-thing"), {}, "no checkpoint 'no-such-thing': give a Hugging Face folder, or one of: none yet"),
-        (("data", "add", "mine"), {}, "unknown source 'mine': give its path"),
+        (("data", "add", "mine"), {}, "unknown source 'mine': give --path or --hub"),
         (("data", "add", "mbpp", "--path", "/nowhere"), {}, "/nowhere does not exist"),
         (("data", "show"), {}, "no problems have been read yet"),
         (("data", "limits"), {}, "no references have been tried yet"),

@@ -15,6 +15,7 @@ from problems.catalogue import add_source, listed, remove_source
 from problems.gating import gated_mbpp
 from problems.record import ProblemError
 from problems.schema import read_parquet, write_parquet
+from problems.sources.place import Place
 from problems.sources.registry import SOURCES, load
 
 GOOD = {"id": "a", "statement": "Double it.", "style": "call", "entry_point": "f", "tests": [{"args": [2], "expected": 4}], "rating": 3}
@@ -163,9 +164,9 @@ def test_a_source_that_was_added_is_listed_until_it_is_removed(tmp_path: Path) -
     path = lines(tmp_path / "mine.jsonl", GOOD)
     add_source(tmp_path, "mine", path)
     add_source(tmp_path, "mbpp", None)
-    assert listed(tmp_path) == {"mbpp": None, "mine": path}
+    assert listed(tmp_path) == {"mbpp": Place(), "mine": Place(path)}
     remove_source(tmp_path, "mine")
-    assert listed(tmp_path) == {"mbpp": None}
+    assert listed(tmp_path) == {"mbpp": Place()}
 
 
 def test_a_source_is_added_only_under_a_good_name_and_a_real_path(tmp_path: Path) -> None:

@@ -1,0 +1,131 @@
+"""Columns of somebody else's become the schema's; what cannot be mapped is named with what comes near."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from problems.catalogue import add_source, listed, pin, pinned
+from problems.record import ProblemError
+from problems.schema import Problem
+from problems.sources.mapping import constant, pairs
+from problems.sources.place import Place
+from problems.sources.registry import load
+from sandbox.protocol import Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig
+
+ROW: dict[str, Any] = {"prompt": "Double it.", "answer": "def f(x):\n    return 2 * x", "level": 3}
+CHECK = "def check(candidate):\n    assert candidate(2) == 4"
+COLUMNS = {"statement": "prompt", "solutions": "answer", "tests": "cases"}
+
+
+def read(folder: Path, row: dict[str, Any], columns: dict[str, str] | None = None, **constants: Any) -> Problem:
+    loaded = load("mine", placed(folder, row, columns, **constants))
+    assert not loaded.rejected, loaded.rejected
+    return loaded.problems[0]
+
+
+def placed(folder: Path, row: dict[str, Any], columns: dict[str, str] | None = None, **constants: Any) -> Place:
+    (folder / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    return Place(folder / "rows.jsonl", columns=columns or COLUMNS, constants=constants)
+
+
+@pytest.mark.parametrize(
+    ("cases", "constants"),
+    [
+        (["assert f(2) == 4", "assert f(0) == 0"], {"style": "assert"}),
+        ('["assert f(2) == 4"]', {"style": "assert"}),
+        (CHECK, {"style": "assert", "entry_point": "f"}),
+        ([CHECK], {"style": "assert", "entry_point": "f"}),
+        ([{"args": [2], "expected": 4}], {"style": "call", "entry_point": "f"}),
+        ('[{"args": [2], "expected": 4}]', {"style": "call", "entry_point": "f"}),
+        (['{"args": [2], "expected": 4}'], {"style": "call", "entry_point": "f"}),
+        ({"fn_name": "f", "inputs": [[2]], "outputs": [[4]]}, {}),
+        ('{"fn_name": "f", "inputs": [[2]], "outputs": [4]}', {}),
+    ],
+)
+def test_tests_in_any_common_form_are_passed_by_the_reference(tmp_path: Path, cases: Any, constants: dict[str, Any]) -> None:
+    problem = read(tmp_path, ROW | {"cases": cases}, **constants)
+    assert problem.entry_point == "f" and problem.extra["level"] == 3
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        [report] = sandbox.run([problem.job(problem.solutions[0], "a")])
+    assert report.verdict is Verdict.AC
+
+
+@pytest.mark.parametrize("cases", [[{"input": "1", "output": "2"}], {"inputs": ["1"], "outputs": ["2"]}, [{"stdin": "1", "stdout": "2"}]])
+def test_inputs_and_outputs_of_a_program_are_its_tests(tmp_path: Path, cases: Any) -> None:
+    assert read(tmp_path, ROW | {"cases": cases}, style="stdio").tests == ({"stdin": "1", "stdout": "2"},)
+
+
+def test_a_row_without_an_id_is_named_after_what_it_asks(tmp_path: Path) -> None:
+    columns = COLUMNS | {"tests": "reward.cases"}
+    first, other = (
+        read(tmp_path, ROW | {"prompt": prompt, "reward": {"cases": [CHECK]}}, columns, style="assert", entry_point="f") for prompt in "ab"
+    )
+    assert first.problem_id != other.problem_id and first.problem_id.startswith("mine/") and "prompt" not in first.extra
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        (COLUMNS | {"statement": "promt"}, "column 'promt' is missing, did you mean 'prompt'?"),
+        (COLUMNS | {"tests": "cases.all"}, "column 'cases.all' is missing"),
+        (COLUMNS | {"solutions": "level"}, "column solutions is int 3"),
+    ],
+)
+def test_a_row_that_the_mapping_does_not_fit_names_the_column(tmp_path: Path, columns: dict[str, str], reason: str) -> None:
+    loaded = load("mine", placed(tmp_path, ROW | {"cases": [CHECK]}, columns, style="assert", entry_point="f"))
+    assert not loaded.problems and reason in loaded.rejected[0].reason
+
+
+def test_a_column_that_the_schema_has_not_is_refused_with_the_nearest(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match=r"no column 'statment', did you mean 'statement'\?"):
+        add_source(tmp_path, "mine", placed(tmp_path, ROW, {"statment": "prompt"}))
+
+
+def test_pairs_and_constants_are_read_as_they_are_written() -> None:
+    assert pairs(["statement=prompt", " tests = a=b"]) == {"statement": "prompt", "tests": " a=b"}
+    assert [constant(text) for text in ("call", "3", '["a"]', "true", "def f(): ...")] == ["call", 3, ["a"], True, "def f(): ..."]
+    with pytest.raises(ProblemError, match=r"'statement' is no pair: write OURS=THEIRS"):
+        pairs(["statement"])
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "reason"),
+    [
+        ("mine", Place(hub="EvalPlus/mbppplus"), "ratchet data add mbppplus"),
+        ("mbpp", Place(hub="me/mine", columns={"statement": "x"}), "mbpp has columns of its own"),
+        ("embedded", Place(hub="me/mine"), "embedded is always there"),
+        ("mine", Place(Path(__file__), "me/mine"), "give one of the two"),
+        ("mine", Place(), "give --path or --hub"),
+    ],
+)
+def test_a_place_that_would_go_round_a_gate_or_says_nothing_is_refused(tmp_path: Path, name: str, place: Place, reason: str) -> None:
+    with pytest.raises(ProblemError, match=reason):
+        add_source(tmp_path, name, place)
+
+
+def test_sources_are_kept_as_they_were_given_and_the_first_form_of_the_file_is_read(tmp_path: Path) -> None:
+    place = Place(hub="me/mine", config="all", revision="v1", commit="c" * 40, columns=COLUMNS, constants={"style": "call", "tags": ["a"]})
+    add_source(tmp_path, "mine", place)
+    add_source(tmp_path, "own", tmp_path)
+    assert listed(tmp_path) == {"mine": place, "own": Place(tmp_path.resolve())}
+    (tmp_path / "sources.json").write_text('{"mbpp": null, "own": "/a/file.jsonl"}', encoding="utf-8")
+    assert listed(tmp_path) == {"mbpp": Place(), "own": Place(Path("/a/file.jsonl"))}
+
+
+def test_a_commit_or_a_mapping_changes_what_a_dataset_was_made_from(tmp_path: Path) -> None:
+    plain = placed(tmp_path, ROW)
+    hub = [Place(hub="me/mine", commit=digit * 40) for digit in "ab"]
+    contents = [plain.content, Place(plain.path).content, placed(tmp_path, ROW, style="call").content, *(place.content for place in hub)]
+    assert len(set(contents)) == 5 and Place(plain.path, columns=dict(COLUMNS)).content == plain.content
+
+
+def test_a_commit_is_noted_once_and_a_source_that_was_removed_stays_so(tmp_path: Path) -> None:
+    add_source(tmp_path, "mine", Place(hub="me/mine", commit="a" * 40))
+    pin(tmp_path, "gone", "b" * 40)
+    pin(tmp_path, "mine", "c" * 40)
+    assert pinned(tmp_path) == listed(tmp_path) == {"mine": Place(hub="me/mine", commit="c" * 40)}
