@@ -11,7 +11,6 @@ from artifacts.store import Store
 from pipelines.data_commands import READS
 from pipelines.demo import explain_failure, ready, start_worker, watched
 from pipelines.view import View
-from problems.record import ProblemError
 from resources.chain import Chain
 from resources.home import Home, NotReady
 from resources.intake import take_in
