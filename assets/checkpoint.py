@@ -27,6 +27,7 @@ from resources.workshop import Bench, Made, Workshop, result
 from rewards import watch
 from rewards.composite import reward_hash
 from rewards.efficiency import with_costs
+from verl_jobs.health import alarms
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.saving import best
 
@@ -110,6 +111,14 @@ def no_growing_gap(context: dg.AssetCheckExecutionContext, workshop: Workshop) -
         "gap_by_step": dg.MetadataValue.json({str(row["step"]): row[watch.GAP] for row in history if watch.GAP in row}),
     }
     return dg.AssetCheckResult(passed=not found.growing, metadata=metadata)
+
+
+@dg.asset_check(asset=checkpoint)
+def healthy_training(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
+    """Warns of answers cut by their length or lost, and of an engine that samples from other probabilities than the trainer's."""
+    made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
+    found = alarms(json.loads((made.path / "measured.json").read_text(encoding="utf-8")))
+    return dg.AssetCheckResult(passed=not found, severity=dg.AssetCheckSeverity.WARN, description="; ".join(found) or None)
 
 
 def _total(history: list[dict[str, Any]], key: str) -> float | str:

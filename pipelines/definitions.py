@@ -6,7 +6,7 @@ import os
 
 import dagster as dg
 
-from assets.checkpoint import no_growing_gap, whole_checkpoint
+from assets.checkpoint import healthy_training, no_growing_gap, whole_checkpoint
 from assets.clean_problems import no_gated_problem, no_heldout_composition
 from assets.difficulty_rankings import reward_battery
 from assets.evaluation import scores_are_sane
@@ -28,6 +28,7 @@ defs = dg.Definitions(
         reward_battery,
         whole_checkpoint,
         no_growing_gap,
+        healthy_training,
         scores_are_sane,
         champion_is_whole,
     ],

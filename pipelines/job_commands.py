@@ -20,6 +20,7 @@ from resources import lease
 from resources.chain import Chain, Record, records
 from resources.home import Home
 from verl_jobs import samples
+from verl_jobs.health import alarms
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 
 LONGEST_END_S = 60.0  # of Ray, which looks for its holders every few seconds
@@ -65,6 +66,7 @@ def show_job(run: str | None, console: Console) -> int:
         f"{_last(rows, 'response_length/clip_ratio', '.1%')} cut",
         "a step": f"{_last(rows, 'timing_s/step', '.1f')} s, {_last(rows, 'perf/throughput', '.0f')} tokens/s",
         "folder": str(folder),
+        "watch": "; ".join(alarms(rows)),
         "error": record.error,
     }
     for key, value in told.items():

@@ -40,11 +40,23 @@ class Training(BaseModel):
     group_size: int = Field(8, ge=2)
     """Answers a problem; the group is each answer's baseline."""
     learning_rate: PositiveFloat = 3e-4
-    """Constant; 7e-4 destroys a model of this size, 1e-6 is usual at 7 B."""
+    """At its highest; 7e-4 destroys a model of this size, 1e-6 is usual at 7 B."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """How the learning rate goes on after the warm-up: as it is, or down to nothing at the last step."""
+    warm_up_steps: NonNegativeInt = 0
+    """Steps over which the learning rate rises from 0."""
+    gradient_clip: PositiveFloat = 1.0
+    """Longest gradient; a longer one is scaled down."""
     temperature: PositiveFloat = 1.0
     """Of the rollouts."""
     kl_coefficient: NonNegativeFloat = 0.0
-    """Weight of the KL to the start policy in the loss; 0 keeps no reference model."""
+    """Weight of the KL to the start policy; 0 keeps no reference model."""
+    kl_in: Literal["loss", "reward"] = "loss"
+    """Where it counts: as a term of the loss (arXiv:2402.03300), or taken off each token's reward (arXiv:1909.08593)."""
+    kl_target: NonNegativeFloat = 0.0
+    """With `kl_in: reward`: the coefficient is moved until the KL is this many nats a token; 0 leaves it as it is."""
+    importance_cap: NonNegativeFloat = 0.0
+    """Truncated importance sampling between the engine's and the trainer's probabilities, cut here (2 is usual with vLLM); 0: none."""
     prompt_tokens: PositiveInt = 96
     """Longest prompt; longer problems are dropped when the data is loaded."""
     answer_tokens: PositiveInt = 104
@@ -56,6 +68,14 @@ class Training(BaseModel):
     """Data-parallel trainer processes: GPUs, or CPU processes over gloo."""
     threads: NonNegativeInt = 2
     """OpenMP threads of a process; part of what makes a run bitwise repeatable. 0 leaves the choice to the machine."""
+
+    @model_validator(mode="after")
+    def parts_fit(self) -> Training:
+        if self.kl_target and (self.kl_in != "reward" or not self.kl_coefficient):
+            raise ValueError("kl_target moves a KL in the reward: give kl_in: reward and a kl_coefficient to begin with")
+        if self.warm_up_steps >= self.steps:
+            raise ValueError(f"warm_up_steps {self.warm_up_steps} leaves none of {self.steps} steps with the whole learning rate")
+        return self
 
     @model_validator(mode="after")
     def saves_at_the_end(self) -> Training:

@@ -54,9 +54,7 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
     t = training
     told = [
         *(CPU if t.engine == "hf" else GPU),
-        f"actor_rollout_ref.actor.use_kl_loss={t.kl_coefficient > 0}",
-        f"actor_rollout_ref.actor.kl_loss_coef={t.kl_coefficient}",
-        "actor_rollout_ref.actor.kl_loss_type=low_var_kl",
+        *_kl(t),
         f"data.train_files='{train}'",
         f"data.val_files='{validation}'",
         f"data.seed={seed}",
@@ -71,10 +69,14 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         f"actor_rollout_ref.actor.ppo_mini_batch_size={t.problems_per_step}",
         f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu={16 * (t.prompt_tokens + t.answer_tokens) if t.engine == 'vllm' else 16384}",
         "actor_rollout_ref.actor.loss_agg_mode=token-mean",
+        *_importance(t),
         *t.method.overrides,
         *(_critic(t, model) if t.method.critic else []),
         *(_greedy_answers(t) if t.method.greedy else []),
         f"actor_rollout_ref.actor.optim.lr={t.learning_rate}",
+        f"actor_rollout_ref.actor.optim.lr_scheduler_type={t.schedule}",
+        f"actor_rollout_ref.actor.optim.lr_warmup_steps={t.warm_up_steps}",
+        f"actor_rollout_ref.actor.optim.clip_grad={t.gradient_clip}",
         "actor_rollout_ref.actor.optim.betas=[0.9,0.95]",
         "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
         f"actor_rollout_ref.rollout.n={t.group_size}",
@@ -114,6 +116,22 @@ def _sampler(t: Training) -> dict[str, object]:
         told |= {"filter_groups_metric": "reward", "train_batch_size": t.problems_per_step, "gen_batch_size": 1, "max_inflight_gen_batches": 2}
         told["most_dropped"] = (MOST_BATCHES - 1) * t.problems_per_step
     return told
+
+
+def _kl(t: Training) -> list[str]:
+    if t.kl_in == "loss" or not t.kl_coefficient:
+        return [
+            f"actor_rollout_ref.actor.use_kl_loss={t.kl_coefficient > 0}",
+            f"actor_rollout_ref.actor.kl_loss_coef={t.kl_coefficient}",
+            "actor_rollout_ref.actor.kl_loss_type=low_var_kl",
+        ]
+    adaptive = ["algorithm.kl_ctrl.type=adaptive", f"algorithm.kl_ctrl.target_kl={t.kl_target}"] if t.kl_target else []
+    return ["algorithm.use_kl_in_reward=True", f"algorithm.kl_ctrl.kl_coef={t.kl_coefficient}", *adaptive]
+
+
+def _importance(t: Training) -> list[str]:
+    cap = t.importance_cap
+    return ["algorithm.rollout_correction.rollout_is=token", f"algorithm.rollout_correction.rollout_is_threshold={cap}"] if cap else []
 
 
 def _critic(t: Training, model: Path) -> list[str]:

@@ -36,6 +36,7 @@ CHECKS = {
     "clean_problems: no_heldout_composition",
     "difficulty_rankings: reward_battery",
     "checkpoint: whole_checkpoint",
+    "checkpoint: healthy_training",
     "checkpoint: no_growing_gap",
     "benchmark_scores: scores_are_sane",
     "promoted_model: champion_is_whole",
@@ -58,10 +59,10 @@ def test_every_asset_is_described_and_owned_and_has_its_kinds() -> None:
         assert spec.description and list(spec.owners) and spec.kinds, spec.key
 
 
-def test_every_check_blocks() -> None:
+def test_every_check_blocks_but_the_one_that_warns() -> None:
     specs = [spec for definition in defs.asset_checks or [] for spec in definition.check_specs if isinstance(definition, dg.AssetChecksDefinition)]
     assert {f"{spec.asset_key.to_user_string()}: {spec.name}" for spec in specs} == CHECKS
-    assert all(spec.blocking for spec in specs)
+    assert [spec.name for spec in specs if not spec.blocking] == ["healthy_training"]
 
 
 @pytest.mark.parametrize("name", ["full_chain", "smoke", "refresh_data", "evaluate_checkpoint", "promote", "rollback"])

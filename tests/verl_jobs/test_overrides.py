@@ -42,6 +42,7 @@ for told in json.load(sys.stdin):
 @pytest.mark.timeout(400)
 def test_verl_takes_every_override(tmp_path: Path) -> None:
     runs = [Training(algorithm=name) for name in NAMES] + [Training(algorithm="rloo", kl_coefficient=0.01)]
+    runs += [Training(schedule="cosine", warm_up_steps=2, importance_cap=2.0, kl_coefficient=0.01, kl_in="reward", kl_target=0.02)]
     make(TinyModel(), ["def solve(x): return x"], tmp_path / "model")
     paths = {"model": tmp_path / "model", "train": tmp_path / "a b.parquet", "validation": tmp_path / "v.parquet", "folder": tmp_path}
     told = [overrides(training, seed=1, loggers=["wandb"], name="t", **paths) for training in runs]

@@ -1,0 +1,41 @@
+"""What is wrong with a training though it goes on: figures of its last steps beyond what is usual, in words.
+
+In: verl's metrics, a row a step. Out: alarms, none where all is well. `verl_jobs/stopping.py` ends what is beyond help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from rewards import watch
+
+LAST = 5  # steps that are looked at
+
+
+@dataclass(frozen=True)
+class Bound:
+    key: str
+    most: float
+    words: str  # with {} for the figure
+    mend: str
+
+
+BOUNDS = (
+    Bound("response_length/clip_ratio", 0.1, "{:.0%} of the answers were cut by their length", "raise training.answer_tokens"),
+    Bound("training/rollout_probs_diff_mean", 0.01, "engine and trainer differ by {:.3f} in a token's probability", "set training.importance_cap: 2"),
+    Bound(watch.LOST, 0.0, "{:.1f} answers a step had no verdict", "see the trainer's log: the sandbox failed, and they were left out"),
+    Bound("response/aborted_ratio", 0.0, "{:.0%} of the answers were given up by the engine", "see the engine's log"),
+)
+
+
+def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One sentence for each bound that the mean of the last steps is above, with its mend. What was not measured gives no alarm."""
+    found = []
+    for bound in BOUNDS:
+        told = [float(row[bound.key]) for row in history if bound.key in row][-LAST:]
+        if told and fmean(told) > bound.most:
+            found.append(f"{bound.words.format(fmean(told))}: {bound.mend}")
+    return found
