@@ -58,8 +58,9 @@ def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -
     parts = [
         "---", front_matter(problems), "---", "",
         "# Programming problems with tests that decide them", "",
-        f"{len(problems):,} problems, each with a statement, reference solutions that pass in a sandbox, and tests that refuse what does nothing.",
-        "Nothing in it is of a benchmark that is reported, or like one; nothing is in it twice. Content: "
+        f"{len(problems):,} problems, each with a statement, reference solutions that pass in a sandbox, and tests that refuse an idle answer.",
+        "No problem of a benchmark that is reported is among them, nor one that was found to copy such a problem; what only resembles one is listed "
+        "below as suspect. The same task in other words, with another program and other tests, is not found. Content: "
         f"`{set_hash(problems)}` (sha256 over the problems, whatever their order; that of the whole folder is in `manifest.json`).", "",
         _table(("source", "part", "made by", "problems"), _parts(problems)), "",
         "## How to read it", "", READING, "",

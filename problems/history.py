@@ -5,6 +5,7 @@ In: the present datasets of a store. Out: a line a stage; `ratchet data show` dr
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,11 +23,12 @@ from problems.features import read_difficulty
 from problems.item_response import read_scale
 from problems.limits import MEASURED
 from problems.record import ProblemError
-from problems.schema import Problem, read_parquet
+from problems.schema import Problem, from_row
+from problems.strength import FILE as STRENGTH
 
 SOURCES = ("raw_problems", "augmented_problems", "synthetic_problems")  # where problems come into being
 REMOVING = ("verified_problems", "clean_problems")
-STRENGTH = "strength.parquet"
+MOST_COMPARED = 20_000  # ids, for one that was mistyped
 
 
 @dataclass(frozen=True)
@@ -40,27 +42,32 @@ class Step:
 
 def find(store: Store, problem_id: str) -> Problem:
     """The problem as it is now: as clean, else as verified, else as it came. Raises ProblemError with ids that are near."""
-    import difflib
-
-    ids: list[str] = []
     for name in ("clean_problems", "verified_problems", *SOURCES):
         if artifact := store.current("datasets", name):
             file = artifact.path / "problems.parquet"
-            here = pq.read_table(file, columns=["problem_id"])["problem_id"].to_pylist()
-            if problem_id in here:
-                return next(problem for problem in read_parquet(file) if problem.problem_id == problem_id)
-            ids += here
-    near = difflib.get_close_matches(problem_id, ids, 3) or ids[:1]
+            if rows := pq.read_table(file, filters=[("problem_id", "=", problem_id)]).to_pylist():
+                return from_row(rows[0], str(file))
+    near = _near(store, problem_id)
     raise ProblemError(f"no problem {problem_id!r}", f"ids look like {', '.join(near) or 'source/key'}", "data show")
+
+
+def _near(store: Store, problem_id: str) -> list[str]:
+    """Ids that are written alike, else the first one there is."""
+    made = [artifact for name in SOURCES if (artifact := store.current("datasets", name))]
+    ids = [key for each in made for key in pq.read_table(each.path / "problems.parquet", columns=["problem_id"])["problem_id"].to_pylist()]
+    return difflib.get_close_matches(problem_id, ids[:MOST_COMPARED], 3) or ids[:1]
 
 
 def history(store: Store, problem: Problem) -> list[Step]:
     """In the order of the stages; a stage that has not run, or that the problem did not reach, says nothing."""
     made = {name: artifact for name in (*SOURCES, *REMOVING) if (artifact := store.current("datasets", name))}
-    steps = [Step(name, _origin(problem), True) for name in SOURCES if (artifact := made.get(name)) and _has(artifact.path, problem)]
+    steps: list[Step] = []
+    for name in SOURCES:
+        if (artifact := made.get(name)) and _has(artifact.path, problem):
+            steps += [Step(name, _origin(problem), True), *_tried(artifact, problem)]  # what was made was tried there
     for name in REMOVING:
         artifact = made.get(name)
-        if artifact is None or (name == "verified_problems" and problem.extra.get("parents")):
+        if artifact is None:
             continue
         details = _tried if name == "verified_problems" else _evidence
         gone = next((row for row in _json(artifact.path / "removed.json") if row["problem_id"] == problem.problem_id), None)

@@ -1,4 +1,4 @@
-"""Weights make what is rare more frequent, never more so than what was common, and leave nothing out."""
+"""Weights make what is rare more frequent, within bounds, and leave nothing out."""
 
 from __future__ import annotations
 

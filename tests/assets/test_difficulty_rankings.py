@@ -1,0 +1,51 @@
+"""All rankings that a store keeps come together on one scale; what is shown of it says how much it rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from artifacts.hashing import hash_data
+from artifacts.manifest import Manifest
+from assets.difficulty_rankings import agreement, on_one_scale, scale_shown
+from problems.difficulty import rank, write_ranks
+from problems.item_response import read_scale
+from resources.chain import Stage, open_chain
+from resources.progress import Progress
+from resources.workshop import Bench, Workshop
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    workshop = Workshop(path=str(tmp_path), profile_name="small")
+    chain = open_chain(workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    return Bench(workshop, chain, Stage(Progress(chain.progress_file, "difficulty_rankings")))
+
+
+def ranked(bench: Bench, policy: str, passed: dict[str, int]) -> None:
+    """A ranking as the asset keeps it: so many of four answers a problem are right."""
+    content = hash_data(policy)
+    ranks = rank({key: [i < count for i in range(4)] for key, count in passed.items()}, {key: hash_data(key) for key in passed}, content)
+    with bench.store.draft("datasets", "difficulty_rankings") as folder:
+        write_ranks(ranks, folder / "ranks.parquet")
+        facts, inputs = {"policy": policy}, {"policy": content}
+        manifest = Manifest(kind="datasets", name="difficulty_rankings", key=hash_data(passed), content_hash="", facts=facts, inputs=inputs)
+        bench.store.publish(folder, manifest)
+
+
+def test_every_checkpoint_that_ever_ranked_has_its_place(bench: Bench) -> None:
+    ranked(bench, "first", {"a": 1, "b": 0, "c": 3})
+    alone = on_one_scale(bench)
+    assert "one checkpoint" in scale_shown(alone) and on_one_scale(bench) == alone
+    ranked(bench, "better", {"a": 3, "b": 2, "d": 4})
+    both = on_one_scale(bench)
+    names = [both.manifest.facts["checkpoints"][row.name] for row in read_scale(both.path).abilities]
+    assert names == ["first", "better"] and "Rests on 2 checkpoints" in scale_shown(both) and "| better | +" in scale_shown(both)
+    assert len(read_scale(both.path).difficulties) == 4 and both.manifest.key != alone.manifest.key
+
+
+def test_the_static_score_is_compared_with_what_was_measured() -> None:
+    ranks = rank({"a": [True, True], "b": [True, False], "c": [False, False]})
+    assert agreement(ranks, {"a": 0.1, "b": 0.5, "c": 0.9}) == "Spearman +1.00 over 3 problems"
+    assert "all are equal" in agreement(ranks, dict.fromkeys("abc", 0.5))
