@@ -23,6 +23,7 @@ from problems.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidenc
 from problems.funnel import funnel
 from problems.gating import gated_as
 from problems.schema import Problem, read_parquet, write_parquet
+from problems.secrets import secret_in
 from problems.sources.compositional import part_of
 from resources.workshop import Made, Workshop, result
 
@@ -83,6 +84,14 @@ def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
     leaking = {overlap.problem_id for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(problems, processes) if overlap.leak}
     found = [problem.problem_id for problem in problems if problem.gated or gated_as(problem) or problem.problem_id in leaking]
     return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])})
+
+
+@dg.asset_check(asset=clean_problems, blocking=True)
+def no_secret(workshop: Workshop) -> dg.AssetCheckResult:
+    """Judges what lies on disk: no key, password or personal datum in any column; named without being shown."""
+    problems = read_parquet(workshop.store.require("datasets", "clean_problems").path / "problems.parquet")
+    found = [f"{problem.problem_id}: {secret[0]} in {secret[1]}" for problem in problems if (secret := secret_in(problem))]
+    return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "problems": dg.MetadataValue.json(found[:20])})
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)

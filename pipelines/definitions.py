@@ -7,7 +7,7 @@ import os
 import dagster as dg
 
 from assets.checkpoint import healthy_training, no_growing_gap, whole_checkpoint
-from assets.clean_problems import no_gated_problem, no_heldout_composition
+from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
 from assets.difficulty_rankings import reward_battery
 from assets.evaluation import scores_are_sane
 from assets.promotion import champion_is_whole
@@ -25,6 +25,7 @@ defs = dg.Definitions(
         tests_are_strong,
         no_gated_problem,
         no_heldout_composition,
+        no_secret,
         reward_battery,
         whole_checkpoint,
         no_growing_gap,

@@ -64,7 +64,7 @@ def card(curated: Curated, stages: Sequence[Stage], weights: Sequence[Weight]) -
         f"`{set_hash(problems)}` (sha256 over the problems, whatever their order; that of the whole folder is in `manifest.json`).", "",
         _table(("source", "part", "made by", "problems"), _parts(problems)), "",
         "## How to read it", "", READING, "",
-        "## What became of every problem", "", f"![funnel]({FUNNEL})", "", funnel(stages), "",
+        "## What became of every problem", "", f"![funnel]({FUNNEL})", "", funnel(stages, examples=False), "",
         "## Likenesses to gated benchmarks", "", _contamination(curated), "",
         "## Licences", "", _table(("licence", "source", "problems"), _counts((p.licence, p.source) for p in problems)), "",
         "## Difficulty and balance", "", f"![static difficulty by source]({DIFFICULTY})", "", BALANCE, "",

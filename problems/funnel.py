@@ -37,14 +37,18 @@ class Stage:
         return Counter(row.reason for row in self.removed)
 
 
-def funnel(stages: Sequence[Stage]) -> str:
-    """Markdown table of the stages: what came in, each reason with its count and an example, what went out."""
-    lines = ["| stage | in | out | removed | why | for example |", "|---|---:|---:|---:|---|---|"]
+def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
+    """Markdown table of the stages: what came in, each reason with its count and an example, what went out.
+
+    examples: what a program said may hold an address or a time, so a text that is hashed leaves them out.
+    """
+    lines = [f"| stage | in | out | removed | why |{' for example |' if examples else ''}", f"|---|---:|---:|---:|---|{'---|' if examples else ''}"]
     for stage in stages:
-        lines.append(f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | | |")
-        examples = {row.reason: row for row in reversed(stage.removed)}
+        lines.append(f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | |{' |' if examples else ''}")
+        first = {row.reason: row for row in reversed(stage.removed)}
         for reason, count in stage.reasons.most_common():
-            lines.append(f"| | | | {count} | {_cell(reason)} | {_cell(f'{examples[reason].problem_id} {examples[reason].detail}')} |")
+            example = f" {_cell(f'{first[reason].problem_id} {first[reason].detail}')} |" if examples else ""
+            lines.append(f"| | | | {count} | {_cell(reason)} |{example}")
     return "\n".join(lines)
 
 

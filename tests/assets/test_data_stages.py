@@ -17,7 +17,7 @@ from rich.console import Console
 from artifacts.hashing import hash_file
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
-from assets.clean_problems import no_gated_problem, no_heldout_composition
+from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
 from assets.raw_problems import schema_holds
 from pipelines.commands import data_limits
 from pipelines.data_commands import diff, show
@@ -197,8 +197,15 @@ def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(refreshed
     assert not found.passed and found.metadata["problem_ids"].value == [problem.problem_id]
 
 
+def test_a_secret_among_clean_problems_is_caught_on_disk_and_not_repeated(refreshed: Workshop) -> None:
+    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    planted(refreshed, replace(problem, statement=f"{problem.statement} Ask jane.roe@company.io.", split="train"))
+    found = verdict(no_secret, refreshed)
+    assert not found.passed and found.metadata["problems"].value == [f"{problem.problem_id}: an e-mail address in statement"]
+
+
 def test_the_checks_pass_on_what_the_stages_make(refreshed: Workshop) -> None:
-    assert all(verdict(check, refreshed).passed for check in (schema_holds, no_gated_problem, no_heldout_composition))
+    assert all(verdict(check, refreshed).passed for check in (schema_holds, no_gated_problem, no_heldout_composition, no_secret))
 
 
 def test_the_commands_show_what_a_change_did_and_what_became_of_a_problem(refreshed: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

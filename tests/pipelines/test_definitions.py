@@ -34,6 +34,7 @@ CHECKS = {
     "verified_problems: tests_are_strong",
     "clean_problems: no_gated_problem",
     "clean_problems: no_heldout_composition",
+    "clean_problems: no_secret",
     "difficulty_rankings: reward_battery",
     "checkpoint: whole_checkpoint",
     "checkpoint: healthy_training",

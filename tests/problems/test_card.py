@@ -71,7 +71,7 @@ def test_load_dataset_reads_the_folder_and_no_gated_problem_by_accident(folder: 
 def test_the_card_counts_what_there_is_and_names_licences_as_the_hub_does(folder: Path) -> None:
     text = (folder / CARD).read_text(encoding="utf-8")
     assert front(folder)["license"] == ["apache-2.0"] and "| embedded | train |" in text
-    assert "| | | | 3 | gated |" in text and str(folder) not in text
+    assert "| | | | 3 | gated |" in text and "toybench" not in text.partition("## What became")[2].partition("##")[0] and str(folder) not in text
     pictures = [line.partition("](")[2].rstrip(")") for line in text.splitlines() if line.startswith("![")]
     assert len(pictures) == 2 and all(ElementTree.parse(folder / picture) is not None for picture in pictures)
 
@@ -101,3 +101,15 @@ def test_pictures_are_whole_whatever_is_in_them() -> None:
         ElementTree.fromstring(svg)
     assert "3 other reasons" in funnel_chart([Stage("verified", 100, 10, removed)])
     assert "+ augmented" in funnel_chart([Stage("verified", 10, 10), Stage("augmented", 50, 30, removed[:20], beside=True), Stage("clean", 40, 40)])
+
+
+@pytest.mark.slow
+def test_the_data_set_class_of_verl_reads_the_folder(folder: Path, tmp_path: Path) -> None:
+    from omegaconf import OmegaConf
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+
+    from verl_jobs.tiny_model import train_tokenizer
+
+    config = OmegaConf.create({"cache_dir": str(tmp_path), "max_prompt_length": 1024, "filter_overlong_prompts_workers": 1})
+    rows = RLHFDataset([str(folder / "verl" / "train.parquet")], train_tokenizer(["solve the numbers", "def solve(x):"] * 8, 300), config)
+    assert len(rows) == 12 and problem_from_ground_truth(rows[0]["reward_model"]["ground_truth"]).problem_id == rows[0]["extra_info"]["problem_id"]
