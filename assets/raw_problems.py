@@ -46,11 +46,11 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
             (folder / "rejected.json").write_text(json.dumps(rejected, indent=1), encoding="utf-8")
             return Made({"problems": len(problems), "rejected": len(rejected), "sources": [source.source for source in loaded]})
 
-        made = bench.made("datasets", "raw_problems", make, version=3, inputs=inputs, config=family | {"simple": hash_file(simple.FILE)})
+        made = bench.made("datasets", "raw_problems", make, version=4, inputs=inputs, config=family | {"simple": hash_file(simple.FILE)})
         problems = read_parquet(made.path / "problems.parquet")
         rejected = json.loads((made.path / "rejected.json").read_text(encoding="utf-8"))
         bench.stage.say(f"{len(problems)} problems, {len(rejected)} rows rejected")
-    _report_sources(context, problems, rejected)
+    _report_sources(context, problems, rejected, added)
     return result(
         made,
         {
@@ -85,16 +85,20 @@ def _read(bench: Bench, added: dict[str, Place]) -> list[Loaded]:
     return loaded
 
 
-def _report_sources(context: dg.AssetExecutionContext, problems: list[Problem], rejected: list[dict[str, str]]) -> None:
+def _report_sources(context: dg.AssetExecutionContext, problems: list[Problem], rejected: list[dict[str, str]], added: dict[str, Place]) -> None:
     names = sorted({problem.source for problem in problems} | {row["source"] for row in rejected})
     context.instance.add_dynamic_partitions(str(sources.name), names)
     for name in names:
         own = [problem for problem in problems if problem.source == name]
         metadata: dict[str, Any] = {
             "dagster/partition_row_count": len(own),
+            "gated": sum(problem.gated for problem in own),
             "rejected": sum(row["source"] == name for row in rejected),
+            "lies_at": str(added[name]) if name in added else "made here",
             "licences": ", ".join(sorted({problem.licence for problem in own})),
             "parts": dg.MetadataValue.md(by_split(own)),
         }
+        if (place := added.get(name)) and place.mapped:
+            metadata["columns"] = dg.MetadataValue.json({"columns": dict(place.columns), "set": dict(place.constants)})
         version = {"dagster/data_version": set_hash(own) if own else hash_data([])}
         context.log_event(dg.AssetMaterialization(problem_sources.key, partition=name, metadata=metadata, tags=version))

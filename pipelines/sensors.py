@@ -14,6 +14,7 @@ from assets.partitions import checkpoints
 from evaluation.gate import Regression, regressed
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint, full_chain
+from pipelines.problem_sensors import changed_hub, new_problems
 from problems.catalogue import listed
 from resources import lease
 from resources.chain import Record, next_id, records
@@ -145,4 +146,4 @@ def _seconds(iso: str) -> float:
     return datetime.fromisoformat(iso).timestamp()
 
 
-SENSORS = [new_checkpoint, changed_problems, champion_regression]
+SENSORS = [new_checkpoint, new_problems, changed_hub, changed_problems, champion_regression]

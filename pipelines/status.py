@@ -44,12 +44,15 @@ def stale(home: Home) -> list[str]:
     stages = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
     current = {name: made for name in stages if (made := store.current("datasets", name))}
     if raw := current.get("raw_problems"):
-        now = {name: place.path for name, place in listed(home.path).items()}
+        places, read = listed(home.path), raw.manifest.inputs
+        now = {name: place.path for name, place in places.items()}
         if sorted(now) != sorted(raw.manifest.inputs):
             found.append(f"problems: sources are {', '.join(now) or 'none'} now, {', '.join(raw.manifest.inputs) or 'none'} were read")
         found += [f"problems: source {name} lies at {path}, where nothing is any more" for name, path in now.items() if path and not path.exists()]
         changed = [name for name, path in now.items() if path and path.is_file() and path.stat().st_mtime > _made(raw.manifest)]
         found += [f"problems: the file of source {name} is newer than what was read" for name in changed if name in raw.manifest.inputs]
+        moved = [name for name, place in places.items() if place.path is None and read.get(name, place.content) != place.content]
+        found += [f"problems: source {name} is at another commit of the hub than was read" for name in moved]
     wanted = input_of(chosen(home.path)).get("limits")
     if (verified := current.get("verified_problems")) and verified.manifest.inputs.get("limits") != wanted:
         found.append("verified_problems: limits were chosen, or taken back, since")

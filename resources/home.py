@@ -46,6 +46,16 @@ class Home:
         return self.path / "inbox"
 
     @property
+    def problem_inbox(self) -> Path:
+        """Files of problems put here by hand become sources."""
+        return self.path / "inbox_problems"
+
+    @property
+    def problem_files(self) -> Path:
+        """Copies of them, by content."""
+        return self.path / "problem_files"
+
+    @property
     def sources(self) -> Path:
         """What `ratchet data add` added: name -> file."""
         return self.path / "sources.json"

@@ -76,6 +76,8 @@ class Automation(Section):
     """Cron line of the nightly retraining, in UTC."""
     poll_s: PositiveInt = 30
     """Seconds between two looks of a sensor."""
+    hub_hours: PositiveFloat = 6.0
+    """The hub is asked this often whether its datasets among the sources have changed."""
     rescore_hours: PositiveFloat = 24.0
     """The champion is scored again on a fresh held-out draw this often."""
     regression_alpha: float = Field(0.01, gt=0, lt=0.5)

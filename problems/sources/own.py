@@ -7,9 +7,10 @@ unknown keys are kept in `extra`. Values that JSON lacks are tagged, e.g. `{"$tu
 from __future__ import annotations
 
 import ast
+from typing import Any
 
 from problems.encoding import decode
-from problems.record import ProblemError
+from problems.record import COLUMNS, ProblemError
 from problems.schema import Problem, from_record, from_row
 from problems.sources.source import Row, Source
 from problems.syntax import parse
@@ -19,7 +20,7 @@ def own(name: str) -> Source:
     """A source of that name over the user's files; ids get `name/` in front unless they have it."""
 
     def convert(row: Row, where: str) -> Problem:
-        record = {key: value for key, value in row.items() if key != "id"}
+        record = {key: value for key, value in row.items() if key != "id" and not _empty(key, value)}
         key = row.get("problem_id", row.get("id"))
         if key is None:
             raise ProblemError("column problem_id is missing", "add it: text, not empty, of each problem its own", where)
@@ -37,6 +38,11 @@ def own(name: str) -> Source:
         return _can_be_judged(from_record(record, where), where)
 
     return Source(name, "problems of your own, in the columns of the schema", convert)
+
+
+def _empty(column: str, value: Any) -> bool:
+    """A table has null where a row has no value: then a column has its default."""
+    return value is None and column in COLUMNS and not COLUMNS[column].required
 
 
 def _can_be_judged(problem: Problem, where: str) -> Problem:

@@ -190,6 +190,14 @@ def test_a_gated_problem_among_clean_ones_is_caught_on_disk(refreshed: Workshop)
     assert not found.passed and found.metadata["problem_ids"].value == ["own/gated"]
 
 
+@pytest.mark.parametrize(("name", "extra"), [("own/mbpp_11", {}), ("own/1", {"task_id": "HumanEval/3"}), ("own/2", {"parents": ["mbppplus/602"]})])
+def test_a_gated_task_that_claims_to_be_open_is_caught_on_disk(refreshed: Workshop, name: str, extra: dict[str, Any]) -> None:
+    [problem] = heldout_draw(refreshed.profile.family, 1, 1)
+    planted(refreshed, replace(problem, gated=False, split="train", source="own", problem_id=name, extra=extra))
+    found = verdict(no_gated_problem, refreshed)
+    assert not found.passed and found.metadata["problem_ids"].value == [name]
+
+
 def test_a_held_out_composition_among_clean_problems_is_caught_on_disk(refreshed: Workshop) -> None:
     [problem] = heldout_draw(refreshed.profile.family, 1, 1)
     planted(refreshed, replace(problem, split="train"))

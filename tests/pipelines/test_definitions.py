@@ -73,7 +73,13 @@ def test_a_job_is_there_and_described(name: str) -> None:
 
 def test_sensors_and_the_schedule_are_on_by_default() -> None:
     repository = defs.get_repository_def()
-    assert {sensor.name for sensor in repository.sensor_defs} == {"new_checkpoint", "changed_problems", "champion_regression"}
+    assert {sensor.name for sensor in repository.sensor_defs} == {
+        "new_checkpoint",
+        "new_problems",
+        "changed_hub",
+        "changed_problems",
+        "champion_regression",
+    }
     assert all(sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs)
     assert [(s.name, s.default_status) for s in repository.schedule_defs] == [("nightly_retraining", dg.DefaultScheduleStatus.RUNNING)]
 
