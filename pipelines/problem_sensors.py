@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from typing import Any
 
 import dagster as dg
 
@@ -82,7 +83,7 @@ def _moves(place: Place) -> bool:
     return place.path is None and not re.fullmatch(r"[0-9a-f]{40}", place.revision or "")
 
 
-def _observed(name: str, metadata: dict[str, dg.MetadataValue | str | int]) -> dg.AssetObservation:  # type: ignore[type-arg]
+def _observed(name: str, metadata: dict[str, Any]) -> dg.AssetObservation:
     return dg.AssetObservation(problem_sources.key, partition=name, metadata=metadata)
 
 

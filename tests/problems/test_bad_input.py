@@ -80,13 +80,14 @@ def test_an_id_that_is_in_two_files_of_a_source_is_rejected_with_both_places(tmp
     assert [(r.row, r.reason) for r in loaded.rejected] == [(f"{second}: row 0", f"problem_id 'mine/1' is also at {first}: row 1")]
 
 
-@pytest.mark.parametrize("name", ["mine.parquet", "mine.json", "mine.jsonl"])
+@pytest.mark.slow  # lines are tried in test_sources
+@pytest.mark.parametrize("name", ["mine.parquet", "mine.json"])
 def test_a_statement_of_a_hundred_megabytes_is_rejected_whatever_the_format(tmp_path: Path, name: str) -> None:
     rows, file = [ROW | {"statement": "x" * 100_000_000}, ROW | {"id": "b"}], tmp_path / name
     if name.endswith("parquet"):
         parquet(file, rows)
     else:
-        file.write_text(json.dumps(rows) if name.endswith("json") else "\n".join(map(json.dumps, rows)), encoding="utf-8")
+        file.write_text(json.dumps(rows), encoding="utf-8")
     loaded = load("mine", file)
     assert ids(loaded) == ["b"] and "a row of 95 MiB" in loaded.rejected[0].reason
 
