@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, PositiveInt
 
@@ -15,6 +15,9 @@ from problems.augmentation.draft import Draft, Mutation, problem_of, unfit
 from problems.funnel import Removed, Stage
 from problems.outputs import Output, Question, Runs, outputs
 from problems.schema import Problem
+from sandbox.compare import same_text
+from sandbox.protocol import Compare
+from sandbox.wire import encode
 
 Kind = Literal["renamed", "reworded", "constant", "inverted", "composed"]
 KINDS: dict[Kind, Mutation] = {
@@ -91,33 +94,44 @@ def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
         if draft.asks
         for source in (draft.solutions if len(draft.solutions) > 1 else draft.solutions * 2)
     ]
-    questions = [Question(drafts[at].parents[0], source, drafts[at].tests) for at, source in asked]
-    questions = [_called(question, drafts[at]) for question, (at, _) in zip(questions, asked, strict=True)]
+    called = [replace(draft.parents[0], entry_point=draft.entry_point) for draft in drafts]
+    questions = [Question(called[at], source, drafts[at].tests) for at, source in asked]
     given: dict[int, list[list[Output]]] = {}
     for (at, _), found in zip(asked, outputs(questions, sandbox), strict=True):
         given.setdefault(at, []).append(found)
     return [_computed(draft, given[at]) if draft.asks else problem_of(draft, draft.tests, draft.solutions, "") for at, draft in enumerate(drafts)]
 
 
-def _called(question: Question, draft: Draft) -> Question:
-    return replace(question, problem=replace(question.problem, entry_point=draft.entry_point))
-
-
 def _computed(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:
     """rows: a list of outputs a solution, or two of the one there is."""
-    alone = len(draft.solutions) == 1
-    if any(["" if output.fault else output.same for output in row] != ["" if output.fault else output.same for output in rows[0]] for row in rows):
+    alone, first = len(draft.solutions) == 1, draft.parents[0]
+    if not all(_same(first, one, other) for row in rows for one, other in zip(rows[0], row, strict=True)):
         return "its reference does not agree with itself" if alone else "its references do not agree"
-    tests = [{**asked, "expected": output.value} for asked, output in zip(draft.tests, rows[0], strict=True) if not output.fault]
+    tests = [
+        {**asked, "expected": settled(output.value, first.compare)} for asked, output in zip(draft.tests, rows[0], strict=True) if not output.fault
+    ]
     if len(tests) < LEAST_TESTS:
         return "its references fail on nearly all inputs"
     if len({output.same for output in rows[0] if not output.fault}) < LEAST_OUTPUTS:
         return "the same comes out whatever goes in"
-    if draft.differs and not _differs(draft.parents[0], rows[0]):
+    wanted = [Output(test["expected"]) for test in first.tests]
+    if draft.differs and all(output.fault or _same(first, output, old) for output, old in zip(rows[0], wanted, strict=True)):
         return "nothing changes on its inputs"
     return problem_of(draft, tests, draft.solutions, "one reference, run twice" if alone else f"{len(draft.solutions)} references that agree")
 
 
-def _differs(parent: Problem, came: Sequence[Output]) -> bool:
-    """Whether a right answer to the parent fails somewhere."""
-    return any(not output.fault and output.same != Output(test["expected"]).same for test, output in zip(parent.tests, came, strict=True))
+def settled(value: Any, compare: Compare) -> Any:
+    """The value in an order that no hash decides, where order does not count: of a dict's keys, of a result compared in any order."""
+    if isinstance(value, dict):
+        return {key: settled(value[key], "exact") for key in sorted(value, key=encode)}
+    if not isinstance(value, (list, tuple)):
+        return value
+    items = [settled(item, "exact") for item in value]
+    return type(value)(sorted(items, key=encode) if compare in ("unordered", "set") else items)
+
+
+def _same(problem: Problem, one: Output, other: Output) -> bool:
+    """As the judge compares answers to the problem; two faults are the same."""
+    if one.fault or other.fault:
+        return bool(one.fault) == bool(other.fault)
+    return same_text(one.same.encode(), other.same.encode(), problem.tolerance, problem.compare)

@@ -12,7 +12,7 @@ import random
 import re
 from collections.abc import Sequence
 
-from problems.augmentation.draft import Draft, inputs_of, shows_examples, untouchable
+from problems.augmentation.draft import Draft, inputs_of, unasked
 from problems.schema import Problem
 from problems.syntax import parse
 
@@ -22,10 +22,8 @@ STEPS = (-3, -2, -1, 1, 2, 3)
 
 
 def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft | str:
-    if (why := untouchable(problem)) or problem.style != "call":
-        return why or f"style {problem.style}: its tests hold their values as code"
-    if shows_examples(problem.statement):
-        return "its statement shows examples, which would be wrong"
+    if why := unasked(problem):
+        return why
     said = numbers(problem.statement)
     candidates = [number for number in sorted(said) if sum(uses(source, number) == 1 for source in problem.solutions) > 1]
     if not candidates:

@@ -85,6 +85,15 @@ def untouchable(problem: Problem) -> str:
     return ""
 
 
+def unasked(problem: Problem) -> str:
+    """Why other outputs cannot be computed for its inputs, or why its statement would be wrong then, or ''."""
+    if (why := untouchable(problem)) or problem.style != "call":
+        return why or f"style {problem.style}: its tests hold their values as code"
+    if problem.checker:
+        return "its answers are judged by a program of its own"
+    return "its statement shows examples, which would be wrong" if shows_examples(problem.statement) else ""
+
+
 def function(source: str, name: str) -> ast.FunctionDef | None:
     """The function of that name at the top of a program, where there is exactly one."""
     try:

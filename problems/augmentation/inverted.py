@@ -10,7 +10,7 @@ import random
 import re
 from collections.abc import Callable, Sequence
 
-from problems.augmentation.draft import Draft, inputs_of, outside, shows_examples, untouchable
+from problems.augmentation.draft import Draft, inputs_of, outside, unasked
 from problems.schema import Problem
 from problems.syntax import parse
 
@@ -26,10 +26,8 @@ ORDERS = (
 
 
 def mutate(problem: Problem, _: Sequence[Problem], __: random.Random) -> Draft | str:
-    if (why := untouchable(problem)) or problem.style != "call":
-        return why or f"style {problem.style}: its tests hold their values as code"
-    if shows_examples(problem.statement):
-        return "its statement shows examples, which would be wrong"
+    if why := unasked(problem):
+        return why
     if all(type(test["expected"]) is bool for test in problem.tests):
         return _negated(problem)
     for pairs, change in ((ORDERS, _other_order), (EXTREMES, _other_extreme)):

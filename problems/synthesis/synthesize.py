@@ -52,7 +52,7 @@ class Synthesis(BaseModel):
     max_tokens: PositiveInt = 1024
     """Most tokens of one reply."""
     requests: PositiveInt = 1000
-    """Most questions; those answered in an earlier pass count, those tried again do not."""
+    """Most questions; those answered in an earlier pass count, those tried again do not. They are asked in fours."""
     tokens: PositiveInt = 2_000_000
     """Most tokens of all questions and replies, as the server counts them."""
     timeout_s: PositiveFloat = 120.0

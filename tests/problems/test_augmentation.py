@@ -183,6 +183,19 @@ def test_a_number_that_changes_nothing_on_the_inputs_is_dropped(sandbox: Sandbox
     assert [row.reason for row in augmented.refused] == ["nothing changes on its inputs"]
 
 
+def test_references_whose_answers_may_come_in_any_order_agree_and_the_order_kept_is_no_programs(sandbox: Sandbox) -> None:
+    said = "Write f(words), which returns the words of at least 3 letters, each once, in any order."
+    sources = (
+        "def f(words):\n    return list({w for w in words if len(w) >= 3})\n",
+        "def f(words):\n    return [*dict.fromkeys(w for w in words if len(w) >= 3)]\n",
+    )
+    inputs = (["tea", "sun", "tea", "river"], ["moon", "to", "a", "mist"], ["of", "ray", "stone", "light"])
+    tests = tuple({"args": [words], "expected": sorted({w for w in words if len(w) >= 3})} for words in inputs)
+    problem = toy(said, solutions=sources, tests=tests, compare="unordered")
+    (made,) = augment([problem], Augmentation(kinds=("constant",), variants=1), 4, sandbox).made
+    assert all(test["expected"] == sorted(test["expected"]) for test in made.tests)
+
+
 def test_answers_that_are_named_change_places() -> None:
     problem = toy("Return True if x is above 5, and False otherwise.", "return x > 5", tests=({"args": [9], "expected": True},))
     made = draft(inverted.mutate, replace(problem, solutions=("def f(x):\n    if x == 5:\n        return False\n    return x > 5\n",)))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import http.client
 import json
-import threading
-from collections import Counter
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -17,99 +17,32 @@ import pytest
 from problems.schema import Problem
 from problems.synthesis.endpoint import TRIES, Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, Replies, Reply
-from problems.synthesis.synthesize import Synthesis, synthesize
+from problems.synthesis.synthesize import AT_ONCE, Synthesis, synthesize
 from resources.home import Home
-from resources.ledger import Ledger
 from sandbox.sandbox import Sandbox, SandboxConfig
+from tests.serving.door import FAULTS, Door, door_to, served
 
 SEED = Problem(
     "toy/1", "toy", "Write f(x).", "call", ({"args": [1], "expected": 2},), "f", solutions=("def f(x):\n    return x + 1\n",), licence="MIT"
 )
 CONFIG = Synthesis(endpoint="here", model="champion", problems=3, answers=2, max_tokens=24, requests=12)
 ASK = {"model": "champion", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
-FAULTS = ("429", "500", "nonsense", "half", "nothing", "cut", "hang up")
-
-
-@dataclass
-class Door:
-    """Before the server: it lets requests through, or does to them what `faults` says, in turn. A fault costs the client another try."""
-
-    server: str
-    faults: list[str] = field(default_factory=list)
-    heard: Counter[str] = field(default_factory=Counter)  # bodies that the model answered
-    url: str = ""
 
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The project's own gateway, with a tiny random model made by verl_jobs/tiny_model.py as champion."""
-    import uvicorn
-
-    from artifacts.hashing import hash_folder
-    from serving.gateway import HOST, make_app
     from verl_jobs.tiny_model import TinyModel, make
 
     base = tmp_path_factory.mktemp("synthesis")
-    make(TinyModel(hidden=32, layers=1, heads=2, positions=1024), [SEED.solutions[0]], base / "model")
-    home = Home(base / "home")
-    home.make()
-    ledger = Ledger(home.ledger)
-    hashed = hash_folder(base / "model")
-    ledger.append("promote", checkpoint="tiny", checkpoint_hash=hashed, path=str(base / "model"), decision={}, chain="tiny", against=None)
-    server = uvicorn.Server(uvicorn.Config(make_app(home), host=HOST, port=0, log_level="error"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        thread.join(0.01)
-        assert thread.is_alive(), "the gateway ended instead of starting"
-    host, port = server.servers[0].sockets[0].getsockname()[:2]
-    yield f"{host}:{port}"
-    server.should_exit = True
-    thread.join()
+    make(TinyModel(hidden=32, layers=1, heads=2, positions=1024), [SEED.solutions[0]], base / "model")  # random: it knows nothing
+    with served(base / "model", Home(base / "home")) as server:
+        yield server
 
 
 @pytest.fixture
 def door(gateway: str) -> Iterator[Door]:
-    made = Door(gateway)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            fault = made.faults.pop(0) if made.faults else ""
-            status, answer = self._forward(body) if fault in ("", "cut") else FAULTY.get(fault, (500, b"out of order"))
-            if fault == "hang up":
-                self.close_connection = True
-                return
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(answer)))
-            if status == 429:
-                self.send_header("Retry-After", "0")
-            self.end_headers()
-            self.wfile.write(answer[: len(answer) // 2] if fault == "cut" else answer)
-            self.close_connection = True
-
-        def _forward(self, body: bytes) -> tuple[int, bytes]:
-            made.heard[body.decode()] += 1
-            connection = http.client.HTTPConnection(made.server)
-            connection.request("POST", self.path, body, {"Content-Type": "application/json"})
-            response = connection.getresponse()
-            return response.status, response.read()
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
-    made.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    yield made
-    server.shutdown()
-    server.server_close()
-
-
-FAULTY = {
-    "429": (429, b"slow down"), "500": (500, b"oops"), "nonsense": (200, b"<html>hello</html>"), "half": (200, b'{"choices": [{"mess'),
-    "nothing": (200, b""),
-}  # fmt: skip
+    with door_to(gateway) as made:
+        yield made
 
 
 def opened(door: Door) -> Endpoint:
@@ -204,6 +137,34 @@ def test_a_pass_that_is_taken_up_again_asks_for_nothing_twice(door: Door, sandbo
     assert sorted(torn.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())  # a seed each: the model says the same again
     door.heard.clear()
     assert synthesized(door, whole, sandbox) == first and not door.heard
+
+
+PASS = """
+import sys
+from pathlib import Path
+from problems.synthesis.endpoint import Endpoint
+from problems.synthesis.replies import Replies
+from problems.synthesis.synthesize import synthesize
+from sandbox.sandbox import Sandbox, SandboxConfig
+from tests.serving.test_synthesis import CONFIG, SEED
+with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as replies, Sandbox(SandboxConfig(workers=1)) as sandbox:
+    synthesize([SEED], CONFIG, 1, replies, sandbox)
+"""
+
+
+def test_a_pass_that_is_killed_repeats_at_most_what_was_under_way(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
+    journal, door.wait_s = tmp_path / "replies.jsonl", 0.1
+    killed = subprocess.Popen([sys.executable, "-c", PASS, door.url, str(journal)], cwd=Path(__file__).parents[2])
+    while sum(door.heard.values()) < 6:
+        assert killed.poll() is None, "it ended before it was killed"
+        time.sleep(0.005)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    kept = journal.read_bytes().count(b"\n")
+    door.wait_s = 0.0
+    found = synthesized(door, journal, sandbox)
+    assert found.stage.came_in == CONFIG.requests and 0 < kept < CONFIG.requests
+    assert sum(door.heard.values()) - CONFIG.requests <= AT_ONCE and max(door.heard.values()) <= 2
 
 
 def test_the_budget_ends_the_pass(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:

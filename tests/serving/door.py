@@ -1,0 +1,96 @@
+"""A model behind the project's own gateway, and before it a door that fails in every way that HTTP has: real sockets on both sides."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from resources.home import Home
+from resources.ledger import Ledger
+
+FAULTS = ("429", "500", "nonsense", "half", "nothing", "cut", "hang up")
+FAULTY = {
+    "429": (429, b"slow down"), "500": (500, b"oops"), "nonsense": (200, b"<html>hello</html>"), "half": (200, b'{"choices": [{"mess'),
+    "nothing": (200, b""),
+}  # fmt: skip
+
+
+@dataclass
+class Door:
+    """Lets requests through, or does to them what `faults` says, in turn. A fault costs the client another try."""
+
+    server: str
+    faults: list[str] = field(default_factory=list)
+    heard: Counter[str] = field(default_factory=Counter)  # bodies that the model answered
+    wait_s: float = 0.0
+    url: str = ""
+
+
+@contextmanager
+def served(folder: Path, home: Home) -> Iterator[str]:
+    """The gateway with the checkpoint in `folder` as champion; gives host:port."""
+    import uvicorn
+
+    from artifacts.hashing import hash_folder
+    from serving.gateway import HOST, make_app
+
+    home.make()
+    Ledger(home.ledger).append(
+        "promote", checkpoint="tiny", checkpoint_hash=hash_folder(folder), path=str(folder), decision={}, chain="tiny", against=None
+    )
+    server = uvicorn.Server(uvicorn.Config(make_app(home), host=HOST, port=0, log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+        assert thread.is_alive(), "the gateway ended instead of starting"
+    host, port = server.servers[0].sockets[0].getsockname()[:2]
+    yield f"{host}:{port}"
+    server.should_exit = True
+    thread.join()
+
+
+@contextmanager
+def door_to(server: str) -> Iterator[Door]:
+    made = Door(server)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            fault = made.faults.pop(0) if made.faults else ""
+            status, answer = self._forward(body) if fault in ("", "cut") else FAULTY.get(fault, (500, b"out of order"))
+            self.close_connection = True
+            if fault == "hang up":
+                return
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            if status == 429:
+                self.send_header("Retry-After", "0")
+            self.end_headers()
+            self.wfile.write(answer[: len(answer) // 2] if fault == "cut" else answer)
+
+        def _forward(self, body: bytes) -> tuple[int, bytes]:
+            made.heard[body.decode()] += 1
+            time.sleep(made.wait_s)
+            connection = http.client.HTTPConnection(made.server)
+            connection.request("POST", self.path, body, {"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return response.status, response.read()
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}).start()
+    made.url = f"http://127.0.0.1:{listening.server_address[1]}/v1"
+    yield made
+    listening.shutdown()
+    listening.server_close()
