@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from problems.schema import Problem
+from problems.schema import Problem, write_parquet
 from problems.synthesis.endpoint import TRIES, Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, Replies, Reply
 from problems.synthesis.synthesize import AT_ONCE, Synthesis, synthesize
@@ -144,17 +144,19 @@ import sys
 from pathlib import Path
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import Replies
-from problems.synthesis.synthesize import synthesize
+from problems.schema import read_parquet
+from problems.synthesis.synthesize import Synthesis, synthesize
 from sandbox.sandbox import Sandbox, SandboxConfig
-from tests.serving.test_synthesis import CONFIG, SEED
 with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as replies, Sandbox(SandboxConfig(workers=1)) as sandbox:
-    synthesize([SEED], CONFIG, 1, replies, sandbox)
+    synthesize(read_parquet(Path(sys.argv[3])), Synthesis.model_validate_json(sys.argv[4]), 1, replies, sandbox)
 """
 
 
 def test_a_pass_that_is_killed_repeats_at_most_what_was_under_way(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
-    journal, door.wait_s = tmp_path / "replies.jsonl", 0.1
-    killed = subprocess.Popen([sys.executable, "-c", PASS, door.url, str(journal)], cwd=Path(__file__).parents[2])
+    journal, seeds, door.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 0.1
+    write_parquet([SEED], seeds)
+    arguments = [door.url, str(journal), str(seeds), CONFIG.model_dump_json()]
+    killed = subprocess.Popen([sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2])
     while sum(door.heard.values()) < 6:
         assert killed.poll() is None, "it ended before it was killed"
         time.sleep(0.005)
