@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.partitions import DATA, OWNERS
 from assets.tables import examples, markdown, top_reasons
-from assets.verified_problems import removed_at, verified_problems
+from assets.verified_problems import removed_at, strong, verified_problems
 from problems import strength
 from problems.augmentation.augment import augment
 from problems.funnel import funnel
@@ -49,3 +49,9 @@ def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
         "examples": dg.MetadataValue.md(examples(kept)),
     }
     return result(made, metadata)
+
+
+@dg.asset_check(asset=augmented_problems, blocking=True)
+def augmented_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
+    """As of the verified problems: what was made is asked no less."""
+    return strong(workshop, "augmented_problems")

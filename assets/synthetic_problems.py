@@ -8,7 +8,7 @@ import dagster as dg
 
 from assets.partitions import DATA, OWNERS
 from assets.tables import examples, top_reasons
-from assets.verified_problems import removed_at, verified_problems
+from assets.verified_problems import removed_at, strong, verified_problems
 from problems import strength
 from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
@@ -47,6 +47,12 @@ def synthetic_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
         "asked": dg.MetadataValue.json(facts),
     }
     return result(made, metadata)
+
+
+@dg.asset_check(asset=synthetic_problems, blocking=True)
+def synthetic_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
+    """As of the verified problems: what was made is asked no less."""
+    return strong(workshop, "synthetic_problems")
 
 
 def _asked(bench: Bench, problems: list[Problem], folder: Path) -> Made:

@@ -18,7 +18,8 @@ from problems.limits import read as read_measured
 from problems.limits import savings, with_limits
 from problems.limits import write as write_measured
 from problems.schema import read_parquet, write_parquet
-from problems.verification import needs_strength, verify
+from problems.trials import needs_strength
+from problems.verification import verify
 from resources.workshop import Made, Workshop, result
 
 
@@ -44,7 +45,7 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
             )
             return Made(facts, isolation=", ".join(verified.isolation))
 
-        made = bench.made("datasets", "verified_problems", make, version=4, inputs=inputs, config=config.model_dump(mode="json"))
+        made = bench.made("datasets", "verified_problems", make, version=5, inputs=inputs, config=config.model_dump(mode="json"))
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "verified")
         rows = strength.read(made.path)
         bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")
@@ -63,19 +64,26 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
 
 @dg.asset_check(asset=verified_problems, blocking=True)
 def tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
-    """Judges what lies on disk: of all that may be trained on, the tests refuse as many broken solutions as the profile asks, and each was tried."""
-    folder, config = workshop.store.require("datasets", "verified_problems").path, workshop.profile.verification
-    tried = {row.problem_id: row for row in strength.read(folder) if row.kept}
+    """Of all that may be trained on, the tests refuse as many broken solutions as the profile asks."""
+    return strong(workshop, "verified_problems")
+
+
+def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
+    """Judges what lies on disk: problems whose tests are weak, and those of which nobody knows."""
+    folder, threshold = workshop.store.require("datasets", name).path, workshop.profile.verification.threshold
+    tried = {row.problem_id: row for row in strength.read(folder)}
     trainable = [problem.problem_id for problem in read_parquet(folder / "problems.parquet") if needs_strength(problem)]
     untried = [problem_id for problem_id in trainable if problem_id not in tried]
-    found = [tried[problem_id] for problem_id in trainable if problem_id in tried and tried[problem_id].weak(config.threshold)]
+    weak = [tried[problem_id] for problem_id in trainable if problem_id in tried and tried[problem_id].weak(threshold)]
+    mend = f"{len(weak)} weaker than {threshold:.0%}, {len(untried)} untried: remove the dataset's folder, it is made again"
     return dg.AssetCheckResult(
-        passed=not found and not untried,
+        passed=not weak and not untried,
         metadata={
-            "count": len(found) + len(untried),
-            "weak": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(found, 20))),
+            "count": len(weak) + len(untried),
+            "weak": dg.MetadataValue.md(markdown(strength.WEAKEST, strength.weakest(weak, 20))),
             "untried": dg.MetadataValue.json(untried[:20]),
         },
+        description=mend if weak or untried else None,
     )
 
 

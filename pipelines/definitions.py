@@ -6,12 +6,14 @@ import os
 
 import dagster as dg
 
+from assets.augmented_problems import augmented_tests_are_strong
 from assets.checkpoint import healthy_training, no_growing_gap, whole_checkpoint
 from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
 from assets.difficulty_rankings import reward_battery
 from assets.evaluation import scores_are_sane
 from assets.promotion import champion_is_whole
 from assets.raw_problems import problem_sources, schema_holds
+from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import tests_are_strong
 from pipelines.jobs import CHAIN, HOME, JOBS
 from pipelines.schedules import nightly_retraining
@@ -23,6 +25,8 @@ defs = dg.Definitions(
     asset_checks=[
         schema_holds,
         tests_are_strong,
+        augmented_tests_are_strong,
+        synthetic_tests_are_strong,
         no_gated_problem,
         no_heldout_composition,
         no_secret,

@@ -38,7 +38,7 @@ def generated(problem: Problem, count: int) -> list[Input]:
     known = asked(problem)
     if not known:
         return []
-    rng, edges = random.Random(problem.content_hash), _edges(problem.solutions)
+    rng, edges = random.Random(problem.problem_id), _edges(problem.solutions)
     vary, facts = (_another_text, _text_facts) if problem.style == "stdio" else (_another_call, _call_facts)
     seen: set[Fact] = {fact for given in known for fact in facts(given)}
     varies = _varying(seen)

@@ -32,6 +32,8 @@ promotion   promoted_model        <- benchmark_scores, leaderboard, training_rep
 CHECKS = {
     "raw_problems: schema_holds",
     "verified_problems: tests_are_strong",
+    "augmented_problems: augmented_tests_are_strong",
+    "synthetic_problems: synthetic_tests_are_strong",
     "clean_problems: no_gated_problem",
     "clean_problems: no_heldout_composition",
     "clean_problems: no_secret",

@@ -14,7 +14,8 @@ from problems.journal import ABSENT
 from problems.schema import Problem
 from problems.sources.bigcodebench import instructed
 from problems.sources.registry import load
-from problems.verification import idle_answer, verify
+from problems.trials import idle_answer
+from problems.verification import verify
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 

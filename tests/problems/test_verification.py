@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ import pytest
 
 from problems.record import ProblemError
 from problems.schema import Problem, set_hash, write_parquet
-from problems.verification import NoVerdict, Verification, Verified, idle_answer, verify
+from problems.trials import NoVerdict, idle_answer
+from problems.verification import Verification, Verified, verify
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
@@ -36,7 +37,8 @@ class Counted:
     def __init__(self, sandbox: Sandbox, spoil: Callable[[Job], bool] = lambda _: False) -> None:
         self.sandbox, self.spoil, self.jobs = sandbox, spoil, list[Job]()
 
-    def run(self, jobs: Sequence[Job], repeat: int = 1) -> Iterable[Report]:
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterable[Report]:
+        jobs = list(jobs)
         self.jobs += jobs
         spoilt = {job.job_id for job in jobs if self.spoil(job)}
         for report in self.sandbox.run(jobs, repeat=repeat):
