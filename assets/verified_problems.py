@@ -63,7 +63,7 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
 
 
 @dg.asset_check(asset=verified_problems, blocking=True)
-def tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
+def verified_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
     """Of all that may be trained on, the tests refuse as many broken solutions as the profile asks."""
     return strong(workshop, "verified_problems")
 

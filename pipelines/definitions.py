@@ -14,7 +14,7 @@ from assets.evaluation import scores_are_sane
 from assets.promotion import champion_is_whole
 from assets.raw_problems import problem_sources, schema_holds
 from assets.synthetic_problems import synthetic_tests_are_strong
-from assets.verified_problems import tests_are_strong
+from assets.verified_problems import verified_tests_are_strong
 from pipelines.jobs import CHAIN, HOME, JOBS
 from pipelines.schedules import nightly_retraining
 from pipelines.sensors import SENSORS
@@ -24,7 +24,7 @@ defs = dg.Definitions(
     assets=[problem_sources, *CHAIN],
     asset_checks=[
         schema_holds,
-        tests_are_strong,
+        verified_tests_are_strong,
         augmented_tests_are_strong,
         synthetic_tests_are_strong,
         no_gated_problem,

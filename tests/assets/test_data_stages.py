@@ -19,7 +19,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
 from assets.raw_problems import schema_holds
-from assets.verified_problems import tests_are_strong
+from assets.verified_problems import verified_tests_are_strong
 from pipelines.commands import data_limits
 from pipelines.data_commands import diff, show
 from pipelines.definitions import defs
@@ -221,13 +221,14 @@ def test_weak_tests_among_verified_problems_are_caught_on_disk(refreshed: Worksh
         shutil.copytree(verified.path, folder, dirs_exist_ok=True)
         strength.write([*rows, replace(one, killed=0, survivors=("operator, line 2: Add becomes Sub",))], folder)
         refreshed.store.publish(folder, Manifest(kind="datasets", name="verified_problems", key="planted", content_hash=""))
-    found = verdict(tests_are_strong, refreshed)
+    found = verdict(verified_tests_are_strong, refreshed)
     assert not found.passed and found.metadata["count"].value == 2
     assert one.problem_id in str(found.metadata["weak"].value) and found.metadata["untried"].value == [other.problem_id]
 
 
 def test_the_checks_pass_on_what_the_stages_make(refreshed: Workshop) -> None:
-    assert all(verdict(check, refreshed).passed for check in (schema_holds, tests_are_strong, no_gated_problem, no_heldout_composition, no_secret))
+    checks = (schema_holds, verified_tests_are_strong, no_gated_problem, no_heldout_composition, no_secret)
+    assert all(verdict(check, refreshed).passed for check in checks)
 
 
 def test_the_commands_show_what_a_change_did_and_what_became_of_a_problem(refreshed: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ promotion   promoted_model        <- benchmark_scores, leaderboard, training_rep
 """
 CHECKS = {
     "raw_problems: schema_holds",
-    "verified_problems: tests_are_strong",
+    "verified_problems: verified_tests_are_strong",
     "augmented_problems: augmented_tests_are_strong",
     "synthetic_problems: synthetic_tests_are_strong",
     "clean_problems: no_gated_problem",

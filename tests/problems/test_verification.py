@@ -146,7 +146,7 @@ with Sandbox(SandboxConfig(workers=1)) as sandbox:
 
 def forty() -> list[Problem]:
     """Every fifth is wrong; each takes a little, so that a kill finds work in flight."""
-    body = "import time\ndef f(x):\n    time.sleep(0.01)\n    return x + {}"
+    body = "def f(x):\n    sum(range(300000))\n    return x + {}"
     return [toy(str(key), body.format(0 if key % 5 == 0 else 1)) for key in range(40)]
 
 
