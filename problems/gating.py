@@ -1,13 +1,15 @@
-"""What is for evaluation only: which tasks are gated, judged by a task's own name over all releases and never by a row's word.
+"""What is for evaluation only: which tasks are gated, judged by a task's name over all releases and by what it asks, never by a row's word.
 
 MBPP is gated by task over all releases: its test tasks 11 to 510, and every id that is in a release of MBPP+ or in sanitized MBPP, whatever its split
 (108 of the 378 tasks of MBPP+ v0.2.0 lie in MBPP's train range). MBPP+ v0.1.0 had 399 tasks; its list is not at hand, but it was taken from sanitized
 MBPP, so all 427 sanitized ids are gated, which is more than needed by a few. HumanEval(+), BigCodeBench and LiveCodeBench are gated whole, APPS and
-TACO by split, LeetCodeDataset and CodeContests by split and, as upstream splits them by date, by date. `gated_ids.json` holds the lists.
+TACO by split, LeetCodeDataset and CodeContests by split and, as upstream splits them by date, by date. `gated_ids.json` holds the lists,
+`gated_statements.json` hashes of what the tasks of the sets at hand ask, so that a copy under another name is known though the set is not there.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -18,11 +20,13 @@ from typing import Any
 from problems.schema import Problem
 
 IDS = Path(__file__).with_name("gated_ids.json")
+STATEMENTS = Path(__file__).with_name("gated_statements.json")  # made by benchmarks/gated_statements.py
 MBPP_TEST = range(11, 511)
 LEETCODE_SINCE = "2024-07-01"  # upstream's test split
 LEETCODE_FIRST = 3200  # the question's number of about that day, for a row without a date
 CONTEST_FIRST = 1548  # of Codeforces: CodeContests' validation split begins on 15 July 2021
 NAMING = ("task_id", "id", "problem_id", "question_id", "name", "slug", "titleSlug", "title_slug", "key", "url", "parents", "made_from")
+WORD = re.compile(r"[^\W_]+")
 MENTION = re.compile(r"human[-_ ]?eval|mbpp|bigcode[-_]?bench|live[-_]?code[-_]?bench|code[-_]?contests|(?<![a-z])(?:apps|taco)/test", re.I)
 NUMBERED = re.compile(r"(human[-_ ]?eval|mbpp|bigcode[-_]?bench)(?:[^/#]*[/#]|[-_ +a-z]*[-_ ])(\d+)(?![\w.])", re.I)
 UNSEEN = re.compile(r"live[-_]?code[-_]?bench[^/]*/.+|(?<![a-z])(?:apps|taco)/test[-/].+", re.I)
@@ -58,11 +62,24 @@ def is_gated_contest(name: str) -> bool:
 
 
 def gated_as(problem: Problem) -> str | None:
-    """The gated task that this problem, or one that it was made from, is by name; None where nothing says so.
+    """The gated task that this problem, or one that it was made from, is; None where nothing says so.
 
-    Read are the id and what naming columns there are in `extra`, whatever the source is called and whatever its row claims.
+    Read are the id, what naming columns there are in `extra`, and the statement, whatever the source is called and whatever its row claims.
     """
-    return next((task for name in _names(problem) if (task := _gated_name(name))), None)
+    named = next((task for name in _names(problem) if (task := _gated_name(name))), None)
+    return named or gated_statements().get(words_hash(problem.statement))
+
+
+def words_hash(statement: str) -> str:
+    """Of its words in their order, without case, layout and signs."""
+    return hashlib.sha256(" ".join(WORD.findall(statement.lower())).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+@cache
+def gated_statements() -> dict[str, str]:
+    """Hash of what a gated task asks -> in words what it is."""
+    lists: dict[str, list[str]] = json.loads(STATEMENTS.read_text(encoding="utf-8")) if STATEMENTS.exists() else {}
+    return {found: f"a task of {benchmark}, by its statement" for benchmark, hashes in lists.items() for found in hashes}
 
 
 def _names(problem: Problem) -> Iterator[str]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from problems.curation import curate
-from problems.gating import gated_as, gated_leetcode, is_gated_contest, is_gated_leetcode
+from problems.gating import gated_as, gated_leetcode, is_gated_contest, is_gated_leetcode, is_gated_mbpp
 from problems.schema import Problem
+from problems.sources.place import Place
 from problems.sources.registry import load
 
 
@@ -57,6 +60,26 @@ def test_a_file_of_ones_own_under_a_known_name_is_judged_by_its_tasks(tmp_path: 
     row = {"text": "Add one.", "code": "def f(x):\n    return x + 1", "test_list": ["assert f(1) == 2"], "gated": False}
     (tmp_path / "x.jsonl").write_text("\n".join(json.dumps(row | {"task_id": task}) for task in (11, 602, 601)), encoding="utf-8")
     assert [problem.gated for problem in load("mbpp", tmp_path / "x.jsonl").problems] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Write a function to find the shared elements from the given two lists.",  # MBPP+ 2, in MBPP's prompt range
+        "  write a function to find the SHARED elements, from the given two lists",
+    ],
+)
+def test_a_copy_of_a_gated_task_is_known_by_what_it_asks(statement: str) -> None:
+    assert gated_as(replace(named("mine/1"), statement=statement)) == "a task of mbpp_sanitized, by its statement"
+
+
+def test_a_gated_set_under_another_name_is_gated_still(data: Callable[[str], Path]) -> None:
+    mbpp = Place(data("mbpp") / "mbpp.jsonl", columns={"statement": "text", "solutions": "code", "tests": "test_list"}, constants={"style": "assert"})
+    prompts = {"statement": "prompt", "solutions": "canonical_solution", "tests": "test"}
+    humaneval = Place(data("humaneval") / "HumanEval.jsonl.gz", columns=prompts, constants={"style": "assert"})
+    assert all(problem.gated for problem in load("mine", humaneval).problems)
+    loaded = load("mine", mbpp).problems
+    assert not [p.extra["task_id"] for p in loaded if is_gated_mbpp(p.extra["task_id"]) and not p.gated] and not all(p.gated for p in loaded)
 
 
 def test_leetcode_is_gated_by_name_by_date_and_by_number() -> None:
