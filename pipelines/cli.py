@@ -184,6 +184,18 @@ def reward_new(
     raise typer.Exit(new(task, output, Console()))
 
 
+@app.command()
+def plan(
+    gpus: Annotated[str, typer.Option(help="How many of which, e.g. 8xH100.")],
+    model: Annotated[str | None, typer.Option(help="A hub id, or a folder with a config.json; without it the profile's base.")] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """What a training takes in memory and seconds on given GPUs, before they are rented. Exits 1 where nothing fits."""
+    from pipelines.plan import show_plan
+
+    raise typer.Exit(show_plan(model, gpus, profile, Console()))
+
+
 RunArgument = Annotated[str | None, typer.Argument(help="A run, e.g. chain-0002; without it the newest.")]
 
 

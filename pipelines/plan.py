@@ -1,0 +1,56 @@
+"""`ratchet plan`: what a training takes in memory and seconds on given GPUs, and what to tell verl."""
+
+from __future__ import annotations
+
+import re
+
+from rich.console import Console
+from rich.table import Table
+
+from resources.profile import load_profile
+from verl_jobs.planner import ENGINE_SHARE, GIB, GPUS, MFU, RESERVE, DoesNotFit, Gpu, plan, shape_of
+
+
+def show_plan(model: str | None, gpus: str, profile_name: str | None, console: Console) -> int:
+    """Exits 0 with a plan, 1 where none fits. Raises ProfileError."""
+    profile = load_profile(profile_name)
+    try:
+        count, gpu = _gpus(gpus)
+        found = plan(shape_of(model or profile.base), gpu, count, profile.training)
+    except DoesNotFit as error:
+        console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
+        return 1
+    t = profile.training
+    console.print(
+        f"[bold]{found.shape.name}[/], {found.shape.parameters / 1e9:.2f} billion parameters, on {count} x {gpu.name}; a step is "
+        f"{t.problems_per_step} problems x {t.group_size} answers, {t.prompt_tokens} + {t.answer_tokens} tokens",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    memory = Table("GiB a GPU", "while it learns", "while it writes", box=None, header_style="dim")
+    for name in {**found.update, **found.rollout}:
+        memory.add_row(name, *(f"{part[name] / GIB:.1f}" if name in part else "" for part in (found.update, found.rollout)))
+    totals = (sum(part.values()) / GIB for part in (found.update, found.rollout))
+    memory.add_row("[bold]together[/]", *(f"[bold]{total:.1f}[/] of {gpu.memory / GIB:.0f}" for total in totals))
+    console.print(memory)
+    seconds = Table("seconds a step", "expected", box=None, header_style="dim")
+    for name, value in found.seconds.items():
+        seconds.add_row(name, f"{value:.1f}")
+    seconds.add_row("[bold]together[/]", f"[bold]{sum(found.seconds.values()):.1f}[/], {found.tokens_per_second:,.0f} tokens/s")
+    console.print(seconds)
+    console.print("verl is told", *(f"  {line}" for line in found.overrides()), sep="\n", highlight=False)
+    console.print(
+        f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: {MFU:.0%} of the peak while learning, {ENGINE_SHARE:.0%} of "
+        f"the memory for the engine, {RESERVE / GIB:.0f} GiB free. The memory of an update was checked against torch on a CPU; the seconds were not "
+        "measured on this hardware.",
+        style="dim", soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    return 0
+
+
+def _gpus(text: str) -> tuple[int, Gpu]:
+    """ "8xH100". Raises DoesNotFit with what is known."""
+    match = re.fullmatch(r"(?:(\d+)\s*x\s*)?([A-Za-z0-9-]+)", text.strip())
+    gpu = next((gpu for gpu in GPUS.values() if match and gpu.name.lower() == match.group(2).lower()), None)
+    if match is None or gpu is None or match.group(1) == "0":
+        raise DoesNotFit(f"{text!r} are no GPUs that are known: write e.g. 8xH100, with one of {', '.join(GPUS)}")
+    return int(match.group(1) or 1), gpu

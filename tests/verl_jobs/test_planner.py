@@ -1,0 +1,110 @@
+"""The planner's numbers against what is: parameters counted by transformers, memory by torch's own tracker."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from verl_jobs.config import Training
+from verl_jobs.planner import GIB, GPUS, SHAPES, DoesNotFit, Shape, plan, shape_of, update_bytes
+
+TINY = Shape("tiny", 128, 3, 4, 2, 384, 512, True)
+WIDE = Shape("wide", 128, 6, 4, 2, 384, 4096, False)
+LONG = Training(engine="vllm", prompt_tokens=1024, answer_tokens=1024, group_size=16)
+
+
+def model(shape: Shape) -> Any:
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    torch.manual_seed(0)
+    config = Qwen2Config(
+        hidden_size=shape.hidden, num_hidden_layers=shape.layers, num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads,
+        intermediate_size=shape.intermediate, vocab_size=shape.vocabulary, tie_word_embeddings=shape.tied, attn_implementation="sdpa",
+    )  # fmt: skip
+    return Qwen2ForCausalLM(config).float()
+
+
+def tracked(shape: Shape, tokens: int, checkpointing: bool) -> int:
+    """Peak bytes of two updates, log-probabilities as verl takes them, by torch's memory tracker."""
+    import torch
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    policy = model(shape)
+    if checkpointing:
+        policy.gradient_checkpointing_enable()
+    policy.train()
+    optimizer, ids = torch.optim.AdamW(policy.parameters(), lr=1e-3), torch.randint(0, shape.vocabulary, (tokens // 128, 128))
+    tracker = MemTracker()
+    tracker.track_external(policy, optimizer)
+    with tracker:
+        for _ in range(2):
+            logits = policy(input_ids=ids, use_cache=False).logits.float()
+            (-torch.log_softmax(logits, -1).gather(-1, ids.unsqueeze(-1)).mean()).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            tracker.reset_mod_stats()
+    return int(sum(device["Total"] for device in tracker.get_tracker_snapshot("peak").values()))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [TINY, WIDE], ids=lambda shape: shape.name)
+def test_parameters_are_those_that_transformers_makes(shape: Shape) -> None:
+    assert shape.parameters == sum(weight.numel() for weight in model(shape).parameters())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("checkpointing", [True, False])
+@pytest.mark.parametrize(("shape", "tokens"), [(TINY, 2048), (TINY, 4096), (WIDE, 2048)], ids=["tiny, 2048", "tiny, 4096", "wide, 2048"])
+def test_memory_of_an_update_is_within_15_percent_of_torch_s_own_count(shape: Shape, tokens: int, checkpointing: bool) -> None:
+    planned = sum(update_bytes(shape, tokens, 1, mixed=False, checkpointing=checkpointing).values())
+    assert planned == pytest.approx(tracked(shape, tokens, checkpointing), rel=0.15)
+
+
+@pytest.mark.parametrize(("name", "billions"), [("0.5B", 0.494), ("1.5B", 1.544), ("3B", 3.086), ("7B", 7.616), ("14B", 14.770), ("32B", 32.764)])
+def test_published_sizes(name: str, billions: float) -> None:
+    assert SHAPES[f"Qwen/Qwen2.5-Coder-{name}"].parameters / 1e9 == pytest.approx(billions, abs=0.001)
+
+
+def test_a_plan_fits_in_every_phase() -> None:
+    for name, shape in SHAPES.items():
+        for gpu in GPUS.values():
+            for gpus in (1, 2, 8):
+                try:
+                    found = plan(shape, gpu, gpus, LONG)
+                except DoesNotFit:
+                    continue
+                assert sum(found.update.values()) < gpu.memory and sum(found.rollout.values()) <= gpu.memory, (name, gpu.name, gpus)
+
+
+def test_more_gpus_never_take_longer() -> None:
+    one, eight = (plan(SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["H100"], gpus, LONG) for gpus in (1, 8))
+    assert sum(eight.seconds.values()) < sum(one.seconds.values())
+
+
+def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
+    with pytest.raises(DoesNotFit, match=r"32B does not fit on 1 x H100 \(80 GiB each.* optimizer 24\d\.\d"):
+        plan(SHAPES["Qwen/Qwen2.5-Coder-32B"], GPUS["H100"], 1, LONG)
+
+
+def test_a_folder_s_own_config_is_read(tmp_path: Path) -> None:
+    about = {"hidden_size": 128, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 384}
+    (tmp_path / "config.json").write_text(json.dumps(about | {"vocab_size": 512, "tie_word_embeddings": True}), encoding="utf-8")
+    assert shape_of(str(tmp_path)).parameters == TINY.parameters
+    (tmp_path / "config.json").write_text(json.dumps(about), encoding="utf-8")
+    with pytest.raises(DoesNotFit, match="vocab_size"):
+        shape_of(str(tmp_path))
+
+
+def test_an_unknown_model_names_those_that_are_known() -> None:
+    with pytest.raises(DoesNotFit, match=r"one of Qwen/Qwen2\.5-Coder-0\.5B"):
+        shape_of("nobody/nothing")
+
+
+def test_memory_of_weights_is_16_bytes_a_parameter_over_all_ranks() -> None:
+    found = update_bytes(SHAPES["Qwen/Qwen2.5-Coder-7B"], 1024, 8)
+    assert found["weights"] + found["gradients"] + found["optimizer"] == pytest.approx(16 * 7.6156e9 / 8, rel=1e-4)
+    assert found["optimizer"] / GIB == pytest.approx(7.09, abs=0.02)

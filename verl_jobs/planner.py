@@ -1,0 +1,219 @@
+"""What a training takes, before anything is rented: memory of each phase and seconds a step, from the model's shape and stated formulas.
+
+In: a `Shape`, a `Gpu` and how many, a `Training`. Out: a `Plan` that fits, or `DoesNotFit` with the numbers. The memory of an update is checked
+against torch's own memory tracker on a CPU (tests/verl_jobs/test_planner.py); rates on GPUs are assumptions, named below, not measured here.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+
+from verl_jobs.config import Training
+
+GIB = 2**30
+MFU = 0.35  # of the peak, training with FSDP; verl publishes 0.31 to 0.40
+BANDWIDTH = 0.6  # of the peak, decoding
+ENGINE_SHARE = 0.5  # of a GPU's memory for vLLM: weights and KV cache (`gpu_memory_utilization` in overrides.py)
+RESERVE = 4 * GIB  # CUDA context, NCCL, fragmentation
+MICRO_BATCHES = (65_536, 32_768, 16_384, 8_192, 4_096, 2_048, 1_024, 512)  # tokens a forward pass
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A decoder of Qwen2's kind (grouped-query attention, gated MLP, biases on query, key and value)."""
+
+    name: str
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    intermediate: int
+    vocabulary: int
+    tied: bool
+
+    @property
+    def kv_width(self) -> int:
+        """Of keys, and of values, in numbers a token and layer."""
+        return self.hidden // self.heads * self.kv_heads
+
+    @property
+    def parameters(self) -> int:
+        h, kv = self.hidden, self.kv_width
+        layer = 2 * h * h + 2 * h * kv + (h + 2 * kv) + 3 * h * self.intermediate + 2 * h
+        return self.vocabulary * h * (1 if self.tied else 2) + self.layers * layer + h
+
+    def kv_bytes(self) -> int:
+        """Of one token's KV cache in bfloat16."""
+        return 2 * 2 * self.layers * self.kv_width
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """Memory in bytes, dense bfloat16 FLOP/s and bytes/s of memory, as its maker states them."""
+
+    name: str
+    memory: int
+    flops: float
+    bandwidth: float
+
+
+QWEN = "Qwen/Qwen2.5-Coder-"
+SHAPES = {
+    shape.name: shape
+    for shape in (
+        Shape(f"{QWEN}0.5B", 896, 24, 14, 2, 4864, 151_936, True),
+        Shape(f"{QWEN}1.5B", 1536, 28, 12, 2, 8960, 151_936, True),
+        Shape(f"{QWEN}3B", 2048, 36, 16, 2, 11_008, 151_936, True),
+        Shape(f"{QWEN}7B", 3584, 28, 28, 4, 18_944, 152_064, False),
+        Shape(f"{QWEN}14B", 5120, 48, 40, 8, 13_824, 152_064, False),
+        Shape(f"{QWEN}32B", 5120, 64, 40, 8, 27_648, 152_064, False),
+    )
+}
+GPUS = {
+    gpu.name: gpu
+    for gpu in (
+        Gpu("RTX4090", 24 * GIB, 165e12, 1.01e12),
+        Gpu("L40S", 48 * GIB, 362e12, 0.86e12),
+        Gpu("A100-40", 40 * GIB, 312e12, 1.56e12),
+        Gpu("A100-80", 80 * GIB, 312e12, 2.04e12),
+        Gpu("H100", 80 * GIB, 989e12, 3.35e12),
+        Gpu("H200", 141 * GIB, 989e12, 4.8e12),
+        Gpu("B200", 180 * GIB, 2250e12, 7.7e12),
+    )
+}
+
+
+class DoesNotFit(ValueError):
+    """No configuration fits; the message has what is needed and what is there."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Bytes a GPU in each phase, seconds of each part of a step."""
+
+    shape: Shape
+    gpu: Gpu
+    gpus: int
+    micro_batch: int  # tokens a forward pass and GPU
+    tensor_parallel: int  # of the engine
+    offload: bool  # optimizer and parameters lie in the host's memory while the engine writes
+    update: dict[str, int]
+    rollout: dict[str, int]
+    concurrent: int  # longest answers that the KV caches hold at once, over all GPUs
+    seconds: dict[str, float]
+    tokens: int  # a step, prompts and answers at their longest
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.tokens / sum(self.seconds.values())
+
+    def overrides(self) -> list[str]:
+        """What to tell verl."""
+        flag = str(self.offload)
+        return [
+            f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu={self.micro_batch}",
+            f"actor_rollout_ref.rollout.tensor_model_parallel_size={self.tensor_parallel}",
+            f"actor_rollout_ref.actor.fsdp_config.param_offload={flag}",
+            f"actor_rollout_ref.actor.fsdp_config.optimizer_offload={flag}",
+        ]
+
+
+def shape_of(model: str) -> Shape:
+    """The shape of a known hub id (an `-Instruct` of it too), or of a folder's config.json. Raises DoesNotFit naming what is known."""
+    known = SHAPES.get(model.removesuffix("-Instruct"))
+    path = Path(model) / "config.json"
+    if known or not path.is_file():
+        if known is None:
+            raise DoesNotFit(f"no shape is known of {model!r}: give a folder with its config.json, or one of {', '.join(SHAPES)}")
+        return replace(known, name=model)
+    about = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        return Shape(
+            model, about["hidden_size"], about["num_hidden_layers"], about["num_attention_heads"], about["num_key_value_heads"],
+            about["intermediate_size"], about["vocab_size"], bool(about.get("tie_word_embeddings", False)),
+        )  # fmt: skip
+    except KeyError as error:
+        raise DoesNotFit(f"{path}: key {error} is missing: only dense decoders of Qwen2's and Llama's kind can be planned") from error
+
+
+def update_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True, checkpointing: bool = True) -> dict[str, int]:
+    """Memory of the update on one of `ranks` GPUs, for a micro-batch of so many tokens.
+
+    Weights, gradients and Adam's two moments lie in fp32, sharded: 16 bytes a parameter. The layer at work and its successor are gathered in the
+    computing type. Activations, in numbers a token: with checkpointing each layer's input (hidden), and once a layer's own 9 hidden + 2 kv + 4
+    intermediate with 3 intermediate of gradients, or the head's 4 vocabularies (logits, their log-softmax, its gradient, theirs), whichever is more.
+    mixed: bfloat16 (the head's copies but the first stay fp32), else fp32.
+    """
+    width = 2 if mixed else 4
+    head = shape.vocabulary * (2 + 3 * 4 if mixed else 4 * 4)
+    own = (9 * shape.hidden + 2 * shape.kv_width + 4 * shape.intermediate) * width
+    inputs = shape.layers * shape.hidden * width
+    if checkpointing:
+        per_token = max(inputs + 3 * shape.hidden * width + head, inputs + own + 3 * shape.intermediate * width)
+    else:
+        per_token = shape.layers * own + head
+    layer = (shape.parameters - shape.vocabulary * shape.hidden * (1 if shape.tied else 2)) // shape.layers
+    gathered = 0 if ranks == 1 and not mixed else width * (2 * layer + shape.vocabulary * shape.hidden)
+    return {
+        "weights": 4 * shape.parameters // ranks,
+        "gradients": 4 * shape.parameters // ranks,
+        "optimizer": 8 * shape.parameters // ranks,
+        "gathered layers": gathered,
+        "activations": tokens * per_token,
+    }
+
+
+def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
+    """The plan with the largest micro-batch that fits, offloading only where it must. Raises DoesNotFit with the numbers."""
+    longest = training.prompt_tokens + training.answer_tokens
+    room = gpu.memory - RESERVE
+    for offload in (False, True):
+        kept = 16 * shape.parameters // gpus if not offload else 0  # beside the engine
+        parallel = _tensor_parallel(shape, gpu, gpus, kept)
+        for tokens in (size for size in MICRO_BATCHES if size >= longest):
+            update = update_bytes(shape, tokens, gpus)
+            if parallel and sum(update.values()) <= room:
+                return _made(shape, gpu, gpus, training, tokens, parallel, offload, update)
+    least = update_bytes(shape, max(longest, MICRO_BATCHES[-1]), gpus)
+    told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in least.items())
+    raise DoesNotFit(
+        f"{shape.name} does not fit on {gpus} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept free): an update of "
+        f"one sequence of {longest} tokens takes {sum(least.values()) / GIB:.1f} GiB a GPU ({told}), the engine "
+        f"{2 * shape.parameters / GIB:.1f} GiB of weights within {ENGINE_SHARE:.0%} of its GPUs: take more GPUs, or shorter sequences"
+    )
+
+
+def _tensor_parallel(shape: Shape, gpu: Gpu, gpus: int, kept: int) -> int:
+    """The fewest GPUs that hold the engine's weights and leave it as much again for the KV cache; 0 where none do."""
+    for parallel in (1, 2, 4, 8):
+        weights, fair = 2 * shape.parameters // parallel, parallel <= gpus and shape.kv_heads % parallel == 0
+        if fair and 2 * weights <= ENGINE_SHARE * gpu.memory and kept <= (1 - ENGINE_SHARE) * gpu.memory:
+            return parallel
+    return 0
+
+
+def _made(shape: Shape, gpu: Gpu, gpus: int, t: Training, micro: int, parallel: int, offload: bool, update: dict[str, int]) -> Plan:
+    answers, longest = t.problems_per_step * t.group_size, t.prompt_tokens + t.answer_tokens
+    tokens, engines = answers * longest, gpus // parallel
+    weights = 2 * shape.parameters // parallel
+    cache = int(ENGINE_SHARE * gpu.memory) - weights
+    concurrent = engines * parallel * cache // (shape.kv_bytes() * longest)
+    if concurrent == 0:
+        raise DoesNotFit(f"a KV cache of {cache / GIB:.1f} GiB does not hold one sequence of {longest} tokens: shorten training.answer_tokens")
+    rounds = ceil(answers / concurrent)
+    at_once = ceil(answers / rounds / engines)
+    read = weights + at_once * (t.prompt_tokens + t.answer_tokens / 2) * shape.kv_bytes() / parallel  # bytes a decoding step and GPU
+    compute = gpus * gpu.flops * MFU
+    seconds = {
+        "rollout": rounds * t.answer_tokens * read / (gpu.bandwidth * BANDWIDTH),
+        "old log-probabilities": 2 * shape.parameters * tokens / compute,
+        "update": 8 * shape.parameters * tokens / compute,  # forward 2, backward 4, the forward again of checkpointing 2
+    }
+    if t.kl_coefficient:
+        seconds["reference"] = 2 * shape.parameters * tokens / compute
+    kept = 0 if offload else 16 * shape.parameters // gpus
+    rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, kept": kept}
+    return Plan(shape, gpu, gpus, micro, parallel, offload, update, rollout, concurrent, seconds, tokens)
