@@ -43,7 +43,8 @@ def tracked(shape: Shape, tokens: int, checkpointing: bool) -> int:
     with tracker:
         for _ in range(2):
             logits = policy(input_ids=ids, use_cache=False).logits.float()
-            (-torch.log_softmax(logits, -1).gather(-1, ids.unsqueeze(-1)).mean()).backward()
+            loss: Any = -torch.log_softmax(logits, -1).gather(-1, ids.unsqueeze(-1)).mean()
+            loss.backward()
             optimizer.step()
             optimizer.zero_grad()
             tracker.reset_mod_stats()
