@@ -24,7 +24,7 @@ def funnel_chart(stages: Sequence[Stage]) -> str:
     left = 0
     for number, stage in enumerate(stages):
         if stage.beside:
-            bars.append((f"+ {stage.name}", left, stage.went_out, CAME))
+            bars += [(f"+ {stage.name}", left, stage.went_out, CAME)] if stage.went_out else []
             left += stage.went_out
             continue
         if number == 0 and stage.removed:

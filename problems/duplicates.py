@@ -61,6 +61,7 @@ class Rank(NamedTuple):
     """What decides which of two equal problems stays: the one whose rank is lower."""
 
     split: int
+    made: bool  # of other problems: what was there before stays
     tests: int  # how many, less than 0
     solutions: int
     problem_id: str
@@ -101,13 +102,14 @@ def marks(problems: Sequence[Problem], *, alone: bool = True) -> Marks:
 
 
 def rank(problem: Problem) -> Rank:
-    return Rank(SPLIT_ORDER.index(problem.split), -len(problem.tests), -len(problem.solutions), problem.problem_id)
+    return Rank(SPLIT_ORDER.index(problem.split), bool(problem.parents), -len(problem.tests), -len(problem.solutions), problem.problem_id)
 
 
 def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
     """Groups of two and more, by the ids of those kept; the order of the problems does not matter. Ids must be unique.
 
-    Kept is the one whose split comes first in SPLIT_ORDER, then the one with most tests, then with most solutions, then by id.
+    Kept is the one whose split comes first in SPLIT_ORDER, then one that was not made of others, with most tests, with most
+    solutions, then by id.
     """
     ordered = sorted(problems, key=rank)
     return grouped(
@@ -211,8 +213,9 @@ def _tested(problem: Problem) -> int:
 
 def _why(group: Sequence[Rank]) -> str:
     """Why the first is kept: the first thing in which it comes before all others."""
-    split, tested, solved, _ = zip(*group, strict=True)
-    for ranks, reason in ((split, f"of part {SPLIT_ORDER[group[0].split]}"), (tested, "most tests"), (solved, "most solutions")):
+    split, made, tested, solved, _ = zip(*group, strict=True)
+    part = f"of part {SPLIT_ORDER[group[0].split]}"
+    for ranks, reason in ((split, part), (made, "not made of another"), (tested, "most tests"), (solved, "most solutions")):
         if ranks[0] < min(ranks[1:]):
             return reason
     return "first by id"

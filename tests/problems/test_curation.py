@@ -268,3 +268,10 @@ def test_mbpp_holds_copies_of_its_own_gated_tasks(data: Callable[[str], Path]) -
     curated = curate(mbpp, load("mbpp_sanitized", data("mbpp")).problems)
     assert dict(curated.stage.reasons) == {"gated": 670, "overlaps a gated problem": 23, "secret or personal data": 1} and len(curated.kept) == 280
     assert ("mbpp/704", "mbpp/248") in {(o.problem_id, o.gated_id) for o in curated.overlaps if o.leak}
+
+
+def test_of_two_that_are_the_same_the_original_stays_and_what_was_made_of_it_goes() -> None:
+    made = dataclasses.replace(toy("original"), problem_id="augmented/copy", source="augmented", extra={"parents": ["toy/original"]})
+    more = dataclasses.replace(made, tests=(*made.tests, {"args": [2], "expected": "more"}))
+    [group] = duplicates([more, toy("original")]).groups
+    assert group.kept == "toy/original" and group.why == "not made of another"
