@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import random
 import subprocess
 import sys
@@ -135,28 +136,29 @@ def measured(count: int, processes: int) -> dict[str, float]:
     start = time.perf_counter()
     problems, gated, twins, leaks = made(count)
     facts: dict[str, float] = {"problems": count, "made_s": time.perf_counter() - start, "made_gib": peak.look()}
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), peak.cpu_s()
     found = duplicates(problems, processes)
-    facts["duplicates_s"] = time.perf_counter() - start
+    facts["duplicates_s"], facts["duplicates_cpu_s"] = time.perf_counter() - start, peak.cpu_s() - spent
     group = {problem_id: at for at, one in enumerate(found.groups) for problem_id in (one.kept, *(member.problem_id for member in one.others))}
     facts["planted"], facts["found"] = len(twins), sum(copy in group and group[copy] == group.get(twin) for copy, twin in twins.items())
     copies = twins.keys() | leaks.keys()
     facts["besides"] = sum(not {one.kept, member.problem_id} & copies for one in found.groups for member in one.others)
     facts["capped"], facts["uncompared"] = found.capped, found.uncompared
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), peak.cpu_s()
     pairs = {(overlap.problem_id, overlap.gated_id) for overlap in GatedIndex(gated).overlaps(problems, processes) if overlap.leak}
-    facts["contamination_s"] = time.perf_counter() - start
+    facts["contamination_s"], facts["contamination_cpu_s"] = time.perf_counter() - start, peak.cpu_s() - spent
     facts["leaks"], facts["leaks_found"] = len(leaks), sum((copy, task) in pairs for copy, task in leaks.items())
     facts["leaks_besides"] = len({problem for problem, _ in pairs} - leaks.keys())
     return facts | {"peak_gib": peak.look()}
 
 
 class Peak(threading.Thread):
-    """GiB: the most that this process and all that it started have held together, looked at five times a second."""
+    """Of this process and all that it started, looked at five times a second: the most GiB that they held together, and their seconds of processor
+    time, which a busy machine does not stretch so much."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
-        self.gib = 0.0
+        self.gib, self.spent = 0.0, dict[int, float]()
 
     def look(self) -> float:
         own = psutil.Process()
@@ -164,8 +166,13 @@ class Peak(threading.Thread):
         for process in (own, *own.children(recursive=True)):
             with contextlib.suppress(psutil.Error):  # gone meanwhile
                 held += process.memory_info().rss
+                self.spent[process.pid] = sum(process.cpu_times()[:2])
         self.gib = max(self.gib, held / 2**30)
         return self.gib
+
+    def cpu_s(self) -> float:
+        self.look()
+        return sum(self.spent.values())
 
     def run(self) -> None:
         while True:
@@ -193,13 +200,16 @@ def main() -> None:
     if given.one:
         print(json.dumps(measured(given.one, given.processes)))
         return
-    print("| problems | duplicates, s | contamination, s | GiB (problems alone) | planted found, besides | leaks found, besides | capped, left out |")
+    print(f"Load at the start {os.getloadavg()[0]:.1f}, {given.processes} processes.\n")
+    head = ("problems", "duplicates, s (CPU)", "contamination, s (CPU)", "GiB (problems alone)", "planted found, besides", "leaks found, besides")
+    print(f"| {' | '.join(head)} | capped, left out |")
     print("|---|---|---|---|---|---|---|")
     for count in given.problems:
         command = [sys.executable, __file__, "--one", str(count), "--processes", str(given.processes)]
         f = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
         cells = (
-            f"{count:,}", f"{f['duplicates_s']:.0f}", f"{f['contamination_s']:.0f}", f"{f['peak_gib']:.1f} ({f['made_gib']:.1f})",
+            f"{count:,}", *(f"{f[f'{stage}_s']:.0f} ({f[f'{stage}_cpu_s']:.0f})" for stage in ("duplicates", "contamination")),
+            f"{f['peak_gib']:.1f} ({f['made_gib']:.1f})",
             f"{f['found']} of {f['planted']}, {f['besides']}", f"{f['leaks_found']} of {f['leaks']}, {f['leaks_besides']}",
             f"{f['capped']}, {f['uncompared']:,}",
         )  # fmt: skip

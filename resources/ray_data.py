@@ -10,6 +10,8 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from resources.home import NotReady
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -22,14 +24,17 @@ class RayData:
         self.nodes: set[str] = set()
 
     def __call__(self, work: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]:
-        """Raises ConnectionError where there is no Ray at the address."""
+        """Raises NotReady where there is no Ray at the address."""
         import ray
         import ray.data
 
         if not parts:
             return
         if not ray.is_initialized():
-            ray.init(address=self.address, log_to_driver=False, logging_level="warning")
+            try:
+                ray.init(address=self.address, log_to_driver=False, logging_level="warning")
+            except ConnectionError as error:
+                raise NotReady(f"no Ray to join at {self.address}: start one, and run this on one of its nodes") from error
         ray.data.DataContext.get_current().enable_progress_bars = False
         most = max(1, min(len(parts), int(ray.cluster_resources().get("CPU", 1))))
         rows = ray.data.from_items([{"part": pickle.dumps(part)} for part in parts], override_num_blocks=len(parts))

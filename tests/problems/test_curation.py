@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from problems.contamination import GatedIndex
 from problems.curation import Curation, curate, licences
-from problems.duplicates import duplicates
+from problems.duplicates import duplicates, grouped, marks, rank
 from problems.evidence import read_suspects, write_evidence
 from problems.funnel import Removed, Stage, funnel
+from problems.likeness import sketch
 from problems.quality import fault
 from problems.schema import Problem
 from problems.secrets import secret_in
@@ -261,6 +262,17 @@ def test_the_order_of_the_problems_does_not_matter(problems: list[Problem], rand
     shuffled = problems[:]
     random.shuffle(shuffled)
     assert curate(problems, []) == curate(shuffled, [])
+
+
+@given(sets)
+def test_marks_that_know_of_no_other_problem_give_the_same_groups(problems: list[Problem]) -> None:
+    ordered = sorted(problems, key=rank)
+    apart = grouped(
+        marks(ordered, alone=False),
+        lambda places: sketch([ordered[place] for place in places], exact=False),
+        lambda places: {place: ordered[place] for place in places},
+    )
+    assert apart == duplicates(problems)
 
 
 def test_mbpp_holds_copies_of_its_own_gated_tasks(data: Callable[[str], Path]) -> None:

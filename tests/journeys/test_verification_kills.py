@@ -1,0 +1,132 @@
+"""`kill -9` in the middle of verification, at random moments of one pass: it ends where an undisturbed one does, each kill costs at most the batch
+in flight, and no verdict is put down twice.
+
+Jobs are counted in a file beside the journal, a line a job that is handed to the sandbox. The long test goes on where it was when it is stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from artifacts.manifest import code_version
+from problems.schema import Problem, write_parquet
+from sandbox.protocol import Limits
+
+BATCH = 4
+FOLDER = Path(".ratchet/soak").absolute() / code_version() / "verification"
+PASS = f"""
+import json, sys
+from pathlib import Path
+from problems.schema import read_parquet, set_hash
+from problems.verification import verify
+from sandbox.sandbox import Sandbox, SandboxConfig
+
+class Counted:
+    def __init__(self, sandbox, path):
+        self.sandbox, self.file = sandbox, path.open("a", buffering=1)
+    def run(self, jobs, *more, **named):
+        def counted():
+            for job in jobs:
+                self.file.write(json.dumps(job.source) + "\\n")
+                yield job
+        return self.sandbox.run(counted(), *more, **named)
+
+folder = Path(sys.argv[1])
+with Sandbox(SandboxConfig(workers=1)) as sandbox:
+    done = verify(read_parquet(folder / "problems.parquet"), Counted(sandbox, folder / "jobs"), folder / "journal.jsonl", batch_size={BATCH})
+removed = sorted([row.problem_id, row.reason] for row in done.removed)
+(folder / "end.json").write_text(json.dumps({{"hash": set_hash(done.kept), "kept": len(done.kept), "removed": removed}}))
+"""
+
+
+def problems(count: int) -> list[Problem]:
+    """Every fifth is wrong."""
+    made = []
+    for number in range(count):
+        source = f"def f(x):\n    return {'0' if number % 5 == 0 else 'x'} + {number}\n"
+        tests = tuple({"args": [x], "expected": x + number} for x in (1, 5, -7))
+        limits = Limits(wall_s=5.0, memory_mb=128)
+        made.append(Problem(f"toy/{number}", "toy", f"Add {number}.", "call", tests, "f", solutions=(source,), limits=limits))
+    return made
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    return subprocess.Popen([sys.executable, "-c", PASS, str(folder)], env=environment)
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Jobs handed over in all, for the solutions alone by problem, and lines of the journal."""
+
+    jobs: int
+    own: Counter[str]
+    journal: list[str]
+
+
+def counts(folder: Path, made: list[Problem]) -> Counts:
+    jobs = [json.loads(line) for line in lines(folder / "jobs")]
+    names = {problem.solutions[0]: problem.problem_id for problem in made}
+    return Counts(len(jobs), Counter(names[source] for source in jobs if source in names), lines(folder / "journal.jsonl"))
+
+
+def kill_times(folder: Path, made: list[Problem], times: int) -> int:
+    """Starts the pass until it has been killed so often, then until it ends; goes on with what lies in the folder. Returns the kills."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / "problems.parquet").exists():
+        write_parquet(made, folder / "problems.parquet")
+    record = folder / "kills"
+    while not (folder / "end.json").exists():
+        done = len(lines(record))
+        rng, before = random.Random(f"kill {done}"), len(lines(folder / "jobs"))
+        wanted, life = before + rng.randint(1, 6 * BATCH), start(folder)
+        while life.poll() is None and (done == times or len(lines(folder / "jobs")) < wanted):
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.1) if life.poll() is None else 0)
+        life.send_signal(signal.SIGKILL)
+        assert life.wait() in (0, -signal.SIGKILL)
+        if life.returncode:
+            with record.open("a") as file:
+                file.write(f"{len(lines(folder / 'jobs')) - before} jobs, {len(lines(folder / 'journal.jsonl'))} verdicts\n")
+    return len(lines(record))
+
+
+def killed_and_undisturbed(folder: Path, count: int, times: int) -> None:
+    made = problems(count)
+    assert kill_times(folder / "undisturbed", made, 0) == 0
+    kills = kill_times(folder / "killed", made, times)
+    one, other = counts(folder / "undisturbed", made), counts(folder / "killed", made)
+    again = sum((other.own - one.own).values())
+    print(f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; {again} solutions judged again, of at most {kills * BATCH}")
+    assert kills == times
+    assert json.loads((folder / "killed/end.json").read_text()) == json.loads((folder / "undisturbed/end.json").read_text())
+    each = max(one.own.values())  # how often one pass runs a solution
+    assert set(one.own) == set(other.own) == {problem.problem_id for problem in made} and again <= kills * BATCH * each
+    hashes = [json.loads(line)["content_hash"] for line in other.journal]
+    assert len(hashes) == len(set(hashes)) == count == len(one.journal)
+
+
+@pytest.mark.slow
+def test_two_kills(tmp_path: Path) -> None:
+    killed_and_undisturbed(tmp_path, 24, 2)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_twenty_kills() -> None:
+    killed_and_undisturbed(FOLDER, 240, 20)
