@@ -20,7 +20,8 @@ FILE = Path(__file__).with_name("simple_problems.json")
 def generate() -> list[Problem]:
     """All of them, in the order of the file. Raises ProblemError naming the row of the first that does not fit the schema."""
     convert, content = own(NAME).convert, json.loads(FILE.read_text(encoding="utf-8"))
-    rows = ({"licence": content["licence"]} | row for row in content["problems"])
+    common = {column: content[column] for column in ("licence", "limits")}
+    rows = (common | row for row in content["problems"])
     problems = [convert(row, f"{FILE.name}: row {number}") for number, row in enumerate(rows)]
     refuse_duplicates(problems, FILE.name)
     return problems
