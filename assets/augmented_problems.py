@@ -13,6 +13,7 @@ from problems import strength
 from problems.augmentation.augment import augment
 from problems.funnel import funnel
 from problems.schema import read_parquet, write_parquet
+from problems.trainable import untrained
 from problems.verification import verify
 from resources.workshop import Made, Workshop, result
 
@@ -22,21 +23,23 @@ def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
     """Verified problems renamed, re-worded, with another number, inverted, composed of two; each attempt is made or has its reason."""
     with workshop.bench(context) as bench:
         verified, config = bench.store.require("datasets", "verified_problems"), bench.profile.augmentation
-        rules = bench.profile.verification
+        rules, base = bench.profile.verification, bench.profile.base
 
         def make(folder: Path) -> Made:
-            journal = workshop.home.path / "journals" / "verification.jsonl"
+            journal, problems = workshop.home.path / "journals" / "verification.jsonl", read_parquet(verified.path / "problems.parquet")
+            strange = untrained(problems, base)  # what was made of them would not be trained on either
             with workshop.sandbox() as sandbox:
-                augmented = augment(read_parquet(verified.path / "problems.parquet"), config, bench.profile.seed, sandbox)
+                augmented = augment([problem for problem in problems if problem.problem_id not in strange], config, bench.profile.seed, sandbox)
                 tried = verify(augmented.made, sandbox, journal, rules, on_progress=bench.stage.progress.at)
             write_parquet(tried.kept, folder / "problems.parquet")
             strength.write(tried.strength, folder)
             removed = [asdict(row) for row in (*augmented.refused, *tried.removed)]
             (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
-            facts = {"attempts": augmented.stage.came_in, "kept": len(tried.kept), "not_parents": augmented.not_parents}
+            left = augmented.not_parents | ({"not trained on": len(strange)} if strange else {})
+            facts = {"attempts": augmented.stage.came_in, "kept": len(tried.kept), "not_parents": left}
             return Made(facts, isolation=", ".join(tried.isolation))
 
-        decides = config.model_dump(mode="json") | {"verification": rules.model_dump(mode="json")}
+        decides = config.model_dump(mode="json") | {"verification": rules.model_dump(mode="json"), "base": base}
         inputs = {"verified_problems": verified.content_hash}
         made = bench.made("datasets", "augmented_problems", make, version=3, inputs=inputs, config=decides, seed=bench.profile.seed)
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "augmented")

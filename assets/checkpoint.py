@@ -21,7 +21,7 @@ from assets.verified_reward import stamp, unverified_by
 from problems.difficulty import read_ranks
 from problems.rl_parquet import write_verl
 from problems.schema import read_parquet
-from problems.trainable import explained, left_out, trainable
+from problems.trainable import explained, trainable, untrained
 from resources.registry import tracking_uri
 from resources.workshop import Bench, Made, Workshop, result
 from rewards import watch
@@ -176,7 +176,7 @@ def _rows(bench: Bench) -> Artifact:
                 train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
         write_verl(validation, folder / "validation.parquet")
-        facts = {"train": len(train), "validation": len(validation), "left_out_as_solved": len(easy), "not_trained_on": left_out(problems, base)}
+        facts = {"train": len(train), "validation": len(validation), "left_out_as_solved": len(easy), "not_trained_on": len(untrained(problems, base))}
         return Made(facts)
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}

@@ -22,7 +22,7 @@ from problems.features import read_difficulty, spearman
 from problems.item_response import fit, read_scale, write_scale
 from problems.rl_parquet import prompt_text
 from problems.schema import Problem, read_parquet
-from problems.trainable import explained, left_out, trainable
+from problems.trainable import explained, trainable, untrained
 from resources.chain import Champion
 from resources.workshop import Bench, Made, Workshop, result
 from rewards.battery import run_battery
@@ -46,7 +46,7 @@ def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -
             rates = {row.problem_id: row.pass_rate for row in ranks}
             write_weights(weigh(drawn, read_difficulty(clean.path / FEATURES), rates), folder / WEIGHTS)
             facts = {"policy": start.checkpoint, "problems": len(ranks), "mean_pass_rate": sum(rates.values()) / len(ranks)}
-            return Made(facts | {"not_trained_on": left_out(problems, base)})
+            return Made(facts | {"not_trained_on": len(untrained(problems, base))})
 
         inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
         told = config.model_dump(mode="json") | {"max_new_tokens": bench.profile.training.answer_tokens, "base": bench.profile.base}

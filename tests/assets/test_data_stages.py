@@ -29,6 +29,7 @@ from problems.catalogue import add_source
 from problems.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, read_suspects
 from problems.limits import SECONDS
 from problems.schema import Problem, read_parquet, write_parquet
+from problems.sources import simple
 from problems.sources.compositional import heldout_draw
 from resources.chain import Chain
 from resources.workshop import Workshop
@@ -40,6 +41,16 @@ def at(home: Path) -> Workshop:
     profile = home.with_suffix(".yaml")
     profile.write_text("family: {demonstrations: 6, train: 4, validation: 2}\naugmentation: {kinds: [renamed]}", encoding="utf-8")
     return Workshop(path=str(home), profile_name=str(profile))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few_simple_problems(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Three of those that are shipped; tests/problems/test_simple.py verifies all."""
+    content, few = json.loads(simple.FILE.read_text(encoding="utf-8")), tmp_path_factory.mktemp("simple") / simple.FILE.name
+    few.write_text(json.dumps(content | {"problems": content["problems"][:3]}), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simple, "FILE", few)
+        yield
 
 
 @pytest.fixture

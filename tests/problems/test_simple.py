@@ -21,7 +21,7 @@ from problems.sources.compositional import FamilyConfig
 from problems.sources.registry import load
 from problems.sources.simple import generate
 from problems.syntax import shape
-from problems.trainable import explained, left_out, trainable
+from problems.trainable import explained, trainable, untrained
 from problems.verification import verify
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
@@ -80,13 +80,13 @@ def test_where_the_model_is_made_from_scratch_training_rows_are_the_same_bytes_a
         write_verl(chosen, tmp_path / name)
     assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
     assert random.Random(1).sample(rows, 8) == random.Random(1).sample(trainable(without, base=""), 8)
-    assert left_out(with_them, base="") == len(shipped())
+    assert untrained(with_them, base="") == {problem.problem_id for problem in shipped()}
 
 
 def test_a_real_base_model_is_trained_on_them() -> None:
     problems = [*embedded(), *shipped()]
     assert {problem.source for problem in trainable(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct")} == {"embedded", "simple"}
-    assert left_out(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct") == 0 and explained(0) == "0"
+    assert untrained(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct") == set() and explained(0) == "0"
 
 
 def made(key: str, parents: Any, source: str = "augmented") -> Problem:
