@@ -176,7 +176,12 @@ def _rows(bench: Bench) -> Artifact:
                 train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
         write_verl(validation, folder / "validation.parquet")
-        facts = {"train": len(train), "validation": len(validation), "left_out_as_solved": len(easy), "not_trained_on": len(untrained(problems, base))}
+        facts = {
+            "train": len(train),
+            "validation": len(validation),
+            "left_out_as_solved": len(easy),
+            "not_trained_on": len(untrained(problems, base)),
+        }
         return Made(facts)
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
