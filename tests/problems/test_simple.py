@@ -22,7 +22,7 @@ from problems.sources.registry import load
 from problems.sources.simple import generate
 from problems.syntax import shape
 from problems.trainable import explained, trainable, untrained
-from problems.verification import verify
+from problems.verification import Verification, verify
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
@@ -46,7 +46,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def test_every_solution_passes_in_the_sandbox_and_an_idle_answer_does_not(sandbox: Sandbox, tmp_path: Path) -> None:
-    assert verify(shipped(), sandbox, tmp_path / "journal.jsonl").removed == []
+    assert verify(shipped(), sandbox, tmp_path / "journal.jsonl", Verification(repeats=1)).removed == []
 
 
 def test_the_tests_refuse_the_mistakes_that_people_make(sandbox: Sandbox) -> None:
