@@ -41,7 +41,7 @@ def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
 
         decides = config.model_dump(mode="json") | {"verification": rules.model_dump(mode="json"), "base": base}
         inputs = {"verified_problems": verified.content_hash}
-        made = bench.made("datasets", "augmented_problems", make, version=3, inputs=inputs, config=decides, seed=bench.profile.seed)
+        made = bench.made("datasets", "augmented_problems", make, version=4, inputs=inputs, config=decides, seed=bench.profile.seed)
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "augmented")
         bench.stage.say(f"{stage.went_out} of {stage.came_in} attempts kept")
     metadata = {

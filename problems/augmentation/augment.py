@@ -35,8 +35,8 @@ class Augmentation(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    kinds: tuple[Kind, ...] = tuple(KINDS)
-    """Kinds of mutation; none: nothing is made."""
+    kinds: tuple[Kind, ...] = ("constant", "inverted", "composed")
+    """Kinds of mutation; none: nothing is made. What is renamed or reworded asks for the same programs as before."""
     variants: PositiveInt = 1
     """Attempts of each kind with each problem; one that gives the same as one before counts as a repeat."""
 

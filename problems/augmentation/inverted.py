@@ -32,13 +32,15 @@ def mutate(problem: Problem, _: Sequence[Problem], __: random.Random) -> Draft |
         return _negated(problem)
     for pairs, change in ((ORDERS, _other_order), (EXTREMES, _other_extreme)):
         if turned := _turned(problem.statement, pairs):
-            return _draft(problem, turned[0], [change(source) for source in problem.solutions], turned[1])
+            return _draft(problem, turned[0], [change(source) for source in problem.solutions], turned[1], least=2)
     return "neither a predicate nor a single order or extreme"
 
 
-def _draft(problem: Problem, statement: str, solutions: Sequence[str | None], change: str) -> Draft | str:
-    if not (found := tuple(source for source in solutions if source)):
-        return "no solution in which it could be turned around for sure"
+def _draft(problem: Problem, statement: str, solutions: Sequence[str | None], change: str, least: int = 1) -> Draft | str:
+    """least: how many solutions must show it. One alone may use `min` for something else than what the statement calls the smallest."""
+    found = tuple(source for source in solutions if source)
+    if len(found) < least:
+        return "too few solutions in which it could be turned around for sure"
     return Draft(
         "inverted", (problem,), statement, str(problem.entry_point), found, inputs_of(problem), problem.starter_code,
         asks=True, differs=True, change=change,

@@ -23,6 +23,7 @@ from problems.verification import verify
 from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
+ALL = Augmentation(kinds=get_args(Kind))
 QUICK = Limits(wall_s=2.0, cpu_s=1.0, memory_mb=128)
 LISTS: list[Any] = [[], [1], [7, 3, 9, 3], [5, 4, 3, 2, 1], [2, 2, 8], [6, 11, -4]]
 NUMBERS: list[Any] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, -3]
@@ -74,7 +75,7 @@ def sandbox() -> Iterator[Sandbox]:
 @settings(max_examples=4)
 @given(problems=SETS, seed=st.integers(0, 99))
 def test_every_made_problem_passes_verification_with_all_its_references(sandbox: Sandbox, problems: list[Problem], seed: int) -> None:
-    augmented = augment(problems, Augmentation(), seed, sandbox)
+    augmented = augment(problems, ALL, seed, sandbox)
     with TemporaryDirectory() as folder:
         removed = verify(augmented.made, sandbox, Path(folder) / "journal.jsonl").removed
     assert {row.reason for row in removed} <= {"tests too weak"}
@@ -94,7 +95,7 @@ def test_a_right_answer_to_the_parent_is_wrong_for_what_was_changed_or_inverted(
 @settings(max_examples=4)
 def test_the_order_of_the_problems_changes_nothing(sandbox: Sandbox, problems: list[Problem], data: st.DataObject) -> None:
     shuffled = data.draw(st.permutations(problems))
-    assert augment(problems, Augmentation(), 1, sandbox) == augment(shuffled, Augmentation(), 1, sandbox)
+    assert augment(problems, ALL, 1, sandbox) == augment(shuffled, ALL, 1, sandbox)
 
 
 def toy(statement: str = "Write f(x), which returns the sum of x and 5.", body: str = "return x + 5", **changes: Any) -> Problem:
@@ -108,12 +109,12 @@ def toy(statement: str = "Write f(x), which returns the sum of x and 5.", body: 
     "changes", [{"gated": True}, {"split": "validation"}, {"split": "heldout"}, {"extra": {"composition": "sum"}}, {"extra": {"parents": ["toy/0"]}}]
 )
 def test_what_judges_and_what_was_made_is_no_parent(sandbox: Sandbox, changes: dict[str, Any]) -> None:
-    augmented = augment([toy(**changes)], Augmentation(), 1, sandbox)
+    augmented = augment([toy(**changes)], ALL, 1, sandbox)
     assert not augmented.made and not augmented.refused and sum(augmented.not_parents.values()) == 1
 
 
 def test_what_is_made_says_of_whom_and_how_and_keeps_part_and_licence(sandbox: Sandbox) -> None:
-    for problem in (made := augment([toy()], Augmentation(), 1, sandbox).made):
+    for problem in (made := augment([toy()], ALL, 1, sandbox).made):
         assert problem.parents == ("toy/1",) and problem.extra["made_by"] == f"augmentation/{problem.problem_id.split('/')[1]}"
         assert (problem.split, problem.licence, problem.source) == ("train", "MIT", "augmented")
     assert made
@@ -209,14 +210,13 @@ def test_what_calls_itself_or_may_end_without_a_word_is_not_negated(source: str)
     assert isinstance(inverted.mutate(problem, [], Random(1)), str)
 
 
-def test_an_order_is_reversed_in_words_and_program() -> None:
-    problem = toy(
-        "Write f(x), which gives x in ascending order.",
-        tests=({"args": [[2, 1]], "expected": [1, 2]},),
-        solutions=("def f(x):\n    return sorted(x)\n",),
-    )
+def test_an_order_is_reversed_in_words_and_programs_where_two_of_them_show_it() -> None:
+    solutions = ("def f(x):\n    return sorted(x)\n", "def f(x):\n    x = list(x)\n    x.sort(reverse=True)\n    return x\n")
+    problem = toy("Write f(x), which gives x in ascending order.", tests=({"args": [[2, 1]], "expected": [1, 2]},), solutions=solutions)
     made = draft(inverted.mutate, problem)
-    assert "descending" in made.statement and made.solutions == ("def f(x):\n    return sorted(x, reverse=True)\n",)
+    assert "descending" in made.statement
+    assert made.solutions == ("def f(x):\n    return sorted(x, reverse=True)\n", "def f(x):\n    x = list(x)\n    x.sort()\n    return x\n")
+    assert "too few" in str(inverted.mutate(replace(problem, solutions=solutions[:1]), [], Random(1)))
 
 
 def test_two_programs_with_the_same_names_become_one(sandbox: Sandbox) -> None:
