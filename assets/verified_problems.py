@@ -45,7 +45,7 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
             )
             return Made(facts, isolation=", ".join(verified.isolation))
 
-        made = bench.made("datasets", "verified_problems", make, version=5, inputs=inputs, config=config.model_dump(mode="json"))
+        made = bench.made("datasets", "verified_problems", make, version=6, inputs=inputs, config=config.model_dump(mode="json"))
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "verified")
         rows = strength.read(made.path)
         bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")

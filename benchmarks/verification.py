@@ -80,7 +80,7 @@ class Recorded:
 
 def throughput(workers: int | None, rounds: int) -> None:
     """Taking turns, so that whatever else runs slows both alike; the best round of each counts."""
-    problems = generate(FamilyConfig(demonstrations=400, train=400, validation=50))
+    problems = generate(FamilyConfig(demonstrations=200, train=200, validation=20))
     ours, bare = [], []
     with Sandbox(SandboxConfig(workers=workers)) as sandbox:
         for _ in range(rounds):

@@ -84,7 +84,7 @@ class _Site:
 def mutants(source: str, most: int, entry_point: str | None = None) -> list[Mutant]:
     """At most `most`, different from the original and from each other in what they compile to; none for a source that is no Python.
 
-    entry_point: what the tests call; functions that nothing reaches by name are left alone then.
+    entry_point: what the tests call; None for a program that runs by itself. Functions that nothing reaches by name are left alone.
     """
     try:
         tree = parse(source)
@@ -156,10 +156,24 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _uncalled(tree: ast.Module, entry_point: str) -> set[ast.AST]:
-    """Functions and methods whose name stands nowhere else. A dunder is called by Python."""
-    spoken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} | {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
-    spoken |= {*entry_point.replace("()", "").split(".")}
-    return {n for n in ast.walk(tree) if isinstance(n, FUNCTIONS) and n.name not in spoken and not n.name.startswith("__")} if entry_point else set()
+    """Functions that nothing reaches by name, from the entry point and the code outside of functions on; dunders live with their class."""
+    owner = {part: node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body}
+    waiting = {node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
+    spoken = _spoken(tree) | {*entry_point.replace("()", "").split(".")}
+    while live := {node for node in waiting if (owner.get(node) if node.name.startswith("__") else node.name) in spoken}:
+        waiting -= live
+        spoken = spoken.union(*map(_spoken, live))
+    return {*waiting}
+
+
+def _spoken(node: ast.AST) -> set[str]:
+    """Names that a node uses, but for those that functions inside it use."""
+    found, stack = set[str](), [*ast.iter_child_nodes(node)]
+    while stack:
+        part = stack.pop()
+        found |= {part.id} if isinstance(part, ast.Name) else {part.attr} if isinstance(part, ast.Attribute) else set()
+        stack += [] if isinstance(part, FUNCTIONS) else ast.iter_child_nodes(part)
+    return found
 
 
 def _mistakes(node: ast.AST, looped: bool, settled: set[ast.AST]) -> Iterator[_Site]:

@@ -21,7 +21,7 @@ from problems.schema import Problem
 from problems.strength import Strength
 from problems.trials import TOO_WEAK, NoVerdict, Runs, Trial, judges, needs_strength, references, tried
 
-VERSION = 2  # of what an entry of the journal says: raise it with the rules
+VERSION = 3  # of what an entry of the journal says: raise it with the rules
 
 
 class Verification(BaseModel):

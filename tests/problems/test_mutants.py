@@ -59,7 +59,7 @@ def test_a_few_are_of_many_kinds() -> None:
     source = (
         "def f(x):\n    if x < 0 and x != -7:\n        return -x\n    total = 0\n    for i in range(1, x):\n        total += i * 2\n    return total"
     )
-    found = mutants(source, 6)
+    found = mutants(source, 6, "f")
     assert len({mutant.kind for mutant in found}) == len(found) == 6
 
 
@@ -69,6 +69,7 @@ def test_a_few_are_of_many_kinds() -> None:
         'def f(x: int = None) -> "list[int]":\n    """Adds 1."""\n    return x',
         "def f(x):\n    raise ValueError('x' + str(1))",
         "def f(x):\n    return x\ndef unused(x):\n    return x + 1",
+        "def f(x):\n    return x\ndef same(a, b):\n    return a == b or same(a + 1, b)\nclass C:\n    def __init__(self):\n        self.x = 1",
         "def f(x):\n    return x\nif __name__ == '__main__':\n    print(f(1) + 1)",
         "MOD = 1000000007\ndef f(x):\n    return x",
         "def f(x):\n    print(x)\n    return x",
@@ -88,7 +89,7 @@ def test_equality_is_not_touched_where_the_best_is_kept() -> None:
 
 
 def test_layout_does_not_say_which_are_made_but_content_does() -> None:
-    names = {tuple(mutant.name for mutant in mutants(f"def f(x):\n    return x * {k} + x // {k} - x % {k}", 1)) for k in range(2, 12)}
+    names = {tuple(mutant.name for mutant in mutants(f"def f(x):\n    return x * {k} + x // {k} - x % {k}", 1, "f")) for k in range(2, 12)}
     assert len(names) > 3
 
 
