@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -37,11 +38,13 @@ def test_some_hundred_jobs(tmp_path: Path) -> None:
 
 
 def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
-    scratch.mkdir(exist_ok=True)
+    shutil.rmtree(scratch, ignore_errors=True)  # of a soak that was killed itself
+    scratch.mkdir()
     others = psutil.Process().children(recursive=True)  # of tests before this one
     isolation.become_subreaper()  # whatever loses its parent becomes ours, and is counted
     before = left_behind(scratch)
-    draw, kills, owners = random.Random(), 0, 0
+    draw, owners, struck = random.Random(), 0, journal.with_suffix(".kills")  # beside it, for a soak that goes on
+    kills = len(struck.read_text().splitlines()) if struck.exists() else 0
     begun = time.monotonic()
     while missing(journal, total):
         owners, undisturbed = owners + 1, kills
@@ -53,7 +56,10 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
             try:
                 owner.wait(draw.expovariate(1 / kill_every_s))
             except subprocess.TimeoutExpired:
-                kills += strike(draw, owner)
+                if strike(draw, owner):
+                    kills += 1
+                    with struck.open("a") as told:
+                        told.write(f"{owner.pid}\n")
         assert owner.returncode == 0 or kills > undisturbed  # it may be told that a worker died while it started
         reap(others)
     rows = reported(journal)
@@ -71,16 +77,16 @@ def missing(journal: Path, total: int) -> bool:
     return len({row["job"] for row in reported(journal) if "job" in row}) < total
 
 
-def strike(draw: random.Random, owner: subprocess.Popen[bytes]) -> int:
-    """Kills a worker or one of its zygotes, now and then the owner."""
+def strike(draw: random.Random, owner: subprocess.Popen[bytes]) -> bool:
+    """Kills a worker or one of its zygotes, now and then the owner. Whether there was one to kill."""
     try:
         workers = psutil.Process(owner.pid).children()
         below = [process for worker in workers for process in worker.children(recursive=True)]
         victim = psutil.Process(owner.pid) if draw.random() < 0.05 else draw.choice(workers if draw.random() < 0.5 or not below else below)
         victim.kill()
     except (psutil.Error, IndexError):
-        return 0
-    return 1
+        return False
+    return True
 
 
 def reap(others: list[psutil.Process]) -> None:
