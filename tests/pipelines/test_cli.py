@@ -102,7 +102,7 @@ def test_a_bad_row_of_a_source_is_named_and_the_others_are_taken(tmp_path: Path)
     good = '{"id": "1", "statement": "Double x.", "style": "call", "entry_point": "f", "tests": [{"args": [1], "expected": 2}]}'
     own.write_text(f'{good}\n{{"id": 2\n', encoding="utf-8")
     found = ratchet(tmp_path / "home", "data", "add", "own", "--path", str(own))
-    assert found.returncode == 0 and f"{own}: line 2: broken JSON" in found.stdout and "own: 1 problems" in found.stdout
+    assert found.returncode == 0 and f"{own}: line 2: broken JSON" in found.stdout and ": 1 problems, 0 of them gated" in found.stdout
     shown = ratchet(tmp_path / "home", "data", "show")
     assert shown.returncode == 0 and f"own ({own}) was added and not read yet; the next run does: `ratchet demo`" in shown.stdout
 
