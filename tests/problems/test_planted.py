@@ -10,6 +10,7 @@ import pytest
 from problems import likeness
 from problems.contamination import GatedIndex
 from problems.duplicates import duplicates
+from problems.gating import is_gated_mbpp
 from problems.schema import Problem
 from problems.sources.registry import load
 from tests.problems.conftest import DATA
@@ -24,7 +25,10 @@ def real() -> list[Problem]:
         pytest.skip(f"no mbpp or leetcode in {DATA}: set RATCHET_DATA to the folder that holds them")
     mbpp, leetcode = load("mbpp", DATA / "mbpp").problems, load("leetcode", DATA / "leetcode").problems
     rng = random.Random(7)
-    return [*rng.sample([problem for problem in mbpp if problem.gated], 2 * COUNT), *rng.sample(leetcode, 2 * COUNT)]
+    return [
+        *rng.sample([problem for problem in mbpp if is_gated_mbpp(int(problem.problem_id.rpartition("/")[2]))], 2 * COUNT),
+        *rng.sample(leetcode, 2 * COUNT),
+    ]
 
 
 def chosen(real: list[Problem], way: str) -> tuple[list[Problem], list[Problem]]:
