@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, zip_longest
@@ -131,8 +131,9 @@ def _ordered(sites: list[_Site], source: str) -> list[_Site]:
 
 def _sites(tree: ast.Module, entry_point: str | None) -> Iterator[_Site]:
     """Depth first, in the order of the text."""
-    uncalled = _uncalled(tree, entry_point or "")
-    settled = _settled(tree) | _only_return(tree)
+    nodes = [*ast.walk(tree)]
+    uncalled = _uncalled(tree, nodes, entry_point or "")
+    settled = _settled(nodes) | _only_return(nodes)
     stack: list[tuple[ast.AST, bool]] = [(tree, False)]  # a node, and whether it stands in a `while`
     while stack:
         node, looped = stack.pop()
@@ -155,10 +156,10 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
                 yield child
 
 
-def _uncalled(tree: ast.Module, entry_point: str) -> set[ast.AST]:
+def _uncalled(tree: ast.Module, nodes: Sequence[ast.AST], entry_point: str) -> set[ast.AST]:
     """Functions that nothing reaches by name, from the entry point and the code outside of functions on; dunders live with their class."""
-    owner = {part: node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body}
-    waiting = {node for node in ast.walk(tree) if isinstance(node, FUNCTIONS)}
+    owner = {part: node.name for node in nodes if isinstance(node, ast.ClassDef) for part in node.body}
+    waiting = {node for node in nodes if isinstance(node, FUNCTIONS)}
     spoken = _spoken(tree) | {*entry_point.replace("()", "").split(".")}
     while live := {node for node in waiting if (owner.get(node) if node.name.startswith("__") else node.name) in spoken}:
         waiting -= live
@@ -257,10 +258,10 @@ def _starts(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "__name__" in {getattr(name, "id", "") for name in ast.walk(node.test)}
 
 
-def _settled(tree: ast.Module) -> set[ast.AST]:
+def _settled(nodes: Iterable[ast.AST]) -> set[ast.AST]:
     """Comparisons where equality changes nothing: of `if a > b: b = a`."""
     found: set[ast.AST] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         match node:
             case ast.If(test=ast.Compare(left=left, ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[right]) as test):
                 match node.body:
@@ -269,9 +270,9 @@ def _settled(tree: ast.Module) -> set[ast.AST]:
     return found
 
 
-def _only_return(tree: ast.Module) -> set[ast.AST]:
+def _only_return(nodes: Iterable[ast.AST]) -> set[ast.AST]:
     """Where a function has but one, a program that returns nothing is the idle answer."""
-    of = [[node for node in ast.walk(function) if isinstance(node, ast.Return)] for function in ast.walk(tree) if isinstance(function, FUNCTIONS)]
+    of = [[node for node in ast.walk(function) if isinstance(node, ast.Return)] for function in nodes if isinstance(function, FUNCTIONS)]
     return {returns[0] for returns in of if len(returns) == 1}
 
 

@@ -15,6 +15,7 @@ TOKENS = re.compile(
     r"""|(?P<token>\.?[^\W\d]\w*|\d[\w.]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[^\s\w])""",
     re.VERBOSE,
 )
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields that hold statements
 IMPORTS = (ast.Import, ast.ImportFrom)
 NAMING: dict[type[ast.AST], str] = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr"} | dict.fromkeys(
     (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"
@@ -35,9 +36,12 @@ def normal_form(source: str) -> str:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return " ".join(source.split())
-    for node in ast.walk(tree):
+    waiting: list[ast.AST] = [tree]
+    while waiting:  # statements alone: an expression has no docstring in it
+        node = waiting.pop()
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
+        waiting += [inner for block in BLOCKS for inner in getattr(node, block, ())]
     return ast.dump(tree)
 
 

@@ -40,6 +40,8 @@ def judges(problem: Problem) -> bool:
 
 def references(problem: Problem) -> list[str]:
     """Its solutions, without those that are another's copy but for layout."""
+    if len(problem.solutions) == 1:
+        return [*problem.solutions]
     return list({normal_form(solution): solution for solution in reversed(problem.solutions)}.values())[::-1]
 
 
@@ -94,12 +96,12 @@ def tried(batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int) -
 
 def _try_references(trials: Sequence[Trial], sandbox: Runs, repeats: int) -> None:
     """Every solution, and an answer that does nothing where the tests judge anybody."""
-    jobs = [
+    jobs = (  # as the sandbox asks for them
         trial.problem.job(source, f"{at}/{which}")
         for at, trial in enumerate(trials)
         for which, source in enumerate([*trial.problem.solutions, *([idle_answer(trial.problem)] if judges(trial.problem) else [])])
-    ]
-    reports = {report.job_id: report for report in sandbox.run(jobs, repeat=repeats)} if jobs else {}
+    )
+    reports = {report.job_id: report for report in sandbox.run(jobs, repeat=repeats)} if trials else {}
     for at, trial in enumerate(trials):
         trial.own = [reports[f"{at}/{which}"] for which in range(len(trial.problem.solutions))]
         everyone = [*trial.own, *([reports[f"{at}/{len(trial.own)}"]] if judges(trial.problem) else [])]

@@ -75,18 +75,20 @@ def verify(
     and ProblemError when the journal is broken other than at its torn end.
     """
     config = config or Verification()
-    hashes = {problem.content_hash: problem for problem in problems}
+    digests = [problem.content_hash for problem in problems]  # once, for they are not cheap
+    hashes = dict(zip(digests, problems, strict=True))
     with Journal(journal, config.how) as book:
-        waiting = [problem for digest, problem in hashes.items() if digest not in book.entries]
+        waiting = [(digest, problem) for digest, problem in hashes.items() if digest not in book.entries]
         for start in range(0, len(waiting), batch_size):
-            trials = tried(waiting[start : start + batch_size], sandbox, config.repeats, config.mutants)
-            book.append(_entry(trial, config) for trial in trials if not trial.undecided)
+            batch = waiting[start : start + batch_size]
+            trials = tried([problem for _, problem in batch], sandbox, config.repeats, config.mutants)
+            book.append(_entry(digest, trial, config) for (digest, _), trial in zip(batch, trials, strict=True) if not trial.undecided)
             if undecided := [f"{trial.problem.problem_id} ({trial.undecided})" for trial in trials if trial.undecided]:
                 told = f"no verdict for {len(undecided)} of {len(trials)} problems, first {undecided[0]}"
                 raise NoVerdict(f"{told}: see the sandbox's log, then run again")
             if on_progress:
                 on_progress(len(hashes) - len(waiting) + start + len(trials), len(hashes))
-        found = [(problem, book.entries[problem.content_hash]) for problem in problems]
+        found = [(problem, book.entries[digest]) for digest, problem in zip(digests, problems, strict=True)]
     kept = [_strengthened(problem, entry) for problem, entry in found if entry.reason is None]
     removed = [Removed(problem.problem_id, entry.reason, entry.detail) for problem, entry in found if entry.reason is not None]
     strength = tuple(_strength(problem, entry) for problem, entry in found if judges(problem) and entry.reason in (None, TOO_WEAK))
@@ -94,7 +96,7 @@ def verify(
     return Verified(kept, removed, tuple(sorted({entry.isolation for _, entry in found} - {""})), strength, measured)
 
 
-def _entry(trial: Trial, config: Verification) -> Entry:
+def _entry(digest: str, trial: Trial, config: Verification) -> Entry:
     problem, killed = trial.problem, trial.decided - len(trial.survivors)
     reason, detail = trial.fault or (None, "")
     names = tuple(mutant.name for mutant in trial.survivors)
@@ -104,7 +106,7 @@ def _entry(trial: Trial, config: Verification) -> Entry:
     isolation = trial.own[0].isolation if trial.own else ""
     wall_s, cpu_s, peak_mb = trial.cost if trial.own else (None, None, None)
     return Entry(
-        problem.content_hash, problem.problem_id, reason, detail, isolation, wall_s, peak_mb, cpu_s, config.how, trial.decided, killed, names,
+        digest, problem.problem_id, reason, detail, isolation, wall_s, peak_mb, cpu_s, config.how, trial.decided, killed, names,
         tuple(map(dumps, trial.added)),
     )  # fmt: skip
 
