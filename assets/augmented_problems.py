@@ -1,6 +1,7 @@
 """Augmented problems: mutations of verified ones, with outputs that their references gave in the sandbox, verified in their turn."""
 
 import json
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from assets.tables import examples, markdown, top_reasons
 from assets.verified_problems import removed_at, strong, verified_problems
 from problems import strength
 from problems.augmentation.augment import augment
+from problems.augmentation.draft import unfit
+from problems.curation import faulty
 from problems.funnel import funnel
 from problems.schema import read_parquet, write_parquet
 from problems.trainable import untrained
@@ -23,25 +26,28 @@ def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
     """Verified problems renamed, re-worded, with another number, inverted, composed of two; each attempt is made or has its reason."""
     with workshop.bench(context) as bench:
         verified, config = bench.store.require("datasets", "verified_problems"), bench.profile.augmentation
-        rules, base = bench.profile.verification, bench.profile.base
+        rules, base, curation = bench.profile.verification, bench.profile.base, bench.profile.curation
 
         def make(folder: Path) -> Made:
             journal, problems = workshop.home.path / "journals" / "verification.jsonl", read_parquet(verified.path / "problems.parquet")
             strange = untrained(problems, base)  # what was made of them would not be trained on either
+            poor = faulty((one for one in problems if one.problem_id not in strange and not unfit(one)), curation)
             with workshop.sandbox() as sandbox:
-                augmented = augment([problem for problem in problems if problem.problem_id not in strange], config, bench.profile.seed, sandbox)
+                fit = [one for one in problems if one.problem_id not in strange | poor.keys()]
+                augmented = augment(fit, config, bench.profile.seed, sandbox)
                 tried = verify(augmented.made, sandbox, journal, rules, on_progress=bench.stage.progress.at)
             write_parquet(tried.kept, folder / "problems.parquet")
             strength.write(tried.strength, folder)
             removed = [asdict(row) for row in (*augmented.refused, *tried.removed)]
             (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
-            left = augmented.not_parents | ({"not trained on": len(strange)} if strange else {})
-            facts = {"attempts": augmented.stage.came_in, "kept": len(tried.kept), "not_parents": left}
+            left = Counter(augmented.not_parents) + Counter(poor.values()) + Counter({"not trained on": len(strange)})
+            facts = {"attempts": augmented.stage.came_in, "kept": len(tried.kept), "not_parents": dict(sorted(left.items()))}
             return Made(facts, isolation=", ".join(tried.isolation))
 
-        decides = config.model_dump(mode="json") | {"verification": rules.model_dump(mode="json"), "base": base}
+        judging = {"verification": rules.model_dump(mode="json"), "curation": curation.model_dump(mode="json", exclude={"processes"})}
+        decides = config.model_dump(mode="json") | judging | {"base": base}
         inputs = {"verified_problems": verified.content_hash}
-        made = bench.made("datasets", "augmented_problems", make, version=4, inputs=inputs, config=decides, seed=bench.profile.seed)
+        made = bench.made("datasets", "augmented_problems", make, version=5, inputs=inputs, config=decides, seed=bench.profile.seed)
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "augmented")
         bench.stage.say(f"{stage.went_out} of {stage.came_in} attempts kept")
     metadata = {

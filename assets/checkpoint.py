@@ -186,7 +186,7 @@ def _rows(bench: Bench) -> Artifact:
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
     config = {"base": base} | ({"measured": list(timed)} if timed else {})
-    return bench.made("datasets", "training_rows", make, version=1, inputs=inputs, config=config)
+    return bench.made("datasets", "training_rows", make, version=2, inputs=inputs, config=config)
 
 
 def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob, tasks: int) -> None:

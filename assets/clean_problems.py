@@ -54,7 +54,7 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 
         inputs = {part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)}
         decides = config.model_dump(mode="json", exclude={"processes"})
-        made = bench.made("datasets", "clean_problems", make, version=8, inputs=inputs, config=decides)
+        made = bench.made("datasets", "clean_problems", make, version=9, inputs=inputs, config=decides)
         kept = read_parquet(made.path / "problems.parquet")
         stages = [*before, removed_at(made.path, "clean")]
         bench.stage.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")

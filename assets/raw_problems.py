@@ -46,7 +46,7 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
             (folder / "rejected.json").write_text(json.dumps(rejected, indent=1), encoding="utf-8")
             return Made({"problems": len(problems), "rejected": len(rejected), "sources": [source.source for source in loaded]})
 
-        made = bench.made("datasets", "raw_problems", make, version=5, inputs=inputs, config=family | {"simple": hash_file(simple.FILE)})
+        made = bench.made("datasets", "raw_problems", make, version=6, inputs=inputs, config=family | {"simple": hash_file(simple.FILE)})
         problems = read_parquet(made.path / "problems.parquet")
         rejected = json.loads((made.path / "rejected.json").read_text(encoding="utf-8"))
         bench.stage.say(f"{len(problems)} problems, {len(rejected)} rows rejected")

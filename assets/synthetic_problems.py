@@ -1,8 +1,10 @@
 """Synthetic problems: proposed and solved by a language model behind any OpenAI-compatible endpoint, verified like all others. Off by default."""
 
 import json
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -10,6 +12,7 @@ from assets.partitions import DATA, OWNERS
 from assets.tables import examples, top_reasons
 from assets.verified_problems import removed_at, strong, verified_problems
 from problems import strength
+from problems.curation import faulty
 from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.synthesis.endpoint import Endpoint
@@ -32,10 +35,14 @@ def synthetic_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
             return _asked(bench, read_parquet(verified.path / "problems.parquet"), folder) if config.on else Made({"kept": 0, "off": True})
 
         inputs = {"verified_problems": verified.content_hash} if config.on else {}
-        judging = bench.profile.verification.model_dump(mode="json")
-        decides = config.model_dump(mode="json", exclude={"timeout_s"}) | {"verification": judging} if config.on else {}
+        profile = bench.profile
+        judging = {
+            "verification": profile.verification.model_dump(mode="json"),
+            "curation": profile.curation.model_dump(mode="json", exclude={"processes"}),
+        }
+        decides = config.model_dump(mode="json", exclude={"timeout_s"}) | judging if config.on else {}
         seed = bench.profile.seed if config.on else None
-        made = bench.made("datasets", "synthetic_problems", make, version=1, inputs=inputs, config=decides, seed=seed)
+        made = bench.made("datasets", "synthetic_problems", make, version=2, inputs=inputs, config=decides, seed=seed)
         kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "synthetic")
         bench.stage.say(f"{stage.went_out} of {stage.came_in} proposals kept" if config.on else "off: no endpoint is named")
     facts = made.manifest.facts
@@ -58,16 +65,19 @@ def synthetic_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
 def _asked(bench: Bench, problems: list[Problem], folder: Path) -> Made:
     """Replies go to a journal before anybody sees them: a run that was killed goes on, and asks nothing twice."""
     config, journals = bench.profile.synthesis, bench.workshop.home.path / "journals"
+    poor = faulty((one for one in problems if one.split == "train" and not one.gated), bench.profile.curation)  # a secret goes to no endpoint
+    fit = [one for one in problems if one.problem_id not in poor]
     with (
         Endpoint(config.endpoint, config.timeout_s) as endpoint,
         Replies(journals / "synthesis.jsonl", endpoint) as replies,
         bench.workshop.sandbox() as sandbox,
     ):
-        synthesized = synthesize(problems, config, bench.profile.seed, replies, sandbox, bench.stage.progress.at)
+        synthesized = synthesize(fit, config, bench.profile.seed, replies, sandbox, bench.stage.progress.at)
         tried = verify(synthesized.made, sandbox, journals / "verification.jsonl", bench.profile.verification)
     write_parquet(tried.kept, folder / "problems.parquet")
     strength.write(tried.strength, folder)
     removed = [asdict(row) for row in (*synthesized.refused, *tried.removed)]
     (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
-    asked = {"questions": synthesized.questions, "tokens": synthesized.tokens, "replies": replies.content_hash}
+    asked: dict[str, Any] = {"not_seeds": dict(Counter(sorted(poor.values())))} if poor else {}
+    asked |= {"questions": synthesized.questions, "tokens": synthesized.tokens, "replies": replies.content_hash}
     return Made({"proposals": synthesized.stage.came_in, "kept": len(tried.kept), **asked}, isolation=", ".join(tried.isolation))

@@ -119,6 +119,14 @@ def data_add(
     raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], Console()))
 
 
+@data.command("remove")
+def data_remove(name: Annotated[str, typer.Argument(help="A source that was added.")]) -> None:
+    """Forgets a source of problems; its files stay, and the next run reads the others alone."""
+    from pipelines.source_commands import remove
+
+    raise typer.Exit(remove(name, Console()))
+
+
 @data.command("show")
 def data_show(problem: Annotated[str | None, typer.Argument(help="Id of one problem, to see it whole.")] = None) -> None:
     """The datasets there are, how many problems each stage kept and why others fell; or one problem with all that became of it."""

@@ -7,19 +7,21 @@ from collections import Counter
 from collections.abc import Sequence
 
 from rich.console import Console, Group, RenderableType
-from rich.markdown import Markdown
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from artifacts.store import Artifact, Store
+from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from resources.home import Home, NotReady
 
 READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"
 STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
 MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; into a pipe or a file goes all
+MOST_EXAMPLE = 200  # characters
 
 
 def show(problem_id: str | None, console: Console) -> int:
@@ -31,7 +33,7 @@ def show(problem_id: str | None, console: Console) -> int:
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
     for name, place in unread.items():
         console.print(f"{name} ({place}) was added and not read yet; the next run does: {READS}", soft_wrap=True, highlight=False)
-    console.print(Markdown(_datasets(made)) if problem_id is None else _problem(store, problem_id, console.is_terminal))
+    console.print(_datasets(made) if problem_id is None else _problem(store, problem_id, console.is_terminal))
     return 0
 
 
@@ -123,10 +125,24 @@ def _unread(raw: Artifact | None) -> dict[str, str]:
     return {name: str(place) for name, place in listed(Home.from_environment().path).items() if raw is None or name not in raw.manifest.inputs}
 
 
-def _datasets(made: dict[str, Artifact]) -> str:
-    """What there is, then what each stage kept; empty where nothing has been read."""
-    rows = [f"| {name} | {a.content_hash[:12]} | {', '.join(_facts(a))} |" for name, a in made.items()]
-    return "\n".join(["| dataset | content | facts |", "|---|---|---|", *rows, "", _funnel(made)]) if rows else ""
+def _datasets(made: dict[str, Artifact]) -> RenderableType:
+    """What there is, then what each stage kept and an example of each reason, each on lines of its own: 80 columns are enough."""
+    lines: list[RenderableType] = []
+    for name, artifact in made.items():
+        lines += [Text.assemble((name, "bold"), f"  {artifact.content_hash[:12]}"), _under(4, ", ".join(_facts(artifact)))]
+    for stage in _stages(made):
+        counts = f"  {stage.came_in} in, {stage.went_out} out, {len(stage.removed)} removed"
+        lines += ["", Text.assemble((stage.name, "bold"), counts)]
+        first = {row.reason: row for row in reversed(stage.removed)}
+        for reason, count in stage.reasons.most_common():
+            example = " ".join(f"{first[reason].problem_id} {first[reason].detail}".split())
+            cut = example if len(example) <= MOST_EXAMPLE else f"{example[: MOST_EXAMPLE - 1]}…"
+            lines += [Text(f"{count:>8}  {reason}"), _under(10, f"e.g. {cut}")]
+    return Group(*lines)
+
+
+def _under(indent: int, said: str) -> Padding:
+    return Padding.indent(Text(said, style="dim", overflow="fold"), indent)
 
 
 def _facts(artifact: Artifact) -> list[str]:
@@ -134,13 +150,11 @@ def _facts(artifact: Artifact) -> list[str]:
     return [f"{name} {value}" for name, value in artifact.manifest.facts.items() if isinstance(value, int | float | str)]
 
 
-def _funnel(made: dict[str, Artifact]) -> str:
-    from problems.funnel import Removed, Stage, funnel
-
+def _stages(made: dict[str, Artifact]) -> list[Stage]:
     stages = []
     for name in STAGES:
         if artifact := made.get(name):
             removed = tuple(Removed(**row) for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8")))
             kept = int(artifact.manifest.facts["kept"])
             stages.append(Stage(name, kept + len(removed), kept, removed))
-    return funnel(stages) if stages else ""
+    return stages

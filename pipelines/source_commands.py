@@ -1,7 +1,8 @@
-"""`ratchet data add`: a source of problems read once, so that bad rows are named here and not at night, and noted in the home."""
+"""`ratchet data add` and `ratchet data remove`: a source is read once, so that bad rows are named here and not at night, and noted in the home."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +19,9 @@ def add(
     """Of the hub, the commit is noted that the revision has now. Raises ProblemError when no row could be read, or the hub does not answer."""
     from problems.catalogue import add_source, asked, checked
     from problems.sources.mapping import constant, pairs
+    from problems.sources.own import overlooked
     from problems.sources.place import Place
-    from problems.sources.registry import load
+    from problems.sources.registry import SOURCES, load
 
     home = Home.from_environment()
     home.make()
@@ -36,6 +38,10 @@ def add(
         raise ProblemError(
             f"none of {loaded.rows} rows could be read", "mend the file, or say what its columns are (--columns, --set)", f"{name} ({place})"
         )
+    near = Counter(pair for problem in loaded.problems for pair in overlooked(problem)) if name not in SOURCES else {}
+    for (key, column), count in near.items():
+        said = f"{count} rows have a key {key!r} that is no column: did you mean {column}? As it is, it is kept in extra"
+        console.print(f"warning: {said}", style="yellow", soft_wrap=True, highlight=False)
     add_source(home.path, name, place)
     gated = sum(problem.gated for problem in loaded.problems)
     console.print(
@@ -44,4 +50,13 @@ def add(
         highlight=False,
         soft_wrap=True,
     )
+    return 0
+
+
+def remove(name: str, console: Console) -> int:
+    """Forgets a source. Raises ProblemError when it was never added."""
+    from problems.catalogue import remove_source
+
+    remove_source(Home.from_environment().path, name)
+    console.print(f"{name} is forgotten, its files stay; the next run reads the problems without it: {READS}", highlight=False, soft_wrap=True)
     return 0

@@ -113,5 +113,10 @@ def own_fault(problem: Problem, config: Curation) -> Removed | None:
     return Removed(problem.problem_id, "secret or personal data", f"{secret[0]} in {secret[1]}") if secret else None
 
 
+def faulty(problems: Iterable[Problem], config: Curation) -> dict[str, str]:
+    """Those that go whatever the others are, by id, with the reason: nothing is made of them either."""
+    return {problem.problem_id: removed.reason for problem in problems if (removed := own_fault(problem, config))}
+
+
 def _allowed(licence: str, config: Curation) -> bool:
     return licence.casefold() in {allowed.casefold() for allowed in config.licences}

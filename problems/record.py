@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import difflib
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
@@ -23,7 +25,20 @@ SPLITS = ("demonstrations", "train", "validation", "heldout")
 TEST_KEYS = {"call": {"args", "kwargs", "expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}, "unittest": {"source"}}
 NEEDED_KEYS = {"call": {"expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}, "unittest": {"source"}}
 LIMIT_KEYS = tuple(field.name for field in fields(Limits))
+OTHER_NAMES = {  # what others call it, where the two do not look alike
+    "statement": ("prompt", "question", "description", "instruction", "problem"),
+    "solutions": ("code", "answer", "canonical_solution"),
+    "args": ("input", "inputs"),
+    "stdin": ("input", "inputs"),
+    "expected": ("output", "outputs", "result"),
+    "stdout": ("output", "outputs", "expected"),
+}
 TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: none
+
+
+WORDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "a truth value"), (str, "a text"), ((int, float), "a number"), ((list, tuple), "a list"), (Mapping, "an object"), (type(None), ""),
+)  # fmt: skip
 
 
 class Column(NamedTuple):
@@ -77,7 +92,7 @@ COLUMNS: dict[str, Column] = {
     "limits": Column("an object of numbers > 0 with keys of " + ", ".join(LIMIT_KEYS), _limits),
     "tolerance": Column("a number >= 0, or null", lambda v: v is None or (_number(v) and v >= 0)),
     "tags": Column("a list of texts", _texts),
-    "split": Column("one of " + ", ".join(SPLITS), lambda v: v in SPLITS),
+    "split": Column("train, or validation (chooses checkpoints), heldout (gates, never trained on) or demonstrations", lambda v: v in SPLITS),
     "licence": Column("text", _text),
     "gated": Column("true or false", lambda v: isinstance(v, bool)),
     "extra": Column("an object", lambda v: isinstance(v, Mapping)),
@@ -91,9 +106,10 @@ def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name, column in COLUMNS.items():
         if name not in record:
             if column.required:
-                raise ProblemError(f"column {name} is missing", f"add it: {column.wanted}", where)
+                meant = next((f": there is {key!r}, did you mean {name}?" for key in record if key not in COLUMNS and means(key, name)), "")
+                raise ProblemError(f"column {name} is missing{meant}", f"add it: {column.wanted}", where)
         elif not column.fits(record[name]):
-            raise ProblemError(f"column {name} is {_shown(record[name])}", f"expected {column.wanted}", where)
+            raise ProblemError(f"column {name} is {shown(record[name])}", f"expected {column.wanted}", where)
     _check_tests(record, where)
     return {name: record[name] for name in COLUMNS if name in record}
 
@@ -108,13 +124,14 @@ def _check_tests(record: Mapping[str, Any], where: str) -> None:
     mend = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
     for number, test in enumerate(tests):
         if missing := sorted(NEEDED_KEYS[style] - set(test)):
-            raise ProblemError(f"column tests: test {number} lacks {missing[0]!r}", mend, where)
+            meant = next((f": it has {key!r}, did you mean {missing[0]}?" for key in test if means(key, missing[0])), "")
+            raise ProblemError(f"column tests: test {number} lacks {missing[0]!r}{meant}", mend, where)
         if unknown := sorted(map(str, set(test) - TEST_KEYS[style])):
             raise ProblemError(f"column tests: test {number} has an unknown key {unknown[0]!r}", mend, where)
         for key, value in test.items():
             if not _fits_test(style, key, value):
                 wanted = {"args": "a list", "kwargs": "an object with text keys"}.get(key, "text")
-                raise ProblemError(f"column tests: test {number}, key {key!r} is {_shown(value)}", f"expected {wanted}", where)
+                raise ProblemError(f"column tests: test {number}, key {key!r} is {shown(value)}", f"expected {wanted}", where)
     if record.get("visible_tests", 0) > len(tests):
         raise ProblemError(f"column visible_tests is {record['visible_tests']} of {len(tests)} tests", "show at most as many as there are", where)
 
@@ -127,5 +144,20 @@ def _fits_test(style: str, key: str, value: Any) -> bool:
     return key == "expected" or (isinstance(value, dict) and all(isinstance(name, str) for name in value))
 
 
-def _shown(value: Any) -> str:
-    return f"{type(value).__name__} {value!r}"[:120]
+def means(key: Any, name: str) -> bool:
+    """Whether a key that is none of ours is probably this one, written otherwise."""
+    written = str(key).lower()
+    return written in OTHER_NAMES.get(name, ()) or bool(difflib.get_close_matches(written, [name], 1, 0.8))
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """What to ask about a name that is not among the known ones; empty where none is near."""
+    found = difflib.get_close_matches(name, list(known), 1)
+    return f", did you mean {found[0]!r}?" if found else ""
+
+
+def shown(value: Any) -> str:
+    """A wrong value in JSON's words, cut: `a list [1, 2]`."""
+    written = json.dumps(value, ensure_ascii=False, skipkeys=True, default=repr)
+    kind = next((word for kinds, word in WORDS if isinstance(value, kinds)), type(value).__name__)
+    return f"{kind} {written}".strip()[:120].encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be printed

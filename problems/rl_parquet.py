@@ -27,6 +27,7 @@ SCHEMA = pa.schema(
         ),
     ]
 )
+ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however often each"}
 COST = "reference_cost"  # in `extra`: what rewards/efficiency.py measured
 UNSEEN: dict[str, Any] = {"solutions": [], "extra": "{}", "statement": "(see the prompt)"}  # columns that judging does not need
 
@@ -77,7 +78,7 @@ def shown_test(problem: Problem, test: dict[str, Any]) -> str:
     match problem.style:
         case "call":
             given = [repr(value) for value in test.get("args", ())] + [f"{key}={value!r}" for key, value in (test.get("kwargs") or {}).items()]
-            return f"assert {problem.entry_point}({', '.join(given)}) == {test['expected']!r}"
+            return f"assert {problem.entry_point}({', '.join(given)}) == {test['expected']!r}{ORDERS.get(problem.compare, '')}"
         case "stdio":
             return f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}"
         case "assert":

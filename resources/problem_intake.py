@@ -53,9 +53,14 @@ def source_name(file: Path) -> str:
 
 
 def take_in(home: Home, file: Path) -> Taken:
-    """A source that had columns of its own before keeps them. Raises ProblemError when none of the first rows can be read."""
+    """A source that had columns of its own before keeps them.
+
+    Raises ProblemError when none of the first rows can be read, and for a file whose source another file of the inbox is already.
+    """
     name = source_name(file)
     before = listed(home.path).get(name)
+    if before and (other := _put_before(home, before)) and other.name != file.name and other.exists():
+        raise ProblemError(f"its source would be {name}, which {other.name} is", "give one of the two another name, or take it away", str(file))
     columns = replace(before, path=file, hub=None, revision=None, commit=None, config=None) if before else Place(file)
     looked = load(name, columns, most=LOOK)
     if not looked.problems:
@@ -71,3 +76,9 @@ def take_in(home: Home, file: Path) -> Taken:
     add_source(home.path, name, place)
     bad = tuple(f"{rejected.row}: {rejected.reason}: {rejected.mend}" for rejected in looked.rejected)
     return Taken(name, place, len(looked.problems), bad, place != before)
+
+
+def _put_before(home: Home, place: Place) -> Path | None:
+    """Where the file of the inbox lay that a source was copied from; None for a source that came another way."""
+    copied = place.path is not None and place.path.is_relative_to(home.problem_files.resolve())
+    return home.problem_inbox / place.path.name if copied and place.path else None

@@ -47,6 +47,8 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     names = {entry: called} | spoken
     statement = _follow(problem.statement, names)
     tests = tuple({k: _by_name(v, names) if k == "kwargs" else v for k, v in test.items()} for test in problem.tests)
+    if " ".join(statement.split()) == " ".join(problem.statement.split()):
+        return "its statement names nothing that changes: it would be a copy"
     change = ", ".join(f"{old} → {new}" for old, new in names.items() if old != new)
     return Draft("renamed", (problem,), statement, called, tuple(solutions), tests, _follow(problem.starter_code, names), change=change)
 

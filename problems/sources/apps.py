@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from problems.record import ProblemError
+from problems.record import ProblemError, shown
 from problems.schema import Problem, Split
 from problems.sources.input_output import IMPORTS, Tests, call_tests, entry_point, parsed, python_3, stdio_tests
 from problems.sources.source import SPLIT, Row, Source, number, text
@@ -64,7 +64,7 @@ def split_of(row: Row, where: str) -> str:
 def tests_of(given: Any, where: str) -> tuple[Style, str | None, Tests]:
     """Style, the function's name and the tests of an `input_output` object. Raises ProblemError when it is none."""
     if not isinstance(given, dict):
-        raise ProblemError(f"key 'input_output' is {type(given).__name__}", "expected an object with inputs and outputs", where)
+        raise ProblemError(f"key 'input_output' is {shown(given)}", "expected an object with inputs and outputs", where)
     inputs, outputs, name = given.get("inputs", []), given.get("outputs", []), given.get("fn_name")
     if name is None:
         return "stdio", None, stdio_tests(inputs, outputs, where)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from problems.record import ProblemError
+from problems.record import ProblemError, shown
 from problems.sources.source import Row, text
 from problems.syntax import parse
 
@@ -84,4 +84,4 @@ def _lines(value: Any, where: str) -> str:
         return value.replace("\r\n", "\n")
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "\n".join(value)
-    raise ProblemError(f"an input or output of a program is {type(value).__name__} {value!r}"[:150], "expected text, or a list of lines", where)
+    raise ProblemError(f"an input or output of a program is {shown(value)}", "expected text, or a list of lines", where)

@@ -11,13 +11,12 @@ gives a column one value in all rows. A column that neither mentions is ours whe
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from problems.record import COLUMNS, ProblemError
+from problems.record import COLUMNS, ProblemError, near
 from problems.schema import Problem
 from problems.sources.apps import tests_of
 from problems.sources.mbpp import called, check, used
@@ -44,7 +43,7 @@ def check_names(place: Place) -> None:
     """Raises ProblemError for a column that the schema has not, with the nearest that it has."""
     for name in (*place.columns, *place.constants):
         if name not in COLUMNS:
-            raise ProblemError(f"no column {name!r}{_near(name, COLUMNS)}", f"problems have {', '.join(COLUMNS)}", "columns")
+            raise ProblemError(f"no column {name!r}{near(name, COLUMNS)}", f"problems have {', '.join(COLUMNS)}", "columns")
 
 
 def pairs(written: Iterable[str]) -> dict[str, str]:
@@ -122,7 +121,7 @@ def _value(row: Row, name: str, where: str) -> Any:
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
             there = [str(key) for key in row]
-            raise ProblemError(f"column {name!r} is missing{_near(name, there)}", f"there are: {', '.join(sorted(there))}"[:300], where)
+            raise ProblemError(f"column {name!r} is missing{near(name, there)}", f"there are: {', '.join(sorted(there))}"[:300], where)
         value = value[part]
     return value
 
@@ -142,8 +141,3 @@ def _json(value: Any, otherwise: Any) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return otherwise
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f", did you mean {near[0]!r}?" if near else ""

@@ -1,7 +1,8 @@
 """The user's own problems: JSON, JSONL or parquet whose keys are the columns of the schema.
 
 Needed: `problem_id` (or `id`), `statement`, `style`, `tests`, and for style call `entry_point`. Everything else has its default;
-unknown keys are kept in `extra`. Values that JSON lacks are tagged, e.g. `{"$tuple": [1, 2]}` (problems/encoding.py).
+unknown keys are kept in `extra`. Tests of style assert may be plain `assert` statements that name the entry point.
+Values that JSON lacks are tagged, e.g. `{"$tuple": [1, 2]}` (problems/encoding.py).
 """
 
 from __future__ import annotations
@@ -10,10 +11,18 @@ import ast
 from typing import Any
 
 from problems.encoding import decode
-from problems.record import COLUMNS, ProblemError
+from problems.record import COLUMNS, ProblemError, means, shown
 from problems.schema import Problem, from_record, from_row
+from problems.sources.mbpp import check, used
 from problems.sources.source import Row, Source
 from problems.syntax import parse
+from sandbox.protocol import Limits
+
+EXAMPLES = {  # of a test, by style
+    "call": '{"args": [1], "expected": 2}',
+    "stdio": '{"stdin": "1", "stdout": "2"}',
+    "assert": '{"source": "def check(candidate):\\n    assert candidate(1) == 2"}',
+}
 
 
 def own(name: str) -> Source:
@@ -27,8 +36,10 @@ def own(name: str) -> Source:
         record["problem_id"] = str(key) if str(key).startswith(f"{name}/") else f"{name}/{key}"
         record["source"] = name
         record.setdefault("licence", "own")  # who adds a file of theirs says that they may use it
-        if isinstance(row.get("tests"), list) and row["tests"] and all(isinstance(test, str) for test in row["tests"]):
-            return _can_be_judged(from_row(record, where), where)  # written by write_parquet
+        if isinstance(tests := row.get("tests"), list) and any(isinstance(test, str) for test in tests):
+            if all(isinstance(test, str) and test.lstrip().startswith("{") for test in tests):
+                return _can_be_judged(from_row(record, where), where)  # written by write_parquet
+            record["tests"] = _checks(record, tests, where)
         for column in ("tests", "extra"):
             if column in record:
                 try:
@@ -38,6 +49,37 @@ def own(name: str) -> Source:
         return _can_be_judged(from_record(record, where), where)
 
     return Source(name, "problems of your own, in the columns of the schema", convert)
+
+
+def overlooked(problem: Problem) -> list[tuple[str, str]]:
+    """Keys in `extra` that are probably a column which the row lacks, each with that column."""
+    empty = [name for name in COLUMNS if getattr(problem, name) in ((), None, "", "own", Limits(), 0, False)]
+    return [(key, name) for key in problem.extra for name in empty if means(key, name)]
+
+
+def _checks(record: Row, tests: list[Any], where: str) -> list[dict[str, str]]:
+    """Tests out of plain `assert` statements about the entry point. Raises ProblemError with a test to copy where they are none."""
+    name, style, solutions = record.get("entry_point"), record.get("style"), record.get("solutions")
+    if style != "assert" or not isinstance(name, str) or not all(_asserts(test, name) for test in tests):
+        number = next(number for number, test in enumerate(tests) if isinstance(test, str))
+        example = EXAMPLES.get(str(style)) or " or ".join(EXAMPLES.values())
+        raise ProblemError(f"column tests: test {number} is {shown(tests[number])}", f"write each as an object, e.g. {example}", where)
+    first = solutions[0] if isinstance(solutions, list) and solutions else ""
+    try:
+        imports = used(first, tests)  # of the solution's, for a test runs apart from it
+    except (SyntaxError, ValueError, RecursionError, TypeError):
+        imports = ""
+    return [check(test, name, imports) for test in tests]
+
+
+def _asserts(test: Any, name: str) -> bool:
+    """Whether it is Python of nothing but `assert` statements, which name the function."""
+    try:
+        tree = parse(test)
+    except (SyntaxError, ValueError, RecursionError, TypeError):
+        return False
+    named = any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(tree))
+    return named and all(isinstance(node, ast.Assert) for node in tree.body)
 
 
 def _empty(column: str, value: Any) -> bool:

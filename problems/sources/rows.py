@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from problems.record import ProblemError
+from problems.record import ProblemError, shown
 from problems.sources.source import SPLIT, Row, Source
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _whole(file: Path, content: IO[bytes]) -> Iterator[Read]:
     for number, row in enumerate(rows):
         where = f"{file}: row {number}"
         if not isinstance(row, dict):
-            yield where, ProblemError(f"{type(row).__name__} instead of an object", "write each problem as {...}", where)
+            yield where, ProblemError(f"{shown(row)} instead of an object", "write each problem as {...}", where)
         elif len(read) > MAX_ROW_BYTES and (size := _size(row)) > MAX_ROW_BYTES:
             yield where, _too_large(size, where)
         else:
@@ -143,12 +143,13 @@ def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
     except UnicodeDecodeError as error:
         return where, ProblemError(f"byte {error.start} is not UTF-8", "save the file as UTF-8 (iconv -f latin1 -t utf-8)", where)
     except json.JSONDecodeError as error:
-        return where, ProblemError(f"broken JSON: {error.msg} at line {error.lineno} column {error.colno}", "mend or remove it", where)
+        place = f"line {error.lineno} column {error.colno}" if shape is list else f"column {error.pos + 1}"  # a row's line is in `where`
+        return where, ProblemError(f"broken JSON: {error.msg} at {place}", "mend or remove it", where)
     except (RecursionError, ValueError) as error:
         return where, ProblemError(f"JSON that cannot be read: {error}", "mend or remove it", where)
     if not isinstance(value, shape):
         wanted = "a list of problems, [{...}, ...]" if shape is list else "an object, {...}"
-        return where, ProblemError(f"{type(value).__name__} instead of {wanted}", f"write {wanted}", where)
+        return where, ProblemError(f"{shown(value)} instead of {wanted}", f"write {wanted}", where)
     return where, value
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from problems.record import ProblemError
+from problems.record import ProblemError, shown
 from problems.schema import Problem
 
 Row = Mapping[str, Any]
@@ -55,7 +55,7 @@ class Source:
 def text(row: Row, key: str, where: str) -> str:
     """The text under `key`, with \\n line ends. Raises ProblemError naming the key."""
     if not isinstance(value := _need(row, key, where), str):
-        raise ProblemError(f"key {key!r} is {type(value).__name__} {value!r}"[:150], "expected text", where)
+        raise ProblemError(f"key {key!r} is {shown(value)}", "expected text", where)
     return value.replace("\r\n", "\n")
 
 
@@ -63,7 +63,7 @@ def texts(row: Row, key: str, where: str) -> list[str]:
     """The list of texts under `key`. Raises ProblemError naming the key."""
     value = _need(row, key, where)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ProblemError(f"key {key!r} is {type(value).__name__} {value!r}"[:150], "expected a list of texts", where)
+        raise ProblemError(f"key {key!r} is {shown(value)}", "expected a list of texts", where)
     return [item.replace("\r\n", "\n") for item in value]
 
 
@@ -72,7 +72,7 @@ def number(row: Row, key: str, where: str) -> int:
     value = _need(row, key, where)
     tail = str(value).rsplit("/", 1)[-1]
     if isinstance(value, bool) or not tail.isdecimal():
-        raise ProblemError(f"key {key!r} is {value!r}", "expected a task number", where)
+        raise ProblemError(f"key {key!r} is {shown(value)}", "expected a task number", where)
     return int(tail)
 
 

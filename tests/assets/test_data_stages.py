@@ -158,13 +158,18 @@ def test_a_copy_of_a_gated_problem_goes_with_the_evidence_beside_the_dataset(
         "solutions": ["def f(x):\n    return 2 * x + 1"],
     }
     rows = [row | {"id": "asked", "statement": said, "gated": True}, row | {"id": "copied", "statement": f"Please: {said}"}]
+    rows.append(
+        row | {"id": "secret", "statement": "Write f(x), of which jane.doe@mailbox.org knows the rest.", "tests": [{"args": [2], "expected": 5}]}
+    )
     own.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     add_source(workshop.home.path, "own", own)
     assert refresh(workshop, instance).success
     clean = made(workshop)["clean_problems"]
     removed = {row["problem_id"]: row["reason"] for row in json.loads((clean.path / "removed.json").read_text(encoding="utf-8"))}
     of_copy = {name: reason for name, reason in removed.items() if name.startswith("augmented/")}  # made of it before the leak was seen
-    assert removed == {"own/asked": "gated", "own/copied": "overlaps a gated problem"} | dict.fromkeys(of_copy, "overlaps a gated problem")
+    gone = {"own/asked": "gated", "own/copied": "overlaps a gated problem", "own/secret": "secret or personal data"}
+    assert removed == gone | dict.fromkeys(of_copy, "overlaps a gated problem")
+    assert made(workshop)["augmented_problems"].manifest.facts["not_parents"]["secret or personal data"] == 1  # nothing is made of it
     assert of_copy and not any(problem.parents for problem in read_parquet(clean.path / "problems.parquet") if "own/copied" in problem.parents)
     assert read_suspects(clean.path) == {"own": []}
     assert clean.manifest.facts["reports"] == {name: hash_file(clean.path / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)}
@@ -240,6 +245,15 @@ def test_weak_tests_among_verified_problems_are_caught_on_disk(refreshed: Worksh
 def test_the_checks_pass_on_what_the_stages_make(refreshed: Workshop) -> None:
     checks = (schema_holds, verified_tests_are_strong, no_gated_problem, no_heldout_composition, no_secret)
     assert all(verdict(check, refreshed).passed for check in checks)
+
+
+def test_the_datasets_and_what_each_stage_kept_are_shown_whole_in_80_columns(refreshed: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
+    said = StringIO()
+    assert show(None, Console(file=said, width=80)) == 0
+    lines, verified = said.getvalue().splitlines(), made(refreshed)["verified_problems"].manifest.facts
+    removed = verified["came_in"] - verified["kept"]
+    assert f"verified_problems  {verified['came_in']} in, {verified['kept']} out, {removed} removed" in lines and max(map(len, lines)) <= 80
 
 
 def test_the_commands_show_what_a_change_did_and_what_became_of_a_problem(refreshed: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:

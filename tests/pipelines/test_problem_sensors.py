@@ -12,8 +12,10 @@ import pytest
 
 from pipelines.problem_sensors import changed_hub, new_problems
 from problems.catalogue import add_source, listed
+from problems.record import ProblemError
 from problems.sources.place import Place
 from problems.sources.registry import load
+from resources.problem_intake import take_in
 from tests.pipelines.house import House
 from tests.pipelines.test_sensors import look
 from tests.problems.hub_server import commit, hub
@@ -63,6 +65,16 @@ def test_another_content_under_the_same_name_is_taken_and_the_first_copy_stays_a
     looks(house, instance, 2, second.cursor)
     after = listed(house.workshop.home.path)["mine"]
     assert before.content != after.content and len(load("mine", before).problems) == 1 and len(load("mine", after).problems) == 2
+
+
+def test_a_second_file_that_would_be_the_same_source_is_refused_until_the_first_is_taken_away(house: House, instance: dg.DagsterInstance) -> None:
+    first, second = put(house, "mine.json", json.dumps([ROW])), put(house, "Mine.jsonl", ROW | {"id": "b"})
+    take_in(house.workshop.home, first)
+    with pytest.raises(ProblemError, match=r"its source would be mine, which mine\.json is: give one of the two another name"):
+        take_in(house.workshop.home, second)
+    assert [problem.problem_id for problem in load("mine", listed(house.workshop.home.path)["mine"]).problems] == ["mine/a"]
+    first.unlink()
+    assert take_in(house.workshop.home, second).source == "mine"
 
 
 def test_the_same_content_put_again_is_no_new_source(house: House, instance: dg.DagsterInstance) -> None:

@@ -260,3 +260,8 @@ def test_what_is_made_of_a_leak_goes_with_it(sandbox: Sandbox) -> None:
     assert {row.reason for row in curate([parent, *made], [gated]).removed} == {"overlaps a gated problem"} and not curate(
         [parent, *made], [gated]
     ).kept
+
+
+def test_a_statement_that_names_nothing_is_not_renamed() -> None:
+    parent = replace(toy("Return the sum of five and each of the integers."), visible_tests=1)
+    assert renamed.mutate(parent, [], Random(1)) == "its statement names nothing that changes: it would be a copy"

@@ -59,7 +59,7 @@ def test_of_a_parquet_with_a_broken_middle_what_comes_before_stays(tmp_path: Pat
 
 def test_columns_of_the_wrong_type_are_named_row_by_row(tmp_path: Path) -> None:
     loaded = load("mine", parquet(tmp_path / "mine.parquet", [row | {"statement": 3} for row in ROWS[:2]]))
-    assert [rejected.reason for rejected in loaded.rejected] == ["column statement is int 3"] * 2 and not loaded.problems
+    assert [rejected.reason for rejected in loaded.rejected] == ["column statement is a number 3"] * 2 and not loaded.problems
 
 
 def test_a_missing_column_is_named_row_by_row(tmp_path: Path) -> None:

@@ -96,12 +96,12 @@ def test_taco_names_a_task_by_what_it_asks(tmp_path: Path) -> None:
     [
         ({"input_output": "{"}, "key 'input_output' holds no JSON text"),
         ({"input_output": ""}, "there are no tests"),
-        ({"input_output": "[1]"}, "key 'input_output' is list"),
+        ({"input_output": "[1]"}, "key 'input_output' is a list"),
         ({"input_output": '{"inputs": ["1"], "outputs": []}'}, "not two lists of the same length"),
-        ({"input_output": '{"inputs": [1], "outputs": ["1"]}'}, "an input or output of a program is int 1"),
+        ({"input_output": '{"inputs": [1], "outputs": ["1"]}'}, "an input or output of a program is a number 1"),
         ({"input_output": '{"fn_name": "f", "inputs": [1], "outputs": [1]}'}, "no lists of arguments"),
-        ({"question": None}, "key 'question' is NoneType"),
-        ({"solutions": 3}, "key 'solutions' is int"),
+        ({"question": None}, "key 'question' is null"),
+        ({"solutions": 3}, "key 'solutions' is a number"),
     ],
 )
 def test_a_bad_row_of_apps_names_its_key(tmp_path: Path, change: dict[str, Any], reason: str) -> None:

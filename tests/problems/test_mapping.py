@@ -73,7 +73,7 @@ def test_a_row_without_an_id_is_named_after_what_it_asks(tmp_path: Path) -> None
     [
         (COLUMNS | {"statement": "promt"}, "column 'promt' is missing, did you mean 'prompt'?"),
         (COLUMNS | {"tests": "cases.all"}, "column 'cases.all' is missing"),
-        (COLUMNS | {"solutions": "level"}, "column solutions is int 3"),
+        (COLUMNS | {"solutions": "level"}, "column solutions is a number 3"),
     ],
 )
 def test_a_row_that_the_mapping_does_not_fit_names_the_column(tmp_path: Path, columns: dict[str, str], reason: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -71,3 +72,9 @@ def test_a_prompt_of_mbpp_reads_as_upstream_wrote_it(data: Callable[[str], Path]
 def test_the_statement_is_not_said_twice_where_the_starter_code_says_it(data: Callable[[str], Path]) -> None:
     problem = load("humaneval", data("humaneval")).problems[0]
     assert prompt_text(problem).startswith("Start from this code:\n```python\nfrom typing import List")
+
+
+def test_a_test_whose_order_does_not_count_says_so() -> None:
+    problem = Problem("toy/1", "toy", "Factors of x.", "call", ({"args": [6], "expected": [2, 3]},), "f", compare="unordered", visible_tests=1)
+    assert prompt_text(problem).endswith("assert f(6) == [2, 3]  # in any order")
+    assert prompt_text(replace(problem, compare="exact")).endswith("assert f(6) == [2, 3]")

@@ -134,13 +134,13 @@ def test_an_unknown_column_is_kept(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"statement": None}, "row 1: column statement is NoneType None: expected text"),
-        ({"statement": " "}, "row 1: column statement is str ' '"),
+        ({"statement": None}, "row 1: column statement is null: expected text"),
+        ({"statement": " "}, 'row 1: column statement is a text " "'),
         ({"tests": ["{"]}, "row 1: column tests holds no JSON text"),
-        ({"tests": []}, "row 1: column tests is list \\[\\]"),
-        ({"tests": ['{"args": 1, "expected": 1}']}, "row 1: column tests: test 0, key 'args' is int 1: expected a list"),
+        ({"tests": []}, "row 1: column tests is a list \\[\\]"),
+        ({"tests": ['{"args": 1, "expected": 1}']}, "row 1: column tests: test 0, key 'args' is a number 1: expected a list"),
         ({"tests": ['{"args": [1]}']}, "row 1: column tests: test 0 lacks 'expected'"),
-        ({"style": "quiz"}, "row 1: column style is str 'quiz': expected one of call"),
+        ({"style": "quiz"}, 'row 1: column style is a text "quiz": expected one of call'),
         ({"entry_point": None}, "row 1: column entry_point is missing"),
         ({"visible_tests": 9}, "row 1: column visible_tests is 9 of 1 tests"),
         ({"limits": {"wall_s": -1.0, "cpu_s": 1.0, "memory_mb": 1, "output_kb": 1}}, "row 1: column limits"),
@@ -167,7 +167,7 @@ def test_a_file_of_a_newer_ratchet_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="toy/1: column statement is str"):
+    with pytest.raises(ProblemError, match="toy/1: column statement is a text"):
         write_parquet([toy(statement="\ud800")], tmp_path / "set.parquet")
 
 

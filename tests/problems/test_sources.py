@@ -15,6 +15,7 @@ from problems.catalogue import add_source, listed, remove_source
 from problems.gating import gated_mbpp
 from problems.record import ProblemError
 from problems.schema import read_parquet, write_parquet
+from problems.sources.own import overlooked
 from problems.sources.place import Place
 from problems.sources.registry import SOURCES, load
 
@@ -28,6 +29,64 @@ def lines(path: Path, *rows: dict[str, Any] | str | bytes) -> Path:
     return path
 
 
+ASSERT = GOOD | {"style": "assert", "solutions": ["import math\ndef f(x):\n    return 2 * math.floor(x)"]}
+
+
+def test_plain_asserts_of_ones_own_become_tests_of_a_candidate_with_the_solutions_imports(tmp_path: Path) -> None:
+    tests = ["assert f(1) == 2", "assert f(2) == math.floor(4.5)"]
+    [problem] = load("mine", lines(tmp_path / "mine.jsonl", ASSERT | {"tests": tests})).problems
+    first, second = (test["source"] for test in problem.tests)
+    assert "def check(candidate):\n    assert candidate(1) == 2" in first and "import math" in second
+
+
+@pytest.mark.parametrize("tests", [["f(1) == 2"], ["assert g(1)"], ["assert f(1"], ["import os\nassert f(1)"], ["assert f(1)", {"source": "x"}]])
+def test_texts_that_are_no_asserts_about_the_function_are_refused_with_a_test_to_copy(tmp_path: Path, tests: list[Any]) -> None:
+    [bad] = load("mine", lines(tmp_path / "mine.jsonl", ASSERT | {"tests": tests})).rejected
+    assert (
+        bad.reason.startswith("column tests: test 0 is a text") and r'{"source": "def check(candidate):\n    assert candidate(1) == 2"}' in bad.mend
+    )
+
+
+def test_texts_as_tests_of_a_call_are_refused_with_a_test_to_copy(tmp_path: Path) -> None:
+    [bad] = load("mine", lines(tmp_path / "mine.jsonl", GOOD | {"tests": ["assert f(1) == 2"]})).rejected
+    assert bad.mend == 'write each as an object, e.g. {"args": [1], "expected": 2}'
+
+
+@pytest.mark.parametrize(
+    ("missing", "written", "said"),
+    [("statement", "prompt", "there is 'prompt', did you mean statement?"), ("tests", "test", "there is 'test', did you mean tests?")],
+)
+def test_a_column_that_is_missing_is_looked_for_under_another_name(tmp_path: Path, missing: str, written: str, said: str) -> None:
+    row = {key: value for key, value in GOOD.items() if key != missing} | {written: GOOD[missing]}
+    [bad] = load("mine", lines(tmp_path / "mine.jsonl", row)).rejected
+    assert bad.reason == f"column {missing} is missing: {said}"
+
+
+def test_a_test_with_input_and_output_is_told_what_they_are_called_here(tmp_path: Path) -> None:
+    row = GOOD | {"style": "stdio", "tests": [{"input": "1", "output": "2"}]}
+    [bad] = load("mine", lines(tmp_path / "mine.jsonl", row)).rejected
+    assert bad.reason == "column tests: test 0 lacks 'stdin': it has 'input', did you mean stdin?"
+
+
+def test_a_key_that_is_nearly_a_column_is_seen_only_where_the_column_is_empty(tmp_path: Path) -> None:
+    rows = (
+        GOOD | {"solution": "x", "license": "MIT"},
+        GOOD | {"id": "b", "solution": "x", "solutions": ["def f(x):\n    return 2 * x"], "licence": "MIT"},
+    )
+    found = [overlooked(problem) for problem in load("mine", lines(tmp_path / "mine.jsonl", *rows)).problems]
+    assert found == [[("solution", "solutions"), ("license", "licence")], []]
+
+
+def test_broken_json_is_placed_by_the_files_line_and_the_column(tmp_path: Path) -> None:
+    [bad] = load("mine", lines(tmp_path / "mine.jsonl", GOOD, '{"id" 1}')).rejected
+    assert bad.row.endswith("line 2") and bad.reason.endswith("at column 7")
+
+
+def test_an_unknown_part_is_told_what_each_is_for(tmp_path: Path) -> None:
+    [bad] = load("mine", lines(tmp_path / "mine.jsonl", GOOD | {"split": "test"})).rejected
+    assert bad.reason == 'column split is a text "test"' and "validation (chooses checkpoints), heldout (gates" in bad.mend
+
+
 def test_rows_of_ones_own_become_problems(tmp_path: Path) -> None:
     loaded = load("mine", lines(tmp_path / "mine.jsonl", GOOD, GOOD | {"id": "b", "tests": [{"args": [{"$tuple": [1]}], "expected": 2}]}))
     assert [problem.problem_id for problem in loaded.problems] == ["mine/a", "mine/b"] and not loaded.rejected
@@ -39,20 +98,20 @@ def test_rows_of_ones_own_become_problems(tmp_path: Path) -> None:
     [
         ('{"id": "x",', "broken JSON"),
         (b'{"id": "\xe9"}', "byte 8 is not UTF-8"),
-        ("[1]", "list instead of an object"),
-        ("NaN", "float instead of an object"),
+        ("[1]", "a list [1] instead of an object"),
+        ("NaN", "a number NaN instead of an object"),
         ("[" * 100_000, "JSON that cannot be read"),
         ({k: v for k, v in GOOD.items() if k != "statement"}, "column statement is missing"),
         ({k: v for k, v in GOOD.items() if k != "id"}, "column problem_id is missing"),
         ({k: v for k, v in GOOD.items() if k != "entry_point"}, "column entry_point is missing"),
-        (GOOD | {"id": "x", "tests": "none"}, "column tests is str 'none'"),
-        (GOOD | {"id": "x", "tests": []}, "column tests is list []"),
+        (GOOD | {"id": "x", "tests": "none"}, 'column tests is a text "none"'),
+        (GOOD | {"id": "x", "tests": []}, "column tests is a list []"),
         (GOOD | {"id": "x", "tests": [{"args": {"$bytes": "?"}, "expected": 1}]}, "column tests:"),
         (GOOD | {"id": "x", "limits": {"wall": 3}}, "column limits"),
         (GOOD | {"id": "x", "style": "assert", "tests": [{"source": "assert f(1"}]}, "column tests: test 0 is no Python"),
         (GOOD | {"id": "x", "style": "assert", "tests": [{"source": "assert f(1)"}]}, "column tests: test 0 defines no check(candidate)"),
         (GOOD, "problem_id 'mine/a' is also at"),
-        (GOOD | {"id": "x", "statement": "\ud800"}, "column statement is str"),
+        (GOOD | {"id": "x", "statement": "\ud800"}, "column statement is a text"),
     ],
 )
 def test_a_bad_row_is_rejected_with_its_line_and_the_others_go_on(tmp_path: Path, row: Any, reason: str) -> None:
@@ -119,11 +178,11 @@ def test_a_hub_that_cannot_be_reached_says_to_give_a_path(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"task_id": "x"}, "key 'task_id' is 'x'"),
+        ({"task_id": "x"}, "key 'task_id' is a text \"x\""),
         ({"code": "def f(:"}, "no Python"),
-        ({"code": None}, "key 'code' is NoneType"),
+        ({"code": None}, "key 'code' is null"),
         ({"test_list": ["assert g(1)"]}, "calls none of the functions of code \\(f\\)"),
-        ({"test_list": "assert f(1)"}, "expected a list of texts|key 'test_list' is str"),
+        ({"test_list": "assert f(1)"}, "expected a list of texts|key 'test_list' is a text"),
     ],
 )
 def test_a_bad_row_of_mbpp_names_its_key(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
