@@ -107,6 +107,7 @@ def _module(name: str) -> types.ModuleType:
 def _script(code: types.CodeType) -> NoReturn:
     """As the interpreter would: run, wait for threads, run the exit hooks, flush; all of it counts."""
     status = 0
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # scripts count on these two of the module site
     try:
         exec(code, _module("__main__").__dict__)
     except SystemExit as left:

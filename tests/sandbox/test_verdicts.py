@@ -42,6 +42,8 @@ SMALL = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=128, output_kb=64)
         (stdio("print(int(input()) + 1)", "4\n", "5\n"), "AC"),
         (stdio("print(int(input()) + 1)\nraise SystemExit", "4\n", "5\n"), "AC"),
         (stdio("print(int(input()) + 1)\nraise SystemExit(1)", "4\n", "5\n"), "RE"),
+        (stdio("print(int(input()) + 1)\nexit()\nprint(7)", "4\n", "5\n"), "AC"),
+        (stdio("print(int(input()) + 1)\nquit(1)", "4\n", "5\n"), "RE"),
         (stdio("import sys\nprint(sum(map(int, sys.stdin)), end='')", "1\n2\n", "3\n"), "AC"),
         (stdio("import sys\nprint(5)\nsys.stdout.close()", "4\n", "5\n"), "AC"),
         (stdio("import os\nos.write(1, b'5')", "", "5"), "AC"),
