@@ -1,6 +1,7 @@
 """Raw problems: every source in one schema. In: the embedded family's config, simple problems, a user's sources. Out: parquet; bad rows by name."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,11 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
             loaded = [*shipped, *_read(bench, added)]
             problems = [problem for source in loaded for problem in source.problems]
             write_parquet(problems, folder / "problems.parquet")
-            rejected = [{"source": source.source, "row": r.row, "reason": r.reason, "mend": r.mend} for source in loaded for r in source.rejected]
+            rejected = [
+                {"source": source.source} | {name: _beside(text, added.get(source.source)) for name, text in asdict(row).items()}
+                for source in loaded
+                for row in source.rejected
+            ]
             (folder / "rejected.json").write_text(json.dumps(rejected, indent=1), encoding="utf-8")
             return Made({"problems": len(problems), "rejected": len(rejected), "sources": [source.source for source in loaded]})
 
@@ -83,6 +88,13 @@ def _read(bench: Bench, added: dict[str, Place]) -> list[Loaded]:
         loaded.append(load(name, place))
         bench.stage.progress.at(done, len(added), name)
     return loaded
+
+
+def _beside(text: str, place: Place | None) -> str:
+    """Without the folder in which the source lies: what is hashed is the same wherever that is."""
+    if place is None or place.path is None:
+        return text
+    return text.replace(f"{place.path if place.path.is_dir() else place.path.parent}/", "")
 
 
 def _report_sources(context: dg.AssetExecutionContext, problems: list[Problem], rejected: list[dict[str, str]], added: dict[str, Place]) -> None:

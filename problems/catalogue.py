@@ -31,13 +31,15 @@ def checked(name: str, place: Place) -> Place:
 
     Raises ProblemError for a bad name, and for a known dataset under another name; FileNotFoundError for a path that does not exist.
     """
+    from problems.augmentation.draft import SOURCE as AUGMENTED
     from problems.sources.mapping import check_names
     from problems.sources.registry import SOURCES
+    from problems.synthesis.synthesize import SOURCE as SYNTHETIC
 
     known = SOURCES.get(name)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
         raise ProblemError(f"{name!r} is no name of a source", "use lower-case letters, digits and _", "sources")
-    if known and known.generate:
+    if (known and known.generate) or name in (AUGMENTED, SYNTHETIC):
         raise ProblemError(f"{name} is always there", "give your own problems another name", "sources")
     if known is None and place.path is None and place.hub is None:
         raise ProblemError(f"unknown source {name!r}", f"give --path or --hub, or use one of {', '.join(SOURCES)}", "sources")

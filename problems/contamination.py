@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from problems.folding import folded
 from problems.likeness import MANY, Kin, Sketch, Traits, key, kin, sketch, squeezed
 from problems.minhash import CHUNK, alike
 from problems.schema import Problem
@@ -127,7 +128,7 @@ def judged(problem: Problem, gated: Problem, found: Kin, run: tuple[int, float])
 
 def running(statement: str) -> list[str]:
     """Lower-case words and numbers, without "Write a function to"."""
-    return re.findall(r"[^\W_]+", LEAD.sub("", statement.lower()))
+    return re.findall(r"[^\W_]+", LEAD.sub("", folded(statement).lower()))
 
 
 def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:

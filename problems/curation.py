@@ -13,7 +13,7 @@ from problems.duplicates import Duplicates, duplicates
 from problems.funnel import Removed, Stage
 from problems.gating import gated_as
 from problems.quality import fault
-from problems.schema import Problem
+from problems.schema import Problem, refuse_duplicates
 from problems.secrets import secret_in
 
 OVERLAPS = "overlaps a gated problem"
@@ -54,10 +54,11 @@ class Curated:
 def curate(problems: Iterable[Problem], gated: Iterable[Problem], config: Curation | None = None) -> Curated:
     """Removes, in this order: gated, licence refused, poor, secret, overlapping a gated problem, duplicate. Gated ones among `problems` guard too.
 
-    All lists are in the order of the ids, whatever order the problems come in.
+    All lists are in the order of the ids, whatever order the problems come in. Raises ProblemError on an id that occurs twice.
     """
     config = config or Curation()
     arrived = sorted(problems, key=lambda problem: problem.problem_id)
+    refuse_duplicates(arrived, "what is to be cleaned")
     guards = {problem.problem_id: problem for problem in [*gated, *(problem for problem in arrived if problem.gated)]}
     reasons = {problem.problem_id: reason for problem in arrived if (reason := own_fault(problem, config))}
     rest = [problem for problem in arrived if problem.problem_id not in reasons]

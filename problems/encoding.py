@@ -55,6 +55,24 @@ def encode(value: Any) -> Any:
     raise TypeError(f"a {kind.__name__} is not plain data: use None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset or dict")
 
 
+def literal(value: Any) -> str:
+    """Plain data as `repr` writes it, but the members of sets in the order of their texts, which with `repr` is another one in every process."""
+    text = repr(value)
+    if "{" not in text:
+        return text
+    kind = type(value)
+    if kind in (set, frozenset) and value:
+        members = f"{{{', '.join(sorted(map(literal, value)))}}}"
+        return members if kind is set else f"frozenset({members})"
+    if kind is list:
+        return f"[{', '.join(map(literal, value))}]"
+    if kind is tuple:
+        return f"({', '.join(map(literal, value))}{',' * (len(value) == 1)})"
+    if kind is dict:
+        return f"{{{', '.join(f'{literal(key)}: {literal(item)}' for key, item in value.items())}}}"
+    return text
+
+
 def decode(value: Any) -> Any:
     """Inverse of `encode`. Raises ValueError on a tag that is unknown or does not fit its content."""
     if isinstance(value, list):

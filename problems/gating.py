@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from problems.folding import folded
 from problems.schema import Problem
 
 IDS = Path(__file__).with_name("gated_ids.json")
@@ -67,7 +68,8 @@ def gated_as(problem: Problem) -> str | None:
     Read are the id, what naming columns there are in `extra`, and the statement, whatever the source is called and whatever its row claims.
     """
     named = next((task for name in _names(problem) if (task := _gated_name(name))), None)
-    return named or gated_statements().get(words_hash(problem.statement))
+    known = gated_statements()
+    return named or known.get(words_hash(problem.statement)) or known.get(words_hash(folded(problem.statement)))
 
 
 def words_hash(statement: str) -> str:
@@ -83,12 +85,12 @@ def gated_statements() -> dict[str, str]:
 
 
 def _names(problem: Problem) -> Iterator[str]:
-    yield problem.problem_id
+    yield folded(problem.problem_id)
     for key in NAMING:
         value: Any = problem.extra.get(key)
         for name in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(name, str):
-                yield name
+                yield folded(name)
 
 
 def _gated_name(name: str) -> str | None:

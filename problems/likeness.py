@@ -17,6 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from problems.encoding import literal
+from problems.folding import folded
 from problems.minhash import CHUNK, PERMUTATIONS, Hashes, Signatures, jaccard, shingles, signatures
 from problems.schema import Problem
 from problems.spread import spread
@@ -39,12 +41,12 @@ MOST_TEST = 300_000  # characters of a test's source that are parsed
 
 def squeezed(statement: str) -> str:
     """The statement without case and layout; signs stay, for they are often all that differs (`<`, `>`)."""
-    return " ".join(statement.lower().split())
+    return " ".join(folded(statement).lower().split())
 
 
 def words(statement: str) -> list[str]:
     """Lower-case words, numbers and signs of a statement, without "Write a function to", which half of MBPP shares."""
-    return WORD.findall(LEAD.sub("", statement.lower()))
+    return WORD.findall(LEAD.sub("", folded(statement).lower()))
 
 
 def programs(problem: Problem) -> list[str]:
@@ -197,7 +199,7 @@ def _sketch(part: Sequence[Problem], exact: bool) -> Sketch:
 
 def _claim(arguments: object, expected: object) -> str:
     """The same for lists and tuples, which JSON does not tell apart."""
-    text = f"{arguments!r} -> {sorted(expected, key=repr) if isinstance(expected, (set, frozenset)) else expected!r}"
+    text = f"{literal(arguments)} -> {literal(sorted(expected, key=literal) if isinstance(expected, (set, frozenset)) else expected)}"
     return text.translate(FLAT).replace(",]", "]")
 
 

@@ -33,6 +33,7 @@ OTHER_NAMES = {  # what others call it, where the two do not look alike
     "expected": ("output", "outputs", "result"),
     "stdout": ("output", "outputs", "expected"),
 }
+MOST = 2**63  # of an int64
 TOTALS = tuple(key for key in LIMIT_KEYS if key.startswith("total_"))  # may be null: none
 
 
@@ -53,11 +54,12 @@ def _text(value: Any) -> bool:
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Finite, and small enough for a column of a table: a limit or a tolerance without end would judge nothing."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < MOST
 
 
 def _count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST
 
 
 def _texts(value: Any) -> bool:

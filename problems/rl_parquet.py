@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from problems.encoding import dumps
+from problems.encoding import dumps, literal
 from problems.schema import Problem, from_row, to_row, write_table
 from problems.syntax import parse
 
@@ -77,8 +77,10 @@ def shown_test(problem: Problem, test: dict[str, Any]) -> str:
     """A test as a person reads it: asserts on the function's own name, or input and output."""
     match problem.style:
         case "call":
-            given = [repr(value) for value in test.get("args", ())] + [f"{key}={value!r}" for key, value in (test.get("kwargs") or {}).items()]
-            return f"assert {problem.entry_point}({', '.join(given)}) == {test['expected']!r}{ORDERS.get(problem.compare, '')}"
+            given = [literal(value) for value in test.get("args", ())] + [
+                f"{key}={literal(value)}" for key, value in (test.get("kwargs") or {}).items()
+            ]
+            return f"assert {problem.entry_point}({', '.join(given)}) == {literal(test['expected'])}{ORDERS.get(problem.compare, '')}"
         case "stdio":
             return f"Input:\n{test['stdin']}\nOutput:\n{test['stdout']}"
         case "assert":

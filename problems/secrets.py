@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from problems.folding import folded
 from problems.schema import Problem
 
 PATTERNS = {
@@ -51,6 +52,10 @@ def secret_in(problem: Problem) -> tuple[str, str] | None:
         "solutions": "\n".join(problem.solutions),
         "tests": _plain(problem.tests),
         "extra": _plain(problem.extra),
+        "checker": problem.checker or "",
+        "tags": "\n".join(problem.tags),
+        "problem_id": problem.problem_id,
+        "entry_point": problem.entry_point or "",
     }
     return next(((what, column) for column, text in texts.items() for what in _found(text)), None)
 
@@ -61,6 +66,7 @@ def _plain(value: Any) -> str:
 
 def _found(text: str) -> Iterator[str]:
     """Looked through a window at a time: some of the patterns take the square of a line's length."""
+    text = folded(text)
     for start in range(0, len(text), WINDOW - OVERLAP):
         window = text[start : start + WINDOW]
         if SUSPICIOUS.search(window):

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from problems.encoding import literal
+
 TEMPLATE = """from copy import deepcopy
 from math import inf, nan
 
 SPACE = {{"__name__": "canonical"}}
 exec({canonical!r}, SPACE)
-INPUTS = {inputs!r}
+INPUTS = {inputs}
 
 
 def floats(value):
@@ -43,4 +45,4 @@ def check(candidate):
 
 def plus_test(canonical: str, entry_point: str, inputs: list[Any], atol: float, same: str = "got == expected") -> dict[str, str]:
     """An `assert` test. inputs: a sequence of arguments each; same: an expression over got, expected, args, atol that accepts an answer."""
-    return {"source": TEMPLATE.format(canonical=canonical, inputs=inputs, atol=atol, entry_point=entry_point, same=same)}
+    return {"source": TEMPLATE.format(canonical=canonical, inputs=literal(inputs), atol=atol, entry_point=entry_point, same=same)}

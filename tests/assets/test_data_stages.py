@@ -142,7 +142,7 @@ def test_every_source_is_a_partition_and_a_bad_row_is_named_while_the_others_go_
     found = made(workshop)
     [rejected] = json.loads((found["raw_problems"].path / "rejected.json").read_text(encoding="utf-8"))
     [removed] = json.loads((found["verified_problems"].path / "removed.json").read_text(encoding="utf-8"))
-    assert f"{own}: line 3" in rejected["row"] and removed["problem_id"] == "own/2" and "a solution fails its tests" in removed["reason"]
+    assert rejected["row"] == "own.jsonl: line 3" and removed["problem_id"] == "own/2" and "a solution fails its tests" in removed["reason"]
     assert "own/1" in {problem.problem_id for problem in read_parquet(found["clean_problems"].path / "problems.parquet")}
 
 

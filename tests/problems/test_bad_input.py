@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from problems.record import ProblemError
+from problems.schema import write_parquet
 from problems.sources.registry import load
 from problems.sources.source import Loaded
 
@@ -60,6 +61,19 @@ def test_of_a_parquet_with_a_broken_middle_what_comes_before_stays(tmp_path: Pat
 def test_columns_of_the_wrong_type_are_named_row_by_row(tmp_path: Path) -> None:
     loaded = load("mine", parquet(tmp_path / "mine.parquet", [row | {"statement": 3} for row in ROWS[:2]]))
     assert [rejected.reason for rejected in loaded.rejected] == ["column statement is a number 3"] * 2 and not loaded.problems
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("limits", {"cpu_s": 10**400}), ("limits", {"wall_s": float("inf")}), ("limits", {"memory_mb": 2**63}), ("tolerance", float("inf")),
+     ("tolerance", 10**400)],
+)  # fmt: skip
+def test_a_number_that_no_table_holds_is_one_bad_row(tmp_path: Path, column: str, value: Any) -> None:
+    file = tmp_path / "mine.jsonl"
+    file.write_text("\n".join(json.dumps(row) for row in (ROW | {column: value}, ROW | {"id": "b"})), encoding="utf-8")
+    loaded = load("mine", file)
+    write_parquet(loaded.problems, tmp_path / "out.parquet")
+    assert ids(loaded) == ["b"] and loaded.rejected[0].reason.startswith(f"column {column} is")
 
 
 def test_a_missing_column_is_named_row_by_row(tmp_path: Path) -> None:

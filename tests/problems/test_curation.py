@@ -19,6 +19,7 @@ from problems.evidence import read_suspects, write_evidence
 from problems.funnel import Removed, Stage, funnel
 from problems.likeness import sketch
 from problems.quality import fault
+from problems.record import ProblemError
 from problems.schema import Problem
 from problems.secrets import secret_in
 from problems.sources.registry import load
@@ -191,6 +192,8 @@ def test_a_secret_is_found_in_any_text_and_not_repeated(text: str, what: str) ->
         "solutions": toy("s", solution=f"x = '{text}'"),
         "tests": toy("s", tests=({"args": [text], "expected": 1},)),
         "extra": toy("s", extra={"note": text}),
+        "checker": dataclasses.replace(toy("s"), checker=f"# {text}"),
+        "tags": dataclasses.replace(toy("s"), tags=("easy", text)),
     }.items():
         assert secret_in(problem) == (what, column)
         assert text not in str(curate([problem], []).removed)
@@ -208,6 +211,11 @@ def test_what_only_looks_like_a_secret_is_left(text: str) -> None:
 @pytest.mark.parametrize("unit", ["a.", "//", "eyJ", "a:", "://", "+1 "])
 def test_a_long_text_that_repeats_itself_is_searched_in_time(unit: str) -> None:
     assert secret_in(toy("s", unit * (300_000 // len(unit)) + " mail jane.doe@corp-mail.de")) == ("an e-mail address", "statement")
+
+
+def test_an_id_that_comes_twice_is_refused_by_name() -> None:
+    with pytest.raises(ProblemError, match="problem_id 'toy/s' is in rows 0 and 1"):
+        curate([toy("s"), toy("s")], [])
 
 
 def test_layout_comments_and_docstrings_are_not_meaning_but_names_are() -> None:
@@ -279,7 +287,7 @@ def test_mbpp_holds_copies_of_its_own_gated_tasks(data: Callable[[str], Path]) -
     mbpp = load("mbpp", data("mbpp")).problems
     curated = curate(mbpp, load("mbpp_sanitized", data("mbpp")).problems)
     assert dict(curated.stage.reasons) == {"gated": 673, "overlaps a gated problem": 20, "secret or personal data": 1} and len(curated.kept) == 280
-    assert ("mbpp/704", "mbpp/248") in {(o.problem_id, o.gated_id) for o in curated.overlaps if o.leak}
+    assert ("mbpp/542", "mbpp/732") in {(o.problem_id, o.gated_id) for o in curated.overlaps if o.leak}
 
 
 def test_of_two_that_are_the_same_the_original_stays_and_what_was_made_of_it_goes() -> None:

@@ -67,6 +67,7 @@ def test_a_file_of_ones_own_under_a_known_name_is_judged_by_its_tasks(tmp_path: 
     [
         "Write a function to find the shared elements from the given two lists.",  # MBPP+ 2, in MBPP's prompt range
         "  write a function to find the SHARED elements, from the given two lists",
+        "Wr\u0456te \u0430 function to f\u200bind the \uff53hared elements from the given two lists.",  # Cyrillic, no width, full width
     ],
 )
 def test_a_copy_of_a_gated_task_is_known_by_what_it_asks(statement: str) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.encoding import dumps, loads
+from problems.encoding import dumps, literal, loads
 from problems.record import ProblemError
 from problems.schema import SCHEMA, Problem, from_record, from_row, read_parquet, set_hash, to_row, write_parquet
 from sandbox.protocol import Limits, UnittestTest
@@ -92,6 +95,20 @@ def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(sets: list[Problem]
 def test_the_hash_of_a_set_in_a_test_is_the_same_on_every_machine() -> None:
     letters = toy(tests=({"args": [{"b", "a", "c"}], "expected": frozenset("xyz")},), limits=Limits(wall_s=3.0))
     assert letters.content_hash == "5fff612f6c4ea1bb6f3a3bb9a8eada8d7e0ced9f3b460eebecc2f0b419751b60"
+
+
+@given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(
+    st.text(max_size=3), inner, max_size=3) | st.frozensets(st.text(max_size=3), max_size=4) | st.sets(st.integers(), max_size=4)))  # fmt: skip
+def test_a_literal_is_python_for_the_same_value(value: Any) -> None:
+    assert eval(literal(value), {"__builtins__": {"set": set, "frozenset": frozenset}}) == value
+
+
+def test_a_set_is_written_alike_in_every_process() -> None:
+    """`repr` orders the members by their hashes, which for texts every process draws anew."""
+    said = "from problems.encoding import literal; print(literal([{'a', 'b', 'c', 'd', 'e'}, {'k': frozenset('xyz')}, (1,), set()]))"
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
+    texts = {subprocess.check_output([sys.executable, "-c", said], env=env | {"PYTHONHASHSEED": str(seed)}, text=True) for seed in (1, 2, 3)}
+    assert texts == {"[{'a', 'b', 'c', 'd', 'e'}, {'k': frozenset({'x', 'y', 'z'})}, (1,), set()]\n"}
 
 
 def test_what_a_problem_is_changes_its_hash() -> None:
