@@ -20,7 +20,7 @@ from resources.ray_head import python
 from tests.journeys.chain import Run, demo, left, of_home, orphans, stray, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
-DATA = ("raw_problems", "verified_problems", "clean_problems")
+DATA = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
 STEPS, SAVE_EVERY = 8, 2  # of the small profile
 
 
