@@ -98,6 +98,7 @@ def test_a_second_refresh_finds_everything_and_changes_nothing(refreshed: Worksh
     )
 
 
+@pytest.mark.slow
 def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_taken_back(
     refreshed: Workshop, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,7 @@ def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_tak
     assert stale(refreshed.home) != [] and refresh(refreshed, instance).success and made(refreshed) == first
 
 
+@pytest.mark.slow
 def test_two_homes_get_the_same_datasets(refreshed: Workshop, workshop: Workshop, instance: dg.DagsterInstance) -> None:
     assert refresh(workshop, instance).success
     assert {n: a.content_hash for n, a in made(workshop).items()} == {n: a.content_hash for n, a in made(refreshed).items()}

@@ -283,6 +283,7 @@ def test_marks_that_know_of_no_other_problem_give_the_same_groups(problems: list
     assert apart == duplicates(problems)
 
 
+@pytest.mark.slow
 def test_mbpp_holds_copies_of_its_own_gated_tasks(data: Callable[[str], Path]) -> None:
     mbpp = load("mbpp", data("mbpp")).problems
     curated = curate(mbpp, load("mbpp_sanitized", data("mbpp")).problems)

@@ -14,6 +14,8 @@ import pytest
 
 from tests.problems.hub_server import commit, hub
 
+pytestmark = pytest.mark.slow  # importing datasets takes longer than all of this
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [
     {"prompt": "Double it.", "answer": "def f(x):\n    return 2 * x", "cases": ["assert f(1) == 2", "assert f(2) == 4"], "level": 1},

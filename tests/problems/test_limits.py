@@ -44,6 +44,7 @@ def test_work_is_stopped_by_its_cpu_time_and_not_by_the_load_of_the_machine(sour
     assert [limits.wall_s / limits.cpu_s for limits in of_source] == [LOAD] * len(of_source)
 
 
+@pytest.mark.slow
 def test_what_was_measured_becomes_limits_only_in_a_new_version(tmp_path: Path) -> None:
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
         rows = measure([QUICK, SLOW, WRONG], sandbox, repeat=2)

@@ -57,6 +57,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return verified, curate(verified.kept, [problem for problem in mixed() if problem.gated])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("files", "rows"), [(1, 100), (3, 4)])
 def test_parts_come_to_what_the_whole_comes_to(whole: Any, tmp_path: Path, files: int, rows: int) -> None:
     verified, curated = whole
@@ -77,6 +78,7 @@ class Stopped(Exception):
     pass
 
 
+@pytest.mark.slow
 def test_a_pass_that_is_stopped_verifies_no_part_twice(tmp_path: Path) -> None:
     worked = list[str]()
 

@@ -45,6 +45,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
+@pytest.mark.slow
 def test_every_solution_passes_in_the_sandbox_and_an_idle_answer_does_not(sandbox: Sandbox, tmp_path: Path) -> None:
     assert verify(shipped(), sandbox, tmp_path / "journal.jsonl", Verification(repeats=1)).removed == []
 

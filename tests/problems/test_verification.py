@@ -81,6 +81,7 @@ BAD = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_bad_problem_is_one_removed_row_and_the_others_go_on(sandbox: Sandbox, tmp_path: Path) -> None:
     problems = [toy("first"), *(problem for problem, _ in BAD.values()), toy("last")]
     verified = verify(problems, sandbox, tmp_path / "journal.jsonl")
@@ -150,6 +151,7 @@ def forty() -> list[Problem]:
     return [toy(str(key), body.format(0 if key % 5 == 0 else 1)) for key in range(40)]
 
 
+@pytest.mark.slow
 def test_a_pass_that_is_killed_goes_on_with_at_most_one_batch_redone(sandbox: Sandbox, tmp_path: Path) -> None:
     journal = tmp_path / "journal.jsonl"
     write_parquet(forty(), tmp_path / "forty.parquet")
