@@ -8,6 +8,7 @@ demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
 bin := .venv/bin
 ROOMS := tests/rewards tests/problems
+JUDGE := tests/sandbox tests/hostile
 FAST := $(bin)/pytest -m "not slow and not soak"
 
 help:  ## this list
@@ -34,13 +35,13 @@ contracts:
 
 # The fast tests in three parts, side by side: those of the sandbox mostly wait for processes, and one part alone loads torch.
 sandbox:
-	$(FAST) tests/sandbox
+	$(FAST) $(JUDGE)
 
 rooms:
 	$(FAST) $(ROOMS)
 
 graph:
-	$(FAST) $(ROOMS:%=--ignore=%) --ignore=tests/sandbox
+	$(FAST) $(ROOMS:%=--ignore=%) $(JUDGE:%=--ignore=%)
 
 test: check  ## everything that CI runs: check, then the slow tests with the real chain once
 	$(bin)/pytest -m "slow and not soak" --durations=5
