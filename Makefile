@@ -28,17 +28,18 @@ lint:
 	$(bin)/ruff format --check .
 
 types:
-	$(bin)/mypy
+	nice -n 10 $(bin)/mypy
 
 contracts:
 	$(bin)/lint-imports
 
-# The fast tests in three parts, side by side: those of the sandbox mostly wait for processes, and one part alone loads torch.
+# The fast tests in three parts, side by side: those of the sandbox mostly wait for processes, and one part alone loads torch. That one is the longest:
+# what can wait for it is nice.
 sandbox:
 	$(FAST) $(JUDGE)
 
 rooms:
-	$(FAST) $(ROOMS)
+	nice -n 10 $(FAST) $(ROOMS)
 
 graph:
 	$(FAST) $(ROOMS:%=--ignore=%) $(JUDGE:%=--ignore=%)
