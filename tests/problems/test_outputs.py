@@ -14,7 +14,8 @@ from problems.schema import Problem
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-QUICK = Limits(wall_s=1.0, cpu_s=0.25, memory_mb=128)
+AMPLE = Limits(wall_s=30.0, cpu_s=10.0, memory_mb=128)
+QUICK = Limits(wall_s=3.0, cpu_s=0.5, memory_mb=128)  # for what hangs
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text() | st.integers(), inner) | st.sets(st.integers() | st.text()),
@@ -28,9 +29,9 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def question(source: str, *inputs: dict[str, Any], style: Any = "call", entry: str | None = "f") -> Question:
+def question(source: str, *inputs: dict[str, Any], style: Any = "call", entry: str | None = "f", limits: Limits = AMPLE) -> Question:
     test = {"stdin": "", "stdout": ""} if style == "stdio" else {"source": "def check(f): pass"} if style == "assert" else {"expected": None}
-    return Question(Problem("toy/1", "toy", "Do it.", style, (test,), entry, limits=QUICK), source, inputs)
+    return Question(Problem("toy/1", "toy", "Do it.", style, (test,), entry, limits=limits), source, inputs)
 
 
 def asked(sandbox: Sandbox, *questions: Question) -> list[list[Output]]:
@@ -59,7 +60,7 @@ def test_an_output_beyond_all_bounds_is_a_fault(sandbox: Sandbox) -> None:
 
 def test_an_input_on_which_the_program_hangs_leaves_the_others_their_outputs(sandbox: Sandbox) -> None:
     source = "def f(n):\n    while n == 3: pass\n    return 1 // n"
-    (found,) = asked(sandbox, question(source, *({"args": [n]} for n in (1, 3, 0, 3, 2))))
+    (found,) = asked(sandbox, question(source, *({"args": [n]} for n in (1, 3, 0, 3, 2)), limits=QUICK))
     assert [output.value for output in found] == [1, None, None, None, 0]
     assert [output.fault.split(" ")[0] for output in found] == ["", "TLE", "RE", "TLE", ""]
 

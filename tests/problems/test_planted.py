@@ -44,7 +44,8 @@ RECALL = {  # of 50: all that a copy has, but for one that is re-worded; then on
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("way", [pytest.param(way, marks=[] if way == "re-worded" else pytest.mark.slow) for way in RECALL])
+@pytest.mark.slow
+@pytest.mark.parametrize("way", RECALL)
 def test_planted_copies_of_gated_tasks_are_found(real: list[Problem], way: str) -> None:
     originals, copies = chosen(real, way)
     overlaps = GatedIndex(originals).overlaps(copies)
