@@ -25,7 +25,7 @@ from resources.workshop import Workshop
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.serving.door import FAULTS, door_to, served
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def lesson(seed: Problem, taught: Problem) -> list[tuple[str, str]]:

@@ -61,6 +61,7 @@ def test_the_last_words_are_the_error_and_not_the_noise_after_it(tmp_path: Path)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_ray_stays_up_where_the_environment_lies_in_a_path_with_spaces(tmp_path: Path) -> None:
     (tmp_path / "an environment").symlink_to(sys.prefix)
     interpreter = tmp_path / "an environment" / Path(sys.executable).relative_to(sys.prefix)

@@ -15,6 +15,7 @@ from tests.sandbox.engines import ray_cluster
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)
 def test_a_cluster_of_two_nodes_comes_to_the_same_hash_and_reasons(tmp_path: Path) -> None:
     source = str(written(mixed(), tmp_path / "in", 3))
     here = clean(source, str(tmp_path / "here"), spread, RULES, rows=12)
