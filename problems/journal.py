@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
-from problems.record import ProblemError
+from problems.json_lines import JsonLines
 
 ABSENT = "not measured, for want of "  # the packages: the machine is at fault
 
@@ -43,34 +40,22 @@ class Journal:
     def __init__(self, path: Path, how: str = "") -> None:
         self.path, self.how = path, how
         self.entries: dict[str, Entry] = {}
+        self._lines = JsonLines(path)
 
     def __enter__(self) -> Journal:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO = self.path.open("a+b")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._file.seek(0)
-        whole = 0
-        for number, line in enumerate(self._file, 1):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                values = json.loads(line)
-                entry = Entry(**values | {key: tuple(values[key]) for key in ("survivors", "added") if key in values})
-            except (ValueError, TypeError) as error:
-                raise ProblemError(f"broken ({error})", "remove the line: its problem is verified again", f"{self.path}: line {number}") from error
-            if entry.how == self.how:
-                self.entries.setdefault(entry.content_hash, entry)
-            whole += len(line)
-        self._file.truncate(whole)
+        self._lines.open(self._read, "remove the line: its problem is verified again")
         return self
+
+    def _read(self, row: dict[str, Any]) -> None:
+        entry = Entry(**row | {key: tuple(row[key]) for key in ("survivors", "added") if key in row})
+        if entry.how == self.how:
+            self.entries.setdefault(entry.content_hash, entry)
 
     def append(self, entries: Iterable[Entry]) -> None:
         """All lines in one write, then to disk. A problem for which a package is absent here is not put down: it may be installed."""
         fresh = [entry for entry in entries if entry.content_hash not in self.entries]
-        self._file.write(b"".join(json.dumps(asdict(entry)).encode() + b"\n" for entry in fresh if not (entry.reason or "").startswith(ABSENT)))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._lines.append(asdict(entry) for entry in fresh if not (entry.reason or "").startswith(ABSENT))
         self.entries.update((entry.content_hash, entry) for entry in fresh)
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()  # gives the lock back
+        self._lines.close()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, Protocol
 
 from artifacts.hashing import hash_data
-from problems.record import ProblemError
+from problems.json_lines import JsonLines
 
 
 class NoReply(RuntimeError):
@@ -45,24 +42,14 @@ class Replies:
         self.known: dict[str, Reply] = {}
         self.used: dict[str, Reply] = {}  # of this pass, found or asked for
         self._lock = threading.Lock()
+        self._lines = JsonLines(path)
 
     def __enter__(self) -> Replies:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file: BinaryIO = self.path.open("a+b")
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-        self._file.seek(0)
-        whole = 0
-        for number, line in enumerate(self._file, 1):
-            if not line.endswith(b"\n"):
-                break
-            try:
-                row = json.loads(line)
-                self.known[row["question"]] = Reply(row["text"], row["tokens"])
-            except (ValueError, TypeError, KeyError) as error:
-                raise ProblemError(f"broken ({error})", "remove the line: its question is asked again", f"{self.path}: line {number}") from error
-            whole += len(line)
-        self._file.truncate(whole)
+        self._lines.open(self._read, "remove the line: its question is asked again")
         return self
+
+    def _read(self, row: dict[str, Any]) -> None:
+        self.known[row["question"]] = Reply(row["text"], row["tokens"])
 
     def ask(self, question: Mapping[str, Any]) -> Reply:
         """The reply that is known, else the endpoint's, which is on disk before anybody sees it. Raises what the endpoint raises."""
@@ -70,9 +57,7 @@ class Replies:
         reply = self.known.get(key) or self.endpoint.ask(question)
         with self._lock:
             if key not in self.known:
-                self._file.write(json.dumps({"question": key, "text": reply.text, "tokens": reply.tokens}).encode() + b"\n")
-                self._file.flush()
-                os.fsync(self._file.fileno())
+                self._lines.append([{"question": key, "text": reply.text, "tokens": reply.tokens}])
                 self.known[key] = reply
             self.used[key] = reply
         return reply
@@ -83,4 +68,4 @@ class Replies:
         return hash_data(sorted([key, reply.text] for key, reply in self.used.items()))
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._lines.close()
