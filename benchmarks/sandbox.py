@@ -43,6 +43,7 @@ def subjects(samples: int) -> dict[str, tuple[str, list[Program]]]:
         "HumanEval, canonical, assert that a judge process must run": ("assert", [program for program in canonical if not program.cases]),
         f"CodeT, {len(drawn)} samples, assert": ("assert", drawn),
         f"CodeT, {len(drawn)} samples, call": ("call", drawn),
+        "both together, call": ("call", [*plain, *drawn]),
         "CodeContests, one run each, stdio": ("stdio", codecontests()),
     }
 

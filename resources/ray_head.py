@@ -1,8 +1,9 @@
 """A private local Ray that ends by itself: `python -m resources.ray_head FOLDER`.
 
-It starts a head node on 127.0.0.1 with free ports, writes `head.json`, and watches who holds it: a file `holders/<pid>` for each process that needs
-the cluster. When all holders are gone for `GRACE_S` seconds it stops Ray and ends, so a killed command line leaves no orphan; when it is killed
-itself, the kernel takes Ray's processes with it. One a folder: the kernel's lock decides.
+It starts a head node on 127.0.0.1 (or where RATCHET_RAY_BIND says) with free ports, writes `head.json`, and watches who holds it: a file
+`holders/<pid>` for each process that needs the cluster, an owner's or the training's own (verl_jobs/owner.py, `hold`). When all holders are gone for
+`GRACE_S` seconds it stops Ray and ends, so a killed command line leaves no orphan; when it is killed itself, the kernel takes Ray's processes with
+it. One a folder: the kernel's lock decides.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from artifacts.store import write_atomic
 
 GRACE_S = 20.0
 START_S = 90.0
+HOLDERS = "holders"
+LOOPBACK = "127.0.0.1"
 # Every verl actor imports these: workers that have them at hand start seconds sooner.
 PRELOAD = ["torch", "transformers", "verl", "verl.trainer.main_ppo", "verl.workers.engine_workers", "transfer_queue"]
 
@@ -50,9 +53,9 @@ def main(folder: Path) -> None:
 def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     """Starts the head node and writes `head.json` once it answers. Raises RuntimeError with the log's path when it does not."""
     gcs, dashboard, agent, metrics, runtime, client = free_ports(6)
-    threads = os.environ.get("OMP_NUM_THREADS", "2")
-    command = [python(session), "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", f"--port={gcs}"]
-    command += ["--include-dashboard=true", "--dashboard-host=127.0.0.1", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}"]
+    threads, host = os.environ.get("OMP_NUM_THREADS", "2"), os.environ.get("RATCHET_RAY_BIND", LOOPBACK)
+    command = [python(session), "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--node-ip-address={host}", f"--port={gcs}"]
+    command += ["--include-dashboard=true", f"--dashboard-host={host}", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}"]
     command += [f"--metrics-export-port={metrics}", f"--runtime-env-agent-port={runtime}", f"--ray-client-server-port={client}"]
     command += ["--num-cpus=16", f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}"]  # logical: verl's actors claim one each and share the cores
     command += [f"--object-store-memory={256 * 2**20}", f"--temp-dir={session}", "--disable-usage-stats", "--include-log-monitor=false"]
@@ -62,8 +65,8 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     ray = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, preexec_fn=_die_with_parent)
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and ray.poll() is None:
-        if _listens(gcs) and _listens(dashboard):
-            about = {"pid": os.getpid(), "address": f"127.0.0.1:{gcs}", "dashboard": f"http://127.0.0.1:{dashboard}", "session": str(session)}
+        if _listens(host, gcs) and _listens(host, dashboard):
+            about = {"pid": os.getpid(), "address": f"{host}:{gcs}", "dashboard": f"http://{host}:{dashboard}", "session": str(session)}
             write_atomic(folder / "head.json", json.dumps(about))
             return ray
         time.sleep(0.1)
@@ -104,7 +107,7 @@ def stop(ray: subprocess.Popen[bytes]) -> None:
 def live_holders(folder: Path) -> list[int]:
     """Processes that need the head. A holder's file names pid and start time: a number used again is not it."""
     alive = []
-    for path in (folder / "holders").glob("*"):
+    for path in (folder / HOLDERS).glob("[0-9]*"):  # a mark that is only now being written has another name
         try:
             if psutil.Process(int(path.name)).create_time() == float(path.read_text(encoding="utf-8")):
                 alive.append(int(path.name))
@@ -113,11 +116,6 @@ def live_holders(folder: Path) -> list[int]:
             pass
         path.unlink(missing_ok=True)
     return alive
-
-
-def hold(folder: Path) -> None:
-    """Makes this process a holder; its end, however it comes, is the end of that."""
-    write_atomic(folder / "holders" / str(os.getpid()), repr(psutil.Process().create_time()))
 
 
 def free_ports(count: int) -> list[int]:
@@ -132,10 +130,10 @@ def free_ports(count: int) -> list[int]:
             each.close()
 
 
-def _listens(port: int) -> bool:
+def _listens(host: str, port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.5)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((host, port)) == 0
 
 
 def _die_with_parent() -> None:

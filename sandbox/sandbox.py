@@ -38,7 +38,7 @@ class SandboxConfig:
     workers: int | None = None  # one a core, of this machine, the engine's or the cluster's
     backend: Kind = "local"  # docker: warm containers; ray: actors all over the cluster
     isolation: Literal["auto", "root", "userns", "bare"] = "auto"  # auto: the highest rung that the machine grants; a named one is never lowered
-    packages: tuple[str, ...] = ("numpy",)  # that programs may import besides the standard library, where installed
+    packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # that programs may import besides the standard library, where installed
 
 
 @dataclass

@@ -76,6 +76,7 @@ class Watch:
         self.results, self.outputs = results, outputs
         self.kept: dict[int, list[bytes]] = {handle: [] for handle in outputs}
         self.output_bytes = 0
+        self._idle = False  # nothing came in the last tick
         self.exits: dict[str, int] = {}
         self.peak = 0
         self.on_exit: dict[str, Any] = {}
@@ -155,12 +156,12 @@ class Watch:
         return self.over(clock=False) or self.exits[role]
 
     def over(self, *, clock: bool = True) -> Stop | None:
-        """A limit that is broken now. The wall clock only where `clock`, and memory, which is looked at once more when the job has ended."""
+        """A limit that is broken now. The wall clock only where `clock`; memory when nothing else comes, and once more when the job has ended."""
         if self.output_bytes > self._output_kb * 1024:
             return Stop(Verdict.OLE, f"more than {self._output_kb} kB of output")
         if self._too_long:
             return Stop(Verdict.OLE, self._too_long)
-        if clock and self.out_of_memory():
+        if clock and self._idle and self.out_of_memory():
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
         if clock and self.test.late(self.limits.wall_s):
             return Stop(Verdict.TLE, f"more than {self.limits.wall_s:g} s")
@@ -195,7 +196,9 @@ class Watch:
         return max(self.limits.wall_s - self.seconds(), LATE_TICK_S)
 
     def _pump(self, timeout_s: float) -> None:
-        for handle, event in self._poll.poll(max(0.0, min(timeout_s, TICK_S)) * 1000):
+        ready = self._poll.poll(max(0.0, min(timeout_s, TICK_S)) * 1000)
+        self._idle = not ready
+        for handle, event in ready:
             if handle == self.owner:
                 raise SystemExit(0)  # nobody waits for the report
             if handle in self._denied:

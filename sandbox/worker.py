@@ -139,6 +139,8 @@ def main() -> None:
     if config.get("core") is not None:
         with contextlib.suppress(OSError):  # the machine has lost it meanwhile: then anywhere
             os.sched_setaffinity(0, {config["core"]})
+    with contextlib.suppress(OSError):  # its program goes on when there is something to read, instead of being put aside for each test
+        os.sched_setscheduler(0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0))  # programs have the usual policy again
     os.dup2(2, 1)  # nobody's print may come between the reports
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:

@@ -10,12 +10,13 @@ import psutil
 import pytest
 
 from resources.ray import _died, _last_words, _token
-from resources.ray_head import free_ports, hold, live_holders
+from resources.ray_head import HOLDERS, free_ports, live_holders
 from tests.journeys.chain import wait_until
+from verl_jobs.owner import hold
 
 
 def test_a_holder_counts_while_it_lives(tmp_path: Path) -> None:
-    hold(tmp_path)
+    hold(tmp_path / HOLDERS)
     assert live_holders(tmp_path) == [os.getpid()]
 
 
@@ -27,8 +28,8 @@ def test_a_process_number_that_is_used_again_is_not_the_holder(tmp_path: Path) -
 
 def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from resources.ray_head import hold\n"
-        "hold(Path(sys.argv[1])); print(1, flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from verl_jobs.owner import hold\n"
+        "hold(Path(sys.argv[1]) / 'holders'); print(1, flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout and holder.stdout.readline()
@@ -36,6 +37,14 @@ def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
         holder.kill()
     assert live_holders(tmp_path) == []
     assert list((tmp_path / "holders").iterdir()) == []
+
+
+def test_a_mark_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / HOLDERS).mkdir()
+    beside = tmp_path / HOLDERS / ".4711.draft"  # as artifacts.store.write_atomic has it before it is renamed
+    beside.touch()
+    assert live_holders(tmp_path) == []
+    assert beside.exists()
 
 
 def test_ports_are_free_and_different() -> None:
@@ -55,7 +64,7 @@ def test_a_death_is_told_from_an_error(code: int | None, died: bool) -> None:
 
 def test_the_last_words_are_the_error_and_not_the_noise_after_it(tmp_path: Path) -> None:
     log = tmp_path / "trainer.log"
-    log.write_text("starting\nValueError: batch 7 is too small\n\nshutting down\n")
+    log.write_text("starting\n\x1b[36mValueError:\x1b[39m batch 7 is too small\n\nshutting down\n")
     assert _last_words(log) == "ValueError: batch 7 is too small"
     assert _last_words(tmp_path / "absent.log") == "it left no log"
 
@@ -67,7 +76,7 @@ def test_ray_stays_up_where_the_environment_lies_in_a_path_with_spaces(tmp_path:
     interpreter = tmp_path / "an environment" / Path(sys.executable).relative_to(sys.prefix)
     folder = tmp_path / "ray"
     folder.mkdir()
-    hold(folder)
+    hold(folder / HOLDERS)
     environment = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     with (folder / "head.log").open("w") as log:
         head = subprocess.Popen([interpreter, "-m", "resources.ray_head", str(folder)], stdout=log, stderr=log, env=environment)

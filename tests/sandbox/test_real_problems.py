@@ -27,7 +27,7 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(SandboxConfig(workers=2, packages=("numpy", "sortedcontainers"))) as opened:  # the latter for LeetCode
+    with Sandbox(SandboxConfig(workers=2)) as opened:
         yield opened
 
 
