@@ -19,6 +19,7 @@ import fsspec
 
 from artifacts.hashing import hash_folder
 from artifacts.manifest import NAME, Manifest
+from artifacts.remote import put
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Store:
         self.root = str(root)
         self.filesystem, self.base = fsspec.core.url_to_fs(self.root)
         self.is_local = self.filesystem.protocol in ("file", ("file", "local"))
-        self.cache = cache or (Path(self.base) if self.is_local else Path(tempfile.gettempdir()) / "ratchet-cache")
+        self.cache = Path(self.base) if self.is_local else cache or Path(tempfile.gettempdir()) / "ratchet-cache"
 
     @contextmanager
     def draft(self, kind: str, name: str) -> Iterator[Path]:
@@ -160,7 +161,7 @@ class Store:
         remote = f"{self.base}/{manifest.kind}/{manifest.name}/{manifest.key}"
         for path in sorted(folder.rglob("*"), key=lambda p: p.name == NAME):
             if path.is_file():
-                self.filesystem.put_file(str(path), f"{remote}/{path.relative_to(folder).as_posix()}")
+                put(self.filesystem, path, f"{remote}/{path.relative_to(folder).as_posix()}")
 
 
 def _write_synced(path: Path, text: str) -> None:

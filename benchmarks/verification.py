@@ -35,6 +35,7 @@ SETS = {
     "leetcode": "leetcode", "mbppplus": "mbppplus", "humanevalplus": "humanevalplus",
 }  # source and folder  # fmt: skip
 CHUNK = 24
+PART = 240  # problems of a set, for the throughput
 
 
 def problems_of(name: str) -> list[Problem]:
@@ -78,9 +79,8 @@ class Recorded:
             yield job
 
 
-def throughput(workers: int | None, rounds: int) -> None:
+def throughput(name: str, problems: Sequence[Problem], workers: int | None, rounds: int) -> None:
     """Taking turns, so that whatever else runs slows both alike; the best round of each counts."""
-    problems = generate(FamilyConfig(demonstrations=200, train=200, validation=20))
     ours, bare = [], []
     with Sandbox(SandboxConfig(workers=workers)) as sandbox:
         for _ in range(rounds):
@@ -92,7 +92,7 @@ def throughput(workers: int | None, rounds: int) -> None:
             begun = time.perf_counter()
             assert sum(1 for _ in sandbox.run(recorded.jobs)) == len(recorded.jobs)
             bare.append(len(recorded.jobs) / (time.perf_counter() - begun))
-    print(f"{len(recorded.jobs)} jobs of {len(problems)} problems, {rounds} rounds, load {os.getloadavg()[0]:.0f}")
+    print(f"{len(recorded.jobs)} jobs of {len(problems)} problems of {name}, {rounds} rounds, load {os.getloadavg()[0]:.0f}")
     rows = [
         (name, f"{max(rates):.0f}", " ".join(f"{rate:.0f}" for rate in rates)) for name, rates in (("verification", ours), ("bare sandbox", bare))
     ]
@@ -107,10 +107,12 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60.0, help="for each set, until the next chunk begins")
     parser.add_argument("--mutants", type=int, default=Verification().mutants)
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--throughput", type=int, metavar="ROUNDS", default=0, help="instead of the sets")
+    parser.add_argument("--throughput", type=int, metavar="ROUNDS", default=0, help="instead: of compositions and of a part of each set")
     given = parser.parse_args()
     if given.throughput:
-        throughput(given.workers, given.throughput)
+        throughput("compositions", generate(FamilyConfig(demonstrations=200, train=200, validation=20)), given.workers, given.throughput)
+        for name in given.sets:
+            throughput(name, problems_of(name)[:PART], given.workers, given.throughput)
         return
     rules = Verification(mutants=given.mutants)
     with Sandbox(SandboxConfig(workers=given.workers)) as sandbox:

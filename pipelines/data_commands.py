@@ -17,6 +17,7 @@ from artifacts.store import Artifact, Store
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from resources.home import Home, NotReady
+from resources.profile import load_profile
 
 READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"
 STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
@@ -24,9 +25,9 @@ MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; into a pipe or a file goes all
 MOST_EXAMPLE = 200  # characters
 
 
-def show(problem_id: str | None, console: Console) -> int:
+def show(problem_id: str | None, profile: str | None, console: Console) -> int:
     """Funnel and parts of the present datasets, or one problem with all that became of it."""
-    store = Store(Home.from_environment().path)
+    store = Home.from_environment().store(load_profile(profile).storage.root)
     made = {name: artifact for name in ("raw_problems", *STAGES) if (artifact := store.current("datasets", name))}
     unread = _unread(made.get("raw_problems"))
     if not made and (problem_id is not None or not unread):
@@ -37,11 +38,11 @@ def show(problem_id: str | None, console: Console) -> int:
     return 0
 
 
-def diff(before: str, after: str, console: Console) -> int:
+def diff(before: str, after: str, profile: str | None, console: Console) -> int:
     """Two versions of a dataset: counts by source, what came, what went and why, what changed. Raises ProblemError for an unknown one."""
     from problems.versions import compare, named
 
-    store = Store(Home.from_environment().path)
+    store = Home.from_environment().store(load_profile(profile).storage.root)
     one, other = named(store, before), named(store, after)
     found = compare(store, one, other)
     for mark, artifact in (("from", one), ("to", other)):
@@ -151,10 +152,12 @@ def _facts(artifact: Artifact) -> list[str]:
 
 
 def _stages(made: dict[str, Artifact]) -> list[Stage]:
+    import pyarrow.parquet as pq
+
     stages = []
     for name in STAGES:
         if artifact := made.get(name):
             removed = tuple(Removed(**row) for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8")))
-            kept = int(artifact.manifest.facts["kept"])
+            kept = pq.read_metadata(artifact.path / "problems.parquet").num_rows
             stages.append(Stage(name, kept + len(removed), kept, removed))
     return stages

@@ -22,6 +22,10 @@ from sandbox.protocol import Limits
 LICENCE = "CC-BY-4.0"
 LIMITS = Limits.of_work(10.0, memory_mb=512)
 PYTHON_3 = (3, "PYTHON3")
+# "absolute or relative error does not exceed 10^{-6}", or "10 - 6" where the page was flattened
+PRECISION = re.compile(
+    r"\b(?:absolute|relative)\b[^.]{0,60}?\b(?:error|inaccuracy)\b[^.]{0,120}?\b10\s*\^?\s*\{?\s*[-−–]\s*(\d{1,2})\b", re.IGNORECASE
+)
 PARTS = ("train", "valid", "validation", "test")
 
 
@@ -61,6 +65,7 @@ def _upstream(row: Row, where: str) -> Problem:
 def _problem(
     key: str, statement: str, tests: Tests, visible: int, solutions: tuple[str, ...], tags: tuple[str, ...], gated: bool, extra: dict[str, Any]
 ) -> Problem:
+    precision = PRECISION.search(statement)
     return Problem(
         problem_id=f"codecontests/{key}",
         source="codecontests",
@@ -75,6 +80,7 @@ def _problem(
         licence=LICENCE,
         gated=gated,
         compare="tokens",
+        tolerance=10.0 ** -int(precision[1]) if precision else None,
         extra=extra,
     )
 

@@ -41,6 +41,8 @@ class FamilyConfig(BaseModel):
     """Problems for reinforcement learning."""
     validation: PositiveInt = 128
     """Problems that pick the checkpoint; never gated on."""
+    visible_tests: int = Field(0, ge=0, le=3)
+    """Tests that a statement shows; conversations (`training.agents`) need at least one. A longer prompt needs more `training.prompt_tokens`."""
     slip_rate: float = Field(0.55, ge=0, le=1)
     """Share of the operations with a known slip that a demonstration gets wrong."""
 
@@ -53,20 +55,20 @@ def part_of(composition: str) -> str:
 
 def generate(config: FamilyConfig) -> list[Problem]:
     """All parts but the held-out one, each composition at most once; `extra` holds the composition and, for demonstrations, the fallible code."""
-    training = list(islice(_stream(config.seed, "training"), config.demonstrations + config.train))
+    training = list(islice(compositions(config.seed, "training"), config.demonstrations + config.train))
     random.Random(f"{config.seed}/order").shuffle(training)  # short compositions run out first, and both parts shall have them
     splits: list[tuple[Split, list[tuple[Operation, ...]]]] = [
         ("demonstrations", training[: config.demonstrations]),
         ("train", training[config.demonstrations :]),
     ]
-    made = [_problem(operations, split, config) for split, part in splits for operations in part]
-    return made + [_problem(operations, "validation", config) for operations in islice(_stream(config.seed, "validation"), config.validation)]
+    made = [composed(operations, split, config) for split, part in splits for operations in part]
+    return made + [composed(operations, "validation", config) for operations in islice(compositions(config.seed, "validation"), config.validation)]
 
 
 def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
     """The held-out problems of gate `number` (1, 2, ...): no composition occurs in training, nor in an earlier draw of the same size."""
-    stream = _stream(config.seed, "heldout")
-    return [_problem(operations, "heldout", config) for operations in islice(stream, (number - 1) * count, number * count)]
+    stream = compositions(config.seed, "heldout")
+    return [composed(operations, "heldout", config) for operations in islice(stream, (number - 1) * count, number * count)]
 
 
 def demonstration(problem: Problem) -> str:
@@ -74,14 +76,14 @@ def demonstration(problem: Problem) -> str:
     return str(problem.extra["demonstration"])
 
 
-def _stream(seed: int, part: str) -> Iterator[tuple[Operation, ...]]:
+def compositions(seed: int, part: str) -> Iterator[tuple[Operation, ...]]:
     """Distinct compositions of one part, for ever the same from the same seed. Ends when 100,000 draws in a row bring nothing new."""
     rng = random.Random(f"{seed}/{part}")
     seen: set[str] = set()
     idle = 0
     while idle < 100_000:
         operations = _compose(rng)
-        name = _name(operations)
+        name = name_of(operations)
         if name in seen or part_of(name) != part:
             idle += 1
             continue
@@ -99,12 +101,12 @@ def _compose(rng: random.Random) -> tuple[Operation, ...]:
     return tuple(picked)
 
 
-def _name(operations: tuple[Operation, ...]) -> str:
+def name_of(operations: tuple[Operation, ...]) -> str:
     return "|".join(operation.name for operation in operations)
 
 
-def _problem(operations: tuple[Operation, ...], split: Split, config: FamilyConfig) -> Problem:
-    name = _name(operations)
+def composed(operations: tuple[Operation, ...], split: Split, config: FamilyConfig) -> Problem:
+    name = name_of(operations)
     rng = random.Random(f"{config.seed}/{split}/{name}")
     steps = [rng.choice(operation.wordings) for operation in operations]
     opening = rng.choice(OPENINGS).format(kind=KINDS[operations[0].takes])
@@ -122,6 +124,7 @@ def _problem(operations: tuple[Operation, ...], split: Split, config: FamilyConf
         tests=_tests(operations, rng),
         entry_point=ENTRY_POINT,
         solutions=(_program(codes), _program([o.other for o in operations]), _nested(codes)),
+        visible_tests=config.visible_tests,
         limits=LIMITS,
         tags=(f"operations-{len(operations)}", *sorted({operations[0].takes, *(o.gives for o in operations)})),
         split=split,

@@ -83,14 +83,14 @@ class Endpoint:
         except httpx.HTTPError as error:
             return type(error).__name__, 0.0
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise EndpointDown(f"{self.url}: no address ({error}): set synthesis.endpoint to one like http://127.0.0.1:8000/v1") from error
+            raise EndpointDown(f"{self.url}: no address ({error}): give one like http://127.0.0.1:8000/v1") from error
         said = " ".join(body[:300].decode("utf-8", "replace").split())
         if (status := response.status_code) in AGAIN or status >= 500:
             return f"status {status}", _seconds(response.headers.get("Retry-After"))
         if status in WRONG:
             raise NoReply(f"the server refuses the question (status {status}): {said}")
         if status != 200:
-            raise EndpointDown(f"{self.url}: status {status}: {said}: check synthesis.endpoint, the model's name, and the key in {KEYS[0]}")
+            raise EndpointDown(f"{self.url}: status {status}: {said}: check the address, the model's name, and the key in {KEYS[0]}")
         return _read(body)
 
 

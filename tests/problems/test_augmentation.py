@@ -72,6 +72,7 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
+@pytest.mark.slow
 @settings(max_examples=4)
 @given(problems=SETS, seed=st.integers(0, 99))
 def test_every_made_problem_passes_verification_with_all_its_references(sandbox: Sandbox, problems: list[Problem], seed: int) -> None:

@@ -166,6 +166,19 @@ def test_codecontests_in_upstreams_schema(tmp_path: Path) -> None:
     assert problem.solutions == ("print(2 * int(input()))",) and [test["stdout"] for test in problem.tests] == ["4\n", "6\n"]
 
 
+@pytest.mark.parametrize(
+    ("asks", "tolerance"),
+    [
+        ("Your answer is correct if its absolute or relative error does not exceed 10^{-6}.", 1e-6),
+        ("The relative or absolute error of each number mustn't exceed 10 - 9.", 1e-9),
+        ("It has an absolute value of at most 10 - 3 more. Print 10-4.", None),
+    ],
+)
+def test_codecontests_compares_numbers_as_nearly_as_the_task_asks(tmp_path: Path, asks: str, tolerance: float | None) -> None:
+    [problem] = read(tmp_path, "codecontests", "train.jsonl", CONTEST | {"description": f"Double it. {asks}"})
+    assert problem.tolerance == tolerance
+
+
 def test_codecontests_is_gated_by_split_and_by_contest(tmp_path: Path) -> None:
     late = CONTEST | {"name": "1575_A. Another Sorting Problem"}
     assert all(read(tmp_path, "codecontests", f"{split}.jsonl", CONTEST)[0].gated for split in ("valid", "test"))

@@ -122,6 +122,7 @@ def test_a_bad_row_is_rejected_with_its_line_and_the_others_go_on(tmp_path: Path
     assert rejected.row == f"{path}: line 2" and reason in rejected.reason and rejected.mend
 
 
+@pytest.mark.slow
 def test_a_row_of_a_hundred_megabytes_is_rejected(tmp_path: Path) -> None:
     loaded = load("mine", lines(tmp_path / "mine.jsonl", b'{"statement": "' + b"x" * 100_000_000 + b'"}', GOOD))
     assert len(loaded.problems) == 1 and "a row of 95 MiB" in loaded.rejected[0].reason

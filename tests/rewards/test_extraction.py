@@ -41,6 +41,7 @@ def test_the_program_is_found(answer: str, program: str) -> None:
     assert extract_code(answer) == program
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("answer", ["```\n" * 2_500_000, "a" * 10_000_000, "```python\n" * 1_000_000, "`" * 10_000_000, "\n ```" * 2_000_000])
 def test_ten_megabytes_take_a_moment(answer: str) -> None:
     begun = time.process_time()

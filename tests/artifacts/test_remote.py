@@ -1,0 +1,50 @@
+"""An upload is known to have arrived."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fsspec.implementations.local import LocalFileSystem
+
+from artifacts.manifest import Manifest
+from artifacts.remote import TRIES, CorruptUpload, put
+from artifacts.store import Store
+from tests.artifacts.object_store import object_store
+
+
+class Torn(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A store that loses the last byte of so many uploads."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__(skip_instance_cache=True)
+        self.times = times
+
+    def put_file(self, lpath: str, rpath: str, **_: object) -> None:
+        content = Path(lpath).read_bytes()
+        Path(rpath).write_bytes(content[:-1] if self.times else content)
+        self.times = max(0, self.times - 1)
+
+
+def test_an_upload_that_was_torn_is_made_again(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"weights")
+    put(Torn(TRIES - 1), tmp_path / "a", str(tmp_path / "there" / "a"))
+    assert (tmp_path / "there" / "a").read_bytes() == b"weights"
+
+
+def test_an_upload_that_never_arrives_whole_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"weights")
+    with pytest.raises(CorruptUpload, match="came back with other bytes"):
+        put(Torn(TRIES), tmp_path / "a", str(tmp_path / "there" / "a"))
+
+
+@pytest.mark.slow
+def test_an_artifact_published_to_s3_is_found_by_another_machine(tmp_path: Path) -> None:
+    with object_store("artifacts") as url:
+        here, there = Store(url, cache=tmp_path / "here"), Store(url, cache=tmp_path / "there")
+        with here.draft("checkpoints", "model") as folder:
+            (folder / "model.safetensors").write_bytes(bytes(100_000))
+            made = here.publish(folder, Manifest(kind="checkpoints", name="model", key="k", content_hash=""))
+        found = there.require("checkpoints", "model")
+        assert found.manifest == made.manifest and found.path != made.path
+        there.verify(found)
