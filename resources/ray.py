@@ -1,30 +1,40 @@
 """Training as a Ray job: submitted once, attached to ever after.
 
-In: a TrainingJob. Out: its end. The submission's name follows from the chain and the config, so that a step that died and is tried again
-finds its job; a job that failed or was killed with its cluster is submitted again and goes on from its last whole save.
+In: a TrainingJob, and the Ray to use: a private one, or one that is there. Out: its end. The submission's name follows from the chain and the config,
+so that a step that died and is tried again finds its job; a job that failed or was killed with its cluster is submitted again and goes on from its
+last whole save.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shlex
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from resources import ray_head
+from verl_jobs import faults, owner
 from verl_jobs.entry import DIED
 from verl_jobs.job import TrainingJob
 from verl_jobs.overrides import environment
+from verl_jobs.preflight import check
 
+TRAINER = "verl_jobs.entry"
 POLL_S = 0.5
 GONE_S = 20.0
+END_S = 60.0  # that a training is given to save when it is cancelled
+PATIENCE_S = 15.0
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours what its workers said
 LOST = "LOST"  # the end of a job that a death took, not an error of its own: it is submitted again
 
 
@@ -38,14 +48,68 @@ class Head:
     dashboard: str
 
 
-def ensure_head(folder: Path, job: TrainingJob) -> Head:
+class Private:
+    """The Ray of this folder, started when there is none."""
+
+    def __init__(self, folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK) -> None:
+        self.folder, self.job, self.bind = folder, job, bind
+
+    def dashboard(self) -> str:
+        return ensure_head(self.folder, self.job, self.bind).dashboard
+
+    def there(self) -> bool:
+        return _running(self.folder) is not None
+
+    def submission(self) -> dict[str, Any]:
+        return {}
+
+
+class Joined:
+    """A cluster that somebody else started. It is lost when its dashboard has not answered for PATIENCE_S; its token is in the environment."""
+
+    def __init__(self, address: str, job: TrainingJob) -> None:
+        self.address, self.job, self.answered_at = address.rstrip("/"), job, time.monotonic()
+
+    def dashboard(self) -> str:
+        """Raises TrainingFailed where nothing answers."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not answers(self.address):
+            if time.monotonic() > deadline:
+                raise TrainingFailed(f"no Ray answers at {self.address} (ray.address of the profile): start it, or leave the address out")
+            time.sleep(POLL_S)
+        self.answered_at = time.monotonic()
+        return self.address
+
+    def there(self) -> bool:
+        if answers(self.address):
+            self.answered_at = time.monotonic()
+        return time.monotonic() - self.answered_at < PATIENCE_S
+
+    def submission(self) -> dict[str, Any]:
+        """What a private Ray's processes find in their environment from the start. This code is on the cluster's nodes, as in the image."""
+        training = self.job.training
+        return {"runtime_env": {"env_vars": environment(training, self.job.path) | _threads(training.threads)}}
+
+
+def answers(address: str) -> bool:
+    """Whether a Ray's dashboard answers there, be it that it wants a token."""
+    try:
+        with urllib.request.urlopen(f"{address}/api/version", timeout=5):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+
+
+def ensure_head(folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK) -> Head:
     """The private Ray of this folder: the running one, or a new one; this process holds it from now on."""
     folder.mkdir(parents=True, exist_ok=True)
-    ray_head.hold(folder)
+    owner.hold(folder / ray_head.HOLDERS)
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}  # read by Ray's client in this process
     deadline = time.monotonic() + ray_head.START_S
     while (head := _running(folder)) is None:
-        _spawn(folder, job)
+        _spawn(folder, job, bind)
         for _ in range(20):
             time.sleep(0.25)
             if head := _running(folder):
@@ -56,65 +120,100 @@ def ensure_head(folder: Path, job: TrainingJob) -> Head:
 
 
 def train(
-    job: TrainingJob, folder: Path, *, attempts: int = 3, on_poll: Callable[[], None] = lambda: None, bootstrap: dict[str, str] | None = None
+    job: TrainingJob,
+    ray: Private | Joined,
+    *,
+    attempts: int = 3,
+    on_poll: Callable[[], None] = lambda: None,
+    bootstrap: dict[str, str] | None = None,
+    entry: str = TRAINER,
 ) -> None:
     """Returns when the job has finished. Submits it, or attaches to it; after a death it is submitted again, `attempts` times in all.
 
-    folder: of the private Ray. bootstrap: Dagster Pipes parameters. Raises TrainingFailed.
+    While it is in here, this process renews the job's lease. What interrupts it (Ctrl-C, a run terminated in Dagster) ends the job, with a save.
+    bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed, and before anything is started or
+    written CannotTrain or UnfitStart.
     """
+    if entry == TRAINER and not (job.path / "job.json").exists():  # a job that has begun was looked at then
+        check(job)
     job.write()
     for attempt in range(1, attempts + 1):
         if job.done is not None:
             return
-        end = _run_once(job, folder, on_poll, bootstrap)
+        with owner.owned(job.path):
+            end = _run_once(job, ray, on_poll, bootstrap, entry)
         if job.done is None and (attempt == attempts or end != LOST):
             raise TrainingFailed(f"training {job.chain} ended {end}: {_last_words(job.path / 'trainer.log')} (log: {job.path / 'trainer.log'})")
+        if job.done is None:
+            faults.record(job.path, f"a process of the training ended: attempt {attempt + 1} of {attempts} begins, from the last save")
 
 
-def _run_once(job: TrainingJob, folder: Path, on_poll: Callable[[], None], bootstrap: dict[str, str] | None) -> str:
+def _run_once(job: TrainingJob, ray: Private | Joined, on_poll: Callable[[], None], bootstrap: dict[str, str] | None, entry: str) -> str:
     """One life of the job, from submission or attachment to its end: its status, or LOST."""
-    head = ensure_head(folder, job)
+    dashboard = ray.dashboard()
     from ray.job_submission import JobStatus, JobSubmissionClient  # reads the token's place from the environment when it is imported
 
     try:
-        client = JobSubmissionClient(head.dashboard)
-        name = _attach_name(client, job) or _submit(client, job, bootstrap)
+        client = JobSubmissionClient(dashboard)
+        name = _attach_name(client, job) or _submit(client, job, bootstrap, ray.submission(), entry)
     except OSError:
-        if _gone(folder):
+        if _gone(ray):
             return LOST
         raise
-    while True:
-        on_poll()
-        if _running(folder) is None:
-            return LOST
-        try:
-            status = client.get_job_status(name)
-        except (OSError, RuntimeError):  # requests' ConnectionError is an OSError, and none of Python's own ConnectionErrors
-            time.sleep(POLL_S)  # the dashboard answers late or never again: the head's file decides which
-            continue
-        if status in (JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.STOPPED):
-            return LOST if status == JobStatus.FAILED and _died(client.get_job_info(name)) else str(status.value)
+    try:
+        while True:
+            on_poll()
+            if not ray.there():
+                return LOST
+            if (status := _status(client, name)) is not None and status.is_terminal():
+                return LOST if status == JobStatus.FAILED and _died(client.get_job_info(name)) else str(status.value)
+            time.sleep(POLL_S)
+    except Exception:
+        raise
+    except BaseException as interruption:  # KeyboardInterrupt, Dagster's DagsterExecutionInterruptedError: a person wants no more of it
+        _cancel(client, name, job, ray, type(interruption).__name__)
+        raise
+
+
+def _status(client: Any, name: str) -> Any:
+    """The job's status, None where the dashboard answers late or never again: whether the Ray is there decides which."""
+    try:
+        return client.get_job_status(name)
+    except (OSError, RuntimeError):  # requests' ConnectionError is an OSError, and none of Python's own ConnectionErrors
+        return None
+
+
+def _cancel(client: Any, name: str, job: TrainingJob, ray: Private | Joined, why: str) -> None:
+    """Lets the training save and end, and stops it where it has not within END_S."""
+    deadline = time.monotonic() + END_S
+    while ray.there() and time.monotonic() < deadline:
+        owner.give_notice(job.path, f"cancelled ({why})")  # again: a training that only now begins takes back what it finds
+        if (status := _status(client, name)) is not None and status.is_terminal():
+            return
         time.sleep(POLL_S)
+    if ray.there():
+        client.stop_job(name)
 
 
-def _submit(client: Any, job: TrainingJob, bootstrap: dict[str, str] | None) -> str:
+def _submit(client: Any, job: TrainingJob, bootstrap: dict[str, str] | None, options: dict[str, Any], entry: str) -> str:
     if bootstrap is not None:
         (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
-    command = [sys.executable, "-m", "verl_jobs.entry", str(job.path / "job.json")]
+    command = ["python" if options else sys.executable, "-m", entry, str(job.path / "job.json"), owner.OWNED]
     name: str = client.submit_job(
         entrypoint=f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / 'trainer.log'))} 2>&1",
         submission_id=f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}",
         entrypoint_num_cpus=0,
+        **options,
     )
     return name
 
 
-def _gone(folder: Path) -> bool:
+def _gone(ray: Private | Joined) -> bool:
     """Whether this Ray has ended, or does so within the time that its head needs to clear up."""
     deadline = time.monotonic() + GONE_S
-    while _running(folder) is not None and time.monotonic() < deadline:
+    while ray.there() and time.monotonic() < deadline:
         time.sleep(POLL_S)
-    return _running(folder) is None
+    return not ray.there()
 
 
 def _attach_name(client: Any, job: TrainingJob) -> str | None:
@@ -139,8 +238,9 @@ def _running(folder: Path) -> Head | None:
     return Head(about["address"], about["dashboard"])
 
 
-def _spawn(folder: Path, job: TrainingJob) -> None:
-    _launch(folder, environment(job.training, job.path) | {"RATCHET_RANKS": str(job.training.ranks)} | _threads(job.training.threads))
+def _spawn(folder: Path, job: TrainingJob, bind: str) -> None:
+    here = {"RATCHET_RANKS": str(job.training.ranks), "RATCHET_RAY_BIND": bind, owner.HOLDERS: str(folder / ray_head.HOLDERS)}
+    _launch(folder, environment(job.training, job.path) | here | _threads(job.training.threads))
 
 
 def _threads(threads: int) -> dict[str, str]:
@@ -149,8 +249,9 @@ def _threads(threads: int) -> dict[str, str]:
 
 def _launch(folder: Path, extra: dict[str, str]) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS")}
-    # The last one is Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface.
-    environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder)), "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
+    if extra.get("RATCHET_RAY_BIND", ray_head.LOOPBACK) == ray_head.LOOPBACK:
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface
     log = (folder / "head.log").open("ab")
     command = [sys.executable, "-m", "resources.ray_head", str(folder)]
     subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
@@ -169,4 +270,4 @@ def _token(folder: Path) -> Path:
 def _last_words(log: Path) -> str:
     lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()] if log.exists() else []
     telling = [line for line in lines if "Error" in line or "error:" in line or "died" in line]
-    return (telling or lines or ["it left no log"])[-1].strip()[:300]
+    return COLOURS.sub("", (telling or lines or ["it left no log"])[-1]).strip()[:300]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -19,12 +20,18 @@ from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_p
 
 from artifacts.store import write_atomic
 from rewards import watch
+from verl_jobs import machine, owner
+from verl_jobs.callback import fetch
+from verl_jobs.deaths import died
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
-from verl_jobs.overrides import environment, overrides
-from verl_jobs.saving import repair
+from verl_jobs.overrides import TRACES, environment, overrides
+from verl_jobs.saving import repair, restored
 
 REPORT_EVERY_S = 1.0
-DIED = 75  # exit code (EX_TEMPFAIL): a Ray process died under the training, which may go on from its last save
+DEATHS_EVERY_S = 10.0  # looked for
+QUIET_S = 60.0  # without a new step after a death: verl would have noticed by then, or waits for ever
+HANGS_S = 900.0  # a training that was asked to end and has not ended by then is ended
+DIED = 75  # exit code (EX_TEMPFAIL): a Ray process died under the training, or it was asked to end: it may go on from its last save
 REPORTED = {
     "reward": "critic/rewards/mean",
     "validation": VALIDATION,
@@ -41,7 +48,8 @@ REPORTED = {
 }
 
 
-def main(path: Path) -> None:
+def main(path: Path, owned: bool = False) -> None:
+    """owned: whether somebody renews its lease; else it goes on to its end (a run by hand, a job of KubeRay's)."""
     job = TrainingJob.read(path)
     with (job.path / "trainer.lock").open("a") as lock:
         try:
@@ -49,8 +57,11 @@ def main(path: Path) -> None:
         except BlockingIOError:
             sys.exit(f"another process trains in {job.path}: this one ends")
         if job.done is None:
+            owner.withdraw_notice(job.path)
+            if holders := os.environ.get(owner.HOLDERS):
+                owner.hold(Path(holders))  # the private Ray stays while an orphan saves
             with pipes(job.path) as session:
-                _train(job, session)
+                _train(job, session, owned)
             done = {"steps": job.training.steps, "candidates": sorted(candidates(job.path)), "stopped": job.stopped}
             write_atomic(job.path / "done.json", json.dumps(done))
 
@@ -63,9 +74,10 @@ def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
     return open_dagster_pipes(params_loader=PipesMappingParamsLoader(json.loads(params.read_text(encoding="utf-8"))))
 
 
-def _train(job: TrainingJob, session: PipesContext | None) -> None:
+def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     os.environ.update(environment(job.training, job.path))
-    resumed = repair(job.path / "saves")
+    fetch(job)
+    resumed = repair(job.path)
     if session:
         session.log.info(f"training {job.chain}: {'from step ' + str(resumed) if resumed else 'from the start'}, {job.training.steps} steps")
     import ray
@@ -75,8 +87,11 @@ def _train(job: TrainingJob, session: PipesContext | None) -> None:
     from verl.trainer import main_ppo
 
     loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]
+    signal.signal(
+        signal.SIGTERM, lambda *_: owner.give_notice(job.path, "SIGTERM")
+    )  # Ray's own handler, set by init, would drop all since the last save
     told = overrides(
-        job.training,
+        restored(job, resumed).training,
         seed=job.seed,
         model=Path(job.start),
         train=Path(job.train),
@@ -85,16 +100,24 @@ def _train(job: TrainingJob, session: PipesContext | None) -> None:
         loggers=loggers,
         name=job.chain,
     )
+    if job.training.trace:
+        (job.path / TRACES).mkdir(exist_ok=True)
     sys.argv = ["main_ppo", *told, f"hydra.run.dir='{job.path / 'hydra'}'"]
-    reporter = Reporter(job, session)
+    reporter = Reporter(job, session, owned)
     reporter.start()
     try:
         main_ppo.main()
     except (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
         print(f"a process of the run died: {str(error).splitlines()[0]}", flush=True)
         sys.exit(DIED)
-    except ray.exceptions.RayTaskError:
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error, owner.Ended):
+            print(f"saved and ended: {owner.notice(job.path)}", flush=True)
+            sys.exit(DIED)
         if not job.stopped:
+            if gone := died():  # what verl raised is only what came of it
+                print(f"a process of the run died: {', '.join(gone)}", flush=True)
+                sys.exit(DIED)
             raise
         print(f"stopped early: {job.stopped}", flush=True)
     finally:
@@ -102,17 +125,40 @@ def _train(job: TrainingJob, session: PipesContext | None) -> None:
 
 
 class Reporter(threading.Thread):
-    """Follows verl's metrics file and tells each step once through Dagster Pipes."""
+    """Follows verl's metrics file and tells each step once through Dagster Pipes; gives notice when nobody wants the training any more; ends it where
+    a process of it has died and verl waits for it.
+    """
 
-    def __init__(self, job: TrainingJob, session: PipesContext | None) -> None:
+    def __init__(self, job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         super().__init__(daemon=True)
         self.job, self.session = job, session
         self.told: dict[int, dict[str, float]] = {}
+        self.lease, self.asked_at = owner.Lease(job.path) if owned else None, 0.0
+        self.looked_at = self.moved_at = time.monotonic()
+        self.missed_at = 0.0  # when a death was seen first
         self.ended = threading.Event()
+        machine.load()  # from here on the CPUs' load is counted
 
     def run(self) -> None:
         while not self.ended.wait(REPORT_EVERY_S):
             self.report()
+            if self.lease and self.lease.expired():
+                owner.give_notice(self.job.path, f"nobody renewed its lease for {self.lease.term_s:.0f} s")
+            self._look_for_deaths()
+            if owner.notice(self.job.path):
+                self.asked_at = self.asked_at or time.monotonic()
+                if time.monotonic() - self.asked_at > HANGS_S:
+                    os._exit(DIED)  # its processes go with it
+
+    def _look_for_deaths(self) -> None:
+        now = time.monotonic()
+        if now - self.looked_at < DEATHS_EVERY_S:
+            return
+        self.looked_at, gone = now, died()
+        self.missed_at = (self.missed_at or now) if gone else 0.0
+        if gone and now - max(self.missed_at, self.moved_at) > QUIET_S:
+            print(f"a process of the run died, and verl waits for it: {', '.join(gone)}", flush=True)
+            os._exit(DIED)
 
     def stop(self) -> None:
         self.ended.set()
@@ -122,10 +168,13 @@ class Reporter(threading.Thread):
     def report(self) -> None:
         for record in metrics(self.job.path):
             said = {name: float(record[key]) for name, key in REPORTED.items() if key in record}
-            if self.session and self.told.get(record["step"]) != said:
-                self.session.report_custom_message({"step": record["step"], "time": time.time(), **said})
+            if self.told.get(record["step"]) == said:
+                continue
+            self.moved_at = time.monotonic()
+            if self.session:
+                self.session.report_custom_message({"step": record["step"], "time": time.time(), **said, **machine.load()})
             self.told[record["step"]] = said
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), owner.OWNED in sys.argv[2:])

@@ -1,48 +1,103 @@
-"""What makes verl's checkpoints safe against a kill at any moment, and candidates of them that others can read.
+"""What makes verl's checkpoints safe against a kill at any moment and against damage afterwards, and candidates of them that others can read.
 
 verl writes model, optimizer, RNG and dataloader state, then the name of the step into `latest_checkpointed_iteration.txt`: no rename, no fsync.
-So a step counts only once its `whole` marker is there; before each start the tracker is set to the newest such step.
+So a save counts only once its seal is there: the file `whole`, written last, with the hash of every other. Before each start the newest save whose
+files still have those hashes is the one that verl's tracker names; one that is damaged is told as a fault (verl_jobs/faults.py) and removed.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-from artifacts.hashing import hash_folder
+from artifacts.hashing import hash_file, hash_folder
 from artifacts.manifest import NAME, Manifest
 from artifacts.store import write_atomic
-from verl_jobs.job import TrainingJob, candidates, next_attempt
+from verl_jobs import faults, owner
+from verl_jobs.config import Keep
+from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
+from verl_jobs.mirror import Mirror
 
-MARKER = "whole"
+SEAL = "whole"
+STATE = "state.json"
 TRACKER = "latest_checkpointed_iteration.txt"
-KEEP = 2  # saves: one to go on from, and the one before it
 
 
 def whole_saves(saves: Path) -> list[int]:
     """Steps of all saves that were finished, ascending."""
-    found = (re.fullmatch(r"global_step_(\d+)", path.parent.name) for path in saves.glob(f"global_step_*/{MARKER}"))
+    return steps_of(path.parent.name for path in saves.glob(f"global_step_*/{SEAL}"))
+
+
+def steps_of(names: Iterable[str]) -> list[int]:
+    """The steps of folders with verl's names, ascending."""
+    found = (re.fullmatch(r"global_step_(\d+)", name) for name in names)
     return sorted(int(match.group(1)) for match in found if match)
 
 
-def repair(saves: Path) -> int | None:
-    """Before a start: drops half-written saves and points verl's tracker at the newest whole one, whose step is returned (None: from the start)."""
-    whole = whole_saves(saves)
-    for folder in saves.glob("global_step_*"):
-        if not (folder / MARKER).exists():
-            shutil.rmtree(folder)
-    if not whole:
-        (saves / TRACKER).unlink(missing_ok=True)
-        return None
-    write_atomic(saves / TRACKER, str(whole[-1]))
-    return whole[-1]
+def seal(save: Path) -> None:
+    """Flushes the save to disk and writes the hash of each of its files, last."""
+    files = {path.relative_to(save).as_posix(): hash_file(path) for path in sorted(save.rglob("*")) if path.is_file() and path.name != SEAL}
+    sync(save)
+    write_atomic(save / SEAL, json.dumps(files, indent=1))
+
+
+def damage(save: Path) -> str:
+    """What is wrong with a sealed save: the first file that is missing or other than it was; empty where all is well."""
+    try:
+        files: dict[str, str] = json.loads((save / SEAL).read_text(encoding="utf-8"))
+    except ValueError:
+        return f"its seal {SEAL} cannot be read"
+    for name, wanted in files.items():
+        path = save / name
+        if not path.exists():
+            return f"{name} is missing"
+        if (found := hash_file(path)) != wanted:
+            return f"{name} has {path.stat().st_size} bytes that hash to {found[:12]}, not to {wanted[:12]}"
+    return ""
+
+
+def repair(folder: Path) -> int | None:
+    """Before a start: drops saves that are half-written or damaged and points verl's tracker at the newest good one, whose step is returned.
+
+    folder: of the training. None: it begins from the start.
+    """
+    saves = folder / "saves"
+    for path in saves.glob("global_step_*"):
+        if not (path / SEAL).exists():
+            shutil.rmtree(path)
+    for step in reversed(whole_saves(saves)):
+        save = saves / f"global_step_{step}"
+        if not (why := damage(save)):
+            write_atomic(saves / TRACKER, str(step))
+            return step
+        faults.record(folder, f"the save of step {step} is damaged: {why}; it is removed, and the training goes on from what was saved before it")
+        _remove(save)
+    (saves / TRACKER).unlink(missing_ok=True)
+    return None
+
+
+def restored(job: TrainingJob, step: int | None) -> TrainingJob:
+    """The job as it stood at this save: verl leaves the adaptive KL coefficient out of its checkpoints."""
+    path = job.path / "saves" / f"global_step_{step}" / STATE
+    if step is None or not path.exists():
+        return job
+    state = json.loads(path.read_text(encoding="utf-8"))
+    return job.model_copy(update={"training": job.training.model_copy(update=state)})
+
+
+def kept(steps: Iterable[int], scores: Mapping[int, float], keep: Keep) -> set[int]:
+    """Which saves stay: the last, the best on validation of those that have been scored (the earlier of equals), and every so many steps."""
+    there = sorted(steps)
+    best = sorted((step for step in there if step in scores), key=lambda step: (-scores[step], step))[: keep.best]
+    return {*there[-keep.last :], *best, *(step for step in there if keep.every and step % keep.every == 0)}
 
 
 def sync(folder: Path) -> None:
-    """Flushes every file below to disk: the marker must not outlive the bytes it stands for."""
+    """Flushes every file below to disk: the seal must not outlive the bytes it stands for."""
     for path in folder.rglob("*"):
         if path.is_file():
             handle = os.open(path, os.O_RDONLY)
@@ -77,34 +132,34 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     return target
 
 
-def prune(saves: Path) -> None:
-    """Keeps the newest whole saves."""
-    for step in whole_saves(saves)[:-KEEP]:
-        folder = saves / f"global_step_{step}"
-        (folder / MARKER).unlink()
-        shutil.rmtree(folder)
+def scores_of(folder: Path) -> dict[int, float]:
+    """Validation score of each step that has one."""
+    return {row["step"]: float(row[VALIDATION]) for row in metrics(folder) if VALIDATION in row}
 
 
-class PublishCandidate:
-    """verl's `trainer.checkpoint_callback_class` (verl/trainer/ppo/checkpoint_callback.py): runs after each save.
+def prune(job: TrainingJob, mirror: Mirror | None = None) -> None:
+    """Removes saves and candidates that the job's policy does not keep, here and in the mirror."""
+    saves, scores, keep = job.path / "saves", scores_of(job.path), job.training.keep
+    whole, published = whole_saves(saves), candidates(job.path)
+    stay, stay_published = kept(whole, scores, keep), kept(published, scores, keep)
+    for step in set(whole) - stay:
+        _remove(saves / f"global_step_{step}")
+    for step in set(published) - stay_published:
+        (published[step] / NAME).unlink()
+        shutil.rmtree(published[step])
+    if mirror:
+        for name in mirror.sealed("saves", SEAL):
+            if whole and not {*steps_of([name])} & stay:
+                mirror.drop(f"saves/{name}", SEAL)
+        for name in mirror.sealed("candidates", NAME):
+            if int(name.removeprefix("step-")) not in stay_published:
+                mirror.drop(f"candidates/{name}", NAME)
 
-    What it raises ends the training: a checkpoint that could not be made safe is none.
-    """
 
-    def __init__(self, config: Any = None) -> None:
-        self.job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
-        # verl makes this object in the trainer's process, before its loggers read these.
-        os.environ["VERL_FILE_LOGGER_PATH"] = str(self.job.path / f"metrics-{next_attempt(self.job.path):03d}.jsonl")
-        os.environ["WANDB_DIR"] = str(self.job.path)
-        if self.job.tracking_uri:
-            os.environ["MLFLOW_TRACKING_URI"] = self.job.tracking_uri
-
-    def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, async_save: bool = False, **_: Any) -> None:
-        save = Path(checkpoint_dir)
-        publish_candidate(self.job, global_step, save / "actor" / "huggingface")
-        sync(save)
-        write_atomic(save / MARKER, str(global_step))
-        prune(save.parent)
+def end_if_asked(folder: Path, done: int) -> None:
+    """Raises owner.Ended where a notice was given and the state after step `done`, the last one, is saved or is the start."""
+    if (why := owner.notice(folder)) and done == max(whole_saves(folder / "saves"), default=0):
+        raise owner.Ended(why)
 
 
 def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
@@ -114,3 +169,8 @@ def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
         raise LookupError(f"{folder}: no candidate has a validation score: the run saved nothing; its log is beside it")
     step = max(scored, key=lambda step: (scores[step], -step))
     return step, scored[step]
+
+
+def _remove(save: Path) -> None:
+    (save / SEAL).unlink(missing_ok=True)
+    shutil.rmtree(save)

@@ -21,7 +21,7 @@ from resources.ledger import Ledger
 
 MARK = "RATCHET_RUN"  # in the environment of every process of a run
 OFFLINE = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
-SETTLE_S = 60.0  # for processes that notice that nobody holds them any more
+SETTLE_S = 120.0  # for a training whose lease nobody renews, which saves, and for a Ray that nobody holds any more
 
 
 @dataclass

@@ -7,29 +7,20 @@ import json
 import random
 import shutil
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
-from artifacts.manifest import code_version
 from tests.journeys.chain import Run, demo, kill_one, left, orphans
+from tests.journeys.undisturbed import FOLDER, undisturbed
 
 KILLS = 10
-FOLDER = Path(".ratchet/soak").absolute() / code_version()
 
 pytestmark = [pytest.mark.soak]
 
 
 def test_ten_random_kills() -> None:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    record, reference = FOLDER / "kills.jsonl", FOLDER / "undisturbed"
+    expected, record = undisturbed(), FOLDER / "kills.jsonl"
     done = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
-    if not (FOLDER / "undisturbed.json").exists():
-        shutil.rmtree(reference, ignore_errors=True)
-        run = demo(reference)
-        assert run.code == 0, run.output[-2000:]
-        (FOLDER / "undisturbed.json").write_text(json.dumps({"seconds": run.seconds} | asdict(left(reference))))
-    expected = json.loads((FOLDER / "undisturbed.json").read_text())
     for number in range(len(done), KILLS):
         done.append(one_kill(number, expected))
         with record.open("a") as file:

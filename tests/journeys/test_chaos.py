@@ -1,0 +1,116 @@
+"""Twenty short trainings, each with one of its processes killed at a random moment: `ratchet demo` ends well by itself, with the weights of an
+undisturbed run. A table that goes on where it was when this is stopped itself.
+
+What it found lies in `.ratchet/soak/<code version>/chaos.jsonl`, a line a kill.
+"""
+
+import json
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.journeys.chain import Run, demo, left, of_home, orphans, wait_until
+from tests.journeys.undisturbed import FOLDER, before_training, undisturbed
+from verl_jobs import faults
+from verl_jobs.job import metrics
+
+RUNS = 20
+RECOVERY_S = 400.0
+VICTIMS: dict[str, Callable[[list[str]], bool]] = {
+    "the training's driver": lambda line: "verl_jobs.entry" in line,
+    "verl's trainer": lambda line: line[0].startswith("ray::TaskRunner"),
+    "a Ray worker": lambda line: line[0].startswith("ray::") and not line[0].startswith(("ray::TaskRunner", "ray::IDLE", "ray::JobSupervisor")),
+    "the raylet": lambda line: line[0].endswith("raylet/raylet"),
+    "the Dagster run's worker": lambda line: "pipelines.worker" in line,
+}
+
+pytestmark = [pytest.mark.soak]
+
+
+def test_trainings_with_a_random_kill_end_by_themselves() -> None:
+    expected, record = undisturbed(), FOLDER / "chaos.jsonl"
+    done = [json.loads(line) for line in record.read_text().splitlines()] if record.exists() else []
+    for number in range(len(done), RUNS):
+        done.append(one_run(number, expected))
+        with record.open("a") as file:
+            file.write(json.dumps(done[-1]) + "\n")
+        print(done[-1], flush=True)
+    print(table(done))
+    assert all(row["good"] for row in done), [row for row in done if not row["good"]]
+
+
+def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
+    rng, home, seen = random.Random(f"chaos {number}"), FOLDER / f"chaos-{number}", dict[str, Any]()
+    victim = sorted(VICTIMS)[number % len(VICTIMS)]
+
+    def kill(command: subprocess.Popen[bytes]) -> str:
+        assert wait_until(lambda: training_of(home) or command.poll() is not None, 300), "no training began"
+        seen["after_s"] = rng.uniform(0.05, 0.9) * expected["training_s"]
+        time.sleep(seen["after_s"])
+        return strike(home, victim, rng, seen)
+
+    run = Run(0, 0.0, "")
+    while not run.killed:  # its moment may come before there is such a process, or after the end
+        before_training(home)
+        run = demo(home, kill=kill)
+    found = json.loads(json.dumps(asdict(left(home)))) if run.code == 0 else {}
+    same = {part: found.get(part) == expected[part] for part in ("models", "scores")}
+    remaining, folder = orphans(home), training_of(home)
+    row = {"killed": run.killed, "after_s": round(seen["after_s"]), "at": seen.get("at", run.at_stage), "recovered_s": seen.get("recovered_s")}
+    row |= {"seconds": round(run.seconds), "same": same, "faults": [fault.what for fault in faults.read(folder)] if folder else [], "left": remaining}
+    good = run.code == 0 and bool(run.killed) and all(same.values()) and not remaining
+    if good:
+        shutil.rmtree(home)
+    return row | {"good": good, "end": "" if run.code == 0 else run.output[-500:]}
+
+
+def strike(home: Path, victim: str, rng: random.Random, seen: dict[str, Any]) -> str:
+    """Kills one process of this kind and waits until a step is done that had not been; returns what was killed, empty where there was none."""
+    folder = training_of(home)
+    assert folder
+    found = [process for process in of_home(home) if VICTIMS[victim](_line(process))]
+    if not found or (folder / "done.json").exists():
+        return ""
+    killed = rng.choice(sorted(found, key=lambda process: process.pid))
+    name, before = _line(killed)[0].split("(")[0][:40], steps(folder)
+    began = time.monotonic()
+    killed.send_signal(signal.SIGKILL)
+    seen["at"] = f"step {before}"
+    if wait_until(lambda: steps(folder) > before or (folder / "done.json").exists(), RECOVERY_S):
+        seen["recovered_s"] = round(time.monotonic() - began, 1)
+    return f"{victim} ({name.rpartition('/')[2]})"
+
+
+def steps(folder: Path) -> int:
+    return max((row["step"] for row in metrics(folder)), default=0)
+
+
+def training_of(home: Path) -> Path | None:
+    return next((path.parent for path in home.glob("runs/*/training/*/job.json")), None)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """For docs/measurements.md."""
+    lines = ["| killed | in | seconds until a new step | seconds in all | weights, scores | ended by itself |", "|---|---|---|---|---|---|"]
+    for row in rows:
+        equal = "equal" if all(row["same"].values()) else "differ"
+        lines.append(f"| {row['killed']} | {row['at']} | {row['recovered_s']} | {row['seconds']} | {equal} | {'yes' if row['good'] else 'no'} |")
+    recovered = sorted(row["recovered_s"] for row in rows if row["recovered_s"] is not None)
+    middle = f", median {recovered[len(recovered) // 2]} s until a new step" if recovered else ""
+    return "\n".join(lines) + f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as undisturbed{middle}"
+
+
+def _line(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline() or [""]
+    except psutil.Error:
+        return [""]

@@ -1,0 +1,126 @@
+"""The recipes of examples/: each is a profile that loads, with parts that are good; one tiny run of real verl on Ray takes what they all bring."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from problems.expectation import FILE, expect, write_expected
+from problems.rl_parquet import prompt_text, write_verl
+from problems.sources.compositional import FamilyConfig, generate
+from resources.profile import Profile, load_profile
+from rewards.battery import run_battery
+from rewards.composite import reward_hash
+from rewards.own import reward_of
+from sandbox.sandbox import Sandbox
+from verl_jobs import draws
+from verl_jobs.config import Training
+from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.samples import Sample, read
+from verl_jobs.tiny_model import TinyModel, make
+
+ROOT = Path(__file__).parents[2]
+RECIPES = sorted((ROOT / "examples").glob("*.yaml"))
+PARTS = {
+    "dataset": "my_dataset:Told",
+    "sampler": "my_sampler:Unsolved",
+    "reward_manager": "my_manager:Shorter",
+    "agent_loop": "my_agent:Begun",
+}  # of docs/plugins.md
+TOLD = """
+
+from pathlib import Path
+
+class Told(Briefly):
+    def __getitem__(self, item):
+        row = super().__getitem__(item)
+        Path(__file__).with_name("asked.txt").write_text(row["raw_prompt"][-1]["content"])
+        return row
+"""
+TRAIN = """
+import sys
+from pathlib import Path
+from resources.ray import Private, train
+from verl_jobs.job import TrainingJob
+job = TrainingJob.read(Path(sys.argv[1]))
+train(job, Private(job.path / "ray", job), attempts=1)
+"""
+
+
+def profile(name: str, monkeypatch: pytest.MonkeyPatch) -> Profile:
+    """As who starts it in the folder above examples/ gets it."""
+    monkeypatch.chdir(ROOT)
+    return load_profile(f"examples/{name}.yaml")
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_is_a_profile_that_says_how_it_is_started(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = profile(path.stem, monkeypatch)
+    assert f"ratchet train --profile examples/{path.name}" in path.read_text(encoding="utf-8")
+    assert found != Profile()
+    assert set(found.training.plugins.hashes()) == {f"plugins.{kind}" for kind in found.training.plugins.named}
+
+
+@pytest.mark.slow
+def test_the_example_of_a_reward_passes_the_battery(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sandbox() as sandbox:
+        found = run_battery(reward_of(profile("own_reward", monkeypatch).reward), sandbox)
+    assert not [row for row in found.rows if not row.passed]
+
+
+def trained(training: Training, reward: Any, folder: Path) -> TrainingJob:
+    """A run of real verl on Ray, on a model that knows nothing; its Ray ends with the process that held it."""
+    problems = generate(FamilyConfig(demonstrations=1, train=16, validation=4))
+    make(TinyModel(), map(prompt_text, problems), folder / "start")
+    train = [problem for problem in problems if problem.split == "train"]
+    write_verl(train, folder / "train.parquet")
+    write_expected(expect(train, [], {}), folder / FILE)
+    write_verl([problem for problem in problems if problem.split == "validation"], folder / "validation.parquet")
+    job = TrainingJob(
+        folder=str(folder), chain="examples", start=str(folder / "start"), train=str(folder / "train.parquet"),
+        validation=str(folder / "validation.parquet"), inputs=training.plugins.hashes(), training=training, reward=reward,
+        reward_hash=reward_hash(reward), isolation="auto", seed=1,
+    )  # fmt: skip
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    run = subprocess.run([sys.executable, "-c", TRAIN, str(job.write())], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:] + (folder / "trainer.log").read_text()[-3000:]
+    return job
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(500)
+def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PPO with a critic, as in examples/ppo.yaml, for one step."""
+    page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
+    for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
+        (tmp_path / name).write_text(text)
+    with (tmp_path / "my_dataset.py").open("a") as file:
+        file.write(TOLD)
+    recipe = yaml.safe_load((ROOT / "examples" / "ppo.yaml").read_text())["training"]
+    parts = {kind: f"{tmp_path}/{where.replace(':', '.py:')}" for kind, where in PARTS.items()}
+    parts["loss"] = profile("own_loss", monkeypatch).training.plugins.loss
+    small = {"steps": 1, "save_every": 1, "problems_per_step": 4, "group_size": 2, "warm_up_steps": 0, "plugins": parts}
+    job = trained(Training.model_validate(recipe | small), profile("own_reward", monkeypatch).reward, tmp_path)
+
+    [last] = [row for row in metrics(job.path) if row["step"] == 1]
+    assert "actor/cut_weights" in last and "critic/vf_loss" in last
+    samples = read(job.path, 1)
+    assert len(draws.read(job.path, 1)) == 4
+    assert len(samples) == 8 and all(set(sample.trace) == {"own"} for sample in samples)
+    assert all(sample.answer.startswith("def solve(") for sample in samples)
+    assert all(shorter(sample) for sample in samples)
+    assert (tmp_path / "asked.txt").read_text().endswith("Write the program alone.")
+    assert json.loads((job.path / "job.json").read_text())["inputs"].keys() == {f"plugins.{kind}" for kind in parts}
+
+
+def shorter(sample: Sample) -> bool:
+    """What the manager took off: a thousandth a token, of which an answer has 1 to 104."""
+    return 0.001 <= round(sum(sample.trace.values()) - sample.reward, 6) <= 0.104

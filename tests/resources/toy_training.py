@@ -1,0 +1,42 @@
+"""A training that learns nothing and keeps its part of the contract with its owner: one at a time, a lease, a notice, `done.json` last.
+
+`python -m toy_training FOLDER/job.json`; ends well when the file `go` is there. What it does it writes into `toy.log`.
+"""
+
+import fcntl
+import os
+import sys
+import time
+from pathlib import Path
+
+from verl_jobs import owner
+from verl_jobs.entry import DIED
+from verl_jobs.job import TrainingJob
+
+TERM_S = 3.0  # of the lease
+
+
+def main(job: TrainingJob) -> None:
+    with (job.path / "trainer.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        owner.withdraw_notice(job.path)
+        owner.hold(Path(os.environ[owner.HOLDERS]))
+        lease = owner.Lease(job.path, TERM_S)
+        say(job, f"begins {os.getpid()}")
+        while not (job.path / "go").exists():
+            if lease.expired():
+                owner.give_notice(job.path, "nobody renewed its lease")
+            if why := owner.notice(job.path):
+                say(job, f"saves and ends: {why}")
+                sys.exit(DIED)
+            time.sleep(0.1)
+        (job.path / "done.json").write_text("{}")
+
+
+def say(job: TrainingJob, text: str) -> None:
+    with (job.path / "toy.log").open("a") as file:
+        file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main(TrainingJob.read(Path(sys.argv[1])))

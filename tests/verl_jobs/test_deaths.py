@@ -1,0 +1,47 @@
+"""A Ray process that was killed is told from those that ended as they should, on a real Ray."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KILLED = """
+import os, time
+import ray
+ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+from verl_jobs.deaths import died
+
+@ray.remote(num_cpus=0)
+class Actor:
+    def pid(self):
+        return os.getpid()
+
+names = ("killed", "ended by its owner", "let go", "alive")
+actors = {name: Actor.remote() for name in names}
+pids = {name: ray.get(actor.pid.remote()) for name, actor in actors.items()}
+print("SAID", died())
+os.kill(pids["killed"], 9)
+ray.kill(actors["ended by its owner"])
+del actors["let go"]
+deadline = time.monotonic() + 30
+while not died() and time.monotonic() < deadline:
+    time.sleep(0.2)
+time.sleep(1)
+print("SAID", [line.replace(str(pids["killed"]), "KILLED") for line in died()])
+ray.shutdown()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_only_the_process_that_was_killed_has_died(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("0" * 64)
+    told = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token")}
+    told |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, env=told, check=False)
+    said = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
+    assert said == ["SAID []", "SAID ['Actor (process KILLED)']"], done.stdout + done.stderr

@@ -1,0 +1,143 @@
+"""Saves in an object store: what goes up arrives, and a training goes on from there in a bare folder. Against a folder, and slowly against S3."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import fsspec
+import pytest
+from omegaconf import OmegaConf
+
+from artifacts.hashing import hash_folder
+from artifacts.remote import put
+from tests.artifacts.object_store import object_store
+from tests.journeys.chain import wait_until
+from tests.verl_jobs.saves import SHARD, a_save, scored
+from tests.verl_jobs.test_job import a_job
+from verl_jobs import faults, owner
+from verl_jobs.callback import AfterSave, fetch
+from verl_jobs.config import Training
+from verl_jobs.job import TrainingJob, candidates, metrics
+from verl_jobs.saving import STATE, damage, repair, restored, whole_saves
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    with object_store("ratchet") as url:
+        yield url
+
+
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"{request.getfixturevalue('bucket')}/{tmp_path.name}" if request.param == "s3" else str(tmp_path / "mirror")
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("VERL_FILE_LOGGER_PATH", "WANDB_DIR"):  # the callback sets them for verl
+        monkeypatch.setenv(name, "")
+
+
+def saving(job: TrainingJob, steps: list[int], kl: float | None = None) -> AfterSave:
+    """The job's folder as verl and our callback leave it after saves at these steps."""
+    job.write()
+    callback = AfterSave(OmegaConf.create({"trainer": {"default_local_dir": str(job.path / "saves"), "save_freq": 5, "test_freq": 5}}))
+    trainer = SimpleNamespace(kl_ctrl_in_reward=SimpleNamespace(value=kl)) if kl else SimpleNamespace()
+    for step in steps:
+        callback.on_save(trainer, step, str(a_save(job.path, step, whole=False)))
+    callback._await_upload()
+    return callback
+
+
+def in_bare_folder(job: TrainingJob, folder: Path) -> TrainingJob:
+    moved = job.model_copy(update={"folder": str(folder)})
+    moved.write()
+    return moved
+
+
+def test_a_training_goes_on_from_the_mirror_in_a_bare_folder(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", mirror=url, training=Training(kl_in="reward", kl_coefficient=0.1, kl_target=0.01))
+    job.path.mkdir()
+    scored(job.path, {0: 0.2, 5: 0.5, 10: 0.4, 15: 0.3})
+    saving(job, [5, 10, 15, 20], kl=0.07)
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    assert repair(there.path) == 20 and damage(there.path / "saves" / "global_step_20") == ""
+    assert hash_folder(there.path / "saves" / "global_step_20") == hash_folder(job.path / "saves" / "global_step_20")
+    assert list(candidates(there.path)) == list(candidates(job.path)) == [5, 15, 20]  # the last two, and the best
+    assert metrics(there.path) == metrics(job.path) and restored(there, 20).training.kl_coefficient == 0.07
+    assert faults.read(there.path) == [] == faults.read(job.path)
+
+
+def test_the_mirror_keeps_what_the_policy_keeps(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", mirror=url)
+    saving(job, [5, 10, 15, 20])
+    there = in_bare_folder(job, tmp_path / "there")
+    for _ in range(2):  # the newest copy is enough; without it the one before
+        fetch(there)
+        assert len(whole_saves(there.path / "saves")) == 1
+        system, base = fsspec.core.url_to_fs(url)
+        newest = whole_saves(there.path / "saves")[0]
+        system.rm(f"{base}/saves/global_step_{newest}", recursive=True)
+        shutil.rmtree(there.path / "saves")
+    fetch(there)
+    assert whole_saves(there.path / "saves") == []  # 15 and 20 were there, 5 and 10 were not
+
+
+def test_a_damaged_copy_is_passed_over_for_the_one_before_and_told(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", mirror=url)
+    saving(job, [5, 10])
+    system, base = fsspec.core.url_to_fs(url)
+    system.pipe_file(f"{base}/saves/global_step_10/{SHARD}", b"other bytes")
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    assert repair(there.path) == 5
+    assert [fault.what.split(" is damaged")[0] for fault in faults.read(there.path)] == [f"the copy of step 10 in {url}"]
+
+
+def test_a_copy_without_its_seal_does_not_count(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", mirror=url)
+    saving(job, [5])
+    system, base = fsspec.core.url_to_fs(url)
+    put(system, job.path / "saves" / "global_step_5" / "data.pt", f"{base}/saves/global_step_10/data.pt")
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    assert repair(there.path) == 5 and faults.read(there.path) == []
+
+
+def test_what_lies_here_is_not_replaced_by_an_older_copy(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", mirror=url)
+    saving(job, [5])
+    a_save(job.path, 10)
+    fetch(job)
+    assert whole_saves(job.path / "saves") == [5, 10]
+
+
+def test_a_mirror_that_fails_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("a file is no folder")
+    job = a_job(tmp_path / "here", mirror=str(tmp_path / "file" / "mirror"))
+    saving(job, [5])
+    [fault] = faults.read(job.path)
+    assert "a save did not reach" in fault.what and repair(job.path) == 5
+
+
+def test_on_a_notice_verl_is_told_to_save_after_its_step_and_to_validate_no_more(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    callback = saving(job, [5])
+    assert (callback.config.trainer.save_freq, callback.config.trainer.test_freq) == (5, 5)
+    owner.give_notice(tmp_path, "SIGTERM")
+    assert wait_until(lambda: callback.config.trainer.save_freq == 1, 5) and callback.config.trainer.test_freq == 5
+    callback.on_save(SimpleNamespace(), 7, str(a_save(tmp_path, 7, whole=False)))
+    assert callback.config.trainer.test_freq == -1 and repair(tmp_path) == 7
+
+
+def test_the_state_beside_verl_s_is_sealed_with_the_save(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    saving(job, [5], kl=0.3)
+    save = tmp_path / "saves" / "global_step_5"
+    assert damage(save) == ""
+    (save / STATE).unlink()
+    assert damage(save) == f"{STATE} is missing"

@@ -1,0 +1,148 @@
+"""Saves and candidates: what survives a kill, what damage does, and what stays."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.verl_jobs.saves import SHARD, a_save, scored
+from tests.verl_jobs.test_job import a_job
+from verl_jobs import faults, owner
+from verl_jobs.config import Keep, Training
+from verl_jobs.job import candidates
+from verl_jobs.saving import SEAL, STATE, TRACKER, best, damage, end_if_asked, kept, prune, publish_candidate, repair, restored, whole_saves
+
+
+def weights_of(save: Path) -> Path:
+    return save / "actor" / "huggingface"
+
+
+def test_a_half_written_save_is_dropped_and_the_tracker_names_the_newest_whole_one(tmp_path: Path) -> None:
+    a_save(tmp_path, 10)
+    half = a_save(tmp_path, 20, whole=False)
+    (tmp_path / "saves" / TRACKER).write_text("")  # verl truncates it before it writes: a kill leaves it empty
+    assert repair(tmp_path) == 10 and not half.exists()
+    assert (tmp_path / "saves" / TRACKER).read_text() == "10"
+
+
+def test_with_no_whole_save_training_begins_anew(tmp_path: Path) -> None:
+    a_save(tmp_path, 10, whole=False)
+    (tmp_path / "saves" / TRACKER).write_text("10")
+    assert repair(tmp_path) is None
+    assert not (tmp_path / "saves" / TRACKER).exists()
+
+
+def truncated(save: Path) -> None:
+    (save / SHARD).write_bytes((save / SHARD).read_bytes()[:-1])
+
+
+def one_bit_other(save: Path) -> None:
+    content = bytearray((save / SHARD).read_bytes())
+    content[500] ^= 1
+    (save / SHARD).write_bytes(content)
+
+
+def shard_missing(save: Path) -> None:
+    (save / SHARD).unlink()
+
+
+def seal_torn(save: Path) -> None:
+    (save / SEAL).write_text('{"data.pt": "ab')
+
+
+@pytest.mark.parametrize("harm", [truncated, one_bit_other, shard_missing, seal_torn])
+def test_a_damaged_save_is_passed_over_for_the_one_before_and_told(tmp_path: Path, harm, capsys) -> None:  # type: ignore[no-untyped-def]
+    good, newest = a_save(tmp_path, 10), a_save(tmp_path, 20)
+    harm(newest)
+    assert repair(tmp_path) == 10 and (tmp_path / "saves" / TRACKER).read_text() == "10"
+    assert good.exists() and not newest.exists()
+    [fault] = faults.read(tmp_path)
+    assert fault.what.startswith("the save of step 20 is damaged: ") and fault.what in capsys.readouterr().out
+    assert repair(tmp_path) == 10 and len(faults.read(tmp_path)) == 1
+
+
+def test_the_fault_names_the_file_and_what_is_wrong(tmp_path: Path) -> None:
+    save = a_save(tmp_path, 10)
+    assert damage(save) == ""
+    truncated(save)
+    assert f"{SHARD} has 999 bytes" in damage(save)
+    shard_missing(save)
+    assert damage(save) == f"{SHARD} is missing"
+
+
+def test_where_all_saves_are_damaged_training_begins_anew_and_says_so_of_each(tmp_path: Path) -> None:
+    for step in (10, 20):
+        truncated(a_save(tmp_path, step))
+    assert repair(tmp_path) is None and len(faults.read(tmp_path)) == 2
+
+
+STEPS = st.sets(st.integers(1, 60), max_size=12)
+
+
+@given(STEPS, st.dictionaries(st.integers(1, 60), st.floats(0, 1)), st.integers(2, 4), st.integers(1, 3), st.integers(0, 10))
+def test_the_newest_the_best_and_every_so_many_stay_and_nothing_else(
+    steps: set[int], scores: dict[int, float], last: int, best: int, every: int
+) -> None:
+    stay = kept(steps, scores, Keep(last=last, best=best, every=every))
+    newest, multiples = set(sorted(steps)[-last:]), {step for step in steps if every and step % every == 0}
+    known = {step: score for step, score in scores.items() if step in steps}
+    others = stay - newest - multiples
+    assert stay <= steps and newest | multiples <= stay
+    assert len(others) <= best and others <= set(known)
+    left_out = [score for step, score in known.items() if step not in stay]
+    assert all(known[step] >= worse for step in others for worse in left_out)
+    assert not known or max(known.values()) in {known[step] for step in stay & set(known)}
+
+
+def test_saves_and_candidates_go_by_the_same_policy(tmp_path: Path) -> None:
+    job = a_job(tmp_path, training=Training(keep=Keep(last=2, best=1, every=25)))
+    for step in (5, 10, 15, 20, 25, 30, 35):
+        publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
+    scored(tmp_path, {0: 0.9, 5: 0.1, 10: 0.4, 15: 0.4, 20: 0.2, 25: 0.1, 30: 0.0})
+    prune(job)
+    assert whole_saves(tmp_path / "saves") == [10, 25, 30, 35] == list(candidates(tmp_path))
+    assert best(tmp_path, {10: 0.4, 25: 0.1, 30: 0.0, 35: 0.3})[0] == 10
+
+
+def test_a_candidate_is_published_once_and_whole(tmp_path: Path) -> None:
+    job, weights = a_job(tmp_path), weights_of(a_save(tmp_path, 10))
+    (tmp_path / "candidates" / ".step-000010").mkdir(parents=True)  # left by a kill in the middle of a copy
+    first = publish_candidate(job, 10, weights)
+    (weights / "model.safetensors").write_bytes(b"changed afterwards")
+    assert publish_candidate(job, 10, weights) == first
+    assert (first / "model.safetensors").read_bytes() == bytes([10])
+    assert candidates(tmp_path) == {10: first}
+
+
+def test_the_best_candidate_is_the_earlier_of_equals(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    for step in (10, 20, 30):
+        publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
+    assert best(tmp_path, {0: 0.9, 10: 0.4, 20: 0.5, 30: 0.5})[0] == 20
+
+
+def test_no_scored_candidate_is_an_error_and_not_the_last_one(tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="no candidate has a validation score"):
+        best(tmp_path, {0: 0.9})
+
+
+def test_the_adaptive_kl_coefficient_goes_on_where_it_stood(tmp_path: Path) -> None:
+    job = a_job(tmp_path, training=Training(kl_coefficient=0.1, kl_in="reward", kl_target=0.02))
+    save = a_save(tmp_path, 10)
+    assert restored(job, 10) == job == restored(job, None)
+    (save / STATE).write_text('{"kl_coefficient": 0.0625}')
+    assert restored(job, 10).training == Training(kl_coefficient=0.0625, kl_in="reward", kl_target=0.02)
+
+
+def test_on_a_notice_training_ends_only_where_its_last_step_is_saved(tmp_path: Path) -> None:
+    end_if_asked(tmp_path, 0)
+    owner.give_notice(tmp_path, "SIGTERM")
+    with pytest.raises(owner.Ended, match="SIGTERM"):
+        end_if_asked(tmp_path, 0)  # nothing done yet: nothing to lose
+    a_save(tmp_path, 10)
+    end_if_asked(tmp_path, 11)
+    with pytest.raises(owner.Ended):
+        end_if_asked(tmp_path, 10)

@@ -1,0 +1,22 @@
+"""Which Ray processes of a training died under it. verl does not always notice: without the worker that writes its answers it waits for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+UNASKED = ("WORKER_DIED", "NODE_DIED")  # beside RAY_KILL, REF_DELETED, OUT_OF_SCOPE, ... (Ray's ActorDiedErrorContext)
+
+
+def died() -> list[str]:
+    """Actors of this process's Ray job, by class and process, that ended though nobody ended them."""
+    import ray
+    from ray._private.state import state  # the public list_actors goes through the dashboard, and gave nothing with Ray's token on (2.60)
+
+    job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
+    dead = state.actor_table(None, job_id=job, actor_state_name="DEAD").values()
+    return [f"{actor['ActorClassName']} (process {actor['Pid']})" for actor in dead if _reason(actor["DeathCause"]) in UNASKED]
+
+
+def _reason(cause: Any) -> str:
+    context = cause.actor_died_error_context
+    return str(type(context).Reason.Name(context.reason)) if cause.HasField("actor_died_error_context") else ""

@@ -1,0 +1,37 @@
+"""What went wrong with a training that went on all the same: `faults.jsonl` in its folder, a line each, for whoever asks afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+FILE = "faults.jsonl"
+
+
+@dataclass(frozen=True)
+class Fault:
+    at: str  # UTC, ISO 8601
+    what: str  # a sentence: what happened, and what was done about it
+
+    def __str__(self) -> str:
+        return f"{self.at} {self.what}"
+
+
+def record(folder: Path, what: str) -> None:
+    """Appends one whole line, and prints it into the trainer's log; processes may share the file."""
+    line = Fault(datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"), " ".join(what.split())[:500])
+    handle = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        os.write(handle, json.dumps(asdict(line)).encode() + b"\n")
+    finally:
+        os.close(handle)
+    print(f"fault: {line.what}", flush=True)
+
+
+def read(folder: Path) -> list[Fault]:
+    """In order of time."""
+    path = folder / FILE
+    return [Fault(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []

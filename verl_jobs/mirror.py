@@ -1,0 +1,63 @@
+"""A training's saves and candidates in an object store, from which it goes on in a bare folder.
+
+A copy counts once its seal is there: the file that goes up last and names or hashes all others (`whole` of a save, `manifest.json` of a candidate).
+Every file is read back after its upload; what comes down is checked against the seal by the caller.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path, PurePosixPath
+
+import fsspec
+
+from artifacts.remote import put
+
+
+class Mirror:
+    """url: of the training, any that fsspec knows (`s3://bucket/trainings/chain-0001/1f0c`); credentials and endpoint as fsspec takes them."""
+
+    def __init__(self, url: str) -> None:
+        self.system, base = fsspec.core.url_to_fs(url)
+        self.base = base.rstrip("/")
+
+    def push(self, folder: Path, name: str, seal: str) -> None:
+        """Uploads all files of a folder under this name, the seal last. Raises CorruptUpload, OSError."""
+        files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: (path.name == seal and path.parent == folder, path))
+        for path in files:
+            put(self.system, path, f"{self.base}/{name}/{path.relative_to(folder).as_posix()}")
+
+    def push_file(self, path: Path) -> None:
+        put(self.system, path, f"{self.base}/{path.name}")
+
+    def sealed(self, parent: str, seal: str) -> list[str]:
+        """Names below `parent` that have their seal, sorted."""
+        self.system.invalidate_cache()
+        found = self.system.glob(f"{self.base}/{parent}/*/{seal}")
+        return sorted(PurePosixPath(str(path)).parent.name for path in found)
+
+    def pull(self, name: str, target: Path) -> None:
+        """Downloads beside and renames into place. Raises FileNotFoundError, OSError."""
+        beside = target.with_name(f".{target.name}")
+        shutil.rmtree(beside, ignore_errors=True)
+        top = f"{self.base}/{name}"
+        for remote in self.system.find(top):
+            local = beside / str(remote).removeprefix(top).lstrip("/")
+            local.parent.mkdir(parents=True, exist_ok=True)
+            self.system.get_file(remote, str(local))
+        beside.replace(target)
+
+    def pull_files(self, pattern: str, folder: Path) -> None:
+        """Files directly below the URL that are not in the folder yet."""
+        for remote in self.system.glob(f"{self.base}/{pattern}"):
+            local = folder / PurePosixPath(str(remote)).name
+            if not local.exists():
+                self.system.get_file(remote, str(local))
+
+    def drop(self, name: str, seal: str) -> None:
+        """The seal first, so that a half-removed copy never counts."""
+        top = f"{self.base}/{name}"
+        if self.system.exists(f"{top}/{seal}"):
+            self.system.rm_file(f"{top}/{seal}")
+        if self.system.exists(top):
+            self.system.rm(top, recursive=True)

@@ -1,0 +1,94 @@
+"""Who wants a training to go on, and how it is asked to end: a lease that its owner renews, a notice in its folder, a holder's mark at its Ray.
+
+A notice comes from SIGTERM (a spot machine is taken back), from a person who cancels, or from a lease that nobody renewed. The trainer then finishes
+the step that it is in, saves, and ends (verl_jobs/saving.py). All of it lies in files, so that owner and trainer need no way to each other but the
+training's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from artifacts.store import write_atomic
+
+NOTICE = "notice.json"
+LEASE = "lease"
+LEASE_S = 30.0  # a Dagster step that died is back within 16 s (docs/measurements.md)
+RENEW_S = 3.0
+OWNED = "owned"  # to the training's command line: somebody renews its lease
+HOLDERS = "RATCHET_HOLDERS"  # where a process of the private Ray says that it needs it (resources/ray_head.py)
+
+
+class Ended(Exception):
+    """The training ends here, all of it saved; the message is why."""
+
+
+def give_notice(folder: Path, reason: str) -> None:
+    """Asks the training in this folder to save and to end; the first reason stays."""
+    if not notice(folder):
+        write_atomic(folder / NOTICE, json.dumps({"reason": reason, "at": time.time()}))
+
+
+def notice(folder: Path) -> str:
+    """Why the training was asked to end; empty where it was not."""
+    path = folder / NOTICE
+    return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
+
+
+def withdraw_notice(folder: Path) -> None:
+    """A new life of the training begins: what ended the last one is past."""
+    (folder / NOTICE).unlink(missing_ok=True)
+
+
+@contextmanager
+def owned(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
+    """While in here, this process renews the training's lease, whatever else it does."""
+    left = threading.Event()
+
+    def renew() -> None:
+        count = 0
+        while not left.is_set():
+            (folder / LEASE).write_text(f"{os.getpid()} {count}", encoding="ascii")
+            count += 1
+            left.wait(every_s)
+
+    thread = threading.Thread(target=renew, daemon=True, name="lease")
+    thread.start()
+    try:
+        yield
+    finally:
+        left.set()
+        thread.join()
+
+
+class Lease:
+    """The lease as the training sees it. It looks for changes and asks its own clock alone: those of two machines may differ.
+
+    One that does not exist never expires.
+    """
+
+    def __init__(self, folder: Path, term_s: float = LEASE_S) -> None:
+        self.path, self.term_s = folder / LEASE, term_s
+        self._seen, self._at = self._read(), time.monotonic()
+
+    def expired(self) -> bool:
+        """Whether nobody has renewed it for its term."""
+        if (found := self._read()) != self._seen:
+            self._seen, self._at = found, time.monotonic()
+        return self._seen is not None and time.monotonic() - self._at > self.term_s
+
+    def _read(self) -> bytes | None:
+        return self.path.read_bytes() if self.path.exists() else None
+
+
+def hold(holders: Path) -> None:
+    """Makes this process a holder of a private Ray; its end, however it comes, is the end of that."""
+    write_atomic(holders / str(os.getpid()), repr(psutil.Process().create_time()))
