@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from resources.profile import load_profile
-from verl_jobs.planner import ENGINE_SHARE, GIB, GPUS, MFU, RESERVE, DoesNotFit, Gpu, plan, shape_of
+from verl_jobs.planner import GIB, GPUS, MFU, RESERVE, DoesNotFit, Gpu, plan, shape_of
 
 
 def show_plan(model: str | None, gpus: str, profile_name: str | None, console: Console) -> int:
     """Exits 0 with a plan, 1 where none fits. Raises ProfileError."""
     profile = load_profile(profile_name)
     try:
-        count, gpu = _gpus(gpus)
+        count, gpu = gpus_of(gpus)
         found = plan(shape_of(model or profile.base), gpu, count, profile.training)
     except DoesNotFit as error:
         console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
@@ -37,18 +37,18 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
         seconds.add_row(name, f"{value:.1f}")
     seconds.add_row("[bold]together[/]", f"[bold]{sum(found.seconds.values()):.1f}[/], {found.tokens_per_second:,.0f} tokens/s")
     console.print(seconds)
-    console.print("verl is told", *(f"  {line}" for line in found.overrides()), sep="\n", highlight=False)
+    console.print("to `ratchet train`", *(f"  --set {line}" for line in found.changes()), sep="\n", highlight=False)
     console.print(
-        f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: {MFU:.0%} of the peak while learning, {ENGINE_SHARE:.0%} of "
-        f"the memory for the engine, {RESERVE / GIB:.0f} GiB free. The memory of an update was checked against torch on a CPU; the seconds were not "
-        "measured on this hardware.",
+        f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: {MFU:.0%} of the peak while learning, "
+        f"{t.scale.engine_memory:.0%} of the memory for the engine, {RESERVE / GIB:.0f} GiB free. The memory of an update was checked "
+        "against torch on a CPU; the seconds were not measured on this hardware.",
         style="dim", soft_wrap=True, highlight=False,
     )  # fmt: skip
     return 0
 
 
-def _gpus(text: str) -> tuple[int, Gpu]:
-    """ "8xH100". Raises DoesNotFit with what is known."""
+def gpus_of(text: str) -> tuple[int, Gpu]:
+    """Of "8xH100". Raises DoesNotFit with what is known."""
     match = re.fullmatch(r"(?:(\d+)\s*x\s*)?([A-Za-z0-9-]+)", text.strip())
     gpu = next((gpu for gpu in GPUS.values() if match and gpu.name.lower() == match.group(2).lower()), None)
     if match is None or gpu is None or match.group(1) == "0":

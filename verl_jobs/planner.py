@@ -7,17 +7,19 @@ against torch's own memory tracker on a CPU (tests/verl_jobs/test_planner.py); r
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 
 from verl_jobs.config import Training
+from verl_jobs.lora import Lora
 
 GIB = 2**30
 MFU = 0.35  # of the peak, training with FSDP; verl publishes 0.31 to 0.40
 BANDWIDTH = 0.6  # of the peak, decoding
-ENGINE_SHARE = 0.5  # of a GPU's memory for vLLM: weights and KV cache (`gpu_memory_utilization` in overrides.py)
 RESERVE = 4 * GIB  # CUDA context, NCCL, fragmentation
+CPU_TOKENS, CPU_ROWS = 16_384, 512  # of a forward pass, and of one batch of the engine, on a CPU (scale.py, overrides.py)
 MICRO_BATCHES = (65_536, 32_768, 16_384, 8_192, 4_096, 2_048, 1_024, 512)  # tokens a forward pass
 
 
@@ -44,6 +46,22 @@ class Shape:
         h, kv = self.hidden, self.kv_width
         layer = 2 * h * h + 2 * h * kv + (h + 2 * kv) + 3 * h * self.intermediate + 2 * h
         return self.vocabulary * h * (1 if self.tied else 2) + self.layers * layer + h
+
+    def learned(self, lora: Lora | None) -> int:
+        """How many numbers have a gradient: all, or those of the adapters, rank (in + out) a layer that wears one."""
+        if lora is None:
+            return self.parameters
+        h, kv, wide = self.hidden, self.kv_width, self.intermediate
+        sides = {
+            "q_proj": 2 * h,
+            "k_proj": h + kv,
+            "v_proj": h + kv,
+            "o_proj": 2 * h,
+            "gate_proj": h + wide,
+            "up_proj": h + wide,
+            "down_proj": h + wide,
+        }
+        return self.layers * lora.rank * sum(sides[name] for name in (lora.modules or sides) if name in sides)
 
     def kv_bytes(self) -> int:
         """Of one token's KV cache in bfloat16."""
@@ -110,14 +128,13 @@ class Plan:
     def tokens_per_second(self) -> float:
         return self.tokens / sum(self.seconds.values())
 
-    def overrides(self) -> list[str]:
-        """What to tell verl."""
-        flag = str(self.offload)
+    def changes(self) -> list[str]:
+        """What to give `ratchet train` with `--set`."""
         return [
-            f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu={self.micro_batch}",
-            f"actor_rollout_ref.rollout.tensor_model_parallel_size={self.tensor_parallel}",
-            f"actor_rollout_ref.actor.fsdp_config.param_offload={flag}",
-            f"actor_rollout_ref.actor.fsdp_config.optimizer_offload={flag}",
+            f"training.ranks={self.gpus}",
+            f"training.scale.micro_batch_tokens={self.micro_batch}",
+            f"training.scale.tensor_parallel={self.tensor_parallel}",
+            f"training.scale.offload={'idle' if self.offload else 'none'}",
         ]
 
 
@@ -139,13 +156,15 @@ def shape_of(model: str) -> Shape:
         raise DoesNotFit(f"{path}: key {error} is missing: only dense decoders of Qwen2's and Llama's kind can be planned") from error
 
 
-def update_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True, checkpointing: bool = True) -> dict[str, int]:
+def update_bytes(
+    shape: Shape, tokens: int, ranks: int, *, mixed: bool = True, checkpointing: bool = True, lora: Lora | None = None
+) -> dict[str, int]:
     """Memory of the update on one of `ranks` GPUs, for a micro-batch of so many tokens.
 
-    Weights, gradients and Adam's two moments lie in fp32, sharded: 16 bytes a parameter. The layer at work and its successor are gathered in the
-    computing type. Activations, in numbers a token: with checkpointing each layer's input (hidden), and once a layer's own 9 hidden + 2 kv + 4
-    intermediate with 3 intermediate of gradients, or the head's 4 vocabularies (logits, their log-softmax, its gradient, theirs), whichever is more.
-    mixed: bfloat16 (the head's copies but the first stay fp32), else fp32.
+    Weights, gradients and Adam's two moments lie in fp32, sharded: 16 bytes a parameter; with adapters 4, and 16 for each of theirs. The layer at
+    work and its successor are gathered in the computing type. Activations, in numbers a token: with checkpointing each layer's input (hidden), and
+    once a layer's own 9 hidden + 2 kv + 4 intermediate with 3 intermediate of gradients, or the head's 4 vocabularies (logits, their log-softmax,
+    its gradient, theirs), whichever is more. mixed: bfloat16 (the head's copies but the first stay fp32), else fp32.
     """
     width = 2 if mixed else 4
     head = shape.vocabulary * (2 + 3 * 4 if mixed else 4 * 4)
@@ -157,55 +176,104 @@ def update_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True, c
         per_token = shape.layers * own + head
     layer = (shape.parameters - shape.vocabulary * shape.hidden * (1 if shape.tied else 2)) // shape.layers
     gathered = 0 if ranks == 1 and not mixed else width * (2 * layer + shape.vocabulary * shape.hidden)
+    learned = shape.learned(lora)
     return {
-        "weights": 4 * shape.parameters // ranks,
-        "gradients": 4 * shape.parameters // ranks,
-        "optimizer": 8 * shape.parameters // ranks,
+        "weights": 4 * (shape.parameters + (learned if lora else 0)) // ranks,
+        "gradients": 4 * learned // ranks,
+        "optimizer": 8 * learned // ranks,
         "gathered layers": gathered,
         "activations": tokens * per_token,
     }
 
 
+def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True) -> dict[str, int]:
+    """Memory of the old log-probabilities on one of `ranks` processes, for a micro-batch of so many tokens: no gradients, one layer's activations
+    (5 hidden + 3 intermediate), or the head's logits and their copy in fp32, whichever is more."""
+    update = update_bytes(shape, 0, ranks, mixed=mixed)
+    width = 2 if mixed else 4
+    per_token = max((5 * shape.hidden + 3 * shape.intermediate) * width, shape.hidden * width + shape.vocabulary * (width + 4))
+    return {key: update[key] for key in ("weights", "optimizer", "gathered layers")} | {"activations": tokens * per_token}
+
+
+def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str, int]:
+    """Memory of the CPU engine (verl_jobs/cpu/decoding.py, fp32) beside the trainer's, for so many answers at once.
+
+    The cache of every row at its longest with one layer of it copied while it grows, or the prompts' activations in one layer with the cache so far.
+    """
+    cached = 2 * shape.kv_bytes()  # of a token, in fp32
+    cache = int(rows * (prompt + answer) * cached * (1 + 1 / shape.layers))
+    reading = rows * prompt * (cached + 4 * (5 * shape.hidden + 3 * shape.intermediate))
+    return {"engine's weights": 4 * shape.parameters, "KV cache": cache, "prompts at work": max(0, reading - cache)}
+
+
+def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
+    """Bytes of torch's allocations in each phase of a step on this machine's CPU, all ranks together; checked in tests/verl_jobs/test_ranks.py."""
+    t, longest = training, training.prompt_tokens + training.response_tokens
+    mine = t.problems_per_step * t.group_size // t.ranks
+    budget = t.scale.micro_batch_tokens or CPU_TOKENS
+    if t.scale.accumulation:
+        budget = mine // t.scale.updates // t.scale.accumulation * longest
+    tokens, learned = min(budget, mine * longest), min(budget, mine // t.scale.updates * longest)
+    checkpointing = bool(t.scale.activation_checkpointing)
+    resident = update_bytes(shape, 0, t.ranks, mixed=False, lora=t.lora)
+    kept = {name: resident[name] for name in ("weights", "optimizer")}
+    phases = {
+        "writes": kept | writing_bytes(shape, min(mine, CPU_ROWS), t.prompt_tokens, t.response_tokens),
+        "old log-probabilities": log_prob_bytes(shape, tokens, t.ranks, mixed=False) | kept,
+        "update": update_bytes(shape, learned, t.ranks, mixed=False, checkpointing=checkpointing, lora=t.lora),
+    }
+    others = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + (12 * shape.parameters if t.method.critic else 0)
+    for phase in phases.values():
+        phase |= {"reference, critic": others // t.ranks} if others else {}
+    return {name: {key: t.ranks * size for key, size in phase.items()} for name, phase in phases.items()}
+
+
 def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     """The plan with the largest micro-batch that fits, offloading only where it must. Raises DoesNotFit with the numbers."""
-    longest = training.prompt_tokens + training.answer_tokens
+    longest = training.prompt_tokens + training.response_tokens
     room = gpu.memory - RESERVE
     for offload in (False, True):
-        kept = 16 * shape.parameters // gpus if not offload else 0  # beside the engine
-        parallel = _tensor_parallel(shape, gpu, gpus, kept)
+        kept = _kept(update_bytes(shape, 0, gpus, lora=training.lora)) if not offload else 0  # beside the engine
+        parallel = _tensor_parallel(shape, gpu, gpus, kept, training.scale.engine_memory)
         for tokens in (size for size in MICRO_BATCHES if size >= longest):
-            update = update_bytes(shape, tokens, gpus)
+            update = update_bytes(shape, tokens, gpus, lora=training.lora)
             if parallel and sum(update.values()) <= room:
                 return _made(shape, gpu, gpus, training, tokens, parallel, offload, update)
-    least = update_bytes(shape, max(longest, MICRO_BATCHES[-1]), gpus)
+    least = update_bytes(shape, max(longest, MICRO_BATCHES[-1]), gpus, lora=training.lora)
     told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in least.items())
     raise DoesNotFit(
         f"{shape.name} does not fit on {gpus} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept free): an update of "
         f"one sequence of {longest} tokens takes {sum(least.values()) / GIB:.1f} GiB a GPU ({told}), the engine "
-        f"{2 * shape.parameters / GIB:.1f} GiB of weights within {ENGINE_SHARE:.0%} of its GPUs: take more GPUs, or shorter sequences"
+        f"{2 * shape.parameters / GIB:.1f} GiB of weights within {training.scale.engine_memory:.0%} of its GPUs (training.scale.engine_memory): "
+        "take more GPUs, or shorter sequences"
     )
 
 
-def _tensor_parallel(shape: Shape, gpu: Gpu, gpus: int, kept: int) -> int:
-    """The fewest GPUs that hold the engine's weights and leave it as much again for the KV cache; 0 where none do."""
+def _kept(update: Mapping[str, int]) -> int:
+    """Of the update, what stays in memory between two of them."""
+    return sum(update[name] for name in ("weights", "gradients", "optimizer"))
+
+
+def _tensor_parallel(shape: Shape, gpu: Gpu, gpus: int, kept: int, share: float) -> int:
+    """The fewest GPUs that hold the engine's weights and leave it as much again for the KV cache; 0 where none do. share: of a GPU, the engine's."""
     for parallel in (1, 2, 4, 8):
         weights, fair = 2 * shape.parameters // parallel, parallel <= gpus and shape.kv_heads % parallel == 0
-        if fair and 2 * weights <= ENGINE_SHARE * gpu.memory and kept <= (1 - ENGINE_SHARE) * gpu.memory:
+        if fair and 2 * weights <= share * gpu.memory and kept <= (1 - share) * gpu.memory:
             return parallel
     return 0
 
 
 def _made(shape: Shape, gpu: Gpu, gpus: int, t: Training, micro: int, parallel: int, offload: bool, update: dict[str, int]) -> Plan:
-    answers, longest = t.problems_per_step * t.group_size, t.prompt_tokens + t.answer_tokens
+    answers, longest = t.problems_per_step * t.group_size, t.prompt_tokens + t.response_tokens
     tokens, engines = answers * longest, gpus // parallel
     weights = 2 * shape.parameters // parallel
-    cache = int(ENGINE_SHARE * gpu.memory) - weights
+    cache = int(t.scale.engine_memory * gpu.memory) - weights
     concurrent = engines * parallel * cache // (shape.kv_bytes() * longest)
     if concurrent == 0:
         raise DoesNotFit(f"a KV cache of {cache / GIB:.1f} GiB does not hold one sequence of {longest} tokens: shorten training.answer_tokens")
     rounds = ceil(answers / concurrent)
     at_once = ceil(answers / rounds / engines)
-    read = weights + at_once * (t.prompt_tokens + t.answer_tokens / 2) * shape.kv_bytes() / parallel  # bytes a decoding step and GPU
+    read = weights + at_once * (t.prompt_tokens + t.response_tokens / 2) * shape.kv_bytes() / parallel  # bytes a decoding step and GPU
     compute = gpus * gpu.flops * MFU
     seconds = {
         "rollout": rounds * t.answer_tokens * read / (gpu.bandwidth * BANDWIDTH),
@@ -214,6 +282,6 @@ def _made(shape: Shape, gpu: Gpu, gpus: int, t: Training, micro: int, parallel: 
     }
     if t.kl_coefficient:
         seconds["reference"] = 2 * shape.parameters * tokens / compute
-    kept = 0 if offload else 16 * shape.parameters // gpus
+    kept = 0 if offload else _kept(update)
     rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, kept": kept}
     return Plan(shape, gpu, gpus, micro, parallel, offload, update, rollout, concurrent, seconds, tokens)

@@ -10,6 +10,7 @@ import pytest
 
 from verl_jobs.config import Training
 from verl_jobs.planner import GIB, GPUS, SHAPES, DoesNotFit, Shape, plan, shape_of, update_bytes
+from verl_jobs.scale import Scale
 
 TINY = Shape("tiny", 128, 3, 4, 2, 384, 512, True)
 WIDE = Shape("wide", 128, 6, 4, 2, 384, 4096, False)
@@ -81,6 +82,12 @@ def test_a_plan_fits_in_every_phase() -> None:
                 assert sum(found.update.values()) < gpu.memory and sum(found.rollout.values()) <= gpu.memory, (name, gpu.name, gpus)
 
 
+def test_a_larger_share_for_the_engine_holds_more_answers() -> None:
+    half, most = (LONG.model_copy(update={"scale": Scale(engine_memory=share)}) for share in (0.5, 0.7))
+    shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
+    assert plan(shape, gpu, 8, most).concurrent > plan(shape, gpu, 8, half).concurrent
+
+
 def test_more_gpus_never_take_longer() -> None:
     one, eight = (plan(SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["H100"], gpus, LONG) for gpus in (1, 8))
     assert sum(eight.seconds.values()) < sum(one.seconds.values())
@@ -109,3 +116,25 @@ def test_memory_of_weights_is_16_bytes_a_parameter_over_all_ranks() -> None:
     found = update_bytes(SHAPES["Qwen/Qwen2.5-Coder-7B"], 1024, 8)
     assert found["weights"] + found["gradients"] + found["optimizer"] == pytest.approx(16 * 7.6156e9 / 8, rel=1e-4)
     assert found["optimizer"] / GIB == pytest.approx(7.09, abs=0.02)
+
+
+@pytest.mark.parametrize("modules", [(), ("q_proj", "down_proj")])
+def test_what_adapters_learn_is_counted_as_peft_counts_it(modules: tuple[str, ...], tmp_path: Path) -> None:
+    from transformers import AutoModelForCausalLM
+
+    from verl_jobs.lora import Lora, wrap
+    from verl_jobs.tiny_model import TinyModel, make
+
+    make(TinyModel(), ["sort the list"] * 4, tmp_path)
+    lora = Lora(rank=4, modules=modules)
+    model = wrap(AutoModelForCausalLM.from_pretrained(tmp_path), lora)
+    assert shape_of(str(tmp_path)).learned(lora) == sum(p.numel() for p in model.parameters() if p.requires_grad)
+
+
+def test_adapters_fit_where_all_weights_do_not() -> None:
+    from verl_jobs.lora import Lora
+
+    shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
+    with pytest.raises(DoesNotFit):
+        plan(shape, gpu, 1, Training(engine="vllm"))
+    assert plan(shape, gpu, 1, Training(engine="vllm", lora=Lora(rank=16))).update["optimizer"] < GIB

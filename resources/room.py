@@ -1,0 +1,74 @@
+"""Whether a training has room before it starts: this machine's memory on a CPU, its GPUs' memory with an engine of theirs.
+
+In: a profile. Out: the GiB that a run needs, or NotReady with the numbers. The formulas are the planner's.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+from resources.home import NotReady
+from resources.profile import Profile
+from verl_jobs.planner import GIB, GPUS, DoesNotFit, Gpu, Shape, cpu_phases, plan, shape_of
+
+
+def memory_gib(profile: Profile) -> float:
+    """What the profile says, and what its training takes beyond the default one, for which that was measured."""
+    if profile.training.engine != "hf":
+        return profile.needs.memory_gib
+    default, shape = Profile(), shape_of_start(profile)
+    usual = shape_of_start(default)
+    if shape is None or usual is None:
+        return profile.needs.memory_gib
+    more = max(sum(phase.values()) for phase in cpu_phases(shape, profile.training).values())
+    less = max(sum(phase.values()) for phase in cpu_phases(usual, default.training).values())
+    return profile.needs.memory_gib + max(0.0, (more - less) / GIB)
+
+
+def shape_of_start(profile: Profile) -> Shape | None:
+    """Of the model that training starts from; None where it is a hub model that is not known."""
+    if profile.base:
+        try:
+            return shape_of(profile.base)
+        except DoesNotFit:
+            return None
+    t = profile.tiny_model
+    return Shape("the tiny model", t.hidden, t.layers, t.heads, max(1, t.heads // 2), 3 * t.hidden, t.vocabulary, True)
+
+
+def check_machines(profile: Profile) -> None:
+    """Raises NotReady where the training is for several nodes and there is one, or its engine wants GPUs and this machine, on which it would run, has
+    none, too few, or too small ones."""
+    training = profile.training
+    if training.scale.nodes > 1 and not profile.ray.address:
+        raise NotReady(
+            f"training.scale.nodes {training.scale.nodes}: a Ray of this machine's own has one node: give ray.address, a Ray that has them"
+        )
+    if training.engine == "hf" or profile.ray.address or profile.orchestration.launcher == "kubernetes":
+        return
+    found = gpus_here()
+    if len(found) < training.ranks:
+        raise NotReady(
+            f"training.engine {training.engine} with {training.ranks} ranks needs as many GPUs, nvidia-smi lists {len(found)}: take the profile "
+            "embedded, or submit to a Ray that has them (ray.address)"
+        )
+    shape = shape_of_start(profile)
+    if shape is not None:
+        try:
+            plan(shape, min(found, key=lambda gpu: gpu.memory), training.ranks, training)
+        except DoesNotFit as error:
+            raise NotReady(str(error)) from error
+
+
+def gpus_here() -> list[Gpu]:
+    """As `nvidia-smi` lists them; rates of one that is not known are an A100's, since only its memory counts here."""
+    if not shutil.which("nvidia-smi"):
+        return []
+    command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    usual, found = GPUS["A100-80"], []
+    for line in filter(None, map(str.strip, listed.splitlines())):
+        name, mebibytes = line.rsplit(",", 1)
+        found.append(Gpu(name.strip(), int(mebibytes) * 2**20, usual.flops, usual.bandwidth))
+    return found

@@ -1,0 +1,104 @@
+"""What would stop a training on its hardware is refused before there is any: one line with the file, the row or key, and the mend."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from problems.rl_parquet import write_verl
+from problems.schema import Problem
+from rewards.composite import RewardConfig
+from verl_jobs.config import Training
+from verl_jobs.job import TrainingJob
+from verl_jobs.preflight import CannotTrain, check
+from verl_jobs.start import UnfitStart
+from verl_jobs.tiny_model import TinyModel, make
+
+DOUBLE = Problem("mine/0", "mine", "Double x.", "call", ({"args": [1], "expected": 2},), entry_point="solve")
+
+
+def problems(count: int) -> list[Problem]:
+    return [replace(DOUBLE, problem_id=f"mine/{number}") for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("start")
+    make(TinyModel(hidden=32, layers=1, vocabulary=300), ["def solve(x): return x"], folder)
+    return folder
+
+
+@pytest.fixture
+def job(start: Path, tmp_path: Path) -> TrainingJob:
+    shutil.copytree(start, tmp_path / "start")
+    write_verl(problems(8), tmp_path / "train.parquet")
+    write_verl(problems(2), tmp_path / "validation.parquet")
+    return TrainingJob(
+        folder=str(tmp_path / "job"), chain="chain-0001", start=str(tmp_path / "start"), train=str(tmp_path / "train.parquet"),
+        validation=str(tmp_path / "validation.parquet"), inputs={}, training=Training(problems_per_step=8), reward=RewardConfig(),
+        reward_hash="f" * 64, isolation="auto", seed=1,
+    )  # fmt: skip
+
+
+def test_a_job_that_can_run_is_let_through_and_nothing_is_written(job: TrainingJob) -> None:
+    check(job)
+    assert not job.path.exists()
+
+
+def without_truth(folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder / "train.parquet")
+    cells = table.column("reward_model").to_pylist()
+    cells[3] = {"style": "rule", "ground_truth": None}
+    place = table.column_names.index("reward_model")
+    pq.write_table(table.set_column(place, "reward_model", pa.array(cells, table.schema.field(place).type)), folder / "train.parquet")
+
+
+def another_truth(folder: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    truth = '{"task": "essay", "question_id": "q", "answers": []}'
+    rows = {"data_source": ["m"], "prompt": [[{"role": "user", "content": "?"}]], "reward_model": [{"ground_truth": truth}]}
+    pq.write_table(pa.table(rows), folder / "train.parquet")
+
+
+def gated(folder: Path) -> None:
+    write_verl([*problems(8), replace(DOUBLE, problem_id="HumanEval/3", source="HumanEval")], folder / "train.parquet")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (without_truth, r"train.parquet, row 3: reward_model has no ground_truth, .* leave the row out"),
+        (another_truth, r"row 0: ground_truth is none that a reward understands: .*give math or qa"),
+        (gated, r"row 8: HumanEval/3 is gated \(.*\): for evaluation only"),
+        (lambda folder: write_verl(problems(5), folder / "train.parquet"), "holds 5 problems and a step takes 8: .*lower training.problems_per_step"),
+        (lambda folder: (folder / "validation.parquet").write_text("no"), "validation.parquet is no parquet that can be read"),
+        (lambda folder: (folder / "train.parquet").unlink(), "train.parquet is no parquet that can be read"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_trained_is_refused_with_place_and_mend(job: TrainingJob, tmp_path: Path, spoil: Callable[[Path], object], said: str) -> None:
+    spoil(tmp_path)
+    with pytest.raises(CannotTrain, match=said) as caught:
+        check(job)
+    assert "\n" not in str(caught.value) and not job.path.exists()
+
+
+def test_a_start_that_does_not_fit_is_refused_with_the_rest(job: TrainingJob, tmp_path: Path) -> None:
+    (tmp_path / "start" / "tokenizer.json").unlink()
+    with pytest.raises(UnfitStart, match="no tokenizer"):
+        check(job)
+
+
+def test_saves_that_the_disk_cannot_hold_are_refused_with_the_numbers(job: TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = shutil.disk_usage("/")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: whole._replace(free=1000))
+    with pytest.raises(CannotTrain, match=r"0.0 GiB of disk left, and \d saves and candidates of [\d,]+ parameters take"):
+        check(job)

@@ -1,0 +1,65 @@
+"""verl's own actor in processes of their own: two ranks learn what one learns, and take the memory that the planner says."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from verl_jobs.config import Training
+from verl_jobs.planner import cpu_phases, shape_of
+from verl_jobs.scale import Scale
+from verl_jobs.tiny_model import TinyModel, make
+
+ROOT = Path(__file__).parents[2]
+PROMPT, ANSWER, COUNT = 88, 40, 32
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    make(TinyModel(), ["def solve(x): return x"], folder)
+    return folder
+
+
+def training(ranks: int) -> Training:
+    return Training(threads=1, ranks=ranks, problems_per_step=4, group_size=8, prompt_tokens=PROMPT, answer_tokens=ANSWER, scale=Scale(updates=2))
+
+
+def trained(model: Path, ranks: int, **asked: Any) -> dict[str, Any]:
+    """What rank 0 of so many says of two steps of two updates."""
+    told = {"model": str(model), "training": training(ranks).model_dump(), "prompt": PROMPT, "answer": ANSWER, "count": COUNT, "steps": 2} | asked
+    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0"]
+    command += ["--local-addr=127.0.0.1", str(ROOT / "benchmarks" / "rank.py"), json.dumps(told)]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-3000:]
+    found: dict[str, Any] = json.loads(next(line for line in run.stdout.splitlines() if line.startswith('{"losses"')))
+    return found
+
+
+@pytest.fixture(scope="module")
+def alone(model: Path) -> dict[str, Any]:
+    return trained(model, 1, memory=True, rollout=True)
+
+
+def test_two_ranks_over_gloo_have_the_losses_of_one(model: Path, alone: dict[str, Any]) -> None:
+    both = trained(model, 2)
+    assert len(alone["losses"]) == 4 and len(set(alone["losses"])) == 4
+    assert both["losses"] == pytest.approx(alone["losses"], abs=1e-4)
+    assert both["grad_norms"] == pytest.approx(alone["grad_norms"], abs=1e-4)
+
+
+@pytest.mark.parametrize(("phase", "name"), [("writes", "rollout"), ("old log-probabilities", "old log-probabilities"), ("update", "update")])
+def test_the_planner_s_memory_of_each_phase_is_within_15_percent_of_what_was_allocated(
+    model: Path, alone: dict[str, Any], phase: str, name: str
+) -> None:
+    planned = sum(cpu_phases(shape_of(str(model)), training(1))[phase].values())
+    assert planned == pytest.approx(alone["peak_bytes"][name], rel=0.15)

@@ -1,0 +1,89 @@
+"""The scale of a training: each switch is an override, and what cannot be is refused with its numbers before anything starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from verl_jobs.config import Training
+from verl_jobs.overrides import overrides
+from verl_jobs.scale import Distillation, Megatron, Scale
+
+HERE = {name: Path(name) for name in ("model", "train", "validation", "folder")}
+
+
+def told(**given: Any) -> dict[str, str]:
+    lines = overrides(Training(**given), seed=1, loggers=[], name="t", **HERE)
+    return dict(line.lstrip("+").split("=", 1) for line in lines)
+
+
+FSDP = "actor_rollout_ref.actor.fsdp_config"
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "value"),
+    [
+        ({"shards": 4}, f"{FSDP}.fsdp_size", "4"),
+        ({"reshard": False}, f"{FSDP}.reshard_after_forward", "False"),
+        ({"offload": "idle"}, f"{FSDP}.optimizer_offload", "True"),
+        ({"offload": "always"}, f"{FSDP}.offload_policy", "True"),
+        ({"activation_checkpointing": False}, "actor_rollout_ref.model.enable_gradient_checkpointing", "False"),
+        ({"micro_batch_tokens": 9000}, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "9000"),
+        ({"accumulation": 4}, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "8"),
+        ({"accumulation": 4}, "actor_rollout_ref.actor.use_dynamic_bsz", "False"),
+        ({"updates": 4}, "actor_rollout_ref.actor.ppo_mini_batch_size", "8"),
+        ({"sequence_parallel": 2}, f"{FSDP}.ulysses_sequence_parallel_size", "2"),
+        ({"tensor_parallel": 2}, "actor_rollout_ref.rollout.tensor_model_parallel_size", "2"),
+        ({"engine_memory": 0.4}, "actor_rollout_ref.rollout.gpu_memory_utilization", "0.4"),
+        ({"nodes": 2}, "trainer.n_gpus_per_node", "4"),
+        ({"precision": "fp32"}, f"{FSDP}.dtype", "float32"),
+        ({"megatron": Megatron(tensor_parallel=2)}, "actor_rollout_ref.actor.megatron.tensor_model_parallel_size", "2"),
+        ({"megatron": Megatron()}, "model_engine", "megatron"),
+        ({"placement": "colocated_async"}, "trainer.v1.trainer_mode", "colocate_async"),
+        ({"placement": "separate_async", "engine_gpus": 2}, "actor_rollout_ref.rollout.n_gpus_per_node", "2"),
+        ({"distillation": Distillation(teacher="t")}, "distillation.teacher_models.teacher_model.model_path", "'t'"),
+    ],
+)
+def test_each_switch_is_an_override(given: dict[str, Any], key: str, value: str) -> None:
+    assert told(engine="vllm", ranks=8, scale=Scale(**given))[key] == value
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_an_engine_on_gpus_computes_in_bf16_and_checkpoints_activations(engine: str) -> None:
+    found = told(engine=engine)
+    assert found["actor_rollout_ref.rollout.name"] == engine and found[f"{FSDP}.dtype"] == "bfloat16"
+    assert "param_dtype:bf16,reduce_dtype:fp32" in found[f"{FSDP}.mixed_precision"]
+    assert found["actor_rollout_ref.model.enable_gradient_checkpointing"] == "True"
+
+
+def test_a_critic_is_sharded_like_the_policy() -> None:
+    found = told(engine="vllm", algorithm="ppo", ranks=8, scale=Scale(shards=4, micro_batch_tokens=9000))
+    assert found["critic.fsdp.fsdp_size"] == "4" and found["critic.ppo_max_token_len_per_gpu"] == "9000" and found["critic.strategy"] == "fsdp2"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"scale": Scale(offload="idle")}, "offload is for GPUs"),
+        ({"ranks": 3}, r"32 problems x 8 answers do not divide among 3 ranks"),
+        ({"ranks": 4, "scale": Scale(nodes=3)}, "4 ranks cannot be spread evenly over 3 nodes"),
+        ({"scale": Scale(updates=5)}, "32 problems do not divide into 5 updates"),
+        ({"scale": Scale(accumulation=7)}, "256 answers do not divide among 1 ranks into 7"),
+        ({"ranks": 4, "scale": Scale(shards=3)}, "4 ranks do not divide into groups of 3 shards"),
+        ({"ranks": 2, "engine": "vllm", "scale": Scale(tensor_parallel=4)}, "2 ranks do not divide into groups of 4"),
+        ({"engine": "vllm", "scale": Scale(placement="separate_async")}, "engine_gpus go together"),
+        ({"engine": "vllm", "algorithm": "ppo", "scale": Scale(megatron=Megatron())}, "ppo trains a critic"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_numbers(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Training(**given)
+
+
+def test_what_was_never_run_says_so() -> None:
+    scale = Scale(megatron=Megatron(), distillation=Distillation(teacher="t"), placement="colocated_async")
+    assert scale.unrun == "Passed to verl as told and never run by us: Megatron, distillation, placement colocated_async."
+    assert Scale().unrun == ""

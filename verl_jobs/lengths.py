@@ -1,0 +1,64 @@
+"""How long prompts and answers are, in tokens, and the limits that follow: `training.prompt_tokens`, `training.answer_tokens`.
+
+In: a tokenizer, problems, the answers of a past run. Out: quantiles, and the least limits that hold a given share of each kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from verl_jobs import samples
+
+SHARES = (0.5, 0.9, 0.95, 0.99, 1.0)
+STEP = 8  # limits are multiples of it
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Token counts of one kind of text, ascending."""
+
+    name: str
+    tokens: tuple[int, ...]
+
+    def quantile(self, share: float) -> int:
+        """The least length that so large a share does not exceed."""
+        return self.tokens[max(0, ceil(share * len(self.tokens)) - 1)]
+
+    def over(self, limit: int) -> float:
+        """The share that is longer."""
+        return sum(length > limit for length in self.tokens) / len(self.tokens)
+
+
+def of_prompts(tokenizer: Any, prompts: Iterable[str]) -> Lengths:
+    """As verl counts them: a user's message in the chat template, with the beginning of the answer."""
+    chats = ([{"role": "user", "content": prompt}] for prompt in prompts)
+    texts = (tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats)
+    return _measured("prompts", tokenizer, texts, end=0)
+
+
+def of_answers(name: str, tokenizer: Any, answers: Iterable[str]) -> Lengths:
+    """With the token that ends an answer."""
+    return _measured(name, tokenizer, answers, end=1)
+
+
+def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
+    """What the policy wrote in a training, all steps together; None where nothing was kept. An answer that was cut counts as long as it is."""
+    written = [sample.answer for step in samples.steps(folder) for sample in samples.read(folder, step)]
+    return of_answers("answers of the run", tokenizer, written) if written else None
+
+
+def limits(prompts: Lengths, answers: Sequence[Lengths], share: float) -> tuple[int, int]:
+    """Tokens for prompts and for answers that hold such a share of each kind, in multiples of STEP."""
+    return _up(prompts.quantile(share)), _up(max(kind.quantile(share) for kind in answers))
+
+
+def _measured(name: str, tokenizer: Any, texts: Iterable[str], end: int) -> Lengths:
+    return Lengths(name, tuple(sorted(len(tokenizer.encode(text, add_special_tokens=False)) + end for text in texts)))
+
+
+def _up(length: int) -> int:
+    return -(-length // STEP) * STEP

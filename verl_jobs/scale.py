@@ -1,0 +1,209 @@
+"""How one training is laid over processes and memory: a typed object, and the overrides of verl that it stands for.
+
+The defaults are the embedded profile's. FSDP2 has been run here on CPUs; `vllm` and `sglang` are for GPUs; Megatron, a teacher (distillation) and
+asynchronous placement are passed to verl as said and have not been run (`Scale.unrun`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+Engine = Literal["hf", "vllm", "sglang"]
+ACTOR, CRITIC = "actor_rollout_ref.actor", "critic"
+TRAINERS = {"colocated": "sync", "colocated_async": "colocate_async", "separate_async": "separate_async"}  # verl's trainer.v1.trainer_mode
+
+
+class Megatron(BaseModel):
+    """Megatron-LM in place of FSDP2."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    tensor_parallel: PositiveInt = 1
+    """Processes that share each matrix."""
+    pipeline_parallel: PositiveInt = 1
+    """Stages that the layers are divided into."""
+    context_parallel: PositiveInt = 1
+    """Processes that share each sequence."""
+
+
+class Distillation(BaseModel):
+    """On-policy distillation: a teacher scores what the policy writes (arXiv:2306.13649)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    teacher: str
+    """Hub id or folder of the teacher."""
+    gpus: PositiveInt = 1
+    """GPUs of its own for the teacher."""
+    loss: Literal["k1", "k2", "k3", "forward_kl_topk"] = "k3"
+    """verl's name of the divergence."""
+    coefficient: PositiveFloat = 1.0
+    """Its weight beside the reward's loss."""
+
+
+class Scale(BaseModel):
+    """Sharding, memory and placement of one training."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    nodes: PositiveInt = 1
+    """Machines that the ranks are spread over evenly."""
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    """What the policy computes in; weights, gradients and moments stay fp32. auto: fp32 on a CPU, bf16 on GPUs."""
+    shards: NonNegativeInt = 0
+    """Ranks that share one copy of the weights; the others hold copies of it. 0: all ranks share one."""
+    reshard: bool = True
+    """Whether gathered weights are given up after the forward pass, and gathered again for the backward pass."""
+    offload: Literal["none", "idle", "always"] = "none"
+    """When weights, gradients and moments lie in the host's memory: never, while the engine writes, or always but for the layer at work."""
+    activation_checkpointing: bool | None = None
+    """Whether activations are computed again in the backward pass. None: on GPUs."""
+    micro_batch_tokens: NonNegativeInt = 0
+    """Tokens of one forward pass on a rank, filled with whole sequences. 0: 16,384 on a CPU, 16 sequences of full length on GPUs."""
+    accumulation: NonNegativeInt = 0
+    """Forward passes that each update's gradient is gathered from, of as many answers each; 0: as many as `micro_batch_tokens` asks for."""
+    updates: PositiveInt = 1
+    """Optimizer updates that a step's batch is divided into."""
+    sequence_parallel: PositiveInt = 1
+    """Ranks that share each sequence (Ulysses, arXiv:2309.14509); GPUs only."""
+    tensor_parallel: PositiveInt = 1
+    """GPUs that one engine is spread over."""
+    engine_memory: float = Field(0.5, gt=0, lt=1)
+    """Share of a GPU's memory for the engine: its weights and its KV cache."""
+    placement: Literal["colocated", "colocated_async", "separate_async"] = "colocated"
+    """Trainer and engine by turns on the same GPUs, the same with answers that outlive a step, or apart and at once."""
+    engine_gpus: NonNegativeInt = 0
+    """GPUs of the engine's own, with `separate_async`."""
+    megatron: Megatron | None = None
+    """In place of FSDP2."""
+    distillation: Distillation | None = None
+    """A teacher beside the reward."""
+
+    @property
+    def unrun(self) -> str:
+        """What of this no training was run with, as a sentence; empty where there is nothing."""
+        found = [
+            *(["Megatron"] if self.megatron else []),
+            *(["distillation"] if self.distillation else []),
+            *([f"placement {self.placement}"] if self.placement != "colocated" else []),
+        ]
+        return f"Passed to verl as told and never run by us: {', '.join(found)}." if found else ""
+
+
+def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) -> str:
+    """Why this cannot be, with the numbers and the mend; empty where it can. problems, group: of a step."""
+    answers = problems * group
+    parts = (ranks, scale.updates * max(1, scale.accumulation))
+    cut = scale.megatron or Megatron()
+    model_ranks = cut.tensor_parallel * cut.pipeline_parallel * cut.context_parallel * scale.sequence_parallel
+    gpu_only = [
+        *(["sequence_parallel"] if scale.sequence_parallel > 1 else []), *(["tensor_parallel"] if scale.tensor_parallel > 1 else []),
+        *(["offload"] if scale.offload != "none" else []), *(["megatron"] if scale.megatron else []),
+        *(["distillation"] if scale.distillation else []), *(["placement"] if scale.placement != "colocated" else []),
+    ]  # fmt: skip
+    if engine == "hf" and gpu_only:
+        return f"scale.{gpu_only[0]} is for GPUs: give engine: vllm or sglang, or leave it out"
+    if ranks % scale.nodes:
+        return f"{ranks} ranks cannot be spread evenly over {scale.nodes} nodes: give a multiple"
+    if answers % ranks:
+        return f"{problems} problems x {group} answers do not divide among {ranks} ranks: give a multiple"
+    if problems % scale.updates:
+        return f"{problems} problems do not divide into {scale.updates} updates: give a divisor"
+    if answers % (parts[0] * parts[1]):
+        return f"{answers} answers do not divide among {ranks} ranks into {parts[1]} forward passes each: give divisors"
+    if scale.shards and ranks % scale.shards:
+        return f"{ranks} ranks do not divide into groups of {scale.shards} shards: give a divisor"
+    if ranks % scale.tensor_parallel or ranks % model_ranks:
+        return f"{ranks} ranks do not divide into groups of {scale.tensor_parallel if ranks % scale.tensor_parallel else model_ranks}: give a divisor"
+    if (scale.placement == "separate_async") != bool(scale.engine_gpus):
+        return "placement: separate_async and engine_gpus go together: give both or neither"
+    return ""
+
+
+def scale_overrides(scale: Scale, engine: Engine, ranks: int, problems: int, group: int, longest: int, critic: bool) -> list[str]:
+    """What verl is told of it. longest: tokens of prompt and answer; critic: whether one is trained beside the policy."""
+    cpu = engine == "hf"
+    budget = scale.micro_batch_tokens or (16_384 if cpu else 16 * longest)
+    learners = [ACTOR, *([CRITIC] if critic else [])]
+    told = [
+        f"trainer.nnodes={scale.nodes}",
+        f"trainer.n_gpus_per_node={ranks // scale.nodes}",
+        f"{ACTOR}.ppo_mini_batch_size={problems // scale.updates}",
+        *(line for learner in learners for line in _batches(scale, learner, budget, problems * group // ranks)),
+        f"actor_rollout_ref.rollout.tensor_model_parallel_size={scale.tensor_parallel}",
+        *([] if cpu else [f"actor_rollout_ref.rollout.gpu_memory_utilization={scale.engine_memory}"]),
+    ]
+    recompute = not cpu if scale.activation_checkpointing is None else scale.activation_checkpointing
+    models = ["actor_rollout_ref.model", *(["critic.model"] if critic else [])]
+    told += [f"{model}.enable_gradient_checkpointing={recompute}" for model in models]
+    told += _megatron(scale.megatron, scale.offload) if scale.megatron else [line for learner in learners for line in _fsdp(scale, cpu, learner)]
+    return [*told, *_placement(scale), *(_distillation(scale.distillation) if scale.distillation else [])]
+
+
+def _batches(scale: Scale, learner: str, budget: int, share: int) -> list[str]:
+    """share: answers of a step on one rank."""
+    if not scale.accumulation:
+        return [f"{learner}.use_dynamic_bsz=True", f"{learner}.ppo_max_token_len_per_gpu={budget}"]
+    each = share // scale.updates // scale.accumulation
+    told = [f"{learner}.use_dynamic_bsz=False", f"{learner}.ppo_micro_batch_size_per_gpu={each}"]
+    if learner == ACTOR:
+        told += [f"actor_rollout_ref.{role}.log_prob_micro_batch_size_per_gpu={each}" for role in ("rollout", "ref")]
+    return told
+
+
+def _fsdp(scale: Scale, cpu: bool, learner: str) -> list[str]:
+    section = f"{learner}.{'fsdp_config' if learner == ACTOR else 'fsdp'}"
+    told = [
+        f"{learner}.strategy=fsdp2",
+        f"{section}.fsdp_size={scale.shards or -1}",
+        f"{section}.reshard_after_forward={scale.reshard}",
+        f"{section}.ulysses_sequence_parallel_size={scale.sequence_parallel}",
+        f"{section}.param_offload={scale.offload == 'idle'}",
+        f"{section}.optimizer_offload={scale.offload == 'idle'}",
+        f"{section}.offload_policy={scale.offload == 'always'}",
+    ]
+    low = scale.precision == "bf16" or (scale.precision == "auto" and not cpu)
+    sections = [section, *(["actor_rollout_ref.ref.fsdp_config"] if learner == ACTOR else [])]
+    for each in sections:
+        told.append(f"{each}.dtype={'bfloat16' if low else 'float32'}")
+        told.append(f"+{each}.mixed_precision={{param_dtype:{'bf16' if low else 'fp32'},reduce_dtype:fp32,buffer_dtype:fp32}}")
+    return told
+
+
+def _megatron(megatron: Megatron, offload: str) -> list[str]:
+    return [
+        "model_engine=megatron",
+        f"{ACTOR}.strategy=megatron",
+        f"{ACTOR}.megatron.tensor_model_parallel_size={megatron.tensor_parallel}",
+        f"{ACTOR}.megatron.pipeline_model_parallel_size={megatron.pipeline_parallel}",
+        f"{ACTOR}.megatron.context_parallel_size={megatron.context_parallel}",
+        f"{ACTOR}.megatron.param_offload={offload != 'none'}",
+        f"{ACTOR}.megatron.optimizer_offload={offload != 'none'}",
+    ]
+
+
+def _placement(scale: Scale) -> list[str]:
+    told = [f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}", f"actor_rollout_ref.hybrid_engine={scale.placement != 'separate_async'}"]
+    if scale.placement == "separate_async":
+        told += [
+            f"trainer.v1.separate_async.parameter_sync_step={scale.updates}",
+            "actor_rollout_ref.rollout.nnodes=1",
+            f"actor_rollout_ref.rollout.n_gpus_per_node={scale.engine_gpus}",
+            "actor_rollout_ref.rollout.checkpoint_engine.backend=nccl",
+        ]
+    return told
+
+
+def _distillation(given: Distillation) -> list[str]:
+    return [
+        "distillation.enabled=True",
+        "distillation.nnodes=1",
+        f"distillation.n_gpus_per_node={given.gpus}",
+        f"distillation.teacher_models.teacher_model.model_path='{given.teacher}'",
+        f"distillation.teacher_models.teacher_model.inference.tensor_model_parallel_size={given.gpus}",
+        f"distillation.distillation_loss.loss_mode={given.loss}",
+        f"distillation.distillation_loss.distillation_loss_coef={given.coefficient}",
+        f"distillation.distillation_loss.use_policy_gradient={given.loss == 'k1'}",
+    ]
