@@ -1,0 +1,216 @@
+"""Conversations as training plays them: a policy whose tokens are given, the real sandbox, the real reward."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from problems.rl_parquet import ground_truth, prompt_text
+from problems.schema import Problem
+from rewards.config import RewardConfig
+from rewards.question import Question, question_truth
+from rewards.score import Score
+from sandbox.protocol import Limits, Verdict
+from verl_jobs.agents.cast import Cast, asked_of
+from verl_jobs.agents.config import Agents
+from verl_jobs.agents.conversation import Conversation
+from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.review import change, reviewed
+from verl_jobs.agents.rollout import Asked, Rollout
+from verl_jobs.agents.stream import PolicyWriter, Template, Written
+from verl_jobs.config import Training
+from verl_jobs.reward import Scorer
+
+DOUBLE = Problem(
+    problem_id="t/double", source="t", statement="Write solve(x): twice x.", style="call", entry_point="solve", visible_tests=1,
+    tests=({"args": [2], "expected": 4}, {"args": [3], "expected": 6}, {"args": [7], "expected": 14}), limits=Limits(wall_s=9.0, cpu_s=2.0),
+)  # fmt: skip
+RIGHT, WRONG, SQUARE = "def solve(x):\n    return 2 * x", "def solve(x):\n    return x + 1", "def solve(x):\n    return x * x"
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    from verl_jobs.tiny_model import train_tokenizer
+
+    return train_tokenizer([RIGHT, WRONG, "Write the whole program again, mended."] * 4, 330)
+
+
+@pytest.fixture(scope="module")
+def scorer() -> Iterator[Scorer]:
+    made = Scorer(RewardConfig())
+    yield made
+    made.sandbox.close()
+
+
+def row(problem: Problem = DOUBLE) -> Asked:
+    prompt = {"raw_prompt": [{"role": "user", "content": prompt_text(problem)}], "reward_model": {"ground_truth": ground_truth(problem)}}
+    return asked_of(prompt)
+
+
+def policy(tokenizer: Any, words: Sequence[str], room: int = 300) -> PolicyWriter:
+    said = iter(words)
+
+    async def ask(prompts: list[list[int]], limits: list[int]) -> list[Written]:
+        tokens = [[*tokenizer.encode(next(said), add_special_tokens=False), tokenizer.eos_token_id] for _ in prompts]
+        return [(ids[:limit], [-1.0] * len(ids[:limit]), "") for ids, limit in zip(tokens, limits, strict=True)]
+
+    return PolicyWriter(Template(tokenizer), ask, 100, room)
+
+
+def play(scorer: Scorer, tokenizer: Any, words: Sequence[str], agents: Agents, rows: int = 1, room: int = 300) -> list[Rollout | None]:
+    asked, writer = [row()] * rows, policy(tokenizer, words, room)
+    return asyncio.run(Cast(agents).play(asked, writer, Executor(scorer.sandbox), scorer.score))
+
+
+def test_the_reward_is_that_of_the_last_answer_on_all_tests(scorer: Scorer, tokenizer: Any) -> None:
+    [mended] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
+    assert mended and mended.score.solved and mended.messages == 4
+    [alone] = play(scorer, tokenizer, [RIGHT], Agents(turns=2))
+    assert alone and alone.reward == mended.reward and alone.stream.mask == [1] * len(alone.stream.tokens)
+
+
+def test_a_program_that_passes_the_visible_tests_alone_ends_the_conversation_and_is_no_solution(scorer: Scorer, tokenizer: Any) -> None:
+    [fooled] = play(scorer, tokenizer, [SQUARE, RIGHT], Agents(turns=2, shaping=0.2))
+    assert fooled and fooled.messages == 2 and not fooled.score.solved and fooled.score.value is not None
+    assert fooled.reward == pytest.approx(fooled.score.value + 0.2)
+
+
+def test_a_mend_earns_less_shaping_than_a_first_answer(scorer: Scorer, tokenizer: Any) -> None:
+    shaped = Agents(turns=2, shaping=0.2)
+    [mended], [at_once] = (play(scorer, tokenizer, words, shaped) for words in ([WRONG, RIGHT], [RIGHT]))
+    assert mended and at_once and mended.reward == pytest.approx(at_once.reward - 0.1)
+
+
+def test_the_budget_of_tokens_ends_a_conversation_whose_last_answer_still_counts(scorer: Scorer, tokenizer: Any) -> None:
+    [cut] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2), room=40)
+    assert cut and cut.messages == 3 and len(cut.stream.tokens) <= 40 and cut.stream.mask[-1] == 1 and not cut.score.solved
+
+
+def test_an_answer_that_the_judge_lost_is_no_rollout_and_the_others_are(scorer: Scorer, tokenizer: Any) -> None:
+    def loses_the_second(pairs: Sequence[tuple[str, str]]) -> list[Score]:
+        return [score if at != 1 else Score(None, Verdict.INFRA) for at, score in enumerate(scorer.score(pairs))]
+
+    cast = Cast(Agents(turns=2))
+    first, second, third = asyncio.run(cast.play([row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer.sandbox), loses_the_second))
+    assert first and third and second is None
+
+
+def test_a_question_without_a_program_is_refused() -> None:
+    truth = question_truth(Question("q/1", "How many?", "math", ("3",)))
+    with pytest.raises(ValueError, match=r"conversations are about programs.*agents\.turns to 1"):
+        asked_of({"raw_prompt": [], "reward_model": {"ground_truth": truth}})
+
+
+@dataclass
+class Follows:
+    """A Generator: wrong at first; a comment decides how it mends, and without one `alone` does."""
+
+    alone: str
+    heard: list[str] = field(default_factory=list)
+
+    async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
+        return [self._one(conversation.messages) for conversation in conversations]
+
+    def _one(self, messages: list[dict[str, str]]) -> str:
+        self.heard.append(last := messages[-1]["content"])
+        if len(messages) == 1:
+            return WRONG
+        return RIGHT if "Review: Double" in last else SQUARE if "Review: Square" in last else self.alone
+
+
+@pytest.mark.parametrize(("alone", "rewards"), [(WRONG, [1, 0, 0]), (RIGHT, [0, -1, 0])], ids=["helpless", "able"])
+def test_a_comment_is_worth_what_it_changed_against_the_same_mend_without_it(scorer: Scorer, tokenizer: Any, alone: str, rewards: list[int]) -> None:
+    generator = Follows(alone)
+    words = ["Double it.", "Square it.", "Hm."]
+    played = asyncio.run(reviewed([row()] * 3, policy(tokenizer, words, 100), generator, Executor(scorer.sandbox), scorer.score))
+    found = [one.reward if one else None for one in played]
+    assert [value and value / abs(value) for value in found] == rewards
+    assert len(generator.heard) == 1 + 1 + 3  # one first program and one control for all three comments
+    assert len({tuple(one.stream.prompt) for one in played if one}) == 1 and all(set(one.stream.mask) == {1} for one in played if one)
+
+
+def test_a_comment_without_a_verdict_on_either_side_has_no_reward() -> None:
+    lost, right = Score(None, Verdict.INFRA), Score(1.0, Verdict.AC)
+    assert change(lost, right) is None and change(right, lost) is None and change(Score(-1.0, Verdict.WA), right) == 1.0
+
+
+def test_a_frozen_model_says_the_same_whoever_is_beside_it(tmp_path: Path) -> None:
+    from verl_jobs.agents.writers import FrozenWriter
+    from verl_jobs.tiny_model import TinyModel, make
+
+    make(TinyModel(hidden=32, layers=1, heads=2, positions=128), [RIGHT], tmp_path)
+    talks = [Conversation(DOUBLE, [{"role": "user", "content": "x" * count}]) for count in (3, 9, 30)]
+    too_long = Conversation(DOUBLE, [{"role": "user", "content": "x" * 500}])
+    for temperature in (0.0, 1.0):
+        writer = FrozenWriter(tmp_path, 12, temperature)
+        together = asyncio.run(writer.write([*talks, too_long]))
+        assert together == [*(asyncio.run(writer.write([talk]))[0] for talk in talks), None]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({"agents": {"trains": "reviewer"}}, "trains: reviewer needs a generator"),
+        ({"agents": {"trains": "reviewer", "generator": "m", "reviewer": "self"}}, "the policy is the reviewer"),
+        ({"agents": {"reviewer": "self"}}, "with one turn there is nothing to review"),
+        ({"agents": {"turns": 3, "tokens": 150}, "answer_tokens": 100}, "leaves no room for a second program of 100 tokens"),
+    ],
+)
+def test_a_cast_that_cannot_play_is_refused_with_the_mend(told: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Training.model_validate(told)
+
+
+@pytest.mark.slow  # importing verl takes longer than all of this
+def test_verl_learns_from_the_policy_s_tokens_alone(scorer: Scorer, tokenizer: Any) -> None:
+    """verl's own fields and its own advantages, on conversations of different lengths."""
+    import numpy as np
+    import torch
+    from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage
+
+    from verl_jobs.agents.loop import output_of
+    from verl_jobs.cpu.batched import fields_of
+
+    training = Training(agents=Agents(turns=3, shaping=0.5), answer_tokens=100)
+    words = [WRONG, SQUARE, "no python", "also none", RIGHT]
+    played = play(scorer, tokenizer, words, training.agents, rows=2)
+    rollouts = [one for one in played if one]
+    fields = [fields_of({"uid": "0"}, output_of(one, training, version=1)) for one in rollouts]
+    width = max(len(one["responses"]) for one in fields)
+    pad = partial(torch.nn.functional.pad)
+    mask = torch.stack([pad(one["response_mask"], (0, width - len(one["response_mask"]))) for one in fields])
+    rewards = torch.stack([pad(one["rm_scores"], (0, width - len(one["rm_scores"]))) for one in fields])
+    advantages, _ = compute_grpo_outcome_advantage(rewards, mask.float(), np.array(["0"] * len(fields)))
+    assert len(fields) == 2 and (mask == 0).any() and advantages[mask == 0].abs().sum() == 0 and advantages[mask == 1].abs().min() > 0
+    for one, field_ in zip(rollouts, fields, strict=True):
+        assert torch.equal(field_["loss_mask"], torch.tensor(one.stream.mask)) and field_["rm_scores"].sum().item() == pytest.approx(one.reward)
+        assert torch.equal(field_["input_ids"], torch.tensor(one.stream.all))
+
+
+def test_a_problem_as_training_has_it_hides_the_same_tests() -> None:
+    asked = row(replace(DOUBLE, solutions=(RIGHT,)))
+    assert asked.problem.visible_tests == 1 and RIGHT not in asked.truth
+
+
+@pytest.mark.slow
+def test_verl_s_own_agent_loop_plays_the_same_conversation_one_at_a_time(tmp_path: Path) -> None:
+    """For engines that batch by themselves: verl's config, dataset and token output, with the CPU's engine in this process."""
+    from verl_jobs.agents.loop import ConversationLoop
+    from verl_jobs.dry_steps import Recorded, _rolled_out
+    from verl_jobs.trial import Bench
+
+    bench = Bench(Training(agents=Agents(turns=2, tokens=220), answer_tokens=24, prompt_tokens=400), tmp_path)
+    bench.__dict__["problems"] = [replace(problem, visible_tests=1) for problem in bench.problems]
+    engine = Recorded(bench)
+    output = asyncio.run(_rolled_out(ConversationLoop, bench, engine))
+    own = [token for token, one in zip(output.response_ids, output.response_mask, strict=True) if one]
+    assert own == engine.written and engine.calls == 2 and output.num_turns == 4
+    assert 0 in output.response_mask and output.response_mask[-1] == 1 and len(output.response_logprobs) == len(output.response_ids) <= 220
+    assert output.reward_score == output.extra_fields["reward_extra_info"]["score"] == -1.0  # a model that knows nothing

@@ -1,0 +1,93 @@
+"""What a Reviewer learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from problems.schema import Problem
+from problems.sources.compositional import FamilyConfig, generate
+from sandbox.sandbox import Sandbox
+from verl_jobs.agents.conversation import MEND, REVIEW
+from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.mending import mends
+from verl_jobs.agents.records import Review, difference, read_reviews, reviews, write_reviews
+
+
+@pytest.fixture(scope="module")
+def problems() -> list[Problem]:
+    made = generate(FamilyConfig(demonstrations=12, train=4, validation=2))
+    return [replace(problem, visible_tests=3) for problem in made]
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    with Sandbox() as sandbox:
+        yield Executor(sandbox)
+
+
+@pytest.fixture(scope="module")
+def found(problems: list[Problem], executor: Executor) -> list[Review]:
+    return reviews(problems, executor)
+
+
+def test_each_record_is_a_failing_program_with_a_comment_that_mends_it(problems: list[Problem], found: list[Review]) -> None:
+    solutions = {problem.problem_id: problem.solutions[0] for problem in problems}
+    assert len(found) >= 10
+    for review in found:
+        assert "fails" in review.report or "examples pass" in review.report
+        assert review.comment == difference(review.program, solutions[review.problem_id])
+        assert [m["role"] for m in review.messages] == ["user", "assistant"] and review.messages[1]["content"] == review.comment
+        assert review.messages[0]["content"].endswith(REVIEW) and review.program.strip() in review.messages[0]["content"]
+
+
+def test_no_record_is_made_of_what_must_not_be_learned(problems: list[Problem], executor: Executor) -> None:
+    kept_out = [replace(problems[0], split="heldout"), replace(problems[0], gated=True), replace(problems[0], visible_tests=0)]
+    assert reviews(kept_out, executor) == []
+    assert {problem.split for problem in problems} > {"validation"}
+
+
+def test_hidden_tests_are_in_no_record(problems: list[Problem], found: list[Review]) -> None:
+    """A hidden test's call, written as the visible ones are, stands in no report and in no question."""
+    from problems.rl_parquet import shown_test
+
+    by_id = {problem.problem_id: problem for problem in problems}
+    for review in found:
+        problem = by_id[review.problem_id]
+        visible = {shown_test(problem, test) for test in problem.tests[: problem.visible_tests]}
+        hidden = {shown_test(problem, test) for test in problem.tests[problem.visible_tests :]} - visible
+        assert not [test for test in hidden if test in review.report + review.messages[0]["content"]]
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("def f(x):\n    return x + 2", "`return x + 2` should be `return x + 1`."),
+        ("def f(x):\n    x = 0\n    return x + 1", "`x = 0` should not be there."),
+        ("def f(x):\n  return   x+1", None),
+        ("def f(x:", None),
+    ],
+)
+def test_a_comment_names_the_first_line_that_differs(program: str, said: str | None) -> None:
+    assert difference(program, "def f(x):\n    return x + 1") == said
+
+
+def test_records_survive_their_parquet_and_hold_what_verl_reads(found: list[Review], tmp_path: Path) -> None:
+    write_reviews(found, tmp_path / "reviews.parquet")
+    assert read_reviews(tmp_path / "reviews.parquet") == found
+    assert "messages" in pq.read_schema(tmp_path / "reviews.parquet").names
+    pq.write_table(pq.read_table(tmp_path / "reviews.parquet").drop_columns(["comment"]), tmp_path / "other.parquet")
+    with pytest.raises(ValueError, match="lacks comment"):
+        read_reviews(tmp_path / "other.parquet")
+
+
+def test_mending_is_shown_with_the_report_that_asks_for_it_and_a_right_program(problems: list[Problem], executor: Executor) -> None:
+    fallible = [problem for problem in problems if problem.split == "demonstrations"]
+    made = mends(fallible, executor)
+    right = {problem.solutions[0] for problem in fallible}
+    assert 0 < len(made) < len(fallible) and {answer for _, answer in made} <= right
+    assert all([m["role"] for m in talk] == ["user", "assistant", "user"] and talk[-1]["content"].endswith(MEND) for talk, _ in made)

@@ -1,0 +1,66 @@
+"""The Executor: runs the last program of each conversation on the visible tests, and says what it saw. Rules alone, nothing learned.
+
+It is given problems without their hidden tests (conversation.py, `begin`), so it has nothing to give away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from problems.rl_parquet import shown_test
+from problems.schema import Problem
+from problems.syntax import parse
+from rewards.extraction import extract_code
+from sandbox.protocol import Report, Verdict
+from sandbox.sandbox import Sandbox, run_all
+from verl_jobs.agents.conversation import Conversation, Finding, in_one_line, unmarked
+
+WIDEST, LONGEST_TEST = 160, 600  # characters of what came, and of a test
+WORDS = {
+    Verdict.RE: "It fails: ", Verdict.TLE: "It takes too long. ", Verdict.MLE: "It takes too much memory. ", Verdict.OLE: "It prints too much. ",
+    Verdict.CE: "It is no Python: ",
+}  # fmt: skip
+
+
+class Executor:
+    """`sandbox` must be open."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+
+    def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:
+        """One for the last message of each, in their order; all programs go to the sandbox as one batch."""
+        programs = [extract_code(conversation.messages[-1]["content"]) for conversation in conversations]
+        testable = [at for at, conversation in enumerate(conversations) if conversation.problem.tests]
+        jobs = [conversations[at].problem.job(programs[at], f"turn/{at}") for at in testable]
+        reports = dict(zip(testable, run_all(self.sandbox, jobs), strict=True))
+        return [
+            finding_of(conversation.problem, reports[at]) if at in reports else read_only(programs[at])
+            for at, conversation in enumerate(conversations)
+        ]
+
+
+def finding_of(problem: Problem, report: Report) -> Finding:
+    """A report on the visible tests, in words. For INFRA the words are never passed on: such a conversation ends."""
+    passed, total = report.passed, report.total
+    if report.verdict is Verdict.INFRA:
+        return Finding(report.verdict, passed, total, "The program could not be run.")
+    if report.verdict is Verdict.AC:
+        return Finding(report.verdict, total, total, f"All {total} examples pass." if total > 1 else "The example passes.")
+    first = next((at for at, test in enumerate(report.tests) if test.verdict is not Verdict.AC), None)
+    if first is None:  # each passed, and a limit for all of them did not
+        return Finding(report.verdict, min(passed, total - 1), total, f"{WORDS.get(report.verdict, '')}{in_one_line(report.detail, WIDEST)}".strip())
+    result = report.tests[first]
+    test = result.name if problem.style == "unittest" else shown_test(problem, problem.tests[first])[:LONGEST_TEST]
+    came = f"{WORDS.get(result.verdict, '')}{in_one_line(result.detail, WIDEST)}".strip()
+    lines = [f"{passed} of {total} examples pass. This one fails:", unmarked(test), *([came] if came else [])]
+    return Finding(report.verdict, passed, total, "\n".join(lines))
+
+
+def read_only(program: str) -> Finding:
+    """Without an example all that can be said is whether it is Python."""
+    try:
+        parse(program)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return Finding(Verdict.CE, 0, 0, f"{WORDS[Verdict.CE]}{in_one_line(str(error), WIDEST)}")
+    return Finding(Verdict.WA, 0, 0, "There is no example to run it on.")

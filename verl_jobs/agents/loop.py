@@ -1,0 +1,85 @@
+"""A conversation as verl's own agent loop, one at a time, for engines that batch by themselves (vLLM). The parts are those of the batched loop on a
+CPU (verl_jobs/cpu/conversing.py); with an engine on a GPU this one has not been run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import cache, partial
+from threading import Lock
+from typing import Any
+from uuid import uuid4
+
+from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
+
+from verl_jobs.agents.cast import Cast, asked_of
+from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.rollout import Rollout
+from verl_jobs.agents.stream import PolicyWriter, Template, Written
+from verl_jobs.config import Training
+from verl_jobs.job import TrainingJob
+from verl_jobs.reward import NoScore, Scorer, as_verl, job_of, overlong, scorer_of
+
+
+def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOutput:
+    """What verl trains on. The mask is 1 on the policy's own tokens alone; verl puts the whole reward on the last one."""
+    stream = rollout.stream
+    reward = reward_of(rollout, training)
+    weights = dict.fromkeys(("global_steps", "min_global_steps", "max_global_steps"), version)
+    return AgentLoopOutput(
+        prompt_ids=stream.prompt,
+        response_ids=stream.tokens,
+        response_mask=stream.mask,
+        response_logprobs=stream.log_probs,
+        reward_score=reward["score"],
+        num_turns=rollout.messages,
+        metrics=AgentLoopMetrics(),
+        extra_fields={"reward_extra_info": reward, **weights, "turn_scores": [], "tool_rewards": []},
+    )
+
+
+def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
+    """As of a single answer (verl_jobs/reward.py); `score` holds what the conversation earned beside, and the trace names it."""
+    score, beside = rollout.score, rollout.reward - (rollout.score.value or 0.0)
+    said = as_verl(score, rollout.text, beside + overlong(training, rollout.last_tokens))
+    return said | {"trace": json.dumps(score.gave | {"conversation": beside}), "messages": float(rollout.messages)}
+
+
+class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
+    """Named in loops.yaml. A conversation without a score raises NoScore, and verl leaves it out."""
+
+    async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
+        job, version, name = job_of(self.config), [0], uuid4().hex  # one name: the engine finds the conversation's cache again
+
+        async def ask(prompts: list[list[int]], limits: list[int]) -> list[Written]:
+            [ids], [limit] = prompts, limits
+            params = sampling_params | {"max_tokens": limit}
+            said = await self.server_manager.generate(request_id=name, prompt_ids=ids, sampling_params=params)
+            version[0] = said.extra_fields.get("global_steps") or 0
+            return [(list(said.token_ids), list(said.log_probs or [0.0] * len(said.token_ids)), said.stop_reason or "")]
+
+        cast, scorer = await asyncio.to_thread(_opened, job.model_dump_json())
+        policy = PolicyWriter(Template(self.tokenizer), ask, job.training.answer_tokens, job.training.response_tokens)
+        scores = partial(scorer.score, step=int(kwargs["global_steps"]))
+        [played] = await cast.play([asked_of(kwargs)], policy, Executor(scorer.sandbox), scores)
+        if played is None:
+            raise NoScore("no verdict on this conversation: left out of the step")
+        return output_of(played, job.training, version[0])
+
+
+_ONE = Lock()
+
+
+def _opened(job: str) -> tuple[Cast, Scorer]:
+    """One a process: rollouts ask from many threads at once."""
+    with _ONE:
+        return _made(job)
+
+
+@cache
+def _made(job: str) -> tuple[Cast, Scorer]:
+    told = TrainingJob.model_validate_json(job)
+    scorer = scorer_of(told)
+    scorer.sandbox  # noqa: B018  # opened here, in a thread
+    return Cast(told.training.agents), scorer

@@ -1,0 +1,111 @@
+"""What a Reviewer learns from first: programs that fail an example, what the Executor says of each, and what is wrong with it, in a sentence.
+
+In: problems with a solution. Out: `Review`s and their parquet, whose column `messages` is what verl's SFT trainer reads. The programs are broken
+copies of a right solution (problems/mutants.py) and what fallible authors wrote; what is wrong is the first line that differs. Of held-out and gated
+problems none is made.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from problems.mutants import mutants
+from problems.rl_parquet import prompt_text
+from problems.schema import Problem, write_table
+from problems.syntax import parse
+from sandbox.protocol import Verdict
+from verl_jobs.agents.conversation import Attempt, Conversation, Message, begin, reviewer_question
+from verl_jobs.agents.play import Reports
+
+MESSAGE = pa.struct([("role", pa.string()), ("content", pa.string())])
+SCHEMA = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("program", pa.string()),
+        ("report", pa.string()),  # the Executor's words
+        ("comment", pa.string()),
+        ("messages", pa.list_(MESSAGE)),  # the Reviewer's question and, as its answer, the comment
+    ]
+)
+FROM = ("demonstrations", "train")  # splits that may be learned from
+
+
+@dataclass(frozen=True)
+class Review:
+    """One row."""
+
+    problem_id: str
+    program: str
+    report: str
+    comment: str
+    messages: list[Message]
+
+
+def reviews(problems: Sequence[Problem], executor: Reports, broken: int = 2) -> list[Review]:
+    """Of up to so many broken copies a problem, and its demonstration, those that fail a visible test. In the order of the problems."""
+    pairs = [(problem, program) for problem in problems if _fit(problem) for program in _programs(problem, broken)]
+    talks = [_talk(problem, program) for problem, program in pairs]
+    findings = executor.findings(talks) if talks else []
+    made = []
+    for (problem, program), talk, finding in zip(pairs, talks, findings, strict=True):
+        comment = difference(program, problem.solutions[0])
+        if comment is None or finding.verdict in (Verdict.AC, Verdict.INFRA) or not finding.total:
+            continue
+        talk.attempts.append(Attempt(program, finding))
+        asked = [*reviewer_question(talk), {"role": "assistant", "content": comment}]
+        made.append(Review(problem.problem_id, program, finding.text, comment, asked))
+    return made
+
+
+def _fit(problem: Problem) -> bool:
+    return problem.split in FROM and not problem.gated and bool(problem.solutions) and problem.visible_tests > 0
+
+
+def _programs(problem: Problem, broken: int) -> list[str]:
+    written = problem.extra.get("demonstration")
+    copies = [mutant.source for mutant in mutants(problem.solutions[0], broken, problem.entry_point)] if broken else []
+    return [*([written] if isinstance(written, str) else []), *copies]
+
+
+def _talk(problem: Problem, program: str) -> Conversation:
+    talk = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
+    talk.messages.append({"role": "assistant", "content": program})
+    return talk
+
+
+def difference(program: str, solution: str) -> str | None:
+    """The first line in which a program differs from a right one, and how; None where they are the same, or one is no Python."""
+    try:
+        wrong, right = (ast.unparse(parse(source)).splitlines() for source in (program, solution))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    changes = difflib.SequenceMatcher(None, wrong, right, autojunk=False).get_opcodes()
+    kind, at, _, other, _ = next((change for change in changes if change[0] != "equal"), ("equal", 0, 0, 0, 0))
+    match kind:
+        case "replace":
+            return f"`{wrong[at].strip()}` should be `{right[other].strip()}`."
+        case "delete":
+            return f"`{wrong[at].strip()}` should not be there."
+        case "insert":
+            return f"`{right[other].strip()}` is missing."
+    return None
+
+
+def write_reviews(found: Sequence[Review], path: Path) -> None:
+    """Beside, then renamed."""
+    write_table(pa.Table.from_pylist([asdict(review) for review in found], schema=SCHEMA), path)
+
+
+def read_reviews(path: Path) -> list[Review]:
+    """Raises FileNotFoundError, and ValueError naming the columns that are missing."""
+    table = pq.read_table(path, partitioning=None)
+    if missing := [name for name in SCHEMA.names if name not in table.schema.names]:
+        raise ValueError(f"{path}: no review records, it lacks {', '.join(missing)}: make them with `ratchet reviewer records`")
+    return [Review(**row) for row in table.select(SCHEMA.names).to_pylist()]

@@ -1,0 +1,72 @@
+"""What training takes from a conversation: the policy's tokens, where on them rewards lie, and the score of its last answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from problems.schema import Problem
+from rewards.score import Score
+from verl_jobs.agents.conversation import Conversation, Message
+from verl_jobs.agents.shaping import improvements
+from verl_jobs.agents.stream import Stream, stream_of
+
+Scores = Callable[[Sequence[tuple[str, str]]], list[Score]]  # (ground truth, answer) of each -> scores, in order
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One rollout that verl wants: its prompt, the ground truth, and the problem that this holds."""
+
+    messages: Sequence[Message]
+    truth: str
+    problem: Problem
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """`rewards`: what the tokens of the stream earn, by index; `text` is for a person."""
+
+    stream: Stream
+    rewards: dict[int, float]
+    score: Score
+    text: str
+    messages: int
+    last_tokens: int  # of the last message
+
+    @property
+    def reward(self) -> float:
+        return sum(self.rewards.values())
+
+
+def rollout_of(conversation: Conversation, score: Score, shaping: float) -> Rollout:
+    """The score lies on the last token; an improvement on the last token of the program that made it. Raises ValueError where there is no score."""
+    if score.value is None:
+        raise ValueError(f"{conversation.problem.problem_id}: an answer without a verdict is no sample")
+    stream = stream_of(conversation)
+    last = len(stream.tokens) - 1
+    rewards = {last: score.value}
+    if shaping:
+        gained = improvements([attempt.finding.share for attempt in conversation.attempts])
+        for program, share in zip(_programs(conversation), gained, strict=True):
+            end = stream.ends[program] - 1
+            rewards[end] = rewards.get(end, 0.0) + shaping * share
+    begins = len(stream.tokens) - _trailing(stream.mask)
+    return Rollout(stream, rewards, score, transcript(conversation), len(conversation.messages), last + 1 - begins)
+
+
+def _programs(conversation: Conversation) -> list[int]:
+    """Which of the policy's messages are programs: all, or every other one where it reviews itself in between."""
+    said = sum(message["role"] == "assistant" for message in conversation.messages)
+    alone = said == len(conversation.attempts)
+    return [at if alone else 2 * at for at in range(len(conversation.attempts))]
+
+
+def _trailing(mask: Sequence[int]) -> int:
+    """How many ones stand at the end."""
+    return next((at for at, one in enumerate(reversed(mask)) if not one), len(mask))
+
+
+def transcript(conversation: Conversation) -> str:
+    """All that was said after the first question."""
+    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in conversation.messages[1:])
