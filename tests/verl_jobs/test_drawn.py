@@ -1,0 +1,189 @@
+"""The curriculum in verl's hands: its own dataset, sampler and dataloader in process, then one training of three steps."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from problems.expectation import FILE, Expected, read_expected, write_expected
+from problems.rl_parquet import write_verl
+from problems.schema import Problem
+from problems.sources.compositional import FamilyConfig, generate
+from rewards.composite import RewardConfig
+from verl_jobs import draws, samples
+from verl_jobs.config import Curriculum, Training
+from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.tiny_model import TinyModel, make
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+BATCH = 4
+ROOT = Path(__file__).resolve().parents[2]
+TRAIN = """
+import sys
+from pathlib import Path
+from resources.ray import Private, train
+from verl_jobs.job import TrainingJob
+job = TrainingJob.read(Path(sys.argv[1]))
+train(job, Private(job.path / "ray", job), attempts=1)
+"""  # in a process of its own: Ray reads where its token lies when it is imported, which verl does
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model, 24 training problems of which row k is expected to pass with k / 24, 4 validation problems."""
+    folder = tmp_path_factory.mktemp("rows")
+    family = generate(FamilyConfig(demonstrations=8, train=24, validation=4))
+    train = [problem for problem in family if problem.split == "train"]
+    write_verl(train, folder / "train.parquet")
+    write_verl([problem for problem in family if problem.split == "validation"], folder / "validation.parquet")
+    write_expected([Expected(each.problem_id, (k + 0.5) / len(train), 0, 0, 1.0) for k, each in enumerate(train)], folder / FILE)
+    make(TinyModel(hidden=32, layers=1), [_text(problem) for problem in family], folder / "model")
+    return folder
+
+
+def _text(problem: Problem) -> str:
+    return problem.statement + problem.solutions[0]
+
+
+@pytest.fixture
+def without_table() -> Iterator[None]:
+    yield
+    from verl_jobs import curriculum
+
+    curriculum._present = None
+
+
+def loader(rows: Path, schedule: str, files: str = "train", dataset_class: str = "CurriculumDataset") -> Any:
+    """As verl's trainer makes it (trainer_base.py, `_init_dataloader`)."""
+    from omegaconf import OmegaConf
+    from torchdata.stateful_dataloader import StatefulDataLoader
+    from transformers import AutoTokenizer
+    from verl.trainer.ppo.utils import create_rl_dataset, create_rl_sampler
+    from verl.utils.dataset.rl_dataset import collate_fn
+
+    train, validation = str(rows / "train.parquet"), str(rows / "validation.parquet")
+    plan = Curriculum.model_validate({"schedule": schedule}).model_dump() | {"steps": 10}
+    config = OmegaConf.create(
+        {"train_files": train, "val_files": validation, "seed": 7, "shuffle": True, "max_prompt_length": 512, "curriculum": plan,
+         "custom_cls": {"path": "pkg://verl_jobs.drawn", "name": dataset_class}}
+    )  # fmt: skip
+    tokenizer = AutoTokenizer.from_pretrained(rows / "model")
+    dataset = create_rl_dataset(train if files == "train" else validation, config, tokenizer, None, is_train=files == "train")
+    return StatefulDataLoader(
+        dataset, batch_size=BATCH, num_workers=0, drop_last=True, collate_fn=collate_fn, sampler=create_rl_sampler(config, dataset)
+    )
+
+
+def a_step(batches: Iterator[Any]) -> list[str]:
+    """Draws a batch, and observes that one answer in two of each passed."""
+    from verl_jobs import curriculum
+
+    drawn = [str(about["problem_id"]) for about in next(batches)["extra_info"]]
+    table = curriculum.present()
+    assert table
+    table.observe([(problem_id, passed) for problem_id in drawn for passed in (True, False)])
+    return drawn
+
+
+@pytest.mark.usefixtures("without_table")
+def test_verl_s_dataloader_gives_what_the_table_draws_and_resumes_from_its_own_state(rows: Path) -> None:
+    first = loader(rows, "competence")
+    batches = iter(first)
+    begun = [a_step(batches) for _ in range(3)]
+    assert all(len(set(batch)) == BATCH for batch in begun)
+    assert set(begun[0]) == {row.problem_id for row in read_expected(rows / FILE)[-BATCH:]}  # the easiest come first
+    state = first.state_dict()  # what verl writes to data.pt
+    went_on = [a_step(batches) for _ in range(3)]
+    again = loader(rows, "competence")
+    again.load_state_dict(state)
+    resumed = iter(again)
+    assert [a_step(resumed) for _ in range(3)] == went_on
+    assert a_step(iter(loader(rows, "competence"))) == begun[0]  # without the state it begins anew
+
+
+@pytest.mark.usefixtures("without_table")
+def test_a_dataset_class_of_the_user_s_own_is_drawn_with_its_own_words(rows: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from verl.utils.dataset.rl_dataset import RLHFDataset\n"
+        "class Mine(RLHFDataset):\n"
+        "    def __getitem__(self, item):\n"
+        "        return super().__getitem__(item) | {'mine': True}\n"
+    )
+    ours = a_step(iter(loader(rows, "competence")))
+    batches = iter(loader(rows, "competence", dataset_class=f"{tmp_path}/mine.py:Mine"))
+    batch = next(batches)
+    assert [about["problem_id"] for about in batch["extra_info"]] == ours and all(batch["mine"])
+
+
+@pytest.mark.usefixtures("without_table")
+def test_an_epoch_ends_and_the_table_goes_on(rows: Path) -> None:
+    from verl_jobs import curriculum
+
+    whole = loader(rows, "window")
+    for _ in range(2):
+        batches = iter(whole)
+        for _ in range(24 // BATCH):
+            a_step(batches)
+    table = curriculum.present()
+    assert isinstance(table, curriculum.Table) and (table.step, table.draws) == (12, 12)
+
+
+@pytest.mark.usefixtures("without_table")
+def test_validation_problems_are_not_drawn_but_read_once_each(rows: Path) -> None:
+    from verl_jobs import curriculum
+
+    batch = next(iter(loader(rows, "window", files="validation")))
+    assert len({about["problem_id"] for about in batch["extra_info"]}) == 4 and curriculum.present() is None
+
+
+def a_job(rows: Path, folder: Path, plan: Curriculum, steps: int, save_every: int) -> TrainingJob:
+    training = Training(
+        steps=steps, problems_per_step=BATCH, group_size=2, save_every=save_every, answer_tokens=16, curriculum=plan, threads=1
+    )  # fmt: skip
+    return TrainingJob(
+        folder=str(folder), chain="c", start=str(rows / "model"), train=str(rows / "train.parquet"),
+        validation=str(rows / "validation.parquet"), inputs={}, training=training, reward=RewardConfig(), reward_hash="", isolation="auto", seed=5,
+    )  # fmt: skip
+
+
+def trained(job: TrainingJob) -> list[list[draws.Draw]]:
+    """What each step drew, after a training by real verl."""
+    command = [sys.executable, "-c", TRAIN, str(job.write())]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return [draws.read(job.path, step) for step in range(1, job.training.steps + 1)]
+
+
+def test_a_training_draws_by_its_curriculum_and_saves_its_table(rows: Path, tmp_path: Path) -> None:
+    import torch
+
+    recipe = yaml.safe_load((ROOT / "examples" / "curriculum.yaml").read_text(encoding="utf-8"))["training"]
+    job = a_job(rows, tmp_path / "job", Curriculum.model_validate(recipe["curriculum"]), steps=3, save_every=3)
+    drawn = trained(job)
+    for step, batch in enumerate(drawn, 1):
+        assert {draw.problem_id for draw in batch} == {sample.problem_id for sample in samples.read(job.path, step)}
+        assert [draw.n for draw in batch] == [2] * BATCH
+    told = [row for row in metrics(job.path) if row["step"] > 0]
+    assert all(row["curriculum/pass_rate"] == pytest.approx(np.mean([d.pass_rate for d in batch])) for row, batch in zip(told, drawn, strict=True))
+    state = torch.load(job.path / "saves" / "global_step_3" / "data.pt", weights_only=False)["dataset_state"]
+    assert (state["step"], state["draws"]) == (3, 3) and state["failed"].sum() + state["passed"].sum() == pytest.approx(3 * 2 * BATCH, rel=0.2)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1500)
+def test_a_training_that_lost_its_last_save_draws_and_learns_the_same_again(rows: Path, tmp_path: Path) -> None:
+    job = a_job(rows, tmp_path / "job", Curriculum(schedule="window"), steps=4, save_every=2)
+    drawn, weights = trained(job), job.path / "candidates" / "step-000004" / "model.safetensors"
+    learned = weights.read_bytes()
+    (job.path / "done.json").unlink()
+    for lost in (job.path / "saves" / "global_step_4", weights.parent, job.path / "draws"):
+        shutil.rmtree(lost)
+    assert trained(job)[2:] == drawn[2:] and weights.read_bytes() == learned

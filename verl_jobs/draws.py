@@ -1,0 +1,52 @@
+"""What a training step drew and how often it passed: `draws/step-000012.jsonl` in the job's folder, where a curriculum drew.
+
+A step that is done again after a kill replaces its file. Of a uniform training the samples tell the same, but for what was expected.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from artifacts.store import write_atomic
+from verl_jobs import samples
+
+FOLDER = "draws"
+
+
+@dataclass(frozen=True)
+class Draw:
+    """`passed` of `n` answers with a verdict; `expected` is the pass rate before they were seen, None where none was."""
+
+    problem_id: str
+    passed: int
+    n: int
+    expected: float | None = None
+
+    @property
+    def pass_rate(self) -> float:
+        return self.passed / self.n
+
+
+def write(folder: Path, step: int, draws: Sequence[Draw]) -> None:
+    write_atomic(_path(folder, step), "".join(json.dumps(asdict(draw)) + "\n" for draw in draws))
+
+
+def read(folder: Path, step: int) -> list[Draw]:
+    """By problem. Raises FileNotFoundError that names the steps there are."""
+    path = _path(folder, step)
+    if path.exists():
+        return [Draw(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    passed: Counter[str] = Counter()
+    answered: Counter[str] = Counter()
+    for sample in samples.read(folder, step):
+        passed[sample.problem_id] += sample.verdict == "AC"
+        answered[sample.problem_id] += 1
+    return [Draw(problem_id, passed[problem_id], answered[problem_id]) for problem_id in sorted(answered)]
+
+
+def _path(folder: Path, step: int) -> Path:
+    return folder / FOLDER / f"step-{step:06d}.jsonl"
