@@ -1,0 +1,26 @@
+"""REINFORCE with cut importance weights: verl's arguments, verl's aggregation, one metric of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from verl.trainer.ppo.core_algos import agg_loss
+
+HIGHEST = 1.0  # weight of a token
+
+
+def loss(
+    old_log_prob: torch.Tensor,
+    log_prob: torch.Tensor,
+    advantages: torch.Tensor,
+    response_mask: torch.Tensor,
+    loss_agg_mode: str = "token-mean",
+    config: Any = None,
+    rollout_is_weights: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, dict[str, float]]:
+    """-min(rho, HIGHEST) A log p with rho, the ratio of new to old probability, held constant. Tensors are (answers, tokens)."""
+    ratio = (log_prob - old_log_prob).detach().exp()
+    losses = -ratio.clamp(max=HIGHEST) * advantages * log_prob
+    value = agg_loss(loss_mat=losses, loss_mask=response_mask, loss_agg_mode=loss_agg_mode, **config.global_batch_info)
+    return value, {"actor/cut_weights": (ratio[response_mask] > HIGHEST).float().mean().item()}

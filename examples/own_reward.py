@@ -1,0 +1,26 @@
+"""Correctness by the share of hidden tests that pass, and a little for programs that need few lines."""
+
+import ast
+
+from problems.schema import Problem
+from problems.syntax import parse
+from rewards.correctness import correctness
+from rewards.extraction import extract_code
+from rewards.own import format_of
+from sandbox.protocol import Report
+
+TASK = "code"
+LINES = 12  # a longer program gets nothing for its length
+
+
+def reward(task: Problem, answer: str, report: Report) -> dict[str, float]:
+    """Each part in [-1, 1]. Only a program that passes is paid for being short, else the shortest wrong answer would be worth most."""
+    right = correctness(report, dense=1.0, visible=task.visible_tests) or 0.0
+    formed = format_of(task, answer, report)
+    short = shortness(extract_code(answer)) if right == 1.0 else -1.0
+    return {"score": 0.85 * right + 0.1 * formed + 0.05 * short, "correctness": right, "format": formed, "short": short}
+
+
+def shortness(code: str) -> float:
+    """1 for nothing, 0 from LINES on. Lines as Python itself would write the program, so that neither comments nor layout count."""
+    return max(0.0, 1.0 - len(ast.unparse(parse(code)).splitlines()) / LINES)

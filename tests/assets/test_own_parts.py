@@ -1,0 +1,46 @@
+"""What a passport says of parts that are a user's own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from artifacts.hashing import hash_data, hash_file
+from artifacts.manifest import Manifest
+from assets.checkpoint import training_job
+from resources.chain import Champion, Stage, open_chain
+from resources.progress import Progress
+from resources.workshop import Bench, Workshop
+from verl_jobs.job import TrainingJob
+
+
+def job(folder: Path, training: str) -> TrainingJob:
+    """Of a chain that starts from a champion."""
+    profile = folder / "profile.yaml"
+    profile.write_text(f"reward: {{kind: random}}\ntraining: {{plugins: {training}}}\n", encoding="utf-8")
+    workshop = Workshop(path=str(folder / "home"), profile_name=str(profile))
+    champion = Champion(checkpoint="before", content_hash="c", path="before")
+    chain = open_chain(workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="p", why="test", champion=champion)
+    bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
+    with bench.store.draft("datasets", "training_rows") as rows:
+        (rows / "train.parquet").write_bytes(b"rows")
+        made = bench.store.publish(rows, Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""))
+    return training_job(bench, made)
+
+
+def test_the_hash_of_each_file_is_among_the_inputs_and_another_content_is_another_training(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text("def loss(): ...\n")
+    named = json.dumps({"loss": f"{mine}:loss"})
+    before = job(tmp_path, named)
+    assert before.inputs["plugins.loss"] == hash_file(mine)
+    mine.write_text("def loss(): return 1\n")
+    after = job(tmp_path, named)
+    assert after.inputs["plugins.loss"] == hash_file(mine) != before.inputs["plugins.loss"]
+    assert after.key != before.key and after.folder != before.folder
+
+
+def test_a_reward_manager_of_ones_own_is_stamped_unverified(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("class Manager: ...\n")
+    assert job(tmp_path, json.dumps({"reward_manager": f"{tmp_path / 'mine.py'}:Manager"})).battery.startswith("unverified")
+    assert not job(tmp_path, "{}").battery.startswith("unverified")

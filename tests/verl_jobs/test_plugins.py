@@ -1,0 +1,230 @@
+"""A user's own parts: those of docs/plugins.md pass their dry steps, and what is wrong with a part is said before anything starts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from problems.expectation import FILE, expect, write_expected
+from resources.plugins import tried
+from verl_jobs.config import Training
+from verl_jobs.overrides import overrides
+from verl_jobs.plugins import PluginError, Plugins, load
+
+PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
+TAKES = "old_log_prob, log_prob, advantages, response_mask, loss_agg_mode, config, rollout_is_weights"
+SAMPLER = (
+    "import random\nclass it:\n    def __init__(self, expected, steps, seed): ...\n    def draw(self, count): return {draw}\n"
+    "    def observe(self, outcomes): ...\n    def state_dict(self): ...\n    def load_state_dict(self, state): ..."
+)
+OUTPUT = (
+    "return AgentLoopOutput(prompt_ids=[1, 2], response_ids=[3, 4], response_mask={mask}, response_logprobs=[0.0, 0.0], metrics={{}}, "
+    "reward_score={reward})"
+)
+
+
+def shown(folder: Path) -> Plugins:
+    """The parts of the page, each in the file that its first line names."""
+    found = {}
+    for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", PAGE, re.DOTALL):
+        (folder / name).write_text(text)
+        found[name] = re.findall(r"^(?:def|class) (\w+)", text, re.MULTILINE)[-1]
+    files = {
+        "loss": "my_loss",
+        "advantage": "my_advantage",
+        "dataset": "my_dataset",
+        "sampler": "my_sampler",
+        "reward_manager": "my_manager",
+        "agent_loop": "my_agent",
+    }
+    return Plugins(**{kind: f"{folder / file}.py:{found[f'{file}.py']}" for kind, file in files.items()})
+
+
+def own(folder: Path, kind: str, text: str) -> Training:
+    """A training with `it`, which the text defines."""
+    (folder / "mine.py").write_text(text)
+    return Training(plugins=Plugins(**{kind: f"{folder / 'mine.py'}:it"}))
+
+
+@pytest.mark.slow
+def test_every_part_that_the_page_shows_passes_its_dry_step(tmp_path: Path) -> None:
+    plugins = shown(tmp_path)
+    said = tried(Training(plugins=plugins), unverified=True)
+    assert [line.split()[0] for line in said] == list(plugins.named)
+
+
+@pytest.mark.parametrize(
+    ("reference", "why"), [("loss.py", "write FILE.py:NAME"), (":loss", "write FILE.py:NAME"), ("loss.py:a b", "write FILE.py:NAME")]
+)
+def test_a_part_is_named_by_file_and_name(reference: str, why: str) -> None:
+    with pytest.raises(ValidationError, match=why):
+        Plugins(loss=reference)
+
+
+def test_a_file_that_is_missing_is_told_without_a_trial(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match=r"gone\.py: no such file"):
+        tried(Training(plugins=Plugins(loss=f"{tmp_path}/gone.py:it")), unverified=False)
+
+
+def test_a_name_that_is_missing_is_told_with_the_nearest_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("def losses(): ...\n")
+    with pytest.raises(PluginError, match="has no `loss`: did you mean `losses`"):
+        load(f"{tmp_path}/mine.py:loss")
+
+
+def test_an_error_of_the_file_itself_is_told(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import nothing_of_this_name\n")
+    with pytest.raises(PluginError, match=r"mine\.py: cannot be imported: ModuleNotFoundError"):
+        load(f"{tmp_path}/mine.py:it")
+
+
+def test_a_module_is_loaded_by_its_name_and_hashed_by_its_file() -> None:
+    plugins = Plugins(loss="verl_jobs.stopping:check")
+    assert callable(load(plugins.loss)) and set(plugins.hashes()) == {"plugins.loss"}
+
+
+def test_another_content_is_another_hash(tmp_path: Path) -> None:
+    def hashed(text: str) -> dict[str, str]:
+        return own(tmp_path, "loss", text).plugins.hashes()
+
+    assert hashed("it = 1") != hashed("it = 2")
+    assert hashed("it = 1") == hashed("it = 1")
+
+
+def test_parts_in_one_file_share_what_it_holds(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("held = []\ndef first(): return held\ndef second(): return held\n")
+    assert load(f"{tmp_path}/mine.py:first")() is load(f"{tmp_path}/mine.py:second")()
+
+
+def test_a_reward_manager_trains_only_unverified(tmp_path: Path) -> None:
+    with pytest.raises(PluginError, match="--unverified"):
+        tried(own(tmp_path, "reward_manager", "it = 1"), unverified=False)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "remax"])
+def test_an_estimator_does_not_replace_one_that_draws_more_for_itself(algorithm: str) -> None:
+    with pytest.raises(ValidationError, match="take algorithm: grpo"):
+        Training.model_validate({"algorithm": algorithm, "plugins": {"advantage": "mine.py:it"}})
+
+
+def test_a_sampler_and_a_schedule_exclude_each_other() -> None:
+    with pytest.raises(ValidationError, match="give one of them"):
+        Training.model_validate({"curriculum": {"schedule": "window"}, "plugins": {"sampler": "mine.py:it"}})
+
+
+WRONG = [
+    ("loss", "def it(log_prob): ...", "got an unexpected keyword argument"),
+    ("loss", f"def it({TAKES}, beta): ...", "missing a required argument: 'beta'"),
+    ("loss", f"def it({TAKES}):\n    return log_prob.mean()", "gave a tensor of shape .*: return .loss, metrics."),
+    ("loss", f"def it({TAKES}):\n    return log_prob.mean(), {{}}", "tokens outside response_mask have a gradient"),
+    ("loss", f"def it({TAKES}):\n    return (0 * log_prob).sum(), {{}}", "gradient is 0 for every token"),
+    ("loss", f"def it({TAKES}):\n    return log_prob.detach().sum(), {{}}", "its loss has no gradient"),
+    ("loss", f"def it({TAKES}):\n    return (log_prob * response_mask).sum() / 0, {{}}", "its loss is"),
+    ("loss", f"def it({TAKES}):\n    return (log_prob * response_mask).sum(), {{'a': 'b'}}", "its metric 'a' is 'b'"),
+    ("loss", f"def it({TAKES}):\n    raise KeyError('x')", "raised at line 2 KeyError"),
+    ("advantage", "def it(token_level_rewards, response_mask): ...", "got an unexpected keyword argument 'config'"),
+    ("advantage", "def it(token_level_rewards, response_mask, **_):\n    return response_mask * 0, response_mask", "advantages are all 0"),
+    ("advantage", "def it(token_level_rewards, response_mask, **_):\n    return response_mask[:, :1], response_mask", r"give the same shape"),
+    (
+        "advantage",
+        "def it(token_level_rewards, response_mask, **_):\n    a = token_level_rewards / response_mask.sum(-1, True)\n    return a, a",
+        "a row may have an empty mask",
+    ),
+    ("dataset", "class it: ...", r"inherits from torch\.utils\.data\.dataset\.Dataset"),
+    (
+        "dataset",
+        "from verl.utils.dataset.rl_dataset import RLHFDataset\nclass it(RLHFDataset):\n    def __getitem__(self, at): return {'index': at}",
+        "a row has no raw_prompt, reward_model",
+    ),
+    ("sampler", "class it:\n    def __init__(self, expected, steps, seed): ...\n    def draw(self, count): return [0]", "write its method observe"),
+    ("sampler", SAMPLER.format(draw="[0]"), r"give 3 rows, each from 0 to 5"),
+    ("sampler", SAMPLER.format(draw="random.sample(range(6), count)"), "keep in state_dict all that draw"),
+    (
+        "reward_manager",
+        "from verl_jobs.reward import SandboxRewardManager\nclass it(SandboxRewardManager):\n    async def run_single(self, data): return 1.0",
+        "return {.reward_score.: number",
+    ),
+    (
+        "reward_manager",
+        "from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase\nclass it(RewardManagerBase):\n"
+        "    def __init__(self, config, tokenizer, compute_score, **_): super().__init__(config, tokenizer, compute_score)\n"
+        "    async def run_single(self, data):\n        return {'reward_score': 1.0, 'reward_extra_info': {'acc': 1.0}}",
+        "the right one must get most",
+    ),
+    ("agent_loop", "from verl.experimental.agent_loop import AgentLoopBase\nclass it(AgentLoopBase): ...", "write its method run"),
+    *(
+        (
+            "agent_loop",
+            "from verl.experimental.agent_loop import AgentLoopBase, AgentLoopOutput\nclass it(AgentLoopBase):\n"
+            f"    async def run(self, sampling_params, **row):\n        {OUTPUT.format(mask=mask, reward=reward)}",
+            why,
+        )
+        for mask, reward, why in [("[1]", None, "2 response_ids, 1 in response_mask"), ("[1, 1]", None, "tokens that the model did not write")]
+    ),
+]
+
+
+@pytest.mark.slow
+def test_what_is_wrong_with_a_part_is_said_with_its_name(tmp_path: Path) -> None:
+    """In one process, for verl takes seconds to import; functions share a bench, since verl's config does not depend on them."""
+    from verl_jobs.dry_steps import STEPS
+    from verl_jobs.trial import Bench
+
+    shared = Bench(Training(), tmp_path)
+    for number, (kind, text, why) in enumerate(WRONG):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        training = own(folder, kind, text + "\n")
+        with pytest.raises(PluginError, match=why) as told:
+            STEPS[kind](
+                load(training.plugins.named[kind]),
+                training.plugins.named[kind],
+                shared if kind in ("loss", "advantage", "sampler") else Bench(training, folder),
+            )
+        assert str(told.value).startswith(f"{folder / 'mine.py'}:it: ")
+
+
+def dataloader(bench: Any, training: Training) -> Any:
+    """As verl's trainer makes it (trainer_base.py, `_init_dataloader`), from the config that the training becomes."""
+    from hydra import compose, initialize_config_module
+    from torchdata.stateful_dataloader import StatefulDataLoader
+    from verl.trainer.ppo.utils import create_rl_dataset, create_rl_sampler
+    from verl.utils.dataset.rl_dataset import collate_fn
+
+    paths = {"model": bench.model, "train": bench.rows, "validation": bench.rows, "folder": bench.folder}
+    with initialize_config_module(config_module="verl.trainer.config", version_base=None):
+        config = compose("ppo_trainer", overrides=overrides(training, seed=1, loggers=[], name="t", **paths)).data
+    dataset = create_rl_dataset(config.train_files, config, bench.tokenizer, None)
+    return StatefulDataLoader(dataset, batch_size=2, num_workers=0, collate_fn=collate_fn, sampler=create_rl_sampler(config, dataset))
+
+
+@pytest.mark.slow
+def test_an_own_sampler_draws_from_an_own_dataset_and_its_state_lies_in_verl_s_dataloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from verl_jobs import curriculum
+    from verl_jobs.trial import Bench
+
+    monkeypatch.setattr(curriculum, "_present", None)
+    page, bench = shown(tmp_path), Bench(Training(), tmp_path)
+    write_expected(expect(bench.problems, [], {}), tmp_path / FILE)
+    training = Training(plugins=Plugins(dataset=page.dataset, sampler=page.sampler))
+    loader = dataloader(bench, training)
+    batches = iter(loader)
+    first = next(batches)
+    assert all(row[-1]["content"].endswith("Write the program alone.") for row in first["raw_prompt"])
+    table = curriculum.present()
+    assert table
+    table.observe([(problem_id, True) for problem_id in ids(first)])
+    state = loader.state_dict()  # what verl writes to data.pt
+    second = ids(next(batches))
+    assert not set(second) & set(ids(first))  # the page's sampler draws what was solved least
+    resumed = dataloader(bench, training)
+    resumed.load_state_dict(state)
+    assert ids(next(iter(resumed))) == second
+
+
+def ids(batch: Any) -> list[str]:
+    return [str(about["problem_id"]) for about in batch["extra_info"]]
