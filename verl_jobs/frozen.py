@@ -1,0 +1,35 @@
+"""Which parameters learn: names with wildcards, checked against the model that they are meant for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+
+def freeze(model: Any, patterns: Sequence[str]) -> int:
+    """Parameters whose names match keep their values; how many numbers that is. Raises ValueError, as `chosen` does."""
+    names = chosen((name for name, _ in model.named_parameters()), patterns)
+    frozen = [parameter.requires_grad_(False) for name, parameter in model.named_parameters() if name in names]
+    return sum(parameter.numel() for parameter in frozen)
+
+
+def chosen(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
+    """The names that a pattern matches (`model.layers.0.*`). Raises ValueError for one that matches none, and where nothing is left to learn."""
+    there = list(names)
+    found: set[str] = set()
+    for pattern in patterns:
+        hit = {name for name in there if fnmatchcase(name, pattern)}
+        if not hit:
+            near = difflib.get_close_matches(pattern, there, 2, cutoff=0.3) or there[:2]
+            raise ValueError(f"frozen: {pattern!r} matches no parameter of this model, which has e.g. {' and '.join(near)}")
+        found |= hit
+    if there and len(found) == len(set(there)):
+        raise ValueError(f"frozen: {', '.join(patterns)} matches every parameter: nothing is left to learn")
+    return found
+
+
+def lower_half(layers: int) -> tuple[str, ...]:
+    """The embedding and the first half of the blocks, under the names that most decoders of transformers have."""
+    return ("model.embed_tokens.*", *(f"model.layers.{number}.*" for number in range(layers // 2)))
