@@ -12,6 +12,7 @@ from problems.rl_parquet import prompt_text
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import demonstration
 from resources.home import NotReady
+from resources.profile import Profile
 from resources.workshop import Bench, Made, Workshop, result
 
 
@@ -43,15 +44,27 @@ def _fetched(bench: Bench) -> Artifact:
     name = bench.profile.base
 
     def make(folder: Path) -> Made:
-        source = Path(name) if Path(name).is_dir() else _download(name)
+        source = Path(name) if Path(name).is_dir() else snapshot(name, "profile key base")
         shutil.copytree(source, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(".*"))
+        _refuse_what_cannot_be_trained(name, folder, bench.profile)
         return Made({"source": name})
 
     return bench.made("checkpoints", "base_model", make, version=1, inputs={}, config={"base": name})
 
 
-def _download(hub_id: str) -> Path:
-    """The hub's snapshot. Raises NotReady with the key and the mend where there is none to be had."""
+def _refuse_what_cannot_be_trained(name: str, folder: Path, profile: Profile) -> None:
+    """Before a GPU second is spent. Raises NotReady."""
+    from verl_jobs.start import UnfitStart, check_start
+
+    t = profile.training
+    try:
+        check_start(folder, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora)
+    except UnfitStart as error:
+        raise NotReady(f"profile key base: {name!r} cannot be trained from: {str(error).replace(f'{folder}', name, 1)}") from None
+
+
+def snapshot(hub_id: str, where: str) -> Path:
+    """The hub's snapshot. Raises NotReady with where the id stands, and the mend, where there is none to be had."""
     from huggingface_hub import snapshot_download
 
     try:
@@ -59,7 +72,7 @@ def _download(hub_id: str) -> Path:
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else ""
         mend = "check the id and the network, or name a local folder"
-        raise NotReady(f"profile key base: {hub_id!r} is no folder, and the hub gave none ({type(error).__name__}: {reason}): {mend}") from None
+        raise NotReady(f"{where}: {hub_id!r} is no folder, and the hub gave none ({type(error).__name__}: {reason}): {mend}") from None
 
 
 def demonstrations(clean: Path) -> list[Problem]:

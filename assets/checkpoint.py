@@ -6,6 +6,7 @@ In: clean problems, the policy to start from, the rankings. Out: a Hugging Face 
 import json
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +15,30 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
 from assets.difficulty_rankings import difficulty_rankings, start_of
+from assets.live import EVERY_S, live
 from assets.partitions import MODELS, OWNERS, checkpoints
 from assets.pictures import training_picture
 from assets.sft_checkpoint import sft_checkpoint
-from assets.verified_reward import stamp, unverified_by
+from assets.verified_reward import OWN_MANAGER, stamp, unverified_by
+from problems.balance import read_weights
+from problems.card import WEIGHTS
 from problems.difficulty import read_ranks
+from problems.expectation import FILE, expect, write_expected
 from problems.rl_parquet import write_verl
-from problems.schema import read_parquet
+from problems.schema import Problem, read_parquet
 from problems.trainable import explained, trainable, untrained
+from resources.home import NotReady
+from resources.plugins import tried
 from resources.registry import tracking_uri
 from resources.workshop import Bench, Made, Workshop, result
 from rewards import watch
 from rewards.composite import reward_hash
 from rewards.efficiency import with_costs
+from verl_jobs import faults
+from verl_jobs.agents.config import Agents
 from verl_jobs.health import alarms
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.saving import best
-
-TOLD_EVERY_S = 20.0  # between two observations of the curve in Dagster
 
 
 @dg.asset(
@@ -45,13 +52,14 @@ TOLD_EVERY_S = 20.0  # between two observations of the curve in Dagster
 def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The policy after verl's reinforcement learning; of all saves the one that solves most validation problems, the earlier of equals."""
     with workshop.bench(context) as bench:
-        rows = _rows(bench)
+        rows = training_rows(bench)
         job = training_job(bench, rows)
         before = bench.store.current("checkpoints", start_of(bench).checkpoint)
         unverified = [*([job.chain] if job.battery.startswith("unverified") else []), *(unverified_by(before.manifest) if before else [])]
 
         def make(folder: Path) -> Made:
-            _train(context, bench, job, rows.manifest.facts["validation"])
+            _try_own_parts(context, job)
+            _train(context, bench, job)
             history = metrics(job.path)
             scores = {record["step"]: record[VALIDATION] for record in history if VALIDATION in record}
             step, chosen = best(job.path, scores)
@@ -82,6 +90,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         "start": start_of(bench).checkpoint,
         "battery": facts.get("battery", ""),
         "stopped_early": facts.get("stopped", "no"),
+        "faults": dg.MetadataValue.md("\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"),
         "training": dg.MetadataValue.md(training_picture(history, tasks)),
         "mlflow": tracking_uri(workshop.home.path),
         "wandb": dg.MetadataValue.path(str(job.path / "wandb")),
@@ -147,28 +156,33 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
         start=start.path,
         train=str(rows.path / "train.parquet"),
         validation=str(rows.path / "validation.parquet"),
-        inputs={"start": start.content_hash, "training_rows": rows.content_hash},
+        inputs={"start": start.content_hash, "training_rows": rows.content_hash} | profile.training.plugins.hashes(),
         training=profile.training,
         reward=profile.reward,
         reward_hash=reward_hash(profile.reward),
-        battery=stamp(bench.workshop.home, profile.reward),
+        battery=OWN_MANAGER if profile.training.plugins.reward_manager else stamp(bench.workshop.home, profile.reward),
         isolation=profile.sandbox.isolation,
         backend=profile.sandbox.backend,
         seed=record.seed,
         tracking_uri=tracking_uri(bench.workshop.home.path),
     )
-    return job.model_copy(update={"folder": str(bench.chain.folder / "training" / job.key[:12])})
+    name = job.key[:12]
+    mirror = f"{profile.storage.root.rstrip('/')}/trainings/{record.id}/{name}" if profile.storage.root else ""
+    return job.model_copy(update={"folder": str(bench.chain.folder / "training" / name), "mirror": mirror})
 
 
-def _rows(bench: Bench) -> Artifact:
+def training_rows(bench: Bench) -> Artifact:
     """Training and validation problems as verl reads them. What the policy solved every time teaches it nothing, and is left out."""
     clean, ranks = bench.store.require("datasets", "clean_problems"), bench.store.require("datasets", "difficulty_rankings")
 
-    timed, base = bench.profile.reward.timed, bench.profile.base
+    timed, base, drawn = bench.profile.reward.timed, bench.profile.base, bench.profile.training.drawn
+    if bench.profile.training.agents.on:
+        refuse_silence(bench.profile.training.agents, read_parquet(clean.path / "problems.parquet"))
 
     def make(folder: Path) -> Made:
         problems = read_parquet(clean.path / "problems.parquet")
-        easy = {row.problem_id for row in read_ranks(ranks.path / "ranks.parquet") if row.passed == row.n}
+        ranked = read_ranks(ranks.path / "ranks.parquet")
+        easy = {row.problem_id for row in ranked if row.passed == row.n}
         train = [problem for problem in trainable(problems, base) if problem.problem_id not in easy]
         validation = [problem for problem in problems if problem.split == "validation" and problem.source == "embedded"]
         if timed:
@@ -176,6 +190,10 @@ def _rows(bench: Bench) -> Artifact:
                 train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
         write_verl(validation, folder / "validation.parquet")
+        if drawn:
+            found = next((path for path in (ranks.path / WEIGHTS, clean.path / WEIGHTS) if path.exists()), None)  # measured ones first
+            weights = {row.problem_id: row.weight for row in read_weights(found)} if found else {}
+            write_expected(expect(train, ranked, weights), folder / FILE)
         facts = {
             "train": len(train),
             "validation": len(validation),
@@ -185,28 +203,44 @@ def _rows(bench: Bench) -> Artifact:
         return Made(facts)
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
-    config = {"base": base} | ({"measured": list(timed)} if timed else {})
+    config = {"base": base} | ({"measured": list(timed)} if timed else {}) | ({"expected": True} if drawn else {})
     return bench.made("datasets", "training_rows", make, version=2, inputs=inputs, config=config)
 
 
-def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob, tasks: int) -> None:
-    from resources.ray import train
+def _try_own_parts(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
+    """Before Ray is started. Raises PluginError."""
+    for line in tried(job.training, unverified=job.reward.unverified):
+        context.log.info(line)
 
+
+def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
+    """Raises NotReady where no problem shows a test, so that the Executor could report nothing, and where no Generator would come of it."""
+    if agents.trains == "reviewer":
+        raise NotReady("training.agents.trains: reviewer makes no model that writes programs: use `ratchet reviewer reinforce`")
+    if not any(problem.visible_tests for problem in problems if problem.split == "train"):
+        raise NotReady("conversations need problems that show a test: add some, or --set family.visible_tests=2 --set training.prompt_tokens=160")
+
+
+def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob) -> None:
+    from resources.ray import Joined, Private, train
+
+    asked = bench.profile.ray
+    ray = Joined(asked.address, job) if asked.address else Private(bench.workshop.home.path / "ray", job, asked.bind)
     job.path.mkdir(parents=True, exist_ok=True)
-    told_at = 0.0
+    told_at, told_step, price = 0.0, 0, bench.profile.price_per_hour
 
     def look() -> None:
-        nonlocal told_at
+        nonlocal told_at, told_step
         history = metrics(job.path)
         if not history:
             return bench.stage.progress.at(0, job.training.steps, "Ray and verl start")
         last = history[-1]
         bench.stage.progress.at(last["step"], job.training.steps, f"reward {last.get('critic/score/mean', 0.0):.2f}")
-        if time.monotonic() - told_at > TOLD_EVERY_S and len(history) > 2:
-            told_at = time.monotonic()
-            metadata = {"step": last["step"], "training": dg.MetadataValue.md(training_picture(history, tasks))}
+        if last["step"] > told_step and time.monotonic() - told_at >= EVERY_S:
+            told_at, told_step = time.monotonic(), last["step"]
+            metadata = live(history, session.get_custom_messages(), job.training.steps, price, time.time())
             context.log_event(dg.AssetObservation(context.asset_key, partition=bench.chain.record.id, metadata=metadata))
 
     reader = dg.PipesFileMessageReader(str(job.path / "messages.jsonl"))
     with dg.open_pipes_session(context, dg.PipesTempFileContextInjector(), reader) as session:
-        train(job, bench.workshop.home.path / "ray", on_poll=look, bootstrap=dict(session.get_bootstrap_env_vars()))
+        train(job, ray, on_poll=look, bootstrap=dict(session.get_bootstrap_env_vars()))

@@ -1,10 +1,14 @@
-"""The warm-up: supervised training on demonstrations that a fallible author wrote, so that reinforcement learning has something to weigh."""
+"""The warm-up: supervised training on demonstrations that a fallible author wrote, so that reinforcement learning has something to weigh.
+
+Of all weights, of some (`warm_up.frozen`), or of adapters (`warm_up.lora`). Killed, it goes on from its last state, half a minute old at most.
+"""
 
 import json
 from pathlib import Path
 
 import dagster as dg
 
+from artifacts.hashing import hash_data
 from assets.base_model import base_model, demonstrations
 from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS
@@ -12,6 +16,9 @@ from assets.pictures import loss_table
 from problems.rl_parquet import prompt_text
 from problems.sources.compositional import demonstration
 from resources.workshop import Made, Workshop, result
+from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.mending import mends
+from verl_jobs.warm_up import Question
 
 
 @dg.asset(group_name=MODELS, kinds={"pytorch", "huggingface"}, owners=OWNERS[MODELS], deps=[base_model, clean_problems])
@@ -19,19 +26,24 @@ def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
     """The base model after next-token training on the demonstrations; the first champion, and honestly weak."""
     with workshop.bench(context) as bench:
         clean, base = bench.store.require("datasets", "clean_problems"), bench.store.require("checkpoints", "base_model")
-        config = bench.profile.warm_up
+        config, mending = bench.profile.warm_up, bench.profile.training.agents.on
+        inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
+        decided = config.model_dump(mode="json") | ({"mends": True} if mending else {})
 
         def make(folder: Path) -> Made:
             from verl_jobs.warm_up import warm_up
 
-            chats = [(prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)]
+            chats: list[tuple[Question, str]] = [(prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)]
+            if mending:  # it shall know a report when it meets one
+                with bench.workshop.sandbox() as sandbox:
+                    chats += mends(demonstrations(clean.path), Executor(sandbox))
             told = bench.stage.progress
-            losses = warm_up(base.path, chats, config, folder, lambda step, loss: told.at(step, config.steps, f"loss {loss:.3f}"))
+            state = bench.chain.folder / "warm_up" / f"{hash_data(inputs | {'config': decided})[:12]}.pt"
+            losses = warm_up(base.path, chats, config, folder, lambda step, loss: told.at(step, config.steps, f"loss {loss:.3f}"), state)
             (folder / "losses.json").write_text(json.dumps([round(loss, 6) for loss in losses]), encoding="utf-8")
             return Made({"demonstrations": len(chats), "first_loss": losses[0], "last_loss": losses[-1]})
 
-        inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
-        made = bench.made("checkpoints", "sft_checkpoint", make, version=1, inputs=inputs, config=config.model_dump(mode="json"), seed=config.seed)
+        made = bench.made("checkpoints", "sft_checkpoint", make, version=1, inputs=inputs, config=decided, seed=config.seed)
         facts = made.manifest.facts
         bench.stage.say(f"loss {facts['first_loss']:.2f} to {facts['last_loss']:.2f}")
     losses = json.loads((made.path / "losses.json").read_text(encoding="utf-8"))

@@ -14,6 +14,7 @@ from rewards.composite import reward_hash
 from rewards.config import RewardConfig
 
 CONTROL = "random: a control, not tried"
+OWN_MANAGER = "unverified: a reward manager of one's own, which the battery cannot try"
 
 
 class UnverifiedReward(RuntimeError):
@@ -27,6 +28,12 @@ def keep(home: Home, config: RewardConfig, found: BatteryResult) -> None:
     write_atomic(path, json.dumps({"passed": found.passed, "hash": found.hash, "rows": [asdict(row) for row in found.rows]}, indent=1))
 
 
+def known(home: Home, config: RewardConfig) -> dict[str, Any] | None:
+    """What was kept of this reward; None where it has not been tried."""
+    path = home.batteries / f"{reward_hash(config)}.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
 def stamp(home: Home, config: RewardConfig) -> str:
     """What a passport says of the reward: the battery's hash, with `unverified` before it where it did not pass, or was never tried.
 
@@ -34,15 +41,14 @@ def stamp(home: Home, config: RewardConfig) -> str:
     """
     if config.kind == "random" and not config.file:
         return CONTROL
-    path = home.batteries / f"{reward_hash(config)}.json"
-    known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    if known.get("passed"):
-        return str(known["hash"])
+    found = known(home, config) or {}
+    if found.get("passed"):
+        return str(found["hash"])
     if not config.unverified:
-        failed = [row["name"] for row in known.get("rows", []) if not row["passed"]]
+        failed = [row["name"] for row in found.get("rows", []) if not row["passed"]]
         why = f"did not hold: {', '.join(failed[:3])}" if failed else "it was not tried"
         raise UnverifiedReward(f"the reward has not passed the exploit battery ({why}): see `ratchet reward verify`, or train with --unverified")
-    return f"unverified {known.get('hash', '')}".strip()
+    return f"unverified {found.get('hash', '')}".strip()
 
 
 def unverified_by(manifest: Manifest) -> list[str]:

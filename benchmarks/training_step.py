@@ -21,7 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
 
-from resources.ray import ensure_head, train
+from resources.ray import Private, ensure_head, train
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.overrides import overrides
 
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def ours(job: TrainingJob, ray_folder: Path) -> list[float]:
-    train(job, ray_folder)
+    train(job, Private(ray_folder, job))
     return step_seconds(metrics(job.path))
 
 

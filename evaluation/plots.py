@@ -45,6 +45,13 @@ class Pair(NamedTuple):
     after: tuple[float, float, float]
 
 
+class Band(NamedTuple):
+    """One figure over the steps of several runs: a curve of (step, value) each."""
+
+    label: str
+    runs: Sequence[Sequence[tuple[int, float]]]
+
+
 def data_uri(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
@@ -68,6 +75,30 @@ def reward_curve(rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequ
     below.set_xlabel("training step")
     below.xaxis.set_major_locator(MaxNLocator(integer=True))
     return _png(figure)
+
+
+def bands(figures: Sequence[Band]) -> bytes:
+    """A panel a figure: each run as a thin line, their mean, and the mean's 95 % interval (Student's t) where two runs or more have the step."""
+    from matplotlib.ticker import MaxNLocator
+
+    from evaluation.statistics import t_interval
+
+    drawn, panels = _figure(7.2, 2.3 * len(figures), rows=len(figures), heights=[1] * len(figures))
+    for axes, figure in zip(panels, figures, strict=True):
+        at: dict[int, list[float]] = {}
+        for run in figure.runs:
+            axes.plot([step for step, _ in run], [value for _, value in run], color=GRID, linewidth=0.8, alpha=0.5)
+            for step, value in run:
+                at.setdefault(step, []).append(value)
+        steps = sorted(at)
+        axes.plot(steps, [sum(at[step]) / len(at[step]) for step in steps], color=NEUTRAL, linewidth=2)
+        several = [step for step in steps if len(at[step]) > 1]
+        reach = [t_interval(at[step]) for step in several]
+        axes.fill_between(several, [each.low for each in reach], [each.high for each in reach], color=NEUTRAL, alpha=0.2, linewidth=0)
+        axes.set_ylabel(figure.label)
+    panels[-1].set_xlabel("training step")
+    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+    return _png(drawn)
 
 
 def score_bars(bars: Sequence[Bar]) -> bytes:

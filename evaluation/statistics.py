@@ -76,6 +76,18 @@ def bootstrap_mean(values: Sequence[float], *, confidence: float = 0.95, draws: 
     return Interval(float(low), float(high))
 
 
+def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval:
+    """Student's interval of a mean over a few independent runs, at least two. Raises ValueError for fewer."""
+    if len(values) < 2:
+        raise ValueError("one run has no interval")
+    from scipy.stats import t
+
+    mean = sum(values) / len(values)
+    error = (sum((value - mean) ** 2 for value in values) / (len(values) - 1) / len(values)) ** 0.5
+    reach = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    return Interval(mean - reach, mean + reach)
+
+
 def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
     """Chance that the one-sided McNemar test at `alpha` sees a true gain on so many tasks, exactly.
 

@@ -11,6 +11,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pipelines.cli_agents import reviewer, solve
+from pipelines.cli_data import ProfileOption, data
+
 app = typer.Typer(
     name="ratchet",
     help="Turns programming problems into better code models, and only ever moves up.",
@@ -19,14 +22,14 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-data = typer.Typer(help="Problems: add a source, or look at what there is.", no_args_is_help=True)
 app.add_typer(data, name="data")
 reward = typer.Typer(help="Rewards: try one on known answers and hacks, or begin one of your own.", no_args_is_help=True)
 app.add_typer(reward, name="reward")
 jobs = typer.Typer(help="Trainings: what runs, how far it is, its log; stop one, go on with it, watch it.", no_args_is_help=True)
 app.add_typer(jobs, name="jobs")
+app.add_typer(reviewer, name="reviewer")
+app.command()(solve)
 
-ProfileOption = Annotated[str | None, typer.Option("--profile", "-p", help="Name or path of a profile; else RATCHET_PROFILE, else embedded.")]
 UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Train although the exploit battery did not pass the reward; stamped into all.")]
 CheckpointArgument = Annotated[str, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")]
 
@@ -47,18 +50,24 @@ def train(
     algorithm: Annotated[str | None, typer.Option(help="ppo, grpo, rloo, remax, dapo, ...; short for --set training.algorithm=NAME.")] = None,
     change: Annotated[list[str] | None, typer.Option("--set", help="A change to the profile, section.key=value; may be given again.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Say what the algorithm is and what verl is told, and train nothing.")] = False,
+    seeds: Annotated[int, typer.Option(min=0, help="Train with so many seeds from the same start, and put none before the gate.")] = 0,
+    more: Annotated[list[str] | None, typer.Argument(help="Changes as --set takes them.", metavar="[KEY=VALUE]...")] = None,
 ) -> None:
     """Trains the next challenger and puts it before the gate; what `demo` does, for scripts: plain lines, no picture."""
-    changes = [*(change or []), *([f"training.algorithm={algorithm}"] if algorithm else [])]
+    changes = [*(change or []), *(more or []), *([f"training.algorithm={algorithm}"] if algorithm else [])]
     if changes:
         os.environ["RATCHET_SET"] = "\n".join(changes)
     if show:
         from pipelines.algorithm import show_algorithm
 
         raise typer.Exit(show_algorithm(profile, Console()))
+    _allow(unverified)
+    if seeds:
+        from pipelines.seeds import train_seeds
+
+        raise typer.Exit(train_seeds(seeds, profile, Console(force_terminal=False)))
     from pipelines.demo import demo
 
-    _allow(unverified)
     raise typer.Exit(demo(profile, Console(force_terminal=False)))
 
 
@@ -103,73 +112,6 @@ def judge(context: typer.Context) -> None:
     raise typer.Exit(main(context.args))
 
 
-@data.command("add")
-def data_add(
-    name: Annotated[str, typer.Argument(help="A known source (docs/sources.md), or a name of your own.")],
-    path: Annotated[Path | None, typer.Option(help="File or folder; with neither this nor --hub a known source's own dataset on the hub.")] = None,
-    hub: Annotated[str | None, typer.Option(help="A dataset on the Hugging Face hub: owner/name.")] = None,
-    config: Annotated[str | None, typer.Option(help="Configuration of the hub's dataset.")] = None,
-    revision: Annotated[str | None, typer.Option(help="Branch, tag or commit of the hub's dataset; else its main branch.")] = None,
-    columns: Annotated[str, typer.Option(help="What our columns are called there: statement=prompt,solutions=answer,...")] = "",
-    values: Annotated[list[str] | None, typer.Option("--set", help="A column's value in all rows: --set style=call; repeat it for more.")] = None,
-) -> None:
-    """Adds a source of problems; its rows are read once here, and each bad one is named."""
-    from pipelines.source_commands import add
-
-    raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], Console()))
-
-
-@data.command("remove")
-def data_remove(name: Annotated[str, typer.Argument(help="A source that was added.")]) -> None:
-    """Forgets a source of problems; its files stay, and the next run reads the others alone."""
-    from pipelines.source_commands import remove
-
-    raise typer.Exit(remove(name, Console()))
-
-
-@data.command("show")
-def data_show(problem: Annotated[str | None, typer.Argument(help="Id of one problem, to see it whole.")] = None) -> None:
-    """The datasets there are, how many problems each stage kept and why others fell; or one problem with all that became of it."""
-    from pipelines.data_commands import show
-
-    raise typer.Exit(show(problem, Console()))
-
-
-@data.command("diff")
-def data_diff(
-    before: Annotated[str, typer.Argument(help="previous, current, or the beginning of a dataset's content hash.")] = "previous",
-    after: Annotated[str, typer.Argument(help="The same for the newer one.")] = "current",
-) -> None:
-    """Two versions of a dataset: what was added, removed (and why) and changed, by source."""
-    from pipelines.data_commands import diff
-
-    raise typer.Exit(diff(before, after, Console()))
-
-
-@data.command("clean")
-def data_clean(
-    source: Annotated[str, typer.Option("--from", help="Parquet in our schema: a file or a folder, a path or a URL (s3://bucket/prefix).")],
-    target: Annotated[str, typer.Option("--to", help="Folder for the result, a path or a URL; started again, it goes on there.")],
-    gated: Annotated[list[Path] | None, typer.Option("--gated", help="Parquet of benchmarks that guard beside those of the set itself.")] = None,
-    ray: Annotated[str, typer.Option("--ray", help="Ray cluster to spread over: host:port, or auto; without it all is done here.")] = "",
-    profile: ProfileOption = None,
-) -> None:
-    """Verifies and curates a set too big for one memory or one machine, part by part."""
-    from pipelines.data_clean import data_clean
-
-    raise typer.Exit(data_clean(source, target, gated or [], ray, profile, Console()))
-
-
-@data.command("limits")
-def data_limits(
-    apply: Annotated[bool, typer.Option("--apply", help="Choose the proposed limits for the next version of the data.")] = False,
-) -> None:
-    """Limits learned from what the reference solutions took, and what they would save."""
-    from pipelines.commands import data_limits
-
-    raise typer.Exit(data_limits(apply, Console()))
-
-
 @reward.command("verify")
 def reward_verify(
     file: Annotated[Path | None, typer.Argument(help="A reward file; without it the profile's own reward is tried.")] = None,
@@ -193,23 +135,51 @@ def reward_new(
 
 
 @app.command()
+def plugins(
+    profile: ProfileOption = None,
+    change: Annotated[list[str] | None, typer.Option("--set", help="E.g. training.plugins.loss=my_loss.py:loss; may be given again.")] = None,
+) -> None:
+    """Tries the parts of your own that a profile names: each loads, takes what verl gives it and does one dry step. No Ray, nothing trained."""
+    if change:
+        os.environ["RATCHET_SET"] = "\n".join(change)
+    from pipelines.plugin_commands import try_plugins
+
+    raise typer.Exit(try_plugins(profile, Console()))
+
+
+@app.command()
 def plan(
-    gpus: Annotated[str, typer.Option(help="How many of which, e.g. 8xH100.")],
+    gpus: Annotated[str | None, typer.Option(help="How many of which, e.g. 8xH100.")] = None,
     model: Annotated[str | None, typer.Option(help="A hub id, or a folder with a config.json; without it the profile's base.")] = None,
+    data: Annotated[str | None, typer.Option(help="Measure lengths: a dataset of this home (clean_problems), or a parquet in our schema.")] = None,
+    run: Annotated[str | None, typer.Option(help="With --data: a past run whose answers are measured too.")] = None,
+    share: Annotated[float, typer.Option(help="With --data: the share of prompts and answers that the limits shall hold.", min=0.01, max=1.0)] = 0.99,
     profile: ProfileOption = None,
 ) -> None:
-    """What a training takes in memory and seconds on given GPUs, before they are rented. Exits 1 where nothing fits."""
+    """What a training takes in memory and seconds on given GPUs, before they are rented; or how long its texts are. Exits 1 where nothing fits."""
+    if data is not None:
+        from pipelines.job_commands import folder_of
+        from pipelines.lengths import show_lengths
+
+        raise typer.Exit(show_lengths(data, folder_of(run) if run else None, share, model, gpus, profile, Console()))
+    if gpus is None:
+        raise typer.BadParameter("give --gpus, e.g. 8xH100, or --data to measure lengths")
     from pipelines.plan import show_plan
 
     raise typer.Exit(show_plan(model, gpus, profile, Console()))
 
 
 RunArgument = Annotated[str | None, typer.Argument(help="A run, e.g. chain-0002; without it the newest.")]
+AddressOption = Annotated[str, typer.Option("--address", help="Ask this Ray cluster (its dashboard, http://host:8265) in place of the home.")]
 
 
 @jobs.command("list")
-def jobs_list() -> None:
+def jobs_list(address: AddressOption = "") -> None:
     """Every training of this home."""
+    if address:
+        from pipelines.cluster_commands import list_submissions
+
+        raise typer.Exit(list_submissions(address, Console()))
     from pipelines.job_commands import list_jobs
 
     raise typer.Exit(list_jobs(Console()))
@@ -224,16 +194,26 @@ def jobs_show(run: RunArgument = None) -> None:
 
 
 @jobs.command("logs")
-def jobs_logs(run: RunArgument = None, lines: Annotated[int, typer.Option(help="How many of the last lines.")] = 40) -> None:
+def jobs_logs(
+    run: RunArgument = None, lines: Annotated[int, typer.Option(help="How many of the last lines.")] = 40, address: AddressOption = ""
+) -> None:
     """The trainer's log."""
+    if address:
+        from pipelines.cluster_commands import show_submission_logs
+
+        raise typer.Exit(show_submission_logs(address, run, lines, Console()))
     from pipelines.job_commands import show_logs
 
     raise typer.Exit(show_logs(run, lines, Console()))
 
 
 @jobs.command("stop")
-def jobs_stop(run: RunArgument = None) -> None:
+def jobs_stop(run: RunArgument = None, address: AddressOption = "") -> None:
     """Ends the run that trains now; what was saved is kept."""
+    if address:
+        from pipelines.cluster_commands import stop_submission
+
+        raise typer.Exit(stop_submission(address, run, Console()))
     from pipelines.job_commands import stop
 
     raise typer.Exit(stop(run, Console()))
@@ -255,6 +235,28 @@ def jobs_watch(run: RunArgument = None) -> None:
     raise typer.Exit(watch(run, Console()))
 
 
+@jobs.command("profile")
+def jobs_profile(run: RunArgument = None) -> None:
+    """Where a training step's time goes: phases, and operations and Ray tasks where steps were traced (training.trace)."""
+    from pipelines.job_commands import folder_of
+    from pipelines.step_time import show_step_time
+
+    folder = folder_of(run)
+    raise typer.Exit(show_step_time(run or folder.parents[1].name, folder, Console()))
+
+
+@jobs.command("manifest")
+def jobs_manifest(
+    run: RunArgument = None,
+    cluster: Annotated[bool, typer.Option("--cluster", help="The cluster that the profile submits to, in place of one for this run.")] = False,
+    profile: ProfileOption = None,
+) -> None:
+    """What KubeRay is given to run a training, as YAML: `ratchet jobs manifest -p cluster | kubectl apply -f -`."""
+    from pipelines.job_commands import print_manifest
+
+    raise typer.Exit(print_manifest(run, cluster, profile, Console()))
+
+
 @app.command()
 def samples(
     run: RunArgument = None,
@@ -267,6 +269,17 @@ def samples(
     from pipelines.job_commands import show_samples
 
     raise typer.Exit(show_samples(run, step, worst, best, count, Console()))
+
+
+@app.command()
+def draws(
+    run: RunArgument = None,
+    step: Annotated[int | None, typer.Option(help="The problems of this training step; without it a line a step.")] = None,
+) -> None:
+    """Which problems each training step drew, the pass rate that was expected of them, and the one that was seen."""
+    from pipelines.job_commands import show_draws
+
+    raise typer.Exit(show_draws(run, step, Console()))
 
 
 @app.command()
@@ -291,14 +304,19 @@ def main() -> None:
     try:
         app()
     except Exception as error:
+        from assets.verified_reward import UnverifiedReward
         from problems.record import ProblemError
         from resources.home import Home, NotReady
         from resources.ledger import NothingToRollBack
         from resources.profile import ProfileError
         from rewards.own import RewardFileError
+        from verl_jobs.plugins import PluginError
+        from verl_jobs.start import UnfitStart
 
+        own = RewardFileError | UnverifiedReward | PluginError
+        mendable = NotReady | ProfileError | ProblemError | NothingToRollBack | own | UnfitStart | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if not full and not isinstance(error, NotReady | ProfileError | ProblemError | NothingToRollBack | RewardFileError | FileNotFoundError):
+        if not full and not isinstance(error, mendable):
             raise
         print(f"error: {Home.from_environment().full() if full else error}", file=sys.stderr)
         sys.exit(2)

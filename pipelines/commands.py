@@ -7,7 +7,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
-from artifacts.store import Store
 from pipelines.data_commands import READS
 from pipelines.demo import explain_failure, ready, start_worker, watched
 from pipelines.view import View
@@ -15,6 +14,7 @@ from resources.chain import Chain
 from resources.home import Home, NotReady
 from resources.intake import take_in
 from resources.ledger import Ledger
+from resources.profile import load_profile
 
 
 def evaluate(checkpoint: str, profile: str | None, console: Console) -> int:
@@ -50,14 +50,15 @@ def rollback(reason: str, console: Console) -> int:
     return 0
 
 
-def data_limits(apply: bool, console: Console) -> int:
+def data_limits(apply: bool, profile: str | None, console: Console) -> int:
     """What limits learned from the references would save; `apply` chooses them for the next version of the data."""
     from problems.choice import choose
     from problems.limits import proposals, read, savings
     from problems.schema import read_parquet
 
     home = Home.from_environment()
-    raw, verified = (Store(home.path).current("datasets", name) for name in ("raw_problems", "verified_problems"))
+    store = home.store(load_profile(profile).storage.root)
+    raw, verified = (store.current("datasets", name) for name in ("raw_problems", "verified_problems"))
     if raw is None or verified is None:
         raise NotReady(f"no references have been tried yet: the first run does that: {READS}")
     rows = read(verified.path)
@@ -74,7 +75,7 @@ def data_limits(apply: bool, console: Console) -> int:
 
 def _named(checkpoint: str, home: Home, root: str) -> str:
     """The name under which the store has it; a folder is taken in. Raises FileNotFoundError with what there is."""
-    store = Store(root, cache=home.path / "cache") if root else Store(home.path)
+    store = home.store(root)
     if Path(checkpoint).is_dir():
         return take_in(store, Path(checkpoint)).manifest.name
     if store.current("checkpoints", checkpoint) is None:

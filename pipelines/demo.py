@@ -25,8 +25,13 @@ from pipelines.worker import BUSY
 from resources import lease
 from resources.chain import Chain, next_id, records
 from resources.home import Home, NotReady
-from resources.profile import CHANGES, Profile, load_profile
-from rewards.own import reward_of
+from resources.plugins import tried
+from resources.profile import CHANGES, UNVERIFIED, Profile, load_profile
+from resources.ray import answers
+from resources.ray_head import live_holders
+from resources.room import check_machines, memory_gib
+from rewards.own import OwnReward, reward_of
+from sandbox.sandbox import Sandbox
 
 RESTARTS = 2  # of a worker that a signal ended
 SAMPLE_S = 4.0  # between two samples of memory
@@ -66,14 +71,38 @@ def _as_begun() -> None:
 
 
 def ready(profile_name: str | None, *, trains: bool = True) -> tuple[Home, Profile]:
-    """Home and profile, checked; DAGSTER_HOME is set up. Raises NotReady or ProfileError before anything starts."""
+    """Home and profile, checked; DAGSTER_HOME is set up. Raises NotReady, ProfileError, UnfitStart, UnverifiedReward before anything starts."""
     home, profile = Home.from_environment(), load_profile(profile_name)
     home.make()
     if trains:
-        reward_of(profile.reward)  # a file that cannot be used is told now, not after the warm-up
-        home.check_room(disk_gib=profile.needs.disk_gib, memory_gib=profile.needs.memory_gib)
+        _check_own_reward(home, profile)
+        tried(profile.training, unverified=profile.reward.unverified or os.environ.get(UNVERIFIED) == "1")
+        if profile.base and Path(profile.base).is_dir():
+            from verl_jobs.start import check_start
+
+            t = profile.training
+            check_start(Path(profile.base), tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora)
+        if profile.ray.address and not answers(profile.ray.address):
+            raise NotReady(f"no Ray answers at {profile.ray.address} (ray.address of the profile): start it, or leave the address out")
+        goes_on = live_holders(home.path / "ray")  # a training left by a killed command has its memory already, and is attached to
+        home.check_room(disk_gib=profile.needs.disk_gib, memory_gib=0.0 if goes_on else memory_gib(profile))
+        check_machines(profile)
     dagster_home.prepare(home, profile.orchestration)
     return home, profile
+
+
+def _check_own_reward(home: Home, profile: Profile) -> None:
+    """An own reward that cannot be used, or that pays for hacks, is told now and not after the warm-up. Raises RewardFileError, UnverifiedReward."""
+    config, reward = profile.reward, reward_of(profile.reward)
+    if not config.file or config.unverified or os.environ.get(UNVERIFIED) == "1":
+        return
+    from assets.verified_reward import keep, known, stamp
+    from rewards.battery import run_battery
+
+    if known(home, config) is None:
+        with Sandbox(profile.sandbox) as sandbox:
+            keep(home, config, run_battery(reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"))
+    stamp(home, config)
 
 
 def name_of(profile_name: str | None) -> str:

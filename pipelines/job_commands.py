@@ -1,4 +1,7 @@
-"""`ratchet jobs list|show|logs|stop|resume|watch` and `ratchet samples`: trainings as their folders tell them, running or not. Knows no Dagster."""
+"""`ratchet jobs list|show|logs|stop|resume|watch`, `ratchet samples`, `ratchet draws`: trainings as their folders tell them, running or not.
+
+Knows no Dagster.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import os
 import signal
 import time
 from pathlib import Path
+from statistics import fmean
 
+import yaml
 from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
@@ -19,11 +24,14 @@ from pipelines.view import REWARD, View
 from resources import lease
 from resources.chain import Chain, Record, records
 from resources.home import Home
-from verl_jobs import samples
+from resources.kuberay import ray_cluster, ray_job
+from resources.profile import load_profile
+from verl_jobs import draws, faults, samples
+from verl_jobs.draws import Draw
 from verl_jobs.health import alarms
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 
-LONGEST_END_S = 60.0  # of Ray, which looks for its holders every few seconds
+LONGEST_END_S = 120.0  # the training saves, Ray notices that nobody holds it any more
 TAIL = 40
 
 
@@ -33,7 +41,7 @@ def list_jobs(console: Console) -> int:
     for name in ("run", "state", "step", "reward", "solved", "minutes", "profile"):
         table.add_column(name, no_wrap=name != "profile")
     for record in records(home.runs):
-        if record.kind == "chain":
+        if record.kind in ("chain", "study"):
             rows = metrics(folder) if (folder := _training(home, record.id)) else []
             job = TrainingJob.read(folder / "job.json") if folder else None
             table.add_row(
@@ -59,6 +67,7 @@ def show_job(run: str | None, console: Console) -> int:
         "start": f"{job.start} ({job.inputs.get('start', '')[:12]})",
         "seed": str(job.seed),
         "reward": f"{job.reward_hash[:12]}, battery {job.battery[:24] or 'not run'}",
+        "curriculum": _curriculum(job, rows),
         "step": f"{rows[-1]['step'] if rows else 0} of {job.training.steps}" + (f", ended early: {job.stopped}" if job.stopped else ""),
         "reward, last": _last(rows, REWARD, ".3f"),
         "validation": "  ".join(f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row),
@@ -67,6 +76,7 @@ def show_job(run: str | None, console: Console) -> int:
         "a step": f"{_last(rows, 'timing_s/step', '.1f')} s, {_last(rows, 'perf/throughput', '.0f')} tokens/s",
         "folder": str(folder),
         "watch": "; ".join(alarms(rows)),
+        "faults": "\n".join(map(str, faults.read(folder))),
         "error": record.error,
     }
     for key, value in told.items():
@@ -79,6 +89,14 @@ def show_job(run: str | None, console: Console) -> int:
         console.print(f"\nreward, mean of 5 steps: {smooth[0]:.3f} to {smooth[-1]:.3f}", highlight=False)
         console.print(*curve(smooth, min(console.width - 4, 72), 6), sep="\n", highlight=False)
     return 0
+
+
+def _curriculum(job: TrainingJob, rows: list[dict[str, object]]) -> str:
+    """Nothing where problems are drawn uniformly."""
+    if (schedule := job.training.curriculum.schedule) == "uniform":
+        return ""
+    seen = [_last(rows, f"curriculum/{name}", ".0%") for name in ("pass_rate", "expected_pass_rate", "informative")]
+    return f"{schedule}: {seen[0]} passed, {seen[1]} expected, of {seen[2]} some" if all(seen) else schedule
 
 
 def show_logs(run: str | None, lines: int, console: Console) -> int:
@@ -146,12 +164,65 @@ def show_samples(run: str | None, step: int | None, worst: bool, best: bool, cou
     if worst or best:
         found.sort(key=lambda sample: (sample.reward, sample.problem_id), reverse=best)
     verdicts = {verdict: sum(sample.verdict == verdict for sample in found) for verdict in sorted({sample.verdict for sample in found})}
-    console.print(f"{record.id}, step {chosen}: {len(found)} answers, {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}")
+    cut = f"; {many} cut by their length" if (many := sum(sample.cut for sample in found)) else ""
+    console.print(f"{record.id}, step {chosen}: {len(found)} answers, {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{cut}")
     for sample in found[:count]:
+        ended = ", [yellow]cut by its length[/]" if sample.cut else ""
         trace = ", ".join(f"{name} {value:+.2f}" for name, value in sample.trace.items())
-        console.rule(f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} ({trace})", align="left", style="dim")
+        console.rule(f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} ({trace}){ended}", align="left", style="dim")
         console.print(Syntax(sample.answer, "python", background_color="default", word_wrap=True))
     return 0
+
+
+def print_manifest(run: str | None, cluster: bool, profile: str | None, console: Console) -> int:
+    """YAML for `kubectl apply -f -`: a RayJob of a run's job file, or the RayCluster that the profile submits to."""
+    loaded = load_profile(profile)
+    manifest = ray_cluster(loaded) if cluster else ray_job(loaded, TrainingJob.read(_found(run)[2] / "job.json"))
+    console.print(yaml.safe_dump(manifest, sort_keys=False, width=1000), markup=False, highlight=False, soft_wrap=True, end="")
+    return 0
+
+
+def show_draws(run: str | None, step: int | None, console: Console) -> int:
+    """A line a step, or the problems of one step, those first whose answers agreed least with what was expected."""
+    _, record, folder = _found(run)
+    schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
+    console.print(f"{record.id}, curriculum {schedule}", highlight=False)
+    console.print(_drawn_steps(folder) if step is None else _drawn_problems(draws.read(folder, step)), highlight=False)
+    return 0
+
+
+def _drawn_steps(folder: Path) -> Table:
+    table = _right("step", "problems", "new", "expected", "passed", "some passed")
+    known: set[str] = set()
+    for step in samples.steps(folder):
+        drawn = draws.read(folder, step)
+        ids = {draw.problem_id for draw in drawn}
+        expected = [draw.expected for draw in drawn if draw.expected is not None]
+        table.add_row(
+            str(step), str(len(drawn)), str(len(ids - known)), f"{fmean(expected):.0%}" if expected else "",
+            f"{fmean(draw.pass_rate for draw in drawn):.0%}", f"{fmean(0 < draw.passed < draw.n for draw in drawn):.0%}",
+        )  # fmt: skip
+        known |= ids
+    return table
+
+
+def _drawn_problems(drawn: list[Draw]) -> Table:
+    table = _right("problem", "expected", "passed")
+    for draw in sorted(drawn, key=lambda draw: (-abs(draw.pass_rate - (draw.expected or 0.0)), draw.problem_id)):
+        table.add_row(draw.problem_id, "" if draw.expected is None else f"{draw.expected:.0%}", f"{draw.passed} of {draw.n}")
+    return table
+
+
+def _right(*names: str) -> Table:
+    table = Table(box=None, header_style="dim")
+    for name in names:
+        table.add_column(name, justify="left" if name == "problem" else "right")
+    return table
+
+
+def folder_of(run: str | None) -> Path:
+    """The newest training folder of a run. Raises FileNotFoundError with the runs there are."""
+    return _found(run)[2]
 
 
 def _found(run: str | None) -> tuple[Home, Record, Path]:
@@ -175,7 +246,7 @@ def _state(home: Home, record: Record) -> str:
     holder = lease.holder(home.lease)
     if holder and holder.chain == record.id:
         return "trains"
-    ends = {"open": "interrupted", "failed": "given up", "done": "decided"}
+    ends = {"open": "interrupted", "failed": "given up", "done": "ended" if record.kind == "study" else "decided"}
     return {"promote": "promoted", "refuse": "not promoted", "install": "installed"}.get(record.decision, ends[record.state])
 
 

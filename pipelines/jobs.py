@@ -75,6 +75,12 @@ smoke = _job(
     "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute -m pipelines.definitions -j smoke`.",
     run_tags={**TRAINS, PARTITION: next_id(SMOKE_HOME.runs, "smoke"), PROFILE: "small", SUBHOME: "smoke"},
 )
+prepare = _job(
+    "prepare",
+    CHAIN[: CHAIN.index(checkpoint)],
+    "What several trainings share before they train: `ratchet train --seeds` runs it.",
+    run_tags={"ratchet/kind": "study", PARTITION: "study"},
+)
 refresh_data = _job("refresh_data", DATA, "Reads all sources again, verifies and cleans what is new.", run_tags={"ratchet/kind": "data"})
 evaluate_checkpoint = _job(
     "evaluate_checkpoint",
@@ -106,4 +112,4 @@ def rollback() -> None:
     roll_back()
 
 
-JOBS = [full_chain, smoke, refresh_data, evaluate_checkpoint, promote, rollback]
+JOBS = [full_chain, smoke, prepare, refresh_data, evaluate_checkpoint, promote, rollback]

@@ -21,6 +21,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pipelines.dagster_home import instance_settings
+from resources.kuberay import ray_cluster
 from resources.profile import FOLDER, Profile, load_profile
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -72,9 +73,19 @@ def cluster_settings() -> str:
     return f"# Made by `make docs` from the profile `cluster`.\n{_yaml(head)}data:\n{blocks}"
 
 
+def cluster_of_ray() -> str:
+    """The RayCluster that the profile `cluster` submits to."""
+    return f"# Made by `make docs` from the profile `cluster`; KubeRay 1.7 or later.\n{_yaml(ray_cluster(load_profile('cluster')))}"
+
+
 def pages() -> dict[Path, str]:
     """Every file that is made here, with its text."""
-    return {ROOT / "docs" / "configuration.md": configuration(), ROOT / "deploy" / "kubernetes" / "dagster.yaml": cluster_settings()}
+    kubernetes = ROOT / "deploy" / "kubernetes"
+    return {
+        ROOT / "docs" / "configuration.md": configuration(),
+        kubernetes / "dagster.yaml": cluster_settings(),
+        kubernetes / "raycluster.yaml": cluster_of_ray(),
+    }
 
 
 def _chapter(path: str, section: type[Any]) -> str:

@@ -36,11 +36,11 @@ def show_status(home: Home, console: Console) -> None:
 
 def stale(home: Home) -> list[str]:
     """What no longer follows from what lies before it, in words."""
-    from artifacts.store import Store
     from problems.catalogue import listed
     from problems.choice import chosen, input_of
+    from resources.profile import load_profile
 
-    store, found = Store(home.path), []
+    store, found = home.store(load_profile().storage.root), []
     stages = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
     current = {name: made for name in stages if (made := store.current("datasets", name))}
     if raw := current.get("raw_problems"):
@@ -105,7 +105,8 @@ def _champion(entry: Entry) -> str:
 
 
 def _line(record: Record, running: bool) -> str:
-    state = "runs" if running else {"open": "interrupted, goes on with the next `ratchet demo`", "done": "done", "failed": "given up"}[record.state]
+    again = "the command that began it" if record.kind == "study" else "the next `ratchet demo`"
+    state = "runs" if running else {"open": f"interrupted, goes on with {again}", "done": "done", "failed": "given up"}[record.state]
     decision = {"promote": ": promoted", "refuse": ": not promoted", "install": ": installed"}.get(record.decision, "")
     error = f" ({record.error})" if record.error and record.state != "done" else ""
     return f"{state}{decision}{error}, {record.took_minutes:.1f} min, profile {record.profile}, started by {record.why}"

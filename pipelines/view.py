@@ -6,7 +6,7 @@ In: the chain's progress lines and training metrics, as files. Out: renderables 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +19,8 @@ from rich.text import Text
 
 from pipelines.curve import curve, smoothed
 from resources.progress import Line, read
-from verl_jobs.job import VALIDATION, metrics
+from verl_jobs.figures import last_figures, seconds_left
+from verl_jobs.job import VALIDATION, TrainingJob, metrics
 
 REWARD = "critic/score/mean"
 
@@ -37,6 +38,14 @@ STAGES = {
     "leaderboard": "leaderboard",
     "training_report": "report",
     "promoted_model": "decision",
+}
+FIGURES = {
+    "KL": "KL {:.2g}",
+    "entropy": "entropy {:.2f}",
+    "length": "{:.0f} tokens an answer",
+    "cut": "{:.0%} cut",
+    "tokens_per_second": "{:,.0f} tokens/s",
+    "seconds_a_step": "{:.1f} s a step",
 }
 MARKS = {"waiting": ("·", "dim"), "end": ("✓", "green"), "found": ("✓", "cyan"), "failed": ("✗", "bold red")}
 
@@ -59,6 +68,8 @@ class Curve:
         self.folder = folder
         self.rewards: dict[int, float] = {}
         self.validation: dict[int, float] = {}
+        self.figures: dict[str, float] = {}
+        self.left: float | None = None
         self._size = 0
 
     def follow(self) -> None:
@@ -70,6 +81,9 @@ class Curve:
         history = metrics(files[-1].parent)
         self.rewards = {record["step"]: record[REWARD] for record in history if REWARD in record}
         self.validation = {record["step"]: record[VALIDATION] for record in history if VALIDATION in record}
+        told = files[-1].parent / "job.json"
+        self.figures = last_figures(history)
+        self.left = seconds_left(history, TrainingJob.read(told).training.steps) if told.exists() else None
 
 
 class View:
@@ -121,7 +135,7 @@ class View:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         table = Table.grid(padding=(0, 1))
         table.add_column(width=1)
-        table.add_column(no_wrap=True)
+        table.add_column(no_wrap=True, min_width=max(len(row.title) for row in self.rows.values()))
         table.add_column(justify="right", style="dim", no_wrap=True)
         table.add_column(no_wrap=True, overflow="ellipsis")
         for row in self.rows.values():
@@ -148,7 +162,14 @@ class View:
         lines = [Text(line, style="green") for line in curve(smooth, min(width, 72), 5)]
         head = Text.assemble("\nreward, mean of 5 steps  ", (f"{smooth[0]:.3f} → {smooth[-1]:.3f}", "bold"), f"  step {steps[-1]}")
         tail = [Text("validation pass@1  " + "  ".join(f"{step}: {100 * v:.1f} %" for step, v in sorted(self.curve.validation.items())))]
-        return Group(head, *lines, *(tail if self.curve.validation else []))
+        now = Text(told_figures(self.curve.figures, self.curve.left), style="dim")
+        return Group(head, *lines, *(tail if self.curve.validation else []), now)
+
+
+def told_figures(figures: Mapping[str, float], left: float | None) -> str:
+    """The last step in a line."""
+    said = [form.format(figures[name]) for name, form in FIGURES.items() if name in figures]
+    return " · ".join([*said, *([f"about {_span(left)} left"] if left else [])])
 
 
 def _span(seconds: float) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pipelines.process import die_with_parent
 
@@ -29,9 +29,14 @@ def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
 
     with dg.DagsterInstance.get() as instance:
         bury_dead_runs(instance, {"dagster/partition": partition, "ratchet/worker": "cli"})
-        instance.add_dynamic_partitions(str(checkpoints.name), [partition])
-        tags = {"ratchet/worker": "cli", "ratchet/why": why}
-        result = defs.resolve_job_def(job).execute_in_process(instance=instance, partition_key=partition, tags=tags, raise_on_error=False)
+        tags, run = {"ratchet/worker": "cli", "ratchet/why": why}, defs.resolve_job_def(job)
+        given: dict[str, Any] = {"partition_key": partition}
+        if run.partitions_def is None:  # the record's name all the same
+            given = {}
+            tags |= {"dagster/partition": partition, "ratchet/kind": run.run_tags["ratchet/kind"]}
+        else:
+            instance.add_dynamic_partitions(str(checkpoints.name), [partition])
+        result = run.execute_in_process(instance=instance, tags=tags, raise_on_error=False, **given)
     if result.success:
         return 0
     errors = [event.step_failure_data.error for event in result.get_step_failure_events() if event.step_failure_data.error]

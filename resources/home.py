@@ -11,6 +11,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from artifacts.store import Store
+
 DEFAULT = ".ratchet"
 
 
@@ -26,6 +28,10 @@ class Home:
     def from_environment(cls) -> Home:
         """RATCHET_HOME, else `.ratchet` in the current folder; absolute."""
         return cls(Path(os.environ.get("RATCHET_HOME") or DEFAULT).expanduser().absolute())
+
+    def store(self, root: str = "") -> Store:
+        """What runs made: where a profile's `storage.root` says, with a cache here, else here."""
+        return Store(root, cache=self.path / "cache") if root else Store(self.path)
 
     @property
     def runs(self) -> Path:

@@ -26,11 +26,13 @@ from problems.synthesis.synthesize import Synthesis
 from problems.verification import Verification
 from rewards.composite import RewardConfig
 from sandbox.sandbox import SandboxConfig
+from verl_jobs.adapting import Adaptation
 from verl_jobs.config import Training
 from verl_jobs.tiny_model import TinyModel
 from verl_jobs.warm_up import WarmUp
 
 CHANGES = "RATCHET_SET"  # changes to any profile, one `section.key=value` a line: what `--set` and `--algorithm` give
+UNVERIFIED = "RATCHET_UNVERIFIED"  # 1: `--unverified` was given
 FOLDER = Path(__file__).resolve().parent.parent / "pipelines" / "profiles"
 
 
@@ -119,6 +121,49 @@ class Kubernetes(Section):
     """Image of the run workers, as your cluster's registry names it (deploy/Dockerfile makes it)."""
 
 
+class KubeRay(Section):
+    """The Ray cluster that `ratchet jobs manifest` writes for KubeRay's operator; image and namespace are those of `orchestration.kubernetes`."""
+
+    workers: PositiveInt = 1
+    """Most worker pods; with a gang, all of them."""
+    least: NonNegativeInt = 0
+    """Worker pods that stay when nothing is asked of them."""
+    idle_s: PositiveInt = 300
+    """Seconds without work after which a worker pod goes."""
+    gpus: NonNegativeInt = 1
+    """Of a worker pod."""
+    cpus: PositiveInt = 8
+    """Of a worker pod."""
+    memory_gib: PositiveInt = 64
+    """Of a worker pod; a quarter of it may be shared memory (NCCL, Ray's objects)."""
+    spot: Literal["", "gke", "eks", "karpenter", "aks"] = ""
+    """Whose interruptible nodes are taken first, with nodes on demand where there are none; empty: on demand alone."""
+    priority_class: str = ""
+    """Kubernetes' priority class of all pods."""
+    gang: Literal["", "volcano", "yunikorn", "kueue"] = ""
+    """Scheduler that starts all pods or none; nothing is scaled then."""
+    queue: str = ""
+    """Queue of that scheduler."""
+
+    @model_validator(mode="after")
+    def gang_has_its_queue(self) -> KubeRay:
+        if self.gang and not self.queue:
+            raise ValueError(f"gang: {self.gang} needs a `queue`")
+        if self.least > self.workers:
+            raise ValueError(f"least {self.least} is more than workers {self.workers}")
+        return self
+
+
+class RayPlace(Section):
+    """Where training runs: a Ray of its own on this machine, or one that is there. The same job file runs in each."""
+
+    address: str = Field("", pattern=r"^(https?://.+)?$")
+    """Dashboard of a Ray to submit to, `http://host:8265`; its nodes must see RATCHET_HOME at the same path. Empty: a private Ray on this machine."""
+    bind: str = "127.0.0.1"
+    """Address of this machine that the private Ray's ports bind; with another than the loopback other machines may join it (its token stays on)."""
+    kuberay: KubeRay = KubeRay()
+
+
 class Orchestration(Section):
     """How Dagster runs."""
 
@@ -148,15 +193,19 @@ class Profile(Section):
     curation: Curation = Curation()
     base: str = ""
     """A Hugging Face checkpoint to start from, by hub id or path; empty: a tiny model made from scratch."""
+    price_per_hour: NonNegativeFloat = 0.0
+    """What the machines of a training cost an hour, in any currency: for the cost that is shown while it runs; 0: none is shown."""
     tiny_model: TinyModel = TinyModel()
     warm_up: WarmUp = WarmUp()
     training: Training = Training()
+    adaptation: Adaptation = Adaptation()
     reward: RewardConfig = RewardConfig()
     sandbox: SandboxConfig = SandboxConfig()
     ranking: Ranking = Ranking()
     evaluation: Evaluation = Evaluation()
     policy: Policy = Policy()
     automation: Automation = Automation()
+    ray: RayPlace = RayPlace()
     needs: Needs = Needs()
     storage: Storage = Storage()
     orchestration: Orchestration = Orchestration()
@@ -225,7 +274,8 @@ def _explain(error: Any) -> str:
         hint = f", did you mean {' or '.join(near)}" if near else ""
         return f"{where}: no {error['input']!r}{hint}: known are {', '.join(known)}"
     if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        return f"{where}: {error['msg'].removeprefix('Value error, ')} (got {str(error['input'])[:60]!r})"
+        got = "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"  # a section is no answer to what is wrong in it
+        return f"{where}: {error['msg'].removeprefix('Value error, ')}{got}"
     fields = _fields(error["loc"][:-1])
     near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)
     return f"{where}: no such key, {f'did you mean {near[0]!r}' if near else 'known are ' + ', '.join(fields)}"

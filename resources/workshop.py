@@ -23,14 +23,13 @@ from resources import lease
 from resources.chain import Chain, Champion, Kind, Stage, next_id, open_chain
 from resources.home import Home
 from resources.ledger import Ledger
-from resources.profile import CHANGES, Profile, load_profile
+from resources.profile import CHANGES, UNVERIFIED, Profile, load_profile
 from sandbox.sandbox import Sandbox
 
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
 PARTITION = "dagster/partition"
 PROFILE = "ratchet/profile"
 SUBHOME = "ratchet/home"  # a folder under RATCHET_HOME that is a home of its own: the job smoke never touches a real champion
-UNVERIFIED = "RATCHET_UNVERIFIED"  # 1: `--unverified` was given
 KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
 
 
@@ -69,8 +68,7 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @cached_property
     def store(self) -> Store:
-        root = self.profile.storage.root
-        return Store(root, cache=self.home.path / "cache") if root else Store(self.home.path)
+        return self.home.store(self.profile.storage.root)
 
     def sandbox(self) -> Sandbox:
         """Not yet open: `with workshop.sandbox() as sandbox`."""
@@ -87,7 +85,7 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         chain = self.chain(context.run.tags)
         if trains and chain.record.kind == "chain":
             lease.take(self.home.lease, chain.record.id)
-        if chain.record.kind != "data":
+        if chain.record.kind not in ("data", "study"):
             context.instance.add_dynamic_partitions(CHECKPOINTS, [chain.record.id])
         with chain.stage(context.asset_key.path[-1]) as stage:
             yield Bench(self, chain, stage)

@@ -31,6 +31,9 @@ BOUNDS = (
 )
 
 
+ENTROPY, FALLEN = "actor/entropy", 0.3  # of its first steps: what stopping.py ends the training for comes later
+
+
 def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
     """One sentence for each bound that the mean of the last steps is above, with its mend. What was not measured gives no alarm."""
     found = []
@@ -38,4 +41,14 @@ def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
         told = [float(row[bound.key]) for row in history if bound.key in row][-LAST:]
         if told and fmean(told) > bound.most:
             found.append(f"{bound.words.format(fmean(told))}: {bound.mend}")
-    return found
+    return found + _entropy([float(row[ENTROPY]) for row in history if ENTROPY in row])
+
+
+def _entropy(told: Sequence[float]) -> list[str]:
+    """An early word: what was sampled alike can no longer be told apart by its reward."""
+    if len(told) < 2 * LAST:
+        return []
+    first, last = fmean(told[:LAST]), fmean(told[-LAST:])
+    if last >= FALLEN * first:
+        return []
+    return [f"the entropy fell to {last / first:.0%} of its first {LAST} steps: lower training.learning_rate, or give a kl_coefficient"]

@@ -7,6 +7,8 @@ samples/step-000012.jsonl  what the policy wrote at a step (verl_jobs/samples.py
 saves/                  verl's checkpoints, to go on from
 candidates/step-000010/ Hugging Face folders with a manifest, published whole
 stopped.json            why it ended early, if it did
+lease, notice.json      that its owner lives, and that it is asked to end (verl_jobs/owner.py)
+faults.jsonl            what went wrong and was got over (verl_jobs/faults.py)
 done.json               written last
 """
 
@@ -45,11 +47,18 @@ class TrainingJob(BaseModel):
     backend: Literal["local", "docker", "ray"] = "local"  # of the sandbox
     seed: int
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
+    mirror: str = ""  # where copies of the saves go, any fsspec URL; empty: nowhere
 
     @property
     def key(self) -> str:
         told = self.model_dump(include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json")
         return hash_data(told)
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """What its runs in W&B and in MLflow are found by, the same in both."""
+        told = {"chain": self.chain, "algorithm": self.training.algorithm, "seed": str(self.seed), "key": self.key[:12]}
+        return told | {"start": self.inputs.get("start", "")[:12], "reward": self.reward_hash[:12], "battery": self.battery[:12] or "not run"}
 
     @property
     def path(self) -> Path:

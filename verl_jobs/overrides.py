@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 from verl_jobs.algorithms import MOST_BATCHES
 from verl_jobs.config import Training
+from verl_jobs.lora import LINEAR
+from verl_jobs.scale import scale_overrides
 
-FP32 = "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"
+BATCHED = "+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.batched.BatchedAgentLoopManager"
+
+TRACES = "trace"  # folder in the job's
 
 CPU = [
     "trainer.device=cpu",
     "data.dataloader_num_workers=0",  # the replay buffer and the dataset share the TaskRunner's process
     "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.cpu.replay_buffer",
     "trainer.v1.sampler.custom_sampler.name=FastReplayBuffer",
-    "+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.batched.BatchedAgentLoopManager",
+    BATCHED,
     "actor_rollout_ref.model.use_remove_padding=False",  # flash attention only
-    "actor_rollout_ref.model.enable_gradient_checkpointing=False",
     "+actor_rollout_ref.model.override_config.attn_implementation=sdpa",
     "actor_rollout_ref.actor.use_torch_compile=False",
     "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False",
-    "actor_rollout_ref.actor.fsdp_config.dtype=float32",
-    f"+actor_rollout_ref.actor.fsdp_config.mixed_precision={FP32}",
     "actor_rollout_ref.ref.use_torch_compile=False",
     "actor_rollout_ref.ref.fsdp_config.use_torch_compile=False",
-    "actor_rollout_ref.ref.fsdp_config.dtype=float32",
-    f"+actor_rollout_ref.ref.fsdp_config.mixed_precision={FP32}",
     "actor_rollout_ref.rollout.name=hf_cpu",
     "actor_rollout_ref.rollout.dtype=float32",
     "actor_rollout_ref.rollout.free_cache_engine=False",
@@ -41,11 +41,8 @@ CPU = [
 GPU = [
     "trainer.device=cuda",
     "actor_rollout_ref.model.use_remove_padding=True",
-    "actor_rollout_ref.model.enable_gradient_checkpointing=True",
-    "actor_rollout_ref.rollout.name=vllm",
     "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.watched",
     "trainer.v1.sampler.custom_sampler.name=WatchedReplayBuffer",
-    "actor_rollout_ref.rollout.gpu_memory_utilization=0.5",
 ]
 
 
@@ -53,28 +50,28 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
     """All overrides of one run, each key once: the algorithm's own before those of every run."""
     t = training
     told = [
-        *(CPU if t.engine == "hf" else GPU),
+        *(CPU if t.engine == "hf" else [*GPU, f"actor_rollout_ref.rollout.name={t.engine}"]),
+        *scale_overrides(t.scale, t.engine, t.ranks, t.problems_per_step, t.group_size, t.prompt_tokens + t.response_tokens, t.method.critic),
+        *(_trace(t, folder / TRACES) if t.trace else []),
         *_kl(t),
         f"data.train_files='{train}'",
         f"data.val_files='{validation}'",
         f"data.seed={seed}",
         f"data.train_batch_size={t.problems_per_step}",
         f"data.max_prompt_length={t.prompt_tokens}",
-        f"data.max_response_length={t.answer_tokens}",
+        f"data.max_response_length={t.response_tokens}",
         "data.filter_overlong_prompts=True",
         f"actor_rollout_ref.model.path='{model}'",
-        "actor_rollout_ref.hybrid_engine=True",
-        "actor_rollout_ref.actor.strategy=fsdp2",
-        "actor_rollout_ref.actor.use_dynamic_bsz=True",
-        f"actor_rollout_ref.actor.ppo_mini_batch_size={t.problems_per_step}",
-        f"actor_rollout_ref.actor.ppo_max_token_len_per_gpu={16 * (t.prompt_tokens + t.answer_tokens) if t.engine == 'vllm' else 16384}",
         "actor_rollout_ref.actor.loss_agg_mode=token-mean",
         *_importance(t),
+        *_learned_part(t),
+        *_curriculum(t),
         *t.method.overrides,
         *(_critic(t, model) if t.method.critic else []),
-        *(_greedy_answers(t) if t.method.greedy else []),
+        *_agent_loops(t),
+        *(_conversations(t) if t.agents.on else []),
         f"actor_rollout_ref.actor.optim.lr={t.learning_rate}",
-        f"actor_rollout_ref.actor.optim.lr_scheduler_type={t.schedule}",
+        f"actor_rollout_ref.actor.optim.{'lr_decay_style' if t.scale.megatron else 'lr_scheduler_type'}={t.schedule}",
         f"actor_rollout_ref.actor.optim.lr_warmup_steps={t.warm_up_steps}",
         f"actor_rollout_ref.actor.optim.clip_grad={t.gradient_clip}",
         "actor_rollout_ref.actor.optim.betas=[0.9,0.95]",
@@ -82,15 +79,12 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         f"actor_rollout_ref.rollout.n={t.group_size}",
         f"+trainer.v1.sampler.sampler_kwargs={{{','.join(f'{key}:{value}' for key, value in _sampler(t).items())}}}",
         f"actor_rollout_ref.rollout.temperature={t.temperature}",
-        f"+actor_rollout_ref.rollout.seed={seed}" if t.engine == "vllm" else f"actor_rollout_ref.rollout.seed={seed}",
-        "actor_rollout_ref.rollout.tensor_model_parallel_size=1",
+        f"actor_rollout_ref.rollout.seed={seed}",
         "actor_rollout_ref.rollout.calculate_log_probs=True",
         "actor_rollout_ref.rollout.val_kwargs.temperature=0",
         "reward.reward_manager.source=importlib",
         "reward.reward_manager.name=SandboxRewardManager",
         "reward.reward_manager.module.path=pkg://verl_jobs.reward",
-        "trainer.nnodes=1",
-        f"trainer.n_gpus_per_node={t.ranks}",
         f"trainer.logger=[{','.join(['file', *loggers])}]",
         "trainer.project_name=ratchet",
         f"trainer.experiment_name={name}",
@@ -102,20 +96,58 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         "trainer.resume_mode=auto",
         "trainer.max_actor_ckpt_to_keep=null",  # verl's own retention removes before the new one is whole; saving.py does it after
         f"trainer.default_local_dir='{folder / 'saves'}'",
-        "trainer.checkpoint_callback_class=verl_jobs.saving.PublishCandidate",
+        "trainer.checkpoint_callback_class=verl_jobs.callback.AfterSave",
+        *_own(t),
     ]
+    if t.plugins.unbatched:
+        told = [override for override in told if override != BATCHED]
     return list({override.split("=")[0]: override for override in told}.values())
+
+
+def _own(t: Training) -> list[str]:
+    """A user's own parts, after all that they replace (verl_jobs/plugins.py)."""
+    plugins, told = t.plugins, []
+    if plugins.loss or plugins.advantage:
+        told.append(f"actor_rollout_ref.model.external_lib=verl_jobs.{'own_and_frozen' if t.frozen else 'own_algorithms'}")
+    if plugins.loss:
+        told.append(f"actor_rollout_ref.actor.policy_loss.loss_mode='{plugins.loss}'")
+    if plugins.advantage:
+        told.append(f"algorithm.adv_estimator='{plugins.advantage}'")
+    if plugins.dataset:
+        told += [f"data.custom_cls.path=pkg://verl_jobs.{'drawn' if t.drawn else 'plugins'}", f"data.custom_cls.name='{plugins.dataset}'"]
+    if plugins.reward_manager:
+        told += ["reward.reward_manager.module.path=pkg://verl_jobs.plugins", f"reward.reward_manager.name='{plugins.reward_manager}'"]
+    if plugins.agent_loop:
+        told.append(f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{Path(__file__).with_name('own_agent.yaml')}'")
+        told.append("actor_rollout_ref.rollout.agent.default_agent_loop=own")
+    return told
 
 
 def _sampler(t: Training) -> dict[str, object]:
     """What the replay buffer is told (verl_jobs/watched.py). verl hands `algorithm.filter_groups` to its own buffer alone."""
-    told: dict[str, object] = {"answers": t.group_size, "least": t.method.least}
+    told: dict[str, object] = {"answers": t.group_size, "least": t.method.least, "longest": t.response_tokens}
+    if t.reward_normalised or t.reward_clip:
+        told |= {"normalised": t.reward_normalised, "clip": t.reward_clip}
     if t.method.greedy:
         told["greedy"] = True
     if t.method.drops_equal_groups:
         told |= {"filter_groups_metric": "reward", "train_batch_size": t.problems_per_step, "gen_batch_size": 1, "max_inflight_gen_batches": 2}
         told["most_dropped"] = (MOST_BATCHES - 1) * t.problems_per_step
     return told
+
+
+def _trace(t: Training, folder: Path) -> list[str]:
+    """torch's profiler on the policy's rank 0 (and the critic's), and Ray's timeline when the run ends."""
+    learners = ["actor_rollout_ref.actor", *(["critic"] if t.method.critic else [])]
+    contents = "[cpu]" if t.engine == "hf" else "[cpu,cuda]"
+    return [
+        "global_profiler.tool=torch",
+        f"global_profiler.steps={json.dumps(t.trace).replace(' ', '')}",
+        f"global_profiler.save_path='{folder}'",
+        *(f"{learner}.profiler.enable=True" for learner in learners),
+        *(f"{learner}.profiler.tool_config.torch.contents={contents}" for learner in learners),
+        f"ray_kwargs.timeline_json_file='{folder / 'timeline.json'}'",
+    ]
 
 
 def _kl(t: Training) -> list[str]:
@@ -134,30 +166,61 @@ def _importance(t: Training) -> list[str]:
     return ["algorithm.rollout_correction.rollout_is=token", f"algorithm.rollout_correction.rollout_is_threshold={cap}"] if cap else []
 
 
+def _learned_part(t: Training) -> list[str]:
+    """Adapters by verl's own PEFT, or parameters that stay (verl_jobs/freezing.py)."""
+    if t.frozen:
+        return [
+            "actor_rollout_ref.model.external_lib=verl_jobs.freezing",
+            f"+actor_rollout_ref.model.override_config.frozen={json.dumps(t.frozen)}",
+            "+actor_rollout_ref.model.override_config.model_config={}",
+        ]
+    if t.lora is None:
+        return []
+    modules = f"[{','.join(t.lora.modules)}]" if t.lora.modules else LINEAR
+    told = [f"lora_rank={t.lora.rank}", f"lora_alpha={t.lora.alpha}", f"target_modules={modules}"]
+    loaded = ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []  # the engine's own copy of the frozen weights
+    return [*(f"actor_rollout_ref.model.{line}" for line in told), *loaded]
+
+
+def _curriculum(t: Training) -> list[str]:
+    """The dataset that draws, and in the trainer's own process, where the replay buffer tells it what was observed."""
+    if not t.drawn:
+        return []
+    own = {"sampler": f"'{t.plugins.sampler}'"} if t.plugins.sampler else {}
+    told = ",".join(f"{key}:{value}" for key, value in (t.curriculum.model_dump() | {"steps": t.steps} | own).items())
+    dataset = ["data.custom_cls.path=pkg://verl_jobs.drawn", "data.custom_cls.name=CurriculumDataset"]
+    return [*dataset, "data.dataloader_num_workers=0", f"+data.curriculum={{{told}}}"]
+
+
 def _critic(t: Training, model: Path) -> list[str]:
     """A value head on the start policy; it learns from scratch, so ten times as fast as the policy on a GPU, three times on a tiny model."""
-    common = [
-        f"critic.model.path='{model}'",
-        "critic.strategy=fsdp2",
-        f"critic.optim.lr={3 * t.learning_rate if t.engine == 'hf' else 10 * t.learning_rate}",
-        f"critic.ppo_max_token_len_per_gpu={16384 if t.engine == 'hf' else 16 * (t.prompt_tokens + t.answer_tokens)}",
-        "critic.checkpoint.save_contents=[model,optimizer,extra]",
-    ]
-    if t.engine == "vllm":
-        return [*common, "critic.model.use_remove_padding=True", "critic.model.enable_gradient_checkpointing=True"]
+    cpu = t.engine == "hf"
     return [
-        *common,
-        "critic.model.use_remove_padding=False",
-        "critic.model.enable_gradient_checkpointing=False",
-        "critic.fsdp.use_torch_compile=False",
-        "critic.fsdp.dtype=float32",
-        f"+critic.fsdp.mixed_precision={FP32}",
+        f"critic.model.path='{model}'",
+        f"critic.optim.lr={(3 if cpu else 10) * t.learning_rate}",
+        "critic.checkpoint.save_contents=[model,optimizer,extra]",
+        f"critic.model.use_remove_padding={not cpu}",
+        *(["critic.fsdp.use_torch_compile=False"] if cpu else []),
     ]
 
 
-def _greedy_answers(t: Training) -> list[str]:
-    """On a CPU the batched loop writes them itself."""
-    return [] if t.engine == "hf" else ["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.greedy.GreedyFirstManager"]
+def _agent_loops(t: Training) -> list[str]:
+    """On a CPU the batched loop writes greedy answers and follows the temperature's schedule itself."""
+    if (t.engine == "hf" and not t.plugins.unbatched) or not (t.method.greedy or t.final_temperature):
+        return []
+    manager = "GreedyFirstManager" if t.method.greedy else "ScheduledManager"
+    return [f"+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.greedy.{manager}"]
+
+
+def _conversations(t: Training) -> list[str]:
+    """On a CPU the batched loop plays them; elsewhere verl's own workers do, a conversation each (verl_jobs/agents/loop.py)."""
+    if t.engine == "hf":
+        return ["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.conversing.ConversingManager"]
+    loops = Path(__file__).with_name("agents") / "loops.yaml"
+    return [
+        "actor_rollout_ref.rollout.agent.default_agent_loop=conversation",
+        f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{loops}'",
+    ]
 
 
 def environment(training: Training, folder: Path) -> dict[str, str]:
@@ -165,13 +228,14 @@ def environment(training: Training, folder: Path) -> dict[str, str]:
     common = {
         "TRANSFER_QUEUE_ENABLE": "1",
         "TOKENIZERS_PARALLELISM": "false",
+        "HYDRA_FULL_ERROR": "1",  # else hydra turns whatever verl raises, a death too, into exit code 1
         "TQ_NUM_THREADS": "1",  # its default of 8 logs a warning at every put and get on a small host
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
         "WANDB_MODE": "online" if os.environ.get("WANDB_API_KEY") else "offline",
     }
-    if training.engine == "vllm":
+    if training.engine != "hf":
         return common
     return common | {
         "VERL_PLATFORM": "cpu",

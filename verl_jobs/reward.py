@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property, lru_cache
@@ -15,16 +16,20 @@ from typing import Any
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
-from rewards.composite import Reward, score_answers
+from rewards.composite import Reward
 from rewards.config import RewardConfig
+from rewards.judging import Judged, judge
 from rewards.own import reward_of
 from rewards.question import Question, Task, task_from_ground_truth
 from rewards.score import Score
-from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.protocol import Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError
 from verl_jobs.algorithms import OVERLONG_SHARE
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 
+logger = logging.getLogger(__name__)
+TRIES = 3  # sandboxes a batch
 MATHS = ("math", "gsm8k", "aime", "amc")  # in the names that verl's own data sources have
 
 
@@ -48,18 +53,67 @@ class Scorer:
     def _reward(self) -> Reward:
         return reward_of(self.config)
 
+    @property
+    def sandbox(self) -> Sandbox:
+        """The one that scores, open."""
+        with self._lock:  # cached_property alone would make two sandboxes for two threads
+            return self._sandbox
+
     def score(self, pairs: Sequence[tuple[str, str]], step: int = 0) -> list[Score]:
-        """Scores in the order of (ground truth, answer). The sandbox opens with the first program."""
+        """Scores in the order of (ground truth, answer). The sandbox opens with the first program, and anew where all of it has failed.
+
+        Raises SandboxError, OSError after TRIES sandboxes, and what a reward file raises at every answer.
+        """
         answered: list[tuple[Task, str]] = [(self._task(truth), answer) for truth, answer in pairs]
         programs = any(not isinstance(task, Question) for task, _ in answered)
-        with self._lock:  # cached_property alone would make two sandboxes for two threads
-            sandbox, reward = self._sandbox if programs else None, self._reward
-        return score_answers(sandbox, reward, answered, step)
+        for left in reversed(range(TRIES)):
+            with self._lock:  # cached_property alone would make two sandboxes for two threads
+                sandbox, reward = self._sandbox if programs else None, self._reward
+            try:
+                judged = judge(sandbox, answered, step)
+                if not (left and judged and all(one.report.verdict is Verdict.INFRA for one in judged)):
+                    break
+                logger.error("none of %d answers got a verdict: judged again in a new sandbox", len(judged))
+            except (SandboxError, OSError) as error:
+                if not left:
+                    raise
+                logger.error("the sandbox failed, another takes its place: %s", error)
+            self._replace(sandbox)
+        return worth(reward, judged)
+
+    def _replace(self, broken: Sandbox | None) -> None:
+        """The next to ask gets a new sandbox, unless another thread has seen to it."""
+        with self._lock:
+            if self.__dict__.get("_sandbox") is not broken or broken is None:
+                return
+            del self.__dict__["_sandbox"]
+        broken.close()
+
+
+def worth(reward: Reward, batch: Sequence[Judged]) -> list[Score]:
+    """What the reward gives; an answer at which it raises, as a user's own may, has no score. Raises its error where it raises at every one."""
+    try:
+        return reward.score_all(batch)
+    except Exception:
+        logger.exception("the reward failed on a batch of %d answers: asked one by one", len(batch))
+    scores: list[Score] = []
+    for at, judged in enumerate(batch):
+        try:
+            scores += reward.score_all([judged])
+        except Exception:
+            if at == len(batch) - 1 and not any(score.value is not None for score in scores):
+                raise
+            scores.append(Score(None, Verdict.INFRA, total=judged.report.total))
+    return scores
+
+
+def job_path(config: Any) -> Path:
+    """Where the job of a verl run is written: beside its checkpoints."""
+    return Path(config.trainer.default_local_dir).parent / "job.json"
 
 
 def job_of(config: Any) -> TrainingJob:
-    """The job of a verl run: it lies beside its checkpoints."""
-    return TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
+    return TrainingJob.read(job_path(config))
 
 
 def scorer_of(job: TrainingJob) -> Scorer:

@@ -26,6 +26,7 @@ class Sample:
     verdict: str
     tests_passed: float  # share
     trace: dict[str, float]
+    cut: bool = False  # ended by its length and not by itself
 
 
 def write(folder: Path, step: int, samples: Iterable[Sample]) -> None:
@@ -39,7 +40,7 @@ def read(folder: Path, step: int) -> list[Sample]:
         there = steps(folder)
         raise FileNotFoundError(f"{folder}: no samples of step {step}: there are {f'{there[0]} to {there[-1]}' if there else 'none yet'}")
     names = [field.name for field in fields(Sample)]
-    return [Sample(**{name: row[name] for name in names}) for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())]
+    return [Sample(**{name: row[name] for name in names if name in row}) for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())]
 
 
 def steps(folder: Path) -> list[int]:

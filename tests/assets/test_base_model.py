@@ -2,7 +2,7 @@
 
 import pytest
 
-from assets.base_model import _download
+from assets.base_model import snapshot
 from resources.home import NotReady
 
 
@@ -10,5 +10,5 @@ from resources.home import NotReady
 def test_a_bad_hub_id_is_named_with_its_key_and_the_mend(hub_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens: a hub that cannot be reached
     with pytest.raises(NotReady, match=r"profile key base: .*(check the id and the network, or name a local folder)") as raised:
-        _download(hub_id)
+        snapshot(hub_id, "profile key base")
     assert hub_id in str(raised.value) and "\n" not in str(raised.value)

@@ -104,7 +104,7 @@ def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_tak
 ) -> None:
     first, told = made(refreshed), Console(file=StringIO(), width=150)
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
-    assert data_limits(True, told) == 0 and refresh(refreshed, instance).success
+    assert data_limits(True, None, told) == 0 and refresh(refreshed, instance).success
     second = made(refreshed)
     assert second["raw_problems"] == first["raw_problems"] and "limits" in second["verified_problems"].manifest.inputs
     assert second["verified_problems"].content_hash != first["verified_problems"].content_hash
@@ -252,7 +252,7 @@ def test_the_checks_pass_on_what_the_stages_make(refreshed: Workshop) -> None:
 def test_the_datasets_and_what_each_stage_kept_are_shown_whole_in_80_columns(refreshed: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(refreshed.home.path))
     said = StringIO()
-    assert show(None, Console(file=said, width=80)) == 0
+    assert show(None, None, Console(file=said, width=80)) == 0
     lines, verified = said.getvalue().splitlines(), made(refreshed)["verified_problems"].manifest.facts
     removed = verified["came_in"] - verified["kept"]
     assert f"verified_problems  {verified['came_in']} in, {verified['kept']} out, {removed} removed" in lines and max(map(len, lines)) <= 80
@@ -265,5 +265,13 @@ def test_the_commands_show_what_a_change_did_and_what_became_of_a_problem(refres
     [first, *_] = read_parquet(made(refreshed)["clean_problems"].path / "problems.parquet")
     said = StringIO()
     told = Console(file=said, width=150)
-    assert diff("previous", "current", told) == 0 and show(first.problem_id, told) == 0
+    assert diff("previous", "current", None, told) == 0 and show(first.problem_id, None, told) == 0
     assert all(words in said.getvalue() for words in ("1 added", "+ own/new", "removed", "what became of it", "static"))
+
+
+def test_datasets_that_a_profile_keeps_elsewhere_are_shown_from_there(refreshed: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "empty"))
+    (tmp_path / "elsewhere.yaml").write_text(f"storage: {{root: '{refreshed.home.path}'}}", encoding="utf-8")
+    said = StringIO()
+    assert show(None, str(tmp_path / "elsewhere.yaml"), Console(file=said, width=80)) == 0
+    assert made(refreshed)["clean_problems"].content_hash[:12] in said.getvalue()

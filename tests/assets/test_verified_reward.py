@@ -9,7 +9,8 @@ import pytest
 from artifacts.manifest import Manifest
 from assets.verified_reward import CONTROL, UnverifiedReward, keep, stamp, unverified_by
 from resources.home import Home
-from resources.workshop import UNVERIFIED, Workshop
+from resources.profile import UNVERIFIED
+from resources.workshop import Workshop
 from rewards.battery import BatteryResult, Row
 from rewards.config import RewardConfig
 

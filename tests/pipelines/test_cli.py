@@ -82,11 +82,12 @@ def test_too_little_memory_is_said_before_anything_starts(tmp_path: Path) -> Non
     assert found.returncode == 2 and "a run needs 1e+06" in found.stderr and not (tmp_path / "home" / "runs").exists()
 
 
-def test_a_second_demo_in_one_home_gets_one_line_and_exit_code_three(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", [("demo",), ("train", "--seeds", "2")])
+def test_a_second_training_in_one_home_gets_one_line_and_exit_code_three(tmp_path: Path, command: tuple[str, ...]) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path / "training.lease")], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     try:
         assert holder.stdout and holder.stdout.readline()
-        found = ratchet(tmp_path, "demo", "--profile", "small")
+        found = ratchet(tmp_path, *command, "--profile", "small")
     finally:
         holder.kill()
         holder.wait()

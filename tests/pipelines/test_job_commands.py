@@ -7,15 +7,19 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import yaml
 from rich.console import Console
 
-from pipelines.job_commands import list_jobs, show_job, show_logs, show_samples, stop
+from pipelines.cluster_commands import list_submissions
+from pipelines.demo import ready
+from pipelines.job_commands import list_jobs, print_manifest, show_draws, show_job, show_logs, show_samples, stop
 from resources import lease
 from resources.chain import open_chain
-from resources.home import Home
+from resources.home import Home, NotReady
+from resources.ray_head import HOLDERS, free_ports
 from rewards.composite import RewardConfig
-from verl_jobs import samples
-from verl_jobs.config import Training
+from verl_jobs import draws, faults, owner, samples
+from verl_jobs.config import Curriculum, Training
 from verl_jobs.job import VALIDATION, TrainingJob
 
 
@@ -69,8 +73,48 @@ def test_one_run_is_shown_with_its_algorithm_and_curve(home: Home) -> None:
     assert "RLOO (Ahmadian et al. 2024, arXiv:2402.14740)" in text and "0: 25.0%" in text and "reward, mean of 5 steps" in text
 
 
+def test_what_was_got_over_is_told_with_its_run(home: Home) -> None:
+    assert "damaged" not in said(show_job, None)
+    faults.record(home.runs / "chain-0001" / "training" / "abc", "the save of step 4 is damaged")
+    assert "the save of step 4 is damaged" in said(show_job, None)
+
+
+def test_a_training_that_goes_on_without_its_command_is_not_in_the_way_of_the_next(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_SET", "needs.memory_gib=1000000")
+    monkeypatch.setenv("DAGSTER_HOME", str(home.path / "dagster"))
+    with pytest.raises(NotReady, match="GiB of memory"):
+        ready("small")
+    owner.hold(home.path / "ray" / HOLDERS)
+    assert ready("small")[0] == home
+
+
 def test_logs_are_printed_as_they_are(home: Home) -> None:
     assert said(show_logs, "chain-0001", 2).splitlines()[:2] == ["two [red]", "three"]
+
+
+def test_a_run_with_a_curriculum_says_what_was_drawn_last(home: Home) -> None:
+    folder = next((home.runs / "chain-0001" / "training").iterdir())
+    job = TrainingJob.read(folder / "job.json")
+    job.model_copy(update={"training": Training(curriculum=Curriculum(schedule="mixed"))}).write()
+    figures = {"curriculum/pass_rate": 0.45, "curriculum/expected_pass_rate": 0.5, "curriculum/informative": 0.75}
+    with (folder / "metrics-001.jsonl").open("a") as file:
+        file.write(json.dumps({"step": 5, "data": figures}) + "\n")
+    assert "mixed: 45% passed, 50% expected, of 75% some" in said(show_job, None)
+
+
+def test_of_a_uniform_run_the_samples_tell_what_was_drawn(home: Home) -> None:
+    text = said(show_draws, None, None)
+    assert "curriculum uniform" in text and text.splitlines()[-1].split() == ["4", "2", "2", "50%", "0%"]
+
+
+def test_what_a_curriculum_expected_stands_beside_what_was_seen(home: Home) -> None:
+    folder = next((home.runs / "chain-0001" / "training").iterdir())
+    draws.write(folder, 4, [draws.Draw("embedded/a", 4, 8, 0.5), draws.Draw("embedded/b", 8, 8, 0.25)])
+    assert said(show_draws, None, None).splitlines()[-1].split() == ["4", "2", "2", "38%", "75%", "50%"]
+    assert [line.split() for line in said(show_draws, None, 4).splitlines()[2:]] == [
+        ["embedded/b", "25%", "8", "of", "8"],
+        ["embedded/a", "50%", "4", "of", "8"],
+    ]
 
 
 def test_the_worst_answers_come_first_with_verdict_and_trace(home: Home) -> None:
@@ -90,3 +134,15 @@ def test_an_unknown_run_names_those_there_are(home: Home) -> None:
 
 def test_stopping_what_does_not_train_says_so(home: Home) -> None:
     assert "chain-0001 does not train." in said(stop, "chain-0001")
+
+
+def test_a_run_s_manifest_runs_its_own_job_file(home: Home) -> None:
+    manifest = yaml.safe_load(said(print_manifest, None, False, "cluster"))
+    assert manifest["kind"] == "RayJob" and manifest["spec"]["entrypoint"].endswith(f"{home.runs}/chain-0001/training/abc/job.json")
+    assert yaml.safe_load(said(print_manifest, None, True, "cluster"))["kind"] == "RayCluster"
+
+
+def test_a_cluster_that_is_not_there_is_one_clear_error() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(NotReady, match=f"no Ray answers at http://127.0.0.1:{port}: give the dashboard's address"):
+        list_submissions(f"http://127.0.0.1:{port}", Console())

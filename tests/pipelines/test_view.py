@@ -32,6 +32,17 @@ def test_stages_bars_and_the_reward_curve_are_in_the_picture(tmp_path: Path) -> 
     assert "✓ problems read" in picture and "0.100 → 0.600" in picture and any(0x2801 <= ord(c) <= 0x28FF for c in picture)
 
 
+def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) -> None:
+    chain = open_chain(tmp_path, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    with chain.stage("verified_problems") as stage:
+        stage.say("a" * 200)
+    view = View(chain.folder, "again", from_start=True)
+    view.follow()
+    console = Console(width=100, record=True)
+    console.print(view)
+    assert "solutions and tests tried in the sandbox" in console.export_text()
+
+
 def test_a_view_that_comes_later_does_not_repeat_what_is_old(tmp_path: Path) -> None:
     chain = open_chain(tmp_path, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
     with chain.stage("raw_problems"):

@@ -31,5 +31,15 @@ def test_what_was_bad_and_is_well_again_is_not_said() -> None:
     assert alarms(steps("response_length/clip_ratio", [1.0] * 10 + [0.0] * LAST)) == []
 
 
+def test_an_entropy_that_falls_is_said_before_it_ends_the_training() -> None:
+    from verl_jobs.config import Stop
+    from verl_jobs.stopping import reason
+
+    falling = steps("actor/entropy", [0.5 * 0.8**at for at in range(12)])
+    [alarm] = alarms(falling)
+    assert "the entropy fell to 21% of its first 5 steps" in alarm and reason(falling, Stop()) is None
+    assert alarms(steps("actor/entropy", [0.5] * 12)) == [] and alarms(falling[:9]) == []
+
+
 def test_what_was_not_measured_gives_no_alarm() -> None:
     assert alarms([{"step": 1}]) == [] and alarms([]) == []

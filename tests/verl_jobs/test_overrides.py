@@ -8,19 +8,23 @@ from pathlib import Path
 
 import pytest
 
+from verl_jobs.agents.config import Agents
 from verl_jobs.algorithms import NAMES
-from verl_jobs.config import Training
+from verl_jobs.config import Curriculum, Training
+from verl_jobs.lora import Lora
 from verl_jobs.overrides import environment, overrides
+from verl_jobs.scale import Distillation, Megatron, Scale
 from verl_jobs.tiny_model import TinyModel, make
 
 COMPOSE = """
 import json, sys
 from hydra import compose, initialize_config_module
 from verl.plugin.platform import get_platform
-from verl.utils.config import validate_config
+from verl.utils.config import omega_conf_to_dataclass, validate_config
 from verl.utils.import_utils import load_class_from_fqn, load_extern_type
 from verl.trainer.ppo.core_algos import get_adv_estimator_fn, get_policy_loss_fn
 from verl.trainer.ppo.reward import resolve_reward_manager_cls
+from verl.utils.dataset.rl_dataset import get_dataset_class
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 initialize_config_module(config_module="verl.trainer.config", version_base=None)
 for told in json.load(sys.stdin):
@@ -31,11 +35,24 @@ for told in json.load(sys.stdin):
     if loop and get_platform().device_name == "cpu":
         load_class_from_fqn(loop, "AgentLoopManager")
     load_class_from_fqn(config.trainer.checkpoint_callback_class)
+    model = omega_conf_to_dataclass(config.actor_rollout_ref.model)  # imports external_lib, as every worker does
+    print("FROZE", bool(model.override_config.get("frozen")), hasattr(model.hf_config, "frozen"), model.lora_rank, model.target_modules)
+    get_dataset_class(config.data)
     get_adv_estimator_fn(config.algorithm.adv_estimator)
     get_policy_loss_fn(config.actor_rollout_ref.actor.policy_loss.loss_mode)
     validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config))
     print("SAID", get_platform().device_name, resolve_reward_manager_cls(config).__name__, config.actor_rollout_ref.rollout.name, need_critic(config))
 """
+
+FSDP2 = [
+    Scale(nodes=2, shards=4, reshard=False, offload="idle", updates=2, tensor_parallel=2, engine_memory=0.4),
+    Scale(offload="always", accumulation=4, sequence_parallel=2, activation_checkpointing=False, precision="fp32"),
+]
+PASSED = [
+    Scale(megatron=Megatron(tensor_parallel=2, pipeline_parallel=2)),
+    Scale(placement="colocated_async", distillation=Distillation(teacher="t", gpus=2)),
+    Scale(placement="separate_async", engine_gpus=2, updates=4, distillation=Distillation(teacher="t", loss="k1")),
+]
 
 
 @pytest.mark.slow
@@ -43,6 +60,11 @@ for told in json.load(sys.stdin):
 def test_verl_takes_every_override(tmp_path: Path) -> None:
     runs = [Training(algorithm=name) for name in NAMES] + [Training(algorithm="rloo", kl_coefficient=0.01)]
     runs += [Training(schedule="cosine", warm_up_steps=2, importance_cap=2.0, kl_coefficient=0.01, kl_in="reward", kl_target=0.02)]
+    runs += [Training(engine="vllm", ranks=8, algorithm="ppo", scale=given) for given in FSDP2]
+    runs += [Training(engine="sglang", ranks=8, scale=given) for given in PASSED] + [Training(algorithm="ppo", trace=(2, 3))]
+    runs += [Training(curriculum=Curriculum(schedule="window"))]
+    runs += [Training(agents=Agents(turns=2)), Training(agents=Agents(trains="reviewer", generator="a b"))]
+    runs += [Training(lora=Lora(rank=4, modules=("q_proj", "v_proj"))), Training(lora=Lora()), Training(frozen=("model.layers.[01].*",))]
     make(TinyModel(), ["def solve(x): return x"], tmp_path / "model")
     paths = {"model": tmp_path / "model", "train": tmp_path / "a b.parquet", "validation": tmp_path / "v.parquet", "folder": tmp_path}
     told = [overrides(training, seed=1, loggers=["wandb"], name="t", **paths) for training in runs]
@@ -52,7 +74,12 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-2000:]
     said = [line for line in run.stdout.splitlines() if line.startswith("SAID")]
-    assert said == [f"SAID cpu SandboxRewardManager hf_cpu {training.algorithm == 'ppo'}" for training in runs]
+    engines = {"hf": "hf_cpu"}
+    assert said == [
+        f"SAID cpu SandboxRewardManager {engines.get(training.engine, training.engine)} {training.algorithm == 'ppo'}" for training in runs
+    ]
+    froze = [line.removeprefix("FROZE ") for line in run.stdout.splitlines() if line.startswith("FROZE")]
+    assert froze[-3:] == ["False False 4 ['q_proj', 'v_proj']", "False False 8 all-linear", "True False 0 all-linear"]
 
 
 def test_every_key_is_told_once(tmp_path: Path) -> None:

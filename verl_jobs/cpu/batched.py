@@ -19,6 +19,7 @@ from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopO
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
+from verl_jobs import faults
 from verl_jobs.cpu.rollout import server_name
 from verl_jobs.reward import NoScore, as_verl, job_of, overlong, scorer_of
 
@@ -48,8 +49,9 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         try:
             await tq.async_kv_batch_put(keys=uids, partition_id=partition, tags=[{"status": "running"}] * len(uids))
             failed = await self._answer(prompts, validate, partition)
-        except Exception:  # verl waits for a status of every prompt: without one a step never ends
+        except Exception as error:  # verl waits for a status of every prompt: without one a step never ends
             logger.exception("a batch of %d prompts failed", len(prompts))
+            faults.record(self.job.path, f"none of {len(prompts)} prompts was answered: {type(error).__name__}: {error}")
             failed = set(uids)
         tags = [{"status": "failure" if uid in failed else "finished"} for uid in uids]
         await tq.async_kv_batch_put(keys=uids, partition_id=partition, tags=tags)
@@ -60,7 +62,8 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         sampling = rollout.val_kwargs if validate else rollout
         tokens = [self.tokenizer.apply_chat_template(list(p["raw_prompt"]), add_generation_prompt=True, return_dict=False) for p in prompts]
         counts = [int(p.pop("__rollout_n__", sampling.n)) for p in prompts]
-        params = {"temperature": float(sampling.temperature), "top_p": float(sampling.top_p), "top_k": int(sampling.top_k)}
+        temperature = sampling.temperature if validate else self.job.training.temperature_at(int(prompts[0]["global_steps"]))
+        params = {"temperature": float(temperature), "top_p": float(sampling.top_p), "top_k": int(sampling.top_k)}
         server, ids_of = ray.get_actor(server_name(0)), [list(map(int, ids)) for ids in tokens]
         answers, version = await server.generate_batch.remote(ids_of, counts, params)
         if self.job.training.method.greedy and not validate:
@@ -83,8 +86,8 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
                 failed.add(prompt["uid"])
                 continue
             keys.append(f"{prompt['uid']}_{session}_0")
-            fields.append(_fields(prompt | {"session_id": session}, ids, answer, reward, version))
-            tags.append(_tag(fields[-1], prompt["global_steps"], version))
+            fields.append(fields_of(prompt | {"session_id": session}, _output(ids, answer, reward, version)))
+            tags.append(tag_of(fields[-1], prompt["global_steps"], version))
         if keys:
             await tq.async_kv_batch_put(keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition)
         return failed
@@ -104,12 +107,9 @@ def _row(value: Any, index: int) -> Any:
     return value.data if isinstance(value, NonTensorData) else value[index]
 
 
-def _fields(
-    prompt: dict[str, Any], ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, Any], version: int
-) -> dict[str, Any]:
-    """One rollout as verl's trainer reads it (agent_loop_tq.py, `_agent_loop_postprocess`)."""
+def _output(ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, Any], version: int) -> AgentLoopOutput:
     tokens, log_probs, reason = answer
-    output = AgentLoopOutput(
+    return AgentLoopOutput(
         prompt_ids=list(ids),
         response_ids=tokens,
         response_mask=[1] * len(tokens),
@@ -127,6 +127,10 @@ def _fields(
             "tool_rewards": [],
         },
     )
+
+
+def fields_of(prompt: dict[str, Any], output: AgentLoopOutput) -> dict[str, Any]:
+    """One rollout as verl's trainer reads it (agent_loop_tq.py, `_agent_loop_postprocess`)."""
     field: dict[str, Any] = output.as_dict() | prompt
     field["loss_mask"] = field["response_mask"]
     field["input_ids"] = torch.cat([field["prompts"], field["responses"]])
@@ -135,7 +139,7 @@ def _fields(
     return field
 
 
-def _tag(field: dict[str, Any], step: int, version: int) -> dict[str, Any]:
+def tag_of(field: dict[str, Any], step: int, version: int) -> dict[str, Any]:
     asked, answered = field["prompts"].size(0), field["responses"].size(0)
     return {
         "status": "success",

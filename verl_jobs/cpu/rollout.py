@@ -20,6 +20,7 @@ from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
 from verl_jobs.cpu.decoding import Answer, decode_batch
+from verl_jobs.lora import merged, plain
 
 QUIET_SECONDS = 0.03  # a batch starts once no request arrived for this long
 
@@ -46,10 +47,17 @@ class HFServer:
         self.eos = set(eos if isinstance(eos, list) else [eos])
         self.pad = hf_config.pad_token_id if hf_config.pad_token_id is not None else 0
         self.max_len = hf_config.max_position_embeddings
+        self.base: dict[str, torch.Tensor] = {}  # with LoRA: what an adapter is added to
         self.version = 0
         self.pending: list[tuple[dict[str, Any], asyncio.Future[Answer]]] = []
         self.seen: Counter[bytes] = Counter()
         self.worker: asyncio.Task[None] | None = None
+
+    async def load_adapter(self, adapter: dict[str, torch.Tensor], scale: float, global_steps: int | None) -> None:
+        await self.load_weights(merged(self.base, adapter, scale), global_steps)
+
+    async def load_base(self, weights: dict[str, torch.Tensor]) -> None:
+        self.base = {plain(name): tensor for name, tensor in weights.items()}
 
     async def load_weights(self, weights: dict[str, torch.Tensor], global_steps: int | None) -> None:
         missing, unexpected = self.model.load_state_dict(weights, strict=False)
@@ -60,9 +68,16 @@ class HFServer:
         if global_steps is not None:
             self.version = global_steps
 
-    async def generate_batch(self, prompts: list[list[int]], counts: list[int], params: dict[str, Any]) -> tuple[list[list[Answer]], int]:
-        """`counts[i]` answers to prompt i as (token ids, log-probabilities, reason), and the weights' version that wrote them."""
-        requests = [self._request(ids, params) for ids, count in zip(prompts, counts, strict=True) for _ in range(count)]
+    async def generate_batch(
+        self, prompts: list[list[int]], counts: list[int], params: dict[str, Any], limits: list[int] | None = None
+    ) -> tuple[list[list[Answer]], int]:
+        """`counts[i]` answers to prompt i as (token ids, log-probabilities, reason), and the weights' version that wrote them.
+
+        limits: most tokens of an answer to prompt i; none: the configuration's.
+        """
+        most: list[dict[str, int]] = [{"max_tokens": limit} for limit in limits] if limits else [{}] * len(prompts)
+        asked = zip(prompts, counts, most, strict=True)
+        requests = [self._request(ids, params | limit) for ids, count, limit in asked for _ in range(count)]
         done: list[Answer] = []
         size = self.config["max_num_seqs"]
         for i in range(0, len(requests), size):
@@ -173,8 +188,15 @@ class HFRollout(BaseRollout):  # type: ignore[misc]  # verl has no types
 
     async def release(self) -> None: ...
 
-    async def update_weights(self, weights: Any, global_steps: int | None = None, **kwargs: Any) -> None:
+    async def update_weights(
+        self, weights: Any, global_steps: int | None = None, peft_config: dict[str, Any] | None = None, base_sync_done: bool = True, **_: Any
+    ) -> None:
         if self.server is None:
             self.server = ray.get_actor(server_name(self.replica_rank))
         state = {name: tensor.detach().float().cpu().clone() for name, tensor in weights}
-        await self.server.load_weights.remote(state, global_steps)
+        if peft_config is None:
+            await self.server.load_weights.remote(state, global_steps)
+        elif base_sync_done:  # verl sends the frozen weights once, and after them adapters alone
+            await self.server.load_adapter.remote(state, peft_config["lora_alpha"] / peft_config["r"], global_steps)
+        else:
+            await self.server.load_base.remote(state)

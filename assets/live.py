@@ -1,0 +1,41 @@
+"""A training in Dagster while it runs: figures of its last step and of its machine, what it has cost, when it will end, its curves.
+
+In: verl's metrics, and what the trainer said through Pipes. Out: metadata of an observation. Numbers are numbers, so that Dagster draws them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+
+from assets.pictures import chart
+from evaluation.panels import panels
+from verl_jobs.figures import KEYS, last_figures, seconds_left, seconds_trained, series
+from verl_jobs.job import VALIDATION
+from verl_jobs.machine import MEASURED
+
+EVERY_S = 5.0  # least time between two observations, each of them of a new step
+
+
+def live(history: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]], steps: int, price: float, now: float) -> dict[str, Any]:
+    """said: the trainer's messages, oldest first. price: of an hour of its machines, 0 where nobody named one. now: seconds since 1970."""
+    told: dict[str, Any] = {"step": int(history[-1]["step"]), "steps": steps, **last_figures(history)}
+    scored = [float(row[VALIDATION]) for row in history if VALIDATION in row]
+    told |= {"validation": scored[-1]} if scored else {}
+    told |= {name: float(said[-1][name]) for name in MEASURED if said and name in said[-1]}
+    if price:
+        told["cost_of_the_steps"] = price * seconds_trained(history) / 3600
+    if (left := seconds_left(history, steps)) is not None:
+        told |= {"minutes_left": left / 60, "expected_end": dg.MetadataValue.timestamp(datetime.fromtimestamp(now + left, UTC))}
+    curves = {_title(name): series(history, name) for name in KEYS} | {
+        _title(name): [(int(message["step"]), float(message[name])) for message in said if name in message] for name in MEASURED
+    }
+    told = {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in told.items()}
+    return told | {"curves": dg.MetadataValue.md(chart("training so far", panels(curves)))}
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,52 @@
+"""Small curves side by side, as SVG written here: a few kilobytes and no plotting library, for a picture that is drawn again every few seconds.
+
+Readable on a light page and on a dark one. In: named series of (step, value). Out: SVG text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from xml.sax.saxutils import escape
+
+LINE, TEXT = "#3a7bd5", "#737c8c"  # each at least 3.5:1 on white and on near-black
+WIDTH, HEIGHT, ACROSS = 240, 96, 3
+TOP, SIDE = 30, 10  # room for a panel's title, and beside its curve
+MOST = 120  # points of a curve; of more each stands for several
+
+
+def panels(series: Mapping[str, Sequence[tuple[int, float]]]) -> str:
+    """A panel for each series that has a point: its name, its last value, its curve from lowest to highest."""
+    drawn = {name: points for name, points in series.items() if points}
+    parts = [
+        f'<g transform="translate({number % ACROSS * WIDTH},{number // ACROSS * HEIGHT})">{_panel(name, points)}</g>'
+        for number, (name, points) in enumerate(drawn.items())
+    ]
+    wide, tall = WIDTH * min(ACROSS, max(1, len(drawn))), HEIGHT * -(-len(drawn) // ACROSS)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{tall}" viewBox="0 0 {wide} {tall}" '
+        f'font-family="system-ui, sans-serif" font-size="12" fill="{TEXT}">{"".join(parts)}</svg>'
+    )
+
+
+def _panel(name: str, points: Sequence[tuple[int, float]]) -> str:
+    thin = _thinned(points)
+    low, high = min(value for _, value in thin), max(value for _, value in thin)
+    first, last = thin[0][0], thin[-1][0]
+    room = WIDTH - 2 * SIDE, HEIGHT - TOP - 12
+    at = [
+        (SIDE + room[0] * (step - first) / ((last - first) or 1), TOP + room[1] * (1 - (value - low) / ((high - low) or 1.0))) for step, value in thin
+    ]
+    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
+    head = f'<text x="{SIDE}" y="14">{escape(name)}</text>'
+    figure = f'<text x="{WIDTH - SIDE}" y="14" text-anchor="end" font-weight="600">{points[-1][1]:.4g}</text>'
+    curve = f'<polyline points="{path}" fill="none" stroke="{LINE}" stroke-width="1.6" stroke-linejoin="round"/>'
+    return f'{head}{figure}{curve}<circle cx="{at[-1][0]:.1f}" cy="{at[-1][1]:.1f}" r="2.6" fill="{LINE}"/>'
+
+
+def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
+    """At most MOST points, each the mean of its neighbours; the last one as it is."""
+    size = -(-len(points) // MOST)
+    if size == 1:
+        return list(points)
+    means = [(part[-1][0], sum(value for _, value in part) / len(part)) for i in range(0, len(points) - 1, size) if (part := points[i : i + size])]
+    return [*means, points[-1]]

@@ -1,0 +1,37 @@
+"""What Dagster shows of a training while it runs."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+
+from assets.live import live
+from verl_jobs.job import VALIDATION
+
+HISTORY = [
+    {"step": 0, VALIDATION: 0.25},
+    {"step": 1, "critic/score/mean": 0.1, "timing_s/step": 1800.0, "actor/entropy": 0.4},
+    {"step": 2, "critic/score/mean": 0.2, "timing_s/step": 1800.0, "actor/entropy": 0.3},
+]
+SAID = [{"step": 1, "cpu_percent": 80.0, "memory_gib": 7.0}, {"step": 2, "cpu_percent": 90.0, "memory_gib": 7.5}]
+
+
+def test_figures_of_run_and_machine_are_numbers_that_dagster_draws() -> None:
+    told = live(HISTORY, SAID, 4, 0.0, 0.0)
+    numbers = {name: value for name, value in told.items() if isinstance(value, float)}
+    assert numbers == {
+        "reward": 0.2, "entropy": 0.3, "seconds_a_step": 1800.0, "validation": 0.25, "cpu_percent": 90.0, "memory_gib": 7.5, "minutes_left": 60.0,
+    }  # fmt: skip
+    assert told["step"] == 2 and told["steps"] == 4
+
+
+def test_cost_and_end_follow_from_the_steps_so_far() -> None:
+    told = live(HISTORY, SAID, 4, price=3.0, now=1000.0)
+    assert told["cost_of_the_steps"] == pytest.approx(3.0)
+    end = told["expected_end"]
+    assert isinstance(end, dg.TimestampMetadataValue) and end.value == pytest.approx(1000.0 + 3600)
+
+
+def test_without_a_price_or_a_message_nothing_is_said_of_them() -> None:
+    told = live(HISTORY, [], 4, 0.0, 0.0)
+    assert not {"cost_of_the_steps", "cpu_percent"} & set(told) and "data:image/svg+xml" in str(told["curves"].value)

@@ -1,0 +1,146 @@
+"""Every token that the policy did not write has mask 0: on the tokens of real conversations, with the project's tokenizer and others' templates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from problems.rl_parquet import prompt_text
+from problems.schema import Problem
+from rewards.score import Score
+from sandbox.protocol import Verdict
+from verl_jobs.agents.conversation import Conversation, Finding, begin
+from verl_jobs.agents.play import Itself, Nobody, Reviews, converse
+from verl_jobs.agents.rollout import rollout_of
+from verl_jobs.agents.shaping import improvements
+from verl_jobs.agents.stream import PolicyWriter, Template, Written, stream_of
+
+PROBLEM = Problem(
+    problem_id="t/1", source="t", statement="Write solve(x).", style="call", entry_point="solve", visible_tests=1,
+    tests=({"args": [1], "expected": 2}, {"args": [2], "expected": 4}),
+)  # fmt: skip
+LLAMA = (
+    "{% for m in messages %}<|start_header_id|>{{ m['role'] }}<|end_header_id|>\n\n{{ m['content'] | trim }}<|endoftext|>{% endfor %}"
+    "{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
+)
+FORGETS = "{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}{% endif %}{% endfor %}"  # as templates that drop earlier thoughts
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Any:
+    from verl_jobs.tiny_model import train_tokenizer
+
+    return train_tokenizer(["def solve(x): return x", "Write the whole program again, mended. 1 of 2 examples pass."] * 4, 330)
+
+
+class Fails:
+    """An Executor to whom nothing is ever right; `shares` of the visible tests pass, in turn."""
+
+    def __init__(self, shares: Sequence[float] = ()) -> None:
+        self.shares = list(shares)
+
+    def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:
+        passed = round(4 * self.shares.pop(0)) if self.shares else 0
+        return [Finding(Verdict.WA, passed, 5, f"{passed} of 5 examples pass.") for _ in conversations]
+
+
+class Policy:
+    """Writes given tokens, and keeps what it was asked and what it wrote."""
+
+    def __init__(self, answers: Sequence[list[int]], eos: int) -> None:
+        self.answers, self.eos, self.asked, self.wrote = list(answers), eos, list[list[int]](), list[list[int]]()
+
+    async def ask(self, prompts: list[list[int]], limits: list[int]) -> list[Written]:
+        written = []
+        for ids, limit in zip(prompts, limits, strict=True):
+            tokens = self.answers.pop(0)[:limit]
+            self.asked.append(ids)
+            self.wrote.append(tokens)
+            written.append((tokens, [-0.5] * len(tokens), "completed" if tokens[-1] == self.eos else "length"))
+        return written
+
+
+def played(
+    tokenizer: Any, answers: Sequence[list[int]], turns: int, room: int = 400, itself: bool = False, shares: Sequence[float] = ()
+) -> tuple[Conversation, Policy]:
+    policy = Policy(answers, tokenizer.eos_token_id)
+    writer = PolicyWriter(Template(tokenizer), policy.ask, 40, room)
+    conversation = begin(PROBLEM, [{"role": "user", "content": prompt_text(PROBLEM)}])
+    reviews: Reviews = Itself(writer) if itself else Nobody()
+    asyncio.run(converse([conversation], writer, Fails(shares), reviews, turns))
+    return conversation, policy
+
+
+ANSWERS = st.lists(st.tuples(st.lists(st.integers(3, 259), min_size=1, max_size=30), st.booleans()), min_size=8, max_size=8)
+
+
+@settings(max_examples=60)
+@given(answers=ANSWERS, turns=st.integers(1, 4), room=st.integers(40, 400), itself=st.booleans())
+def test_the_mask_is_one_on_the_policy_s_own_tokens_alone(
+    tokenizer: Any, answers: list[tuple[list[int], bool]], turns: int, room: int, itself: bool
+) -> None:
+    said = [ids + [tokenizer.eos_token_id] * ends for ids, ends in answers]
+    conversation, policy = played(tokenizer, said, turns, room, itself)
+    stream = stream_of(conversation)
+    own = [token for token, one in zip(stream.tokens, stream.mask, strict=True) if one]
+    assert own == [token for wrote in policy.wrote for token in wrote]
+    assert set(stream.mask) <= {0, 1} and len(stream.log_probs) == len(stream.tokens) <= room
+    assert all(p == (-0.5 if one else 0.0) for p, one in zip(stream.log_probs, stream.mask, strict=True))
+    assert stream.mask[-1] == 1  # it ends with the policy's words
+    for asked, wrote in zip(policy.asked, policy.wrote, strict=True):  # what it saw is what it is trained on: nothing was tokenized again
+        assert stream.all[: len(asked) + len(wrote)] == asked + wrote
+    assert [stream.tokens[end - 1] for end in stream.ends] == [wrote[-1] for wrote in policy.wrote]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("template", [None, LLAMA])
+def test_a_stream_reads_as_the_chat_template_writes_the_conversation(tokenizer: Any, ends: bool, template: str | None) -> None:
+    import copy
+
+    tokenizer = copy.deepcopy(tokenizer)
+    end = tokenizer.eos_token_id
+    if template:
+        tokenizer.chat_template, tokenizer.eos_token, end = template, "<|endoftext|>", tokenizer.convert_tokens_to_ids("<|endoftext|>")
+    ids = tokenizer.encode("def solve(x): return x", add_special_tokens=False)
+    conversation, _ = played(tokenizer, [ids + [end] * ends, [*ids, end]], turns=2)
+    whole = tokenizer.apply_chat_template(conversation.messages, tokenize=False)
+    assert whole.removesuffix("\n") == tokenizer.decode(stream_of(conversation).all, skip_special_tokens=False)
+
+
+def test_a_template_that_forgets_answers_is_refused(tokenizer: Any) -> None:
+    import copy
+
+    forgetful = copy.deepcopy(tokenizer)
+    forgetful.chat_template = FORGETS
+    with pytest.raises(ValueError, match="changes or drops earlier answers"):
+        played(forgetful, [[5, 6], [7]], turns=2)
+
+
+def test_rewards_lie_on_the_last_token_and_on_the_programs_that_improved(tokenizer: Any) -> None:
+    said = [[10, 11], [12, 13, 14], [15]]
+    conversation, _ = played(tokenizer, said, turns=3, shares=[0.25, 0.75, 0.5])
+    stream, score = stream_of(conversation), Score(0.4, Verdict.WA)
+    assert rollout_of(conversation, score, shaping=0.0).rewards == {len(stream.tokens) - 1: 0.4}
+    shaped = rollout_of(conversation, score, shaping=0.5)
+    first, second, third = (end - 1 for end in stream.ends)
+    assert shaped.rewards == pytest.approx({first: 0.5 * 0.2, second: 0.5 * 0.4 * 0.5, third: 0.4})
+    assert all(stream.mask[at] for at in shaped.rewards) and shaped.last_tokens == 1
+
+
+def test_with_a_review_in_between_improvements_still_lie_on_programs(tokenizer: Any) -> None:
+    conversation, _ = played(tokenizer, [[10], [20, 21], [11]], turns=2, itself=True, shares=[0.0, 1.0])
+    stream = stream_of(conversation)
+    shaped = rollout_of(conversation, Score(0.0, Verdict.WA), shaping=1.0)
+    assert shaped.rewards == pytest.approx({stream.ends[0] - 1: 0.0, stream.ends[2] - 1: 0.5 * 0.8})
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_a_poor_program_written_to_be_mended_wins_nothing(shares: list[float]) -> None:
+    gained = improvements(shares)
+    assert min(gained) >= 0 and sum(gained) <= max(shares) + 1e-9
+    assert sum(gained) <= sum(improvements([max(shares)])) + 1e-9

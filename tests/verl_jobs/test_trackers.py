@@ -1,0 +1,57 @@
+"""verl's own loggers: W&B offline and MLflow in a file get a training under one name and with the same tags."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from rewards.composite import RewardConfig
+from verl_jobs.config import Training
+from verl_jobs.job import TrainingJob, metrics
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingJob:
+    for name in ("VERL_FILE_LOGGER_PATH", "WANDB_DIR", "WANDB_TAGS", "MLFLOW_RUN_CONTEXT", "MLFLOW_TRACKING_URI"):  # set below: forgotten afterwards
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    made = TrainingJob(
+        folder=str(tmp_path / "job"), chain="chain-0007", start="start", train="t", validation="v", inputs={"start": "a" * 64},
+        training=Training(algorithm="rloo"), reward=RewardConfig(), reward_hash="f" * 64, battery="b" * 64, isolation="auto", seed=1007,
+        tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}",
+    )  # fmt: skip
+    made.path.mkdir()
+    made.write()
+    return made
+
+
+def test_a_training_has_one_name_and_the_same_tags_in_both(job: TrainingJob) -> None:
+    import wandb
+    from mlflow import MlflowClient
+    from verl.utils.tracking import Tracking
+
+    from verl_jobs.callback import AfterSave
+
+    # as verl's trainer does, before its loggers
+    AfterSave(SimpleNamespace(trainer=SimpleNamespace(default_local_dir=str(job.path / "saves"))))
+    loggers = Tracking("ratchet", job.chain, ["file", "mlflow", "wandb"], {"trainer": {"steps": 1}})
+    loggers.log({"critic/score/mean": 0.5}, step=1)
+    assert wandb.run is not None
+    in_wandb = wandb.run.name, wandb.run.project, dict(tag.split("=", 1) for tag in wandb.run.tags or ())
+    loggers.finish()
+
+    client = MlflowClient(job.tracking_uri)
+    [run] = client.search_runs([experiment.experiment_id for experiment in client.search_experiments(filter_string="name = 'ratchet'")])
+    ours = {name: value for name, value in run.data.tags.items() if not name.startswith("mlflow.")}
+    assert in_wandb == ("chain-0007", "ratchet", job.tags) and (run.info.run_name, ours) == ("chain-0007", job.tags)
+    assert job.tags["algorithm"] == "rloo" and job.tags["seed"] == "1007"
+    assert [row["critic/score/mean"] for row in metrics(job.path)] == [0.5]
+    [offline] = (job.path / "wandb").glob("offline-run-*/*.wandb")
+    assert offline.stat().st_size > 0 and json.loads(os.environ["MLFLOW_RUN_CONTEXT"]) == job.tags

@@ -1,0 +1,105 @@
+"""Supervised training: goes on from a kill to the same bytes; adapters and frozen layers end in a checkpoint like any other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from artifacts.hashing import hash_folder
+from verl_jobs import warm_up as module
+from verl_jobs.lora import ADAPTER, Lora
+from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.warm_up import WarmUp, warm_up
+
+CHATS = [("sort the numbers", "def solve(x):\n    return sorted(x)"), ("add them up", "def solve(x):\n    return sum(x)")] * 8
+WAYS = {
+    "all": WarmUp(threads=1, steps=10, batch=4),
+    "lora": WarmUp(threads=1, steps=10, batch=4, lora=Lora(rank=4)),
+    "frozen": WarmUp(threads=1, steps=10, batch=4, frozen=("model.layers.0.*", "model.embed_tokens.*")),
+}
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("base")
+    make(TinyModel(hidden=32, layers=2, vocabulary=300), [text for pair in CHATS for text in pair], folder)
+    return folder
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    found: dict[str, torch.Tensor] = load_file(folder / "model.safetensors")
+    return found
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_was_killed_goes_on_to_the_same_bytes(base: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SAVE_EVERY_S", 0.0)
+    undisturbed = warm_up(base, CHATS, WAYS[way], tmp_path / "whole")
+    done: list[int] = []
+
+    def kill(step: int, _: float) -> None:
+        done.append(step)
+        if done == [1, 2, 3, 4, 5, 6]:
+            raise Killed
+
+    state = tmp_path / "state" / "a.pt"
+    with pytest.raises(Killed):
+        warm_up(base, CHATS, WAYS[way], tmp_path / "again", kill, state)
+    assert warm_up(base, CHATS, WAYS[way], tmp_path / "again", kill, state) == undisturbed
+    assert done == list(range(1, 11)) and not state.exists()
+    assert hash_folder(tmp_path / "again") == hash_folder(tmp_path / "whole")
+
+
+def test_adapters_end_as_merged_weights_with_the_adapter_beside(base: Path, tmp_path: Path) -> None:
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    warm_up(base, CHATS, WAYS["lora"], tmp_path)
+    before, after = weights(base), weights(tmp_path)
+    changed = {name.rsplit(".", 2)[1] for name in before if not torch.equal(before[name], after[name])}
+    assert set(before) == set(after) and changed == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    ids = torch.tensor([[1, 5, 9, 33, 7]])
+    wearing: Any = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), tmp_path / ADAPTER).eval()
+    with torch.inference_mode():
+        assert torch.allclose(AutoModelForCausalLM.from_pretrained(tmp_path).eval()(ids).logits, wearing(ids).logits, atol=1e-5)
+
+
+def test_frozen_layers_are_the_start_s_own(base: Path, tmp_path: Path) -> None:
+    warm_up(base, CHATS, WAYS["frozen"], tmp_path)
+    before, after = weights(base), weights(tmp_path)
+    assert {name for name in before if not torch.equal(before[name], after[name])} == {
+        name for name in before if name.startswith(("model.layers.1.", "model.norm"))
+    }
+
+
+def test_a_loss_that_is_no_number_ends_it_at_its_step(base: Path, tmp_path: Path) -> None:
+    with pytest.raises(FloatingPointError, match=r"at step \d+: lower warm_up.learning_rate"):
+        warm_up(base, CHATS, WarmUp(threads=1, steps=30, batch=4, learning_rate=1e30, schedule="constant"), tmp_path)
+
+
+def batches(rows: int, batch: int, steps: int) -> list[list[int]]:
+    return module._batches([10] * rows, WarmUp(batch=batch, steps=steps), torch.Generator().manual_seed(1))
+
+
+def test_fewer_rows_than_a_batch_are_one_batch() -> None:
+    made = batches(rows=3, batch=16, steps=4)
+    assert len(made) == 4 and all(sorted(picked) == [0, 1, 2] for picked in made)
+
+
+def test_an_epoch_holds_each_row_once() -> None:
+    made = batches(rows=8, batch=4, steps=4)
+    assert sorted(made[0] + made[1]) == sorted(made[2] + made[3]) == list(range(8))
+
+
+def test_no_row_at_all_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"family\.demonstrations"):
+        batches(rows=0, batch=4, steps=1)
