@@ -13,6 +13,7 @@ from rich.console import Console
 
 from pipelines.cli_agents import reviewer, solve
 from pipelines.cli_data import ProfileOption, data
+from pipelines.cli_jobs import draws, jobs, plan, plugins, samples
 
 app = typer.Typer(
     name="ratchet",
@@ -25,10 +26,8 @@ app = typer.Typer(
 app.add_typer(data, name="data")
 reward = typer.Typer(help="Rewards: try one on known answers and hacks, or begin one of your own.", no_args_is_help=True)
 app.add_typer(reward, name="reward")
-jobs = typer.Typer(help="Trainings: what runs, how far it is, its log; stop one, go on with it, watch it.", no_args_is_help=True)
 app.add_typer(jobs, name="jobs")
 app.add_typer(reviewer, name="reviewer")
-app.command()(solve)
 
 UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Train although the exploit battery did not pass the reward; stamped into all.")]
 CheckpointArgument = Annotated[str, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")]
@@ -135,154 +134,6 @@ def reward_new(
 
 
 @app.command()
-def plugins(
-    profile: ProfileOption = None,
-    change: Annotated[list[str] | None, typer.Option("--set", help="E.g. training.plugins.loss=my_loss.py:loss; may be given again.")] = None,
-) -> None:
-    """Tries the parts of your own that a profile names: each loads, takes what verl gives it and does one dry step. No Ray, nothing trained."""
-    if change:
-        os.environ["RATCHET_SET"] = "\n".join(change)
-    from pipelines.plugin_commands import try_plugins
-
-    raise typer.Exit(try_plugins(profile, Console()))
-
-
-@app.command()
-def plan(
-    gpus: Annotated[str | None, typer.Option(help="How many of which, e.g. 8xH100.")] = None,
-    model: Annotated[str | None, typer.Option(help="A hub id, or a folder with a config.json; without it the profile's base.")] = None,
-    data: Annotated[str | None, typer.Option(help="Measure lengths: a dataset of this home (clean_problems), or a parquet in our schema.")] = None,
-    run: Annotated[str | None, typer.Option(help="With --data: a past run whose answers are measured too.")] = None,
-    share: Annotated[float, typer.Option(help="With --data: the share of prompts and answers that the limits shall hold.", min=0.01, max=1.0)] = 0.99,
-    profile: ProfileOption = None,
-) -> None:
-    """What a training takes in memory and seconds on given GPUs, before they are rented; or how long its texts are. Exits 1 where nothing fits."""
-    if data is not None:
-        from pipelines.job_commands import folder_of
-        from pipelines.lengths import show_lengths
-
-        raise typer.Exit(show_lengths(data, folder_of(run) if run else None, share, model, gpus, profile, Console()))
-    if gpus is None:
-        raise typer.BadParameter("give --gpus, e.g. 8xH100, or --data to measure lengths")
-    from pipelines.plan import show_plan
-
-    raise typer.Exit(show_plan(model, gpus, profile, Console()))
-
-
-RunArgument = Annotated[str | None, typer.Argument(help="A run, e.g. chain-0002; without it the newest.")]
-AddressOption = Annotated[str, typer.Option("--address", help="Ask this Ray cluster (its dashboard, http://host:8265) in place of the home.")]
-
-
-@jobs.command("list")
-def jobs_list(address: AddressOption = "") -> None:
-    """Every training of this home."""
-    if address:
-        from pipelines.cluster_commands import list_submissions
-
-        raise typer.Exit(list_submissions(address, Console()))
-    from pipelines.job_commands import list_jobs
-
-    raise typer.Exit(list_jobs(Console()))
-
-
-@jobs.command("show")
-def jobs_show(run: RunArgument = None) -> None:
-    """One training: what it was told, how far it is, its curve."""
-    from pipelines.job_commands import show_job
-
-    raise typer.Exit(show_job(run, Console()))
-
-
-@jobs.command("logs")
-def jobs_logs(
-    run: RunArgument = None, lines: Annotated[int, typer.Option(help="How many of the last lines.")] = 40, address: AddressOption = ""
-) -> None:
-    """The trainer's log."""
-    if address:
-        from pipelines.cluster_commands import show_submission_logs
-
-        raise typer.Exit(show_submission_logs(address, run, lines, Console()))
-    from pipelines.job_commands import show_logs
-
-    raise typer.Exit(show_logs(run, lines, Console()))
-
-
-@jobs.command("stop")
-def jobs_stop(run: RunArgument = None, address: AddressOption = "") -> None:
-    """Ends the run that trains now; what was saved is kept."""
-    if address:
-        from pipelines.cluster_commands import stop_submission
-
-        raise typer.Exit(stop_submission(address, run, Console()))
-    from pipelines.job_commands import stop
-
-    raise typer.Exit(stop(run, Console()))
-
-
-@jobs.command("resume")
-def jobs_resume(profile: ProfileOption = None) -> None:
-    """Goes on with the interrupted run."""
-    from pipelines.job_commands import resume
-
-    raise typer.Exit(resume(profile, Console()))
-
-
-@jobs.command("watch")
-def jobs_watch(run: RunArgument = None) -> None:
-    """A live picture of a run that another process works on."""
-    from pipelines.job_commands import watch
-
-    raise typer.Exit(watch(run, Console()))
-
-
-@jobs.command("profile")
-def jobs_profile(run: RunArgument = None) -> None:
-    """Where a training step's time goes: phases, and operations and Ray tasks where steps were traced (training.trace)."""
-    from pipelines.job_commands import folder_of
-    from pipelines.step_time import show_step_time
-
-    folder = folder_of(run)
-    raise typer.Exit(show_step_time(run or folder.parents[1].name, folder, Console()))
-
-
-@jobs.command("manifest")
-def jobs_manifest(
-    run: RunArgument = None,
-    cluster: Annotated[bool, typer.Option("--cluster", help="The cluster that the profile submits to, in place of one for this run.")] = False,
-    profile: ProfileOption = None,
-) -> None:
-    """What KubeRay is given to run a training, as YAML: `ratchet jobs manifest -p cluster | kubectl apply -f -`."""
-    from pipelines.job_commands import print_manifest
-
-    raise typer.Exit(print_manifest(run, cluster, profile, Console()))
-
-
-@app.command()
-def samples(
-    run: RunArgument = None,
-    step: Annotated[int | None, typer.Option(help="Training step; without it the last.")] = None,
-    worst: Annotated[bool, typer.Option("--worst", help="Those with the least reward first.")] = False,
-    best: Annotated[bool, typer.Option("--best", help="Those with the most reward first.")] = False,
-    count: Annotated[int, typer.Option(help="How many.")] = 5,
-) -> None:
-    """What the policy wrote at a training step, with verdicts and what each part of the reward gave."""
-    from pipelines.job_commands import show_samples
-
-    raise typer.Exit(show_samples(run, step, worst, best, count, Console()))
-
-
-@app.command()
-def draws(
-    run: RunArgument = None,
-    step: Annotated[int | None, typer.Option(help="The problems of this training step; without it a line a step.")] = None,
-) -> None:
-    """Which problems each training step drew, the pass rate that was expected of them, and the one that was seen."""
-    from pipelines.job_commands import show_draws
-
-    raise typer.Exit(show_draws(run, step, Console()))
-
-
-@app.command()
 def ui(
     port: Annotated[int, typer.Option(help="Where the web interface listens, on 127.0.0.1; the next free one is taken.")] = 3000,
     profile: ProfileOption = None,
@@ -291,6 +142,10 @@ def ui(
     from pipelines.ui import ui
 
     ui(port, profile, Console())
+
+
+for command in (plan, plugins, samples, draws, solve):
+    app.command()(command)
 
 
 def _allow(unverified: bool) -> None:
