@@ -1,7 +1,7 @@
-"""The gate: whether a challenger replaces the champion, as a pure function of scorecards and policy.
+"""The gate: whether a challenger replaces the champion, as a pure function of scorecards, facts and policy.
 
-In: both scorecards of the gated benchmark, pairs of scorecards of other benchmarks, the policy. Out: a `Decision` with its reasons in sentences.
-Nothing is read or written here; resources/ledger.py keeps what was decided.
+In: both scorecards of the gated benchmark, pairs of scorecards of other benchmarks, what is known of the challenger beside its scores, the policy.
+Out: a `Decision` with its reasons in sentences. Nothing is read or written here; resources/ledger.py keeps what was decided.
 """
 
 from __future__ import annotations
@@ -9,80 +9,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
 from artifacts.hashing import hash_data
+from evaluation.checks import Check, Facts, earned, holds, identical, limits, tags, wins
+from evaluation.comparison import (
+    Bucket,
+    CleanScore,
+    Comparison,
+    Incomparable,
+    Plain,
+    Rate,
+    announced_gain,
+    clean_score,
+    compare,
+    p_text,
+    points,
+    signed,
+)
+from evaluation.policy import Policy
+from evaluation.regression import Regression, regressed
 from evaluation.scorecard import Scorecard
-from evaluation.statistics import bootstrap_mean, fisher_fall, mcnemar, smallest_gain, wilson
+from evaluation.spending import Gate, next_level
 
-
-class Policy(BaseModel):
-    """What a challenger must show before it replaces the champion."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
-
-    alpha: float = Field(0.01, gt=0, lt=0.5)
-    """Accepted chance that a challenger no better than the champion is promoted. A nightly gate asks 365 times a year: 0.05 would let 18 such pass,
-    0.01 at most 4. And 400 tasks show a true gain of 10 points at 0.01 seven to nine times in ten (benchmarks/gate_error.py)."""
-    minimum_gain: float = Field(0.02, ge=0, lt=1)
-    """Smallest observed gain of pass@1 worth a new version, as a share: 0.02 is two points. With many tasks a sure gain can still be too small."""
-    harm_alpha: float = Field(0.05, gt=0, lt=0.5)
-    """A fall on another benchmark that chance explains with no more than this probability blocks the promotion; laxer than alpha, to protect more."""
-
-
-class Incomparable(ValueError):
-    """Two scorecards that do not measure the same thing."""
-
-
-class Plain(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Rate(Plain):
-    """A share of tasks and its 95 % interval (Wilson)."""
-
-    solved: int
-    tasks: int
-    share: float
-    low: float
-    high: float
-
-    @classmethod
-    def of(cls, card: Scorecard) -> Rate:
-        return cls.counted(sum(card.solved.values()), len(card.solved))
-
-    @classmethod
-    def counted(cls, solved: int, tasks: int) -> Rate:
-        low, high = wilson(solved, tasks)
-        return cls(solved=solved, tasks=tasks, share=solved / tasks, low=low, high=high)
-
-    def __str__(self) -> str:
-        return f"{points(self.share)} % ({self.solved} of {self.tasks}, interval {points(self.low)} to {points(self.high)} %)"
+__all__ = [
+    "Bucket", "Candidate", "Check", "CleanScore", "Comparison", "Decision", "Facts", "Gate", "Incomparable", "Policy", "Rate", "Regression",
+    "announced", "compare", "decide", "p_text", "points", "regressed", "signed",
+]  # fmt: skip
 
 
 class Candidate(Plain):
     name: str
     content_hash: str
-
-
-class Comparison(Plain):
-    """Champion (before) and challenger (after) on the same tasks."""
-
-    benchmark: str
-    benchmark_version: str
-    before: Rate
-    after: Rate
-    difference: float
-    difference_low: float  # 95 %, bootstrap over tasks
-    difference_high: float
-    p_better: float  # one-sided McNemar, exact: the gate's p-value
-    p_worse: float
-    p_two_sided: float
-    won: tuple[str, ...]  # ids of tasks that only the challenger solves
-    lost: tuple[str, ...]  # ids of tasks that only the champion solves
-    both_solved: int
-    neither_solved: int
-    smallest_gain: float | None  # true gain that so many tasks show with a chance of 80 %, at the policy's alpha and the seen share of changed tasks
 
 
 class Decision(Plain):
@@ -94,6 +50,10 @@ class Decision(Plain):
     others: tuple[Comparison, ...]
     reasons: tuple[str, ...]
     policy: Policy
+    level: float | None = None  # the alpha that this gate was given; None in decisions older than alpha's ledger, whose level is the policy's
+    checks: tuple[Check, ...] = ()
+    clean: tuple[CleanScore, ...] = ()
+    facts: Facts = Facts()
 
     @property
     def promoted(self) -> bool:
@@ -111,16 +71,30 @@ class Decision(Plain):
         verdict = {"install": "installed as the first champion", "promote": "promoted", "refuse": "not promoted"}[self.kind]
         return "\n".join([f"{self.challenger.name}: {verdict}.", *(f"- {reason}" for reason in self.reasons)])
 
+    def gate(self, chain: str) -> Gate | None:
+        """What this decision means for the next one's alpha; None where nothing was tested."""
+        c = self.comparison
+        if c is None:
+            return None
+        level = self.level if self.level is not None else self.policy.alpha
+        return Gate(chain=chain, benchmark=c.benchmark, benchmark_version=c.benchmark_version, p_value=c.p_better, level=level)
+
 
 def decide(
-    champion: Scorecard | None, challenger: Scorecard, policy: Policy | None = None, others: Sequence[tuple[Scorecard, Scorecard]] = ()
+    champion: Scorecard | None,
+    challenger: Scorecard,
+    policy: Policy | None = None,
+    others: Sequence[tuple[Scorecard, Scorecard]] = (),
+    facts: Facts | None = None,
 ) -> Decision:
     """Whether the challenger becomes champion. `others`: (champion's, challenger's) cards of further benchmarks, on which it must not lose.
 
-    Raises Incomparable where a pair differs in benchmark, version, tasks, harness or sampling, and ValueError where a verdict is missing (INFRA).
+    All that the policy asks must hold at once; an "and" of tests, each at its own level, needs no correction (intersection-union test: the chance
+    of passing all is at most that of passing the one that should have failed). Raises Incomparable where a pair differs in benchmark, version,
+    tasks, harness or sampling, and ValueError where a verdict is missing (INFRA) or a task has fewer than k answers.
     """
-    policy = policy or Policy()
-    score, new = Rate.of(challenger), Candidate(name=challenger.checkpoint, content_hash=challenger.checkpoint_hash)
+    policy, facts = policy or Policy(), facts or Facts()
+    score, new = Rate.of(challenger, policy.k), Candidate(name=challenger.checkpoint, content_hash=challenger.checkpoint_hash)
     reasons: tuple[str, ...]
     if champion is None:
         reasons = (
@@ -128,139 +102,73 @@ def decide(
             f"It solves {score} of {challenger.benchmark}; the next challenger is measured against it.",
         )
         return Decision(kind="install", champion=None, challenger=new, score=score, comparison=None, others=(), reasons=reasons, policy=policy)
-    compared = compare(champion, challenger, policy)
+    earlier = [gate for gate in facts.gates if gate.benchmark == challenger.benchmark]
+    level = next_level(policy.spending, policy.alpha, earlier)
+    compared = compare(champion, challenger, policy.model_copy(update={"alpha": level}), policy.k)
     further = tuple(compare(before, after, policy) for before, after in others)
-    same = champion.checkpoint_hash == challenger.checkpoint_hash
-    wins = compared.p_better <= policy.alpha and compared.difference >= policy.minimum_gain
-    harmed = [c for c in further if c.p_worse <= policy.harm_alpha]
+    pairs = [(champion, challenger, policy.k), *((before, after, 1) for before, after in others)]
+    clean = [clean_score(a.benchmark, a, b, facts.suspects.get(a.benchmark, ()), k) for a, b, k in pairs]
+    checks = (
+        *([identical(challenger)] if champion.checkpoint_hash == challenger.checkpoint_hash else wins(compared, policy, level)),
+        *holds(further, policy),
+        *tags((compared, *further), policy),
+        *limits(policy, facts),
+        *earned(compared, earlier, policy, facts),
+    )
+    kind: Literal["promote", "refuse"] = "promote" if all(check.passed for check in checks) else "refuse"
+    old = Candidate(name=champion.checkpoint, content_hash=champion.checkpoint_hash)
+    won = all(check.passed for check in checks if check.name in ("win", "gain"))
     reasons = (
         _result(compared),
-        *([_identical(challenger)] if same else [_significance(compared, policy), *_gain(compared, policy)]),
-        *(_harm(c, policy) for c in further),
-        *([] if wins or same or compared.p_worse <= policy.alpha else [_power(compared, policy)]),
+        *(check.sentence for check in checks if check.sentence),
+        *(_clean(c) for c in clean if c),
+        *([] if won or compared.p_worse <= level else [_power(compared, level)]),
     )
-    old = Candidate(name=champion.checkpoint, content_hash=champion.checkpoint_hash)
-    kind: Literal["promote", "refuse"] = "promote" if wins and not harmed and not same else "refuse"
-    return Decision(kind=kind, champion=old, challenger=new, score=score, comparison=compared, others=further, reasons=reasons, policy=policy)
-
-
-def compare(before: Scorecard, after: Scorecard, policy: Policy | None = None) -> Comparison:
-    """Both cards task by task. Raises Incomparable unless they measure the same thing."""
-    policy = policy or Policy()
-    _check_comparable(before, after)
-    old, new = before.solved, after.solved
-    won = tuple(task for task in old if new[task] and not old[task])
-    lost = tuple(task for task in old if old[task] and not new[task])
-    test = mcnemar(len(won), len(lost))
-    low, high = bootstrap_mean([new[task] - old[task] for task in old])
-    return Comparison(
-        benchmark=before.benchmark, benchmark_version=before.benchmark_version, before=Rate.of(before), after=Rate.of(after),
-        difference=(len(won) - len(lost)) / len(old), difference_low=low, difference_high=high,
-        p_better=test.better, p_worse=test.worse, p_two_sided=test.two_sided, won=won, lost=lost,
-        both_solved=sum(old[task] and new[task] for task in old), neither_solved=sum(not old[task] and not new[task] for task in old),
-        smallest_gain=smallest_gain((len(won) + len(lost)) / len(old), len(old), policy.alpha),
+    return Decision(
+        kind=kind, champion=old, challenger=new, score=score, comparison=compared, others=further, reasons=reasons, policy=policy, level=level,
+        checks=checks, clean=tuple(c for c in clean if c), facts=facts,
     )  # fmt: skip
 
 
-class Regression(Plain):
-    """The champion scored again on other tasks: whether it fell by more than chance explains."""
-
-    fell: bool
-    p_value: float
-    before: Rate
-    after: Rate
-    reason: str
-
-
-def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regression:
-    """Compares one checkpoint's scores on two draws of a benchmark: Fisher's exact test, since the tasks are others.
-
-    A champion was picked for a good score, so that a small fall on fresh tasks is expected: hence a strict alpha.
-    Raises Incomparable where the cards belong to different checkpoints or benchmarks.
-    """
-    if before.checkpoint_hash != after.checkpoint_hash:
-        raise Incomparable(f"a regression is about one checkpoint, got {before.checkpoint} and {after.checkpoint}: compare those with the gate")
-    if before.benchmark != after.benchmark:
-        raise Incomparable(f"scores on {before.benchmark} and {after.benchmark} say nothing about each other: score the same benchmark again")
-    old, new = Rate.of(before), Rate.of(after)
-    p_value = fisher_fall(old.solved, old.tasks, new.solved, new.tasks)
-    fell = p_value <= alpha
-    judged = f"a fall that chance explains with {p_text(p_value)}" if fell else f"within what chance explains ({p_text(p_value)})"
-    reason = f"{after.checkpoint} solved {old} of {before.benchmark} before and solves {new} of fresh tasks: {judged}; the line is {alpha:g}."
-    return Regression(fell=fell, p_value=p_value, before=old, after=new, reason=reason)
-
-
-def _check_comparable(before: Scorecard, after: Scorecard) -> None:
-    for name in ("benchmark", "benchmark_version", "harness_version", "sampling"):
-        ours, theirs = getattr(before, name), getattr(after, name)
-        if ours != theirs:
-            what = f"different {name.replace('_', ' ')}s ({_short(ours)} and {_short(theirs)})"
-            raise Incomparable(f"{before.checkpoint} and {after.checkpoint} were scored with {what}: evaluate both on the same one")
-    if odd := sorted(before.solved.keys() ^ after.solved.keys()):
-        raise Incomparable(f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is {odd[0]}: evaluate both on all tasks")
-
-
 def _result(c: Comparison) -> str:
+    what = "" if c.k == 1 and c.answers == 1 else f" (pass@{c.k}, {c.answers} answers a task)"
+    split = f"{c.both_solved} both solve, {c.neither_solved} neither"
+    changed = (
+        f"It wins {len(c.won)} tasks that the champion fails and loses {len(c.lost)} that the champion solves; {split}."
+        if c.answers == 1
+        else f"It answers {len(c.won)} tasks more reliably than the champion and {len(c.lost)} less; {split}."
+    )
     return (
-        f"On {c.benchmark} the champion solves {c.before}, the challenger {c.after}: a difference of {signed(c.difference)} points "
-        f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). It wins {len(c.won)} tasks that the champion fails and loses "
-        f"{len(c.lost)} that the champion solves; {c.both_solved} both solve, {c.neither_solved} neither."
+        f"On {c.benchmark}{what} the champion solves {c.before}, the challenger {c.after}: a difference of {signed(c.difference)} points "
+        f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). {changed}"
     )
 
 
-def _identical(challenger: Scorecard) -> str:
-    return f"The challenger has the very weights of the champion ({challenger.checkpoint_hash[:12]}): there is nothing to promote."
+def _clean(c: CleanScore) -> str:
+    if c.before is None or c.after is None:
+        return f"All {c.left_out} tasks of {c.benchmark} resemble something in the training data: no clean score is left."
+    return (
+        f"Without the {c.left_out} tasks of {c.benchmark} that resemble something in the training data, the champion solves {c.before}, "
+        f"the challenger {c.after}."
+    )
 
 
-def _significance(c: Comparison, policy: Policy) -> str:
-    if not c.won and not c.lost:
-        return "Both solve exactly the same tasks, so that nothing speaks for either."
-    if c.difference < 0:
-        luck = "more than bad luck explains" if c.p_worse <= policy.alpha else "which may be bad luck"
-        return f"The challenger solves fewer tasks than the champion, {luck} ({p_text(c.p_worse)}, exact McNemar test): there is no gain to promote."
-    coin = f"Were the two equally good, each changed task would be a coin toss, and a result this good would come up with {p_text(c.p_better)}"
-    verdict = "so that the gain counts as real" if c.p_better <= policy.alpha else "so that luck is not ruled out"
-    return f"{coin} (exact McNemar test, one-sided); the line is {policy.alpha:g}, {verdict}."
-
-
-def _gain(c: Comparison, policy: Policy) -> list[str]:
-    if c.p_better > policy.alpha:
-        return []
-    enough = c.difference >= policy.minimum_gain
-    relation = "at least" if enough else "less than"
-    return [f"The gain of {signed(c.difference)} points is {relation} the {points(policy.minimum_gain)} points that a new version must bring."]
-
-
-def _harm(c: Comparison, policy: Policy) -> str:
-    fact = f"On {c.benchmark}: champion {c.before}, challenger {c.after}"
-    if c.p_worse <= policy.harm_alpha:
-        return f"{fact}. That is a fall which chance explains with {p_text(c.p_worse)}, at most {policy.harm_alpha:g}: it blocks the promotion."
-    return f"{fact}. No fall is shown there ({p_text(c.p_worse)}, the line is {policy.harm_alpha:g})."
-
-
-def _power(c: Comparison, policy: Policy) -> str:
+def _power(c: Comparison, level: float) -> str:
     if c.smallest_gain is None:
-        return f"{c.before.tasks} tasks are too few to show any gain at {policy.alpha:g}: gate on more tasks."
+        return f"{c.before.tasks} tasks are too few to show any gain at {level:.3g}: gate on more tasks."
     return (
         f"What this test can see: with {c.before.tasks} tasks a true gain of {points(c.smallest_gain)} points or more is found four times in five; "
         "a smaller one may well be there and stay unseen. More tasks or a better challenger would tell."
     )
 
 
-def points(share: float) -> str:
-    return f"{100 * share:.1f}"
-
-
-def signed(share: float) -> str:
-    return f"{100 * share:+.1f}".replace("-", "−")
-
-
-def p_text(p_value: float) -> str:
-    """ "p = 0.013", "p = 0.0004" or "p < 0.0001": as many digits as mean something."""
-    if p_value < 0.0001:
-        return "p < 0.0001"
-    return f"p = {p_value:.3f}" if p_value >= 0.001 else f"p = {p_value:.4f}"
-
-
-def _short(value: object) -> str:
-    return str(value)[:60] if value != "" else "none"
+def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -> str:
+    """What the gate will be able to see, before there is a challenger."""
+    level = next_level(policy.spending, policy.alpha, [gate for gate in gates if gate.benchmark == champion.benchmark])
+    gain, tasks = announced_gain(champion, level, policy.k), len({s.task_id for s in champion.samples})
+    if gain is None:
+        return f"{tasks} tasks of {champion.benchmark} are too few to show any gain at {level:.3g}."
+    return (
+        f"{tasks} tasks of {champion.benchmark} show a true gain of {points(gain)} points in pass@{policy.k} four times in five, at {level:.3g}, "
+        "if the challenger's results correlate by a half with the champion's."
+    )

@@ -1,0 +1,60 @@
+"""How much of alpha the next gate may use, where the same tasks decide again and again.
+
+In: the p-values of the gates so far. Out: the level of the next one. At a fixed level of 0.01, a hundred gates with nothing to find promote one by
+luck; these rules keep the expected share of such promotions among all that were ever made (the false discovery rate) below the rate they are given.
+Where each gate draws fresh tasks nothing of this is needed for the single gate to hold: its level is what it says, each time anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Spending = Literal["fresh", "lord", "saffron"]
+CANDIDATE = 0.5  # SAFFRON: a p-value up to this costs nothing
+DECAY = 1.6  # of the shares that a level is paid out in, as both papers tried it
+
+
+class Gate(BaseModel):
+    """A gate that has decided: what it was asked, what came out, and at which level."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    chain: str
+    benchmark: str
+    benchmark_version: str
+    p_value: float
+    level: float
+
+    @property
+    def shown(self) -> bool:
+        return self.p_value <= self.level
+
+
+def next_level(spending: Spending, rate: float, earlier: Sequence[Gate]) -> float:
+    """Level of the gate after these, oldest first. rate: the false discovery rate to keep, in (0, 1).
+
+    fresh    the rate itself, each time.
+    lord     LORD++: half the rate is paid out over time, and each gain that is shown pays in again (Ramdas et al. 2017, arXiv:1710.00499).
+    saffron  as LORD, but gates whose p-value is above `CANDIDATE` are what is paid for (Ramdas et al. 2018, arXiv:1802.09098): better where most
+             challengers look like an improvement.
+    """
+    if spending == "fresh":
+        return rate
+    start, now = rate / 2, len(earlier) + 1
+    shown = [at for at, gate in enumerate(earlier, start=1) if gate.shown]
+    paid_in = [(0, start), *((at, rate - start if i == 0 else rate) for i, at in enumerate(shown))]
+    if spending == "lord":
+        return sum(amount * _share(now - at) for at, amount in paid_in)
+    cheap = [at for at, gate in enumerate(earlier, start=1) if gate.p_value <= CANDIDATE]
+    level = sum(amount * _share(now - at - sum(at < c for c in cheap)) for at, amount in paid_in)
+    return min(CANDIDATE, (1 - CANDIDATE) * level)
+
+
+def _share(step: int) -> float:
+    """Of what was paid in, the part for the step-th gate after it; all of them sum to 1."""
+    from scipy.special import zeta
+
+    return float(step**-DECAY / zeta(DECAY))
