@@ -7,8 +7,9 @@ import dagster as dg
 
 from assets.difficulty_rankings import start_of
 from assets.evaluation import benchmark_scores, leaderboard, read_scores
+from assets.gate_facts import gates_of, spent_rows
 from assets.partitions import OWNERS, PROMOTION, checkpoints
-from assets.report import GATE, decision_of, report, training_report
+from assets.report import decision_of, report, training_report
 from assets.tables import markdown
 from evaluation.gate import Decision, decide
 from resources.ledger import Entry, Ledger
@@ -41,6 +42,7 @@ def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
         "champion": champion.checkpoint if champion else "none",
         "mlflow_aliases": dg.MetadataValue.json(aliases),
         "history": dg.MetadataValue.md(history_table(workshop.ledger)),
+        "alpha": dg.MetadataValue.md(alpha_table(workshop.ledger)),
     }
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(champion.checkpoint_hash if champion else "none"))
 
@@ -61,7 +63,7 @@ def gate(bench: Bench) -> Entry:
     ledger, record = bench.workshop.ledger, bench.chain.record
     scores = read_scores(bench.store.require("scores", record.id))
     if ledger.champion() is None:
-        first = scores.champion[GATE]
+        first = scores.champion[bench.profile.policy.benchmark]
         installed = decide(None, first, bench.profile.policy)
         _append(ledger, installed, path=start_of(bench).path, chain=f"{record.id}/first")
     decision = decision_of(scores, bench)
@@ -72,6 +74,12 @@ def gate(bench: Bench) -> Entry:
 def history_table(ledger: Ledger) -> str:
     rows = [(e.entry, e.created_at, e.kind, f"version {e.version}", e.checkpoint, e.decision["reasons"][0]) for e in reversed(ledger.history())]
     return markdown(("entry", "when", "what", "version", "checkpoint", "first reason"), rows)
+
+
+def alpha_table(ledger: Ledger) -> str:
+    """What each gate was given of alpha and what it found, newest first."""
+    rows = spent_rows(gates_of(ledger.history()))
+    return markdown(("gate", "benchmark", "level", "p", "gain", "levels so far"), rows) if rows else "no gate has tested anything yet"
 
 
 def _append(ledger: Ledger, decision: Decision, *, path: str, chain: str) -> Entry:

@@ -9,6 +9,7 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from assets.difficulty_rankings import start_of
 from assets.evaluation import Scores, benchmark_scores, benchmarks_of, leaderboard, read_scores
+from assets.gate_facts import facts_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import REWARD
 from assets.verified_problems import removed_at
@@ -16,8 +17,8 @@ from assets.verified_reward import unverified_by
 from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Step, Unmeasured
 from evaluation.gate import Decision, Rate, decide
 from evaluation.report import groups, pick_examples, write_report
-from evaluation.statistics import wilson
 from problems.difficulty import read_ranks
+from resources.profile import ProfileError
 from resources.workshop import Bench, Workshop
 from verl_jobs.job import VALIDATION
 
@@ -39,15 +40,18 @@ def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg
 
 
 def decision_of(scores: Scores, bench: Bench) -> Decision:
-    """A pure function of the scorecards and the policy: the report and the gate come to the same."""
-    both = [name for name in scores.challenger if name not in (GATE, "validation") and name in scores.champion]
+    """A pure function of the scorecards, the recorded facts and the policy: the report and the gate come to the same.
+
+    Raises ProfileError where the benchmark that the policy wants won has no scores.
+    """
+    policy = bench.profile.policy
+    if policy.benchmark not in scores.challenger or policy.benchmark not in scores.champion:
+        reason = scores.not_measured.get(policy.benchmark, f"it was not asked, only {', '.join(scores.challenger)}")
+        raise ProfileError(f"policy.benchmark: {policy.benchmark} must be won and has no scores: {reason}")
+    both = [name for name in scores.challenger if name not in (policy.benchmark, "validation") and name in scores.champion]
     others = [(scores.champion[name], scores.challenger[name]) for name in both]
-    decision = decide(scores.champion[GATE], scores.challenger[GATE], bench.profile.policy, others)
-    made = bench.store.current("checkpoints", bench.chain.record.id)
-    if made and (tainted := unverified_by(made.manifest)):
-        stamped = f"Trained with a reward that had not passed the exploit battery (--unverified): {', '.join(tainted)}."
-        return decision.model_copy(update={"reasons": (*decision.reasons, stamped)})
-    return decision
+    gated = scores.challenger[policy.benchmark]
+    return decide(scores.champion[policy.benchmark], gated, policy, others, facts_of(bench, gated))
 
 
 def report(bench: Bench, decision: Decision, version: int | None = None) -> Path:
@@ -56,7 +60,8 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
     scores = read_scores(store.require("scores", record.id))
     challenger = store.require("checkpoints", record.id)
     benchmarks, not_measured = benchmarks_of(bench)
-    gated = next(benchmark for benchmark in benchmarks if benchmark.name == GATE)
+    before, after = scores.champion[profile.policy.benchmark], scores.challenger[profile.policy.benchmark]
+    gated = next(benchmark for benchmark in benchmarks if benchmark.name == profile.policy.benchmark)
     manifest = challenger.manifest
     facts = ReportFacts(
         chain=record.id,
@@ -69,8 +74,8 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
         funnel=_funnel(bench),
         curve=_curve(challenger, len(scores.challenger["validation"].solved)) if "validation" in scores.challenger else None,
         pass_rates=tuple(row.pass_rate for row in read_ranks(store.require("datasets", "difficulty_rankings").path / "ranks.parquet")),
-        groups=groups(scores.champion[GATE], scores.challenger[GATE]),
-        examples=pick_examples(gated, scores.champion[GATE], scores.challenger[GATE]),
+        groups=groups(before, after),
+        examples=pick_examples(gated, before, after),
         benchmarks=tuple(_benchmark(each.name, each.conventions, scores) for each in benchmarks),
         not_measured=tuple(Unmeasured(name=name, reason=reason) for name, reason in not_measured.items()),
         provenance=_provenance(bench, manifest),
@@ -78,7 +83,7 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
             code_version=manifest.code_version,
             packages=manifest.packages,
             hardware=manifest.hardware,
-            isolation=scores.challenger[GATE].isolation,
+            isolation=after.isolation,
             seeds={"family": profile.family.seed, "base model": profile.tiny_model.seed, "warm-up": profile.warm_up.seed, "training": record.seed},
         ),
         stages=tuple(Minutes(stage=name, minutes=t.seconds / 60, note="found" if t.found else "") for name, t in record.stages.items()),
@@ -123,12 +128,7 @@ def _curve(challenger: Artifact, tasks: int) -> Curve:
     history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
     rewards = tuple((int(record["step"]), float(record[REWARD])) for record in history if REWARD in record)
     solved = [(int(record["step"]), round(record[VALIDATION] * tasks)) for record in history if VALIDATION in record]
-    return Curve(rewards=rewards, scores=tuple(Score(step=step, benchmark="validation", rate=_rate(count, tasks)) for step, count in solved))
-
-
-def _rate(solved: int, tasks: int) -> Rate:
-    low, high = wilson(solved, tasks)
-    return Rate(solved=solved, tasks=tasks, share=solved / tasks, low=low, high=high)
+    return Curve(rewards=rewards, scores=tuple(Score(step=step, benchmark="validation", rate=Rate.counted(count, tasks)) for step, count in solved))
 
 
 def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:

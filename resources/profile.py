@@ -226,12 +226,27 @@ def load_profile(name: str | None = None) -> Profile:
         raise ProfileError(f"{path}: cannot be read: {error}") from error
     if not isinstance(data, dict):
         raise ProfileError(f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}")
+    if isinstance(data.get("policy"), str):
+        data["policy"] = policy_file(path.parent / data["policy"], path)
     changes = os.environ.get(CHANGES, "").splitlines()
     try:
         return Profile.model_validate(changed(data, changes))
     except ValidationError as error:
         where = f"{path} with {', '.join(changes)}" if changes else str(path)
         raise ProfileError(f"{where}: {'; '.join(_explain(e) for e in error.errors())}") from error
+
+
+def policy_file(path: Path, profile: Path) -> dict[str, Any]:
+    """A promotion policy that a profile names, from beside it. Raises ProfileError."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{profile}: policy: {path} cannot be read: {error.__class__.__name__}; name a YAML file beside the profile") from error
+    if not isinstance(data, dict):
+        raise ProfileError(f"{path}: a policy is a mapping of keys such as alpha and margins, this is a {type(data).__name__}")
+    return data
 
 
 def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:

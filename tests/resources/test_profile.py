@@ -70,3 +70,30 @@ def test_a_bad_change_is_refused_with_its_words(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("RATCHET_SET", change)
     with pytest.raises(ProfileError, match=said):
         load_profile("small")
+
+
+def test_the_policy_may_be_a_file_beside_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "strict.yaml").write_text("alpha: 0.001\nmargins: {mbpp: 0.02}\nlimits: {hack_gap: 0.1}", encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text("policy: strict.yaml", encoding="utf-8")
+    monkeypatch.setenv("RATCHET_SET", "policy.k=2")
+    policy = load_profile(str(tmp_path / "mine.yaml")).policy
+    assert (policy.alpha, policy.margins, policy.limits, policy.k) == (0.001, {"mbpp": 0.02}, {"hack_gap": 0.1}, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "cannot be read.*beside the profile"),
+        ("[1]", "a policy is a mapping of keys"),
+        ("a: [", "not YAML"),
+        ("alfa: 0.1", "policy.alfa: no such key, did you mean 'alpha'"),
+        ("limits: {hackgap: 1}", "policy.limits.hackgap.*did you mean hack_gap"),
+        ("margins: {mbpp: 3}", "margins.mbpp: 3.0 is no share"),
+    ],
+)
+def test_a_bad_policy_file_is_refused_with_its_place(tmp_path: Path, text: str | None, said: str) -> None:
+    if text is not None:
+        (tmp_path / "strict.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "mine.yaml").write_text("policy: strict.yaml", encoding="utf-8")
+    with pytest.raises(ProfileError, match=said):
+        load_profile(str(tmp_path / "mine.yaml"))

@@ -1,0 +1,126 @@
+"""What the gate is told of a challenger beside its scores: passport, battery, measures, suspect tasks, and the gates before.
+
+In: the chain's bench and its scorecards. Out: `Facts`, the same whenever they are asked for again: only what was recorded before this chain decided.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+
+from artifacts.manifest import NAME, Manifest
+from artifacts.store import Artifact, Store
+from assets.verified_reward import unverified_by
+from evaluation.checks import Facts
+from evaluation.gate import Gate
+from evaluation.policy import Measure
+from evaluation.scorecard import Scorecard
+from problems.evidence import read_suspects
+from resources.ledger import Entry
+from resources.workshop import Bench
+from rewards import watch
+
+ARTIFACTS = ("datasets", "checkpoints")
+START = "start"  # a checkpoint's input that is a checkpoint itself
+
+
+def facts_of(bench: Bench, gated: Scorecard) -> Facts:
+    """gated: the challenger's card of the benchmark that must be won."""
+    made = bench.store.current("checkpoints", bench.chain.record.id)
+    suspects = suspects_of(bench.store)
+    return Facts(
+        picked_on="validation" if made and "validation" in made.manifest.facts else "",
+        made_elsewhere=str(made.manifest.facts.get("put_by_hand_at", "")) if made else "",
+        missing_links=missing_links(bench.store, made.manifest) if made else (),
+        unverified=tuple(unverified_by(made.manifest)) if made else (),
+        measures=_measures(bench, made, gated, suspects.get(gated.benchmark)),
+        suspects={name: tasks for name, tasks in suspects.items() if tasks},
+        gates=gates_of(_before(bench.workshop.ledger.history(), bench.chain.record.id)),
+    )
+
+
+def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
+    """What each recorded decision tested and at which level, oldest first; installs and rollbacks tested nothing."""
+    found = []
+    for entry in entries:
+        if compared := entry.decision.get("comparison"):
+            level = entry.decision.get("level") or entry.decision["policy"]["alpha"]  # no level: decided before alpha had a ledger
+            version = compared["benchmark_version"]
+            gate = Gate(chain=entry.chain, benchmark=compared["benchmark"], benchmark_version=version, p_value=compared["p_better"], level=level)
+            found.append(gate)
+    return tuple(found)
+
+
+def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
+    """The ledger of alpha, newest first: gate, benchmark, its level, its p-value, whether a gain was shown, levels summed so far."""
+    total = 0.0
+    rows: list[tuple[object, ...]] = []
+    for gate in gates:
+        total += gate.level
+        rows.append((gate.chain, gate.benchmark, f"{gate.level:.3g}", f"{gate.p_value:.4f}", "shown" if gate.shown else "", f"{total:.3g}"))
+    return rows[::-1]
+
+
+def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
+    """By benchmark, the tasks that a problem in the present training data resembles; empty where no contamination report is there."""
+    clean = store.current("datasets", "clean_problems")
+    if clean is None:
+        return {}
+    return {name: tuple(sorted({row["task"] for row in rows})) for name, rows in read_suspects(clean.path).items()}
+
+
+def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:
+    """Inputs of this artifact, and of those, whose content is nowhere in the store. An input that is no artifact (a reward, a source) is none."""
+    known: dict[str, Manifest] = {}
+    for kind in ARTIFACTS:
+        for path in (store.cache / kind).glob(f"*/*/{NAME}"):
+            found = Manifest.model_validate_json(path.read_text(encoding="utf-8"))
+            known[found.content_hash] = found
+    named = {name for kind in ARTIFACTS for name in store.names(kind)}
+    missing, seen, waiting = [], set(), [manifest]
+    while waiting:
+        for name, content in waiting.pop().inputs.items():
+            if content in seen or (name not in named and name != START):
+                continue
+            seen.add(content)
+            if (link := known.get(content) or _elsewhere(store, name, content)) is None:
+                missing.append(f"{name} {content[:12]}")
+            else:
+                waiting.append(link)
+    return tuple(missing)
+
+
+def _elsewhere(store: Store, name: str, content: str) -> Manifest | None:
+    """Of a remote root: what this machine has no copy of yet."""
+    if store.is_local:
+        return None
+    names = store.names("checkpoints") if name == START else [name]
+    versions = (version for kind in ARTIFACTS for each in names for version in store.versions(kind, each))
+    return next((version.manifest for version in versions if version.content_hash == content), None)
+
+
+def _measures(bench: Bench, made: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None) -> dict[Measure, float]:
+    """What was measured; what was not has no entry."""
+    answers = len(gated.samples)
+    found: dict[Measure, float] = {}
+    if suspect is not None:
+        tasks = {sample.task_id for sample in gated.samples}
+        found["contamination"] = len(tasks & set(suspect)) / len(tasks)
+    if seconds := gated.measured.get("generation_s"):
+        found["latency_s"] = seconds / answers
+    if tokens := gated.measured.get("tokens"):
+        found["tokens"] = tokens / answers
+    if bench.profile.price_per_hour and (trained := bench.chain.record.stages.get("checkpoint")):
+        found["cost"] = trained.seconds / 3600 * bench.profile.price_per_hour
+    history = json.loads((made.path / "measured.json").read_text(encoding="utf-8")) if made and (made.path / "measured.json").exists() else []
+    seen: list[tuple[Measure, str]] = [("hack_gap", watch.GAP), ("denied_calls", watch.DENIED)]
+    for measure, key in seen:
+        if told := [float(row[key]) for row in history if row.get(key) is not None]:
+            found[measure] = told[-1]
+    return found
+
+
+def _before(history: Sequence[Entry], chain: str) -> list[Entry]:
+    """All entries before this chain's own: a decision that is asked for again comes to the same."""
+    own = next((at for at, entry in enumerate(history) if entry.chain == chain), len(history))
+    return list(history[:own])
