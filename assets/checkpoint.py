@@ -29,7 +29,6 @@ from problems.schema import Problem, read_parquet
 from problems.trainable import explained, trainable, untrained
 from resources.home import NotReady
 from resources.plugins import tried
-from resources.registry import tracking_uri
 from resources.workshop import Bench, Made, Workshop, result
 from rewards import watch
 from rewards.composite import reward_hash
@@ -92,7 +91,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         "stopped_early": facts.get("stopped", "no"),
         "faults": dg.MetadataValue.md("\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"),
         "training": dg.MetadataValue.md(training_picture(history, tasks)),
-        "mlflow": tracking_uri(workshop.home.path),
+        "mlflow": workshop.registry.uri,
         "wandb": dg.MetadataValue.path(str(job.path / "wandb")),
     }
     return result(made, metadata)
@@ -164,7 +163,7 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
         isolation=profile.sandbox.isolation,
         backend=profile.sandbox.backend,
         seed=record.seed,
-        tracking_uri=tracking_uri(bench.workshop.home.path),
+        tracking_uri=bench.workshop.registry.uri,
     )
     name = job.key[:12]
     mirror = f"{profile.storage.root.rstrip('/')}/trainings/{record.id}/{name}" if profile.storage.root else ""

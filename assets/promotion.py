@@ -13,7 +13,6 @@ from assets.report import decision_of, report, training_report
 from assets.tables import markdown
 from evaluation.gate import Decision, decide
 from resources.ledger import Entry, Ledger
-from resources.registry import Registry
 from resources.workshop import Bench, Workshop
 
 
@@ -28,7 +27,8 @@ def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
     """The gate's decision on this chain's challenger. The very first warmed-up model is installed as version 1, which shows no improvement."""
     with workshop.bench(context, trains=False) as bench:
         entry = gate(bench)
-        aliases = Registry(workshop.home.path).project(workshop.ledger)
+        if behind := workshop.registry.follow(workshop.ledger):
+            context.log.warning(behind)
         bench.stage.made += 1
         bench.stage.say("promoted" if entry.kind == "promote" else "not promoted" if entry.kind == "refuse" else "installed")
         bench.chain.change(state="done", decision=entry.kind, error="")
@@ -40,7 +40,7 @@ def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
         "version": entry.version,
         "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in entry.decision["reasons"])),
         "champion": champion.checkpoint if champion else "none",
-        "mlflow_aliases": dg.MetadataValue.json(aliases),
+        "mlflow": behind or "says the same",
         "history": dg.MetadataValue.md(history_table(workshop.ledger)),
         "alpha": dg.MetadataValue.md(alpha_table(workshop.ledger)),
     }

@@ -14,6 +14,7 @@ from rich.console import Console
 from pipelines.cli_agents import reviewer, solve
 from pipelines.cli_data import ProfileOption, data
 from pipelines.cli_jobs import draws, jobs, plan, plugins, samples
+from pipelines.cli_registry import register as registry_commands
 
 app = typer.Typer(
     name="ratchet",
@@ -28,6 +29,7 @@ reward = typer.Typer(help="Rewards: try one on known answers and hacks, or begin
 app.add_typer(reward, name="reward")
 app.add_typer(jobs, name="jobs")
 app.add_typer(reviewer, name="reviewer")
+registry_commands(app)
 
 UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Train although the exploit battery did not pass the reward; stamped into all.")]
 CheckpointArgument = Annotated[str, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")]
@@ -84,14 +86,6 @@ def promote(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> No
     from pipelines.commands import promote
 
     raise typer.Exit(promote(checkpoint, profile, Console()))
-
-
-@app.command()
-def rollback(reason: Annotated[str, typer.Option(help="Kept in the ledger.")] = "") -> None:
-    """Makes the champion before this one champion again."""
-    from pipelines.commands import rollback
-
-    raise typer.Exit(rollback(reason, Console()))
 
 
 @app.command()
@@ -162,14 +156,16 @@ def main() -> None:
         from assets.verified_reward import UnverifiedReward
         from problems.record import ProblemError
         from resources.home import Home, NotReady
-        from resources.ledger import NothingToRollBack
+        from resources.ledger import NothingToRollBack, Superseded
+        from resources.ledger_database import LedgerUnreachable
         from resources.profile import ProfileError
         from rewards.own import RewardFileError
         from verl_jobs.plugins import PluginError
         from verl_jobs.start import UnfitStart
 
         own = RewardFileError | UnverifiedReward | PluginError
-        mendable = NotReady | ProfileError | ProblemError | NothingToRollBack | own | UnfitStart | FileNotFoundError
+        kept = NothingToRollBack | Superseded | LedgerUnreachable
+        mendable = NotReady | ProfileError | ProblemError | kept | own | UnfitStart | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if not full and not isinstance(error, mendable):
             raise

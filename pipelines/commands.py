@@ -1,4 +1,4 @@
-"""What the smaller commands do: evaluate, promote, rollback, data limits."""
+"""What the smaller commands do: evaluate, promote, data limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pipelines.view import View
 from resources.chain import Chain
 from resources.home import Home, NotReady
 from resources.intake import take_in
-from resources.ledger import Ledger
+from resources.ledger import ledger_of
 from resources.profile import load_profile
 
 
@@ -30,24 +30,11 @@ def promote(checkpoint: str, profile: str | None, console: Console) -> int:
     name = _named(checkpoint, home, loaded.storage.root)
     why = f"ratchet promote {checkpoint}"
     code = _run("evaluate_checkpoint", name, home, profile, why, console) or _run("promote", name, home, profile, why, console)
-    entry = next((entry for entry in Ledger(home.ledger).history() if entry.chain == name), None)
+    entry = next((entry for entry in ledger_of(home, profile).history() if entry.chain == name), None)
     if code == 0 and entry:
         console.print(f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}", style="bold")
         console.print("\n".join(f"- {reason}" for reason in entry.decision["reasons"]), highlight=False, soft_wrap=True)
     return code
-
-
-def rollback(reason: str, console: Console) -> int:
-    """Immediate: the ledger first, MLflow's aliases after it. Raises NothingToRollBack."""
-    import time
-
-    from resources.registry import Registry
-
-    home = Home.from_environment()
-    entry = Ledger(home.ledger).rollback(f"rollback-{time.time_ns()}", reason)
-    Registry(home.path).project(Ledger(home.ledger))
-    console.print("\n".join(entry.decision["reasons"]), highlight=False, soft_wrap=True)
-    return 0
 
 
 def data_limits(apply: bool, profile: str | None, console: Console) -> int:

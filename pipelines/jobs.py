@@ -5,6 +5,7 @@ newest (docs/decisions.md). So `dagster job execute -j smoke` needs no argument;
 """
 
 import dagster as dg
+from pydantic import Field
 
 from assets.augmented_problems import augmented_problems
 from assets.base_model import base_model
@@ -96,20 +97,39 @@ promote = _job(
 )
 
 
+class Rollback(dg.Config):
+    """Shown in the launchpad; all of it may be left out."""
+
+    reason: str = Field("", description="Kept in the ledger; the run's tag ratchet/why says it too.")
+    to: int = Field(0, description="The version to go back to; 0 is the one before the champion.")
+
+
 @dg.op
-def roll_back(context: dg.OpExecutionContext, workshop: Workshop) -> None:
-    """Makes the champion before this one champion again, and MLflow say so."""
-    from resources.registry import Registry
-
-    entry = workshop.ledger.rollback(f"rollback-{context.run.run_id}", context.run.tags.get("ratchet/why", ""))
-    Registry(workshop.home.path).project(workshop.ledger)
+def roll_back(context: dg.OpExecutionContext, config: Rollback, workshop: Workshop) -> None:
+    """Makes the champion before this one champion again, and MLflow say so. A run that is started again undoes nothing twice."""
+    first = context.run.root_run_id or context.run.run_id
+    entry = workshop.ledger.rollback(f"rollback-{first}", config.reason or context.run.tags.get("ratchet/why", ""), to=config.to or None)
     context.log.info(entry.decision["reasons"][0])
-    context.add_output_metadata({"champion": entry.checkpoint, "version": entry.version})
+    if behind := workshop.registry.follow(workshop.ledger):
+        context.log.warning(behind)
+    undone = entry.decision["undone_checkpoint"]
+    context.add_output_metadata({"champion": entry.checkpoint, "version": entry.version, "undone": undone, "mlflow": behind or "says the same"})
 
 
-@dg.job(executor_def=dg.in_process_executor, description="Takes the last promotion back.")
+@dg.op
+def follow_ledger(context: dg.OpExecutionContext, workshop: Workshop) -> None:
+    """MLflow's versions and aliases made to say what the ledger says; fails with the reason where MLflow cannot be told."""
+    context.add_output_metadata({"aliases": dg.MetadataValue.json(workshop.registry.project(workshop.ledger))})
+
+
+@dg.job(executor_def=dg.in_process_executor, description="Takes the last promotion back, or all since a version.")
 def rollback() -> None:
     roll_back()
 
 
-JOBS = [full_chain, smoke, prepare, refresh_data, evaluate_checkpoint, promote, rollback]
+@dg.job(executor_def=dg.in_process_executor, description="Makes MLflow say what the ledger says; starts by itself where it does not.")
+def tell_mlflow() -> None:
+    follow_ledger()
+
+
+JOBS = [full_chain, smoke, prepare, refresh_data, evaluate_checkpoint, promote, rollback, tell_mlflow]

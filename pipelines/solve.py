@@ -16,7 +16,7 @@ from problems.rl_parquet import prompt_text
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply
 from resources.home import Home, NotReady
-from resources.ledger import Ledger
+from resources.ledger import ledger_of
 from resources.profile import load_profile
 from sandbox.sandbox import Sandbox
 from serving.engines import Ask, TooLong
@@ -67,7 +67,7 @@ def solve(
 
 def champion() -> str:
     """The champion's folder. Raises NotReady where there is none."""
-    entry = Ledger(Home.from_environment().ledger).champion()
+    entry = ledger_of(Home.from_environment()).champion()
     if entry is None:
         raise NotReady("there is no champion yet: give --model FOLDER or --endpoint URL, or make one with `ratchet demo`")
     return entry.path

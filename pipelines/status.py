@@ -12,23 +12,27 @@ from artifacts.manifest import NAME, Manifest
 from resources import lease
 from resources.chain import Record, records
 from resources.home import Home
-from resources.ledger import Entry, Ledger
+from resources.ledger import Entry, champions, ledger_of
+from resources.registry import registry_of
 
 
 def show_status(home: Home, console: Console) -> None:
-    ledger = Ledger(home.ledger)
-    champion = ledger.champion()
+    ledger = ledger_of(home)
+    history = ledger.history()
+    champion = next(iter(champions(history)[::-1]), None)
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column()
     table.add_row("home", str(home.path))
     table.add_row("champion", _champion(champion) if champion else "none yet: `ratchet demo` makes the first")
-    if previous := ledger.previous():
+    for previous in champions(history)[-2:-1]:
         table.add_row("before it", f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` goes back to it)")
     holder = lease.holder(home.lease)
     table.add_row("runs", f"training {holder}" if holder else "nothing")
     for record in records(home.runs)[-5:]:
         table.add_row(record.id, _line(record, running=holder is not None and holder.chain == record.id))
+    if behind := registry_of(home).behind(history):
+        table.add_row("MLflow", f"[yellow]was not told of the last {behind} of {len(history)} entries: `ratchet registry` tells it[/]")
     for line in stale(home):
         table.add_row("stale", f"[yellow]{line}[/]")
     console.print(table)
@@ -65,7 +69,7 @@ def stale(home: Home) -> list[str]:
 
 def show_provenance(home: Home, console: Console) -> None:
     """From the champion to the raw problems: every artifact with what it was made from."""
-    champion = Ledger(home.ledger).champion()
+    champion = ledger_of(home).champion()
     if champion is None:
         console.print("There is no champion yet: `ratchet demo` makes the first.")
         return

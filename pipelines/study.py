@@ -23,7 +23,7 @@ from pipelines.worker import BUSY
 from resources import lease
 from resources.chain import Chain, open_chain
 from resources.home import Home
-from resources.ledger import Ledger
+from resources.ledger import ledger_of
 from resources.profile import CHANGES, Profile
 from resources.ray import Joined, Private
 from verl_jobs.figures import seconds_trained, series
@@ -112,7 +112,7 @@ def study_id(profile: Profile, champion: str) -> str:
 def study(profile_name: str | None, why: str, console: Console) -> Iterator[Study]:
     """Does the stages before the trainings, in a process of their own, unless they are done. Raises NotPrepared."""
     home, profile = ready(profile_name)
-    champion = Ledger(home.ledger).champion() if home.ledger.exists() else None
+    champion = ledger_of(home, profile_name).champion()
     id = study_id(profile, champion.checkpoint_hash if champion else "")
     folder = home.runs / id
     folder.mkdir(parents=True, exist_ok=True)

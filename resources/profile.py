@@ -16,7 +16,18 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from evaluation.gate import Policy
 from problems.augmentation.augment import Augmentation
@@ -24,6 +35,7 @@ from problems.curation import Curation
 from problems.sources.compositional import FamilyConfig
 from problems.synthesis.synthesize import Synthesis
 from problems.verification import Verification
+from resources.ledger_database import check_url
 from rewards.composite import RewardConfig
 from sandbox.sandbox import SandboxConfig
 from verl_jobs.adapting import Adaptation
@@ -95,6 +107,19 @@ class Storage(Section):
 
     root: str = ""
     """Any fsspec URL (`s3://bucket/prefix`); empty: RATCHET_HOME."""
+    ledger: str = ""
+    """Record of promotions on a server that several machines share, `postgresql://user@host:port/database`; the password comes from the environment
+    (PGPASSWORD or PGPASSFILE). Empty: a SQLite file in RATCHET_HOME."""
+    mlflow: str = Field("", pattern=r"^(https?://[^@]+)?$")
+    """MLflow server for runs and versions, `http://host:5000`; its login comes from the environment (MLFLOW_TRACKING_USERNAME and _PASSWORD, or
+    _TOKEN). Empty: a SQLite file in RATCHET_HOME."""
+
+    @field_validator("ledger")
+    @classmethod
+    def ledger_without_password(cls, url: str) -> str:
+        if url:
+            check_url(url)
+        return url
 
 
 class Postgres(Section):

@@ -24,6 +24,7 @@ from resources.chain import Chain, Champion, Kind, Stage, next_id, open_chain
 from resources.home import Home
 from resources.ledger import Ledger
 from resources.profile import CHANGES, UNVERIFIED, Profile, load_profile
+from resources.registry import Registry
 from sandbox.sandbox import Sandbox
 
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
@@ -76,7 +77,13 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def ledger(self) -> Ledger:
-        return Ledger(self.home.ledger)
+        """A home below RATCHET_HOME has a ledger and an MLflow of its own, whatever the profile shares."""
+        shared = "" if self._tags.get(SUBHOME) else self.profile.storage.ledger
+        return Ledger(shared or self.home.ledger)
+
+    @property
+    def registry(self) -> Registry:
+        return Registry(self.home.path, "" if self._tags.get(SUBHOME) else self.profile.storage.mlflow)
 
     @contextmanager
     def bench(self, context: dg.AssetExecutionContext, *, trains: bool = True) -> Iterator[Bench]:

@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from resources.home import Home
-from resources.ledger import Ledger
+from resources.ledger import ledger_of
 from serving.champion import Champion, NoChampion
 from serving.engines import Engine, TooLong
 from serving.engines.hf import HfEngine
@@ -28,7 +28,7 @@ DEFAULT_TOKENS = 256
 def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> FastAPI:
     """The gateway as an ASGI application. Starts without a champion too, and then answers 503 until there is one."""
     app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None)
-    champion = Champion(Ledger(home.ledger), open_engine)
+    champion = Champion(ledger_of(home), open_engine)
 
     @app.get("/health")
     async def health() -> dict[str, str]:

@@ -68,7 +68,7 @@ def test_every_check_blocks_but_the_one_that_warns() -> None:
     assert [spec.name for spec in specs if not spec.blocking] == ["healthy_training"]
 
 
-@pytest.mark.parametrize("name", ["full_chain", "smoke", "refresh_data", "evaluate_checkpoint", "promote", "rollback"])
+@pytest.mark.parametrize("name", ["full_chain", "smoke", "refresh_data", "evaluate_checkpoint", "promote", "rollback", "tell_mlflow"])
 def test_a_job_is_there_and_described(name: str) -> None:
     assert defs.resolve_job_def(name).description
 
@@ -81,6 +81,7 @@ def test_sensors_and_the_schedule_are_on_by_default() -> None:
         "changed_hub",
         "changed_problems",
         "champion_regression",
+        "mlflow_follows",
     }
     assert all(sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs)
     assert [(s.name, s.default_status) for s in repository.schedule_defs] == [("nightly_retraining", dg.DefaultScheduleStatus.RUNNING)]

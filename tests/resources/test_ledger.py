@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resources.ledger import Entry, Kind, Ledger, NothingToRollBack, Superseded
+from resources.ledger_database import LedgerUnreachable
+from tests.resources.postgres import Server, postgres
 
 
-@pytest.fixture
-def ledger(tmp_path: Path) -> Ledger:
-    return Ledger(tmp_path / "a home with spaces" / "promotions.db")
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with postgres() as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    """Empty; in a file, and on a real server."""
+    if request.param == "sqlite":
+        return Ledger(tmp_path / "a home with spaces" / "promotions.db")
+    server: Server = request.getfixturevalue("server")
+    return Ledger(server.fresh(f"ledger {time.time_ns()}".replace(" ", "_")))
 
 
 def put(ledger: Ledger, name: str, kind: Kind = "promote", chain: str | None = None, against: Entry | None = None) -> Entry:
@@ -37,7 +52,8 @@ def put(ledger: Ledger, name: str, kind: Kind = "promote", chain: str | None = N
 
 
 def test_reading_a_ledger_that_nobody_wrote_makes_no_file(ledger: Ledger) -> None:
-    assert ledger.champion() is None and ledger.history() == [] and not ledger.path.exists()
+    assert ledger.champion() is None and ledger.history() == []
+    assert isinstance(ledger.place, str) or not ledger.place.exists()
 
 
 def test_the_last_promoted_checkpoint_is_champion(ledger: Ledger) -> None:
@@ -89,13 +105,43 @@ def test_without_a_champion_there_is_nothing_to_roll_back(ledger: Ledger) -> Non
         ledger.rollback("undo")
 
 
-def test_nobody_can_change_or_delete_an_entry(ledger: Ledger) -> None:
+@pytest.mark.parametrize("statement", ["UPDATE promotions SET kind = 'refuse'", "DELETE FROM promotions"])
+def test_nobody_can_change_or_delete_an_entry(ledger: Ledger, statement: str) -> None:
     put(ledger, "a", "install")
-    connection = sqlite3.connect(ledger.path)
-    for statement in ("UPDATE promotions SET kind = 'refuse'", "DELETE FROM promotions"):
-        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-            connection.execute(statement)
-    connection.close()
+    with pytest.raises(Exception, match="append-only"), ledger._database.writing() as cursor:
+        cursor.execute(statement)
+    assert [entry.kind for entry in ledger.history()] == ["install"]
+
+
+def test_two_successors_of_one_champion_are_refused_by_the_database_itself(ledger: Ledger) -> None:
+    first = put(ledger, "a", "install")
+    second = put(ledger, "b")
+    with pytest.raises(Exception, match=r"promotions.predecessor|one_successor"), ledger._database.writing() as cursor:
+        ledger._insert(cursor, replace(second, entry=3, chain="by hand", predecessor=first.entry))
+
+
+def test_a_rollback_to_a_version_undoes_all_that_came_after_it(ledger: Ledger) -> None:
+    for name in "abcd":
+        put(ledger, name, "promote" if ledger.champion() else "install")
+    back = ledger.rollback("undo", to=2)
+    assert back.decision["reasons"] == ["version 4 (d), version 3 (c) were taken back, version 2 (b) is champion again."]
+    assert (champion := ledger.champion()) and champion.version == 2
+    assert (previous := ledger.previous()) and previous.version == 1
+    with pytest.raises(NothingToRollBack, match="version 3 was never champion, or was itself taken back: one can go back to version 1"):
+        ledger.rollback("undo more", to=3)
+    with pytest.raises(NothingToRollBack, match="version 2 is champion already"):
+        ledger.rollback("undo more", to=2)
+
+
+def test_a_rollback_of_a_champion_that_is_none_any_more_is_refused(ledger: Ledger) -> None:
+    for name in "abc":
+        put(ledger, name, "promote" if ledger.champion() else "install")
+    seen = ledger.champion()
+    assert seen
+    ledger.rollback("one", undoing=seen.entry)
+    with pytest.raises(Superseded, match=r"version 2 \(b\) is champion by now"):
+        ledger.rollback("two", undoing=seen.entry)
+    assert ledger.rollback("one", undoing=seen.entry).version == 2 and len(ledger.history()) == 4
 
 
 def test_a_checkpoint_keeps_its_version_when_it_comes_again(ledger: Ledger) -> None:
@@ -124,32 +170,53 @@ def test_champion_and_previous_follow_promotions_and_rollbacks(steps: list[str],
     assert (previous.checkpoint if previous else None) == (expected[-2] if len(expected) > 1 else None)
 
 
-def _race(path: Path, name: str, results: multiprocessing.Queue[str]) -> None:
-    ledger = Ledger(path)
-    champion = ledger.history()[0]
+RACER = """
+import sys; from pathlib import Path; from resources.ledger import Ledger, Superseded
+place, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
+ledger = Ledger(place if "://" in place else Path(place))
+for i in range(rounds):
+    print("ready", flush=True); against = sys.stdin.readline().strip()
+    mine = f"{name}{i}"
     try:
-        put(ledger, name, against=champion)
-        results.put("promoted")
-    except Superseded:
-        results.put("superseded")
+        ledger.append("promote", checkpoint=mine, checkpoint_hash=mine, path="", decision={}, chain=mine, against=against)
+        print("promoted", flush=True)
+    except Superseded as error:
+        print(error, flush=True)
+"""
 
 
-def test_of_promotions_at_once_one_wins_and_the_others_are_told(ledger: Ledger) -> None:
+@pytest.mark.slow
+def test_of_two_promotions_at_once_one_wins_and_the_other_is_told_forty_times(ledger: Ledger) -> None:
+    rounds = 40
     put(ledger, "a", "install")
-    context = multiprocessing.get_context("fork")
-    results = context.Queue()
-    racers = [context.Process(target=_race, args=(ledger.path, f"r{i}", results)) for i in range(4)]
+    command = [sys.executable, "-c", RACER, str(ledger.place)]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    racers = [subprocess.Popen([*command, name, str(rounds)], **pipes) for name in ("one", "two")]
+    won = {"one": 0, "two": 0}
+    for i in range(rounds):
+        champion = ledger.champion()
+        assert champion
+        assert [racer.stdout.readline() for racer in racers if racer.stdout] == ["ready\n"] * 2
+        for racer in racers:
+            assert racer.stdin
+            racer.stdin.write(f"{champion.checkpoint_hash}\n")
+        told = dict(zip(won, [racer.stdout.readline().strip() for racer in racers if racer.stdout], strict=True))
+        winner = ledger.champion()
+        assert winner and winner.predecessor == champion.entry
+        [loser] = [name for name, said in told.items() if said != "promoted"]
+        assert told[loser] == (
+            f"version {winner.version} ({winner.checkpoint}) is champion now, {loser}{i} was compared with "
+            f"version {champion.version} ({champion.checkpoint}): decide again"
+        )
+        won[winner.checkpoint.removesuffix(str(i))] += 1
     for racer in racers:
-        racer.start()
-    outcomes = [results.get(timeout=20) for _ in racers]
-    for racer in racers:
-        racer.join()
-    assert sorted(outcomes) == ["promoted", "superseded", "superseded", "superseded"]
+        racer.communicate(timeout=20)
+    assert len(ledger.history()) == rounds + 1 and sum(won.values()) == rounds
 
 
 WRITER = """
 import sys; from pathlib import Path; from resources.ledger import Ledger
-ledger = Ledger(Path(sys.argv[1]))
+ledger = Ledger(sys.argv[1] if "://" in sys.argv[1] else Path(sys.argv[1]))
 i = len(ledger.history())
 while True:
     name, against = str(i), str(i - 1) if i else None
@@ -162,7 +229,7 @@ while True:
 def test_kill_9_while_writing_loses_nothing_that_was_said_to_be_written(ledger: Ledger) -> None:
     said = -1
     for round_ in range(4):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(ledger.path)], stdout=subprocess.PIPE, text=True)
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(ledger.place)], stdout=subprocess.PIPE, text=True)
         assert writer.stdout
         said = int(writer.stdout.readline())
         time.sleep(0.02 * round_)
@@ -173,3 +240,55 @@ def test_kill_9_while_writing_loses_nothing_that_was_said_to_be_written(ledger: 
         history = ledger.history()
         assert len(history) >= said + 1
         assert [e.predecessor for e in history] == [e.entry - 1 for e in history]
+
+
+def test_a_ledger_that_somebody_holds_is_named_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("resources.ledger_database.WAIT_S", 0.2)
+    ledger = Ledger(tmp_path / "promotions.db")
+    put(ledger, "a", "install")
+    holder = sqlite3.connect(tmp_path / "promotions.db", isolation_level=None)
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerUnreachable, match=r"promotions.db cannot be used \(database is locked\), nothing was recorded: another process"):
+        put(ledger, "b")
+    assert (champion := ledger.champion()) and champion.checkpoint == "a", "a reader does not wait for a writer"
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert put(ledger, "b").version == 2
+
+
+READ_ONLY = """
+import os, sys; from pathlib import Path; from resources.ledger import Ledger
+os.setuid(65534) if os.geteuid() == 0 else None
+Ledger(Path(sys.argv[1])).append("promote", checkpoint="b", checkpoint_hash="b", path="", decision={}, chain="b", against="hash-a")
+"""
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_and_nothing_is_lost() -> None:
+    with tempfile.TemporaryDirectory(prefix="read-only-") as folder:  # not under tmp_path, which another user may not enter
+        ledger = Ledger(Path(folder) / "promotions.db")
+        put(ledger, "a", "install")
+        Path(folder).chmod(0o555)
+        refused = subprocess.run([sys.executable, "-c", READ_ONLY, str(ledger.place)], capture_output=True, text=True, check=False)
+        Path(folder).chmod(0o755)
+        assert "LedgerUnreachable: the ledger" in refused.stderr and "see that its folder can be written to by this user" in refused.stderr
+        assert len(ledger.history()) == 1
+
+
+@pytest.mark.slow
+def test_a_server_that_is_gone_is_named_and_nothing_is_lost(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(server.fresh("gone"))
+    put(ledger, "a", "install")
+    server.stop()
+    with pytest.raises(LedgerUnreachable, match=r"gone cannot be used .*: see that the server runs"):
+        put(ledger, "b", against=None)
+    server.start()
+    assert [entry.checkpoint for entry in ledger.history()] == ["a"]
+    monkeypatch.setenv("PGPASSWORD", "wrong")
+    with pytest.raises(LedgerUnreachable, match="password authentication failed"):
+        ledger.history()
+
+
+@pytest.mark.parametrize("url", ["postgresql://me:secret@host/db", "mysql://host/db", "postgresql://host"])
+def test_a_url_with_a_password_or_of_another_database_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"PGPASSWORD|postgresql://user@host:port/database"):
+        Ledger(url)

@@ -5,57 +5,126 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from resources.ledger import Kind, Ledger
-from resources.registry import HASH_TAG, MODEL, Registry
+from resources.registry import HASH_TAG, MODEL, PASSPORT_TAG, Registry, RegistryBehind
+from tests.resources.mlflow_server import MlflowServer, mlflow_server
 
 
-def put(ledger: Ledger, name: str, kind: Kind) -> None:
+@dataclass
+class World:
+    ledger: Ledger
+    registry: Registry
+
+
+def put(ledger: Ledger, name: str, kind: Kind, path: str = "/checkpoints") -> None:
     champion = ledger.champion()
     ledger.append(
-        kind, checkpoint=name, checkpoint_hash=f"hash-{name}", path=f"/checkpoints/{name}", decision={"reasons": [f"{name} came"]},
+        kind, checkpoint=name, checkpoint_hash=f"hash-{name}", path=path, decision={"reasons": [f"{name} came"]},
         chain=f"chain-{name}", against=champion.checkpoint_hash if champion else None,
     )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Ledger:
-    """a installed, b promoted, c refused; projected once."""
-    ledger = Ledger(tmp_path_factory.mktemp("home of a user") / "promotions.db")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MlflowServer]:
+    with mlflow_server(tmp_path_factory.mktemp("mlflow")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow file without a version: making its tables takes seconds."""
+    home = tmp_path_factory.mktemp("fresh")
+    Registry(home)._client().search_registered_models()
+    return home / "mlflow.db"
+
+
+@pytest.fixture
+def home(fresh: Path, tmp_path: Path) -> Path:
+    shutil.copy(fresh, tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module", params=["file", pytest.param("server", marks=pytest.mark.slow)])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
+    """a installed, b promoted, c refused; projected once, into a file of the home and into a real MLflow server."""
+    home = tmp_path_factory.mktemp("home of a user")
+    ledger = Ledger(home / "promotions.db")
+    passport = home / "checkpoints" / "b" / "manifest.json"
+    passport.parent.mkdir(parents=True)
+    passport.write_text('{"seed": 7}')
+    put(ledger, "a", "install")
+    put(ledger, "b", "promote", str(passport.parent))
+    put(ledger, "c", "refuse")
+    url = request.getfixturevalue("server").url if request.param == "server" else ""
+    Registry(home, url).project(ledger)
+    return World(ledger, Registry(home, url))
+
+
+def test_the_aliases_follow_the_ledger_and_a_second_time_changes_nothing(world: World) -> None:
+    assert world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
+    assert world.registry.project(world.ledger) == world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
+    assert len(list(world.registry._client().search_model_versions(f"name = '{MODEL}'"))) == 3
+    assert world.registry.behind(world.ledger.history()) == 0
+
+
+def test_a_version_bears_its_passport(world: World) -> None:
+    tags = world.registry._client().get_model_version_by_alias(MODEL, "champion").tags
+    assert (tags[HASH_TAG], tags[PASSPORT_TAG], tags["ratchet_version"]) == ("hash-b", '{"seed": 7}', "2")
+
+
+def test_what_somebody_did_by_hand_is_mended(world: World) -> None:
+    client = world.registry._client()
+    client.set_registered_model_alias(MODEL, "champion", "3")
+    client.set_registered_model_alias(MODEL, "mine", "3")
+    again = client.create_model_version(MODEL, source="ratchet:///hash-c", tags={HASH_TAG: "hash-c"}, await_creation_for=None)
+    assert world.registry.project(world.ledger) == world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
+    assert again.version not in [version.version for version in client.search_model_versions(f"name = '{MODEL}'")]
+
+
+@pytest.mark.slow
+def test_a_server_that_was_down_is_told_later(server: MlflowServer, tmp_path: Path) -> None:
+    ledger, registry = Ledger(tmp_path / "promotions.db"), Registry(tmp_path, server.url)
+    put(ledger, "d", "install")
+    server.stop()
+    with pytest.raises(RegistryBehind, match=f"MLflow at {server.url} cannot be told .*; the ledger stands"):
+        registry.project(ledger)
+    assert registry.behind(ledger.history()) == 1 and (champion := ledger.champion()) and champion.checkpoint == "d"
+    server.start()
+    champion_version = registry.project(ledger)["champion"]
+    assert registry._client().get_model_version(MODEL, str(champion_version)).tags[HASH_TAG] == "hash-d"
+    assert registry.behind(ledger.history()) == 0
+
+
+def test_an_mlflow_that_is_locked_is_told_later(home: Path) -> None:
+    ledger, registry = Ledger(home / "promotions.db"), Registry(home)
+    put(ledger, "a", "install")
+    registry.project(ledger)
+    put(ledger, "b", "promote")
+    holder = sqlite3.connect(home / "mlflow.db", isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    assert "cannot be told" in registry.follow(ledger) and registry.behind(ledger.history()) == 1
+    holder.execute("ROLLBACK")
+    holder.close()
+    assert registry.follow(ledger) == "" and registry.aliases() == {"champion": 2, "previous": 1, "challenger": 2}
+
+
+def test_a_rollback_moves_the_aliases_back(home: Path) -> None:
+    ledger, registry = Ledger(home / "promotions.db"), Registry(home)
     put(ledger, "a", "install")
     put(ledger, "b", "promote")
-    put(ledger, "c", "refuse")
-    Registry(ledger.path.parent).project(ledger)
-    return ledger
-
-
-def test_the_aliases_follow_the_ledger_and_a_second_time_changes_nothing(history: Ledger) -> None:
-    registry = Registry(history.path.parent)
-    assert registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
-    assert registry.project(history) == registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
-    assert len(list(registry._client().search_model_versions(f"name = '{MODEL}'"))) == 3
-    assert registry._client().get_model_version_by_alias(MODEL, "champion").tags[HASH_TAG] == "hash-b"
-
-
-def test_an_alias_that_somebody_moved_by_hand_is_mended(history: Ledger) -> None:
-    registry = Registry(history.path.parent)
-    registry.project(history)
-    registry._client().set_registered_model_alias(MODEL, "champion", "3")
-    registry._client().set_registered_model_alias(MODEL, "mine", "3")
-    assert registry.project(history) == registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
-
-
-def test_a_rollback_moves_the_aliases_back(history: Ledger, tmp_path: Path) -> None:
-    home = shutil.copytree(history.path.parent, tmp_path / "copy")
-    ledger = Ledger(home / "promotions.db")
+    registry.project(ledger)
     ledger.rollback("undo")
-    assert Registry(home).project(ledger) == Registry(home).aliases() == {"champion": 1, "challenger": 3}
+    assert registry.project(ledger) == registry.aliases() == {"champion": 1, "challenger": 2}
 
 
 PROJECT = """
@@ -66,11 +135,15 @@ Registry(Path(sys.argv[1])).project(Ledger(Path(sys.argv[2])))
 
 
 @pytest.mark.slow
-def test_killed_while_projecting_without_a_home_it_goes_on_and_writes_nothing_elsewhere(history: Ledger, tmp_path: Path) -> None:
+def test_killed_while_projecting_without_a_home_it_goes_on_and_writes_nothing_elsewhere(tmp_path: Path) -> None:
     elsewhere, home = tmp_path / "elsewhere", tmp_path / "ratchet home"
+    kinds: dict[str, Kind] = {"a": "install", "b": "promote", "c": "refuse"}
     elsewhere.mkdir()
+    ledger = Ledger(home / "promotions.db")
+    for name, kind in kinds.items():
+        put(ledger, name, kind)
     environment = {k: v for k, v in os.environ.items() if k != "HOME"} | {"PYTHONPATH": str(Path.cwd())}
-    command = [sys.executable, "-c", PROJECT, str(home), str(history.path)]
+    command = [sys.executable, "-c", PROJECT, str(home), str(ledger.place)]
     killed = subprocess.Popen(command, cwd=elsewhere, env=environment, stdout=subprocess.PIPE)
     assert killed.stdout
     killed.stdout.readline()
@@ -83,4 +156,4 @@ def test_killed_while_projecting_without_a_home_it_goes_on_and_writes_nothing_el
     subprocess.run(command, cwd=elsewhere, env=environment, check=True, capture_output=True)
     assert Registry(home).aliases() == {"champion": 2, "previous": 1, "challenger": 3}
     assert list(elsewhere.iterdir()) == []
-    assert {p.name.split(".")[0] for p in home.iterdir()} == {"mlflow"}
+    assert {p.name.split(".")[0] for p in home.iterdir()} == {"mlflow", "mlflow_follows", "promotions"}

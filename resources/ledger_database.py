@@ -1,0 +1,201 @@
+"""Where the ledger's rows lie: one SQLite file, or one table of a Postgres server that several machines share. The same table, the same promises.
+
+In: a path or a `postgresql://` URL. Out: a transaction to read in, one to write in that nobody else writes beside, and a lock for the projection.
+What goes wrong out there is `LedgerUnreachable` in one line: nothing was recorded then, and what was recorded before stands.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+WAIT_S = 30.0  # for another process that writes
+CONNECT_S = 10  # for a server to answer
+TABLE = """
+CREATE TABLE IF NOT EXISTS promotions (
+    entry BIGINT PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('install', 'promote', 'rollback', 'refuse')),
+    version BIGINT NOT NULL,
+    checkpoint TEXT NOT NULL,
+    checkpoint_hash TEXT NOT NULL,
+    path TEXT NOT NULL,
+    predecessor BIGINT NOT NULL,
+    decision TEXT NOT NULL,
+    chain TEXT NOT NULL UNIQUE,
+    created_at TEXT NOT NULL
+);
+CREATE UNIQUE INDEX IF NOT EXISTS one_successor ON promotions (predecessor) WHERE kind <> 'refuse';
+"""
+SQLITE_TRIGGERS = """
+CREATE TRIGGER IF NOT EXISTS never_changed BEFORE UPDATE ON promotions BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER IF NOT EXISTS never_deleted BEFORE DELETE ON promotions BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+"""
+POSTGRES_TRIGGERS = """
+CREATE OR REPLACE FUNCTION promotions_are_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;
+CREATE OR REPLACE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON promotions EXECUTE FUNCTION promotions_are_kept();
+"""
+WRITING, PROJECTING = 0x7261_7463_0001, 0x7261_7463_0002  # names of Postgres' advisory locks
+
+
+class LedgerUnreachable(RuntimeError):
+    """The record of promotions cannot be read or written now; the message says where it is and what to look at."""
+
+
+class Cursor(Protocol):
+    """What both drivers' cursors have in common."""
+
+    def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+
+
+class Database(Protocol):
+    mark: str  # how the driver writes a parameter
+
+    def exists(self) -> bool: ...
+    def reading(self) -> Any: ...
+    def writing(self) -> Any: ...
+    def projecting(self) -> Any: ...
+
+
+def database(place: Path | str) -> Database:
+    """A path is SQLite's, a URL Postgres'. Raises ValueError for another URL."""
+    if isinstance(place, Path):
+        return SqliteFile(place)
+    check_url(place)
+    return PostgresServer(place)
+
+
+def check_url(url: str) -> None:
+    """Raises ValueError unless this names a Postgres without its password: a profile is there to be shown around."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
+        raise ValueError(f"{parts.scheme or url}: a ledger is kept at postgresql://user@host:port/database, or empty: in RATCHET_HOME")
+    if parts.password:
+        raise ValueError("the ledger's URL holds a password: leave it out and set PGPASSWORD (or PGPASSFILE) in the environment")
+
+
+class SqliteFile:
+    """path: made at the first write. Write-ahead log, synced at each commit."""
+
+    mark = "?"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def exists(self) -> bool:
+        if not self.path.exists():
+            return False
+        with self.reading() as cursor:  # killed between making the file and its table
+            return cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'promotions'").fetchone() is not None
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Cursor]:
+        with self._told(), self._open() as connection:
+            yield connection.cursor()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Cursor]:
+        with self._told():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self._open() as connection:
+                connection.execute("PRAGMA journal_mode=WAL")
+                connection.executescript(TABLE + SQLITE_TRIGGERS)
+                connection.execute("BEGIN IMMEDIATE")
+                with connection:
+                    yield connection.cursor()
+
+    @contextmanager
+    def projecting(self) -> Iterator[None]:
+        """One projection at a time; a killed one holds no lock."""
+        with self._told():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            file = (self.path.parent / "mlflow.lock").open("w")
+        with file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous=FULL")
+            yield connection
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.DatabaseError, OSError) as error:
+            if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
+                raise
+            mend = {
+                "database is locked": f"another process has held it for more than {WAIT_S:g} s; end that one (`fuser {self.path}` names it)",
+                "database disk image is malformed": "put a backup of the file in its place",
+                "file is not a database": "put a backup of the file in its place",
+                "database or disk is full": "free some room",
+            }.get(str(error), "see that its folder can be written to by this user")
+            raise LedgerUnreachable(f"the ledger {self.path} cannot be used ({error}), nothing was recorded: {mend}") from error
+
+
+class PostgresServer:
+    """url: without a password, which libpq takes from PGPASSWORD or PGPASSFILE. One connection a call: calls are rare."""
+
+    mark = "%s"
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def exists(self) -> bool:
+        with self.reading() as cursor:
+            return _has_table(cursor)
+
+    @contextmanager
+    def reading(self) -> Iterator[Cursor]:
+        with self._transaction() as cursor:
+            yield cursor
+
+    @contextmanager
+    def writing(self) -> Iterator[Cursor]:
+        """Writers queue, so that nobody decides on a champion that another is about to replace; the index would refuse the second anyway."""
+        with self._transaction() as cursor:
+            cursor.execute(f"SET LOCAL lock_timeout = '{WAIT_S:g}s'; SET LOCAL synchronous_commit = on")
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (WRITING,))
+            if not _has_table(cursor):
+                cursor.execute(TABLE + POSTGRES_TRIGGERS)
+            yield cursor
+
+    @contextmanager
+    def projecting(self) -> Iterator[None]:
+        """One projection at a time among all machines; the server lets go when the connection ends, however it ends."""
+        with self._transaction() as cursor:
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", (PROJECTING,))
+            yield
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Cursor]:
+        """Committed at the end or not at all."""
+        try:
+            import psycopg2
+        except ImportError as error:
+            raise LedgerUnreachable(f"the ledger {self.url} needs psycopg2: pip install 'psycopg2-binary>=2.9,<3' (extra `cluster`)") from error
+
+        try:
+            connected = psycopg2.connect(self.url, connect_timeout=CONNECT_S, application_name="ratchet")
+            with closing(connected) as connection, connection, connection.cursor() as cursor:
+                yield cursor
+        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.ProgrammingError) as error:
+            why = " ".join(str(error).split()) or "the connection was lost"
+            mend = "see that the server runs, and PGPASSWORD"
+            if isinstance(error, psycopg2.errors.LockNotAvailable):
+                mend = "another process has written for long; look into pg_stat_activity"
+            raise LedgerUnreachable(f"the ledger {self.url} cannot be used ({why}): {mend}; the same command again records nothing twice") from error
+
+
+def _has_table(cursor: Cursor) -> bool:
+    cursor.execute("SELECT to_regclass('promotions') IS NOT NULL")
+    return bool(cursor.fetchone()[0])
