@@ -44,7 +44,7 @@ def evaluate(
         harness_version=HARNESS_VERSION,
         checkpoint=checkpoint_name,
         checkpoint_hash=checkpoint_hash,
-        sampling=benchmark.sampling.model_dump(),
+        sampling=benchmark.sampling.model_dump(mode="json"),
         samples=samples,
         isolation=isolation,
         measured={"generation_s": generated - started, "judging_s": judged - generated, "tokens": float(sum(answer.tokens for answer in answers))},

@@ -1,24 +1,25 @@
 """Answers of a checkpoint: a batched decoder on transformers, for models small enough to be asked here and now.
 
-In: a Hugging Face folder and chat prompts. Out: one answer for each prompt and draw, in the order of the prompts.
+In: a Hugging Face folder and prompts, chats or raw texts. Out: one answer for each prompt and draw, in the order of the prompts.
 `model.generate` keeps rows that have ended in the batch until the last one ends; here they leave it (measured: benchmarks/generation.py).
-What it does not do: weights too large for this machine, beams, top-k or top-p. Those are an engine's work (vLLM).
+What it does not do: weights too large for this machine, beams, top-k. Those are an engine's work (evaluation/vllm_engine.py).
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 BATCH = 64  # rows decoded together
 SMALL = 20_000_000  # parameters up to which one thread a batch is best: the matrices are too small to share, and threads that wait spin
 Chat = list[dict[str, str]]
+Prompt = Chat | str  # a text is asked as it is: a base model goes on with it
 Progress = Callable[[int, int], None]  # done, of
 
 
@@ -38,8 +40,12 @@ class Sampling(BaseModel):
     """Answers a prompt."""
     temperature: NonNegativeFloat = 0.0
     """0 takes the most likely token each time, then n is 1 in effect."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Draws are made from the most likely tokens that together have this share; without effect at temperature 0."""
     max_new_tokens: PositiveInt = 80
     """An answer that has not ended by then is cut, and marked so."""
+    stop: tuple[str, ...] = ()
+    """An answer ends before the first of these; that is no cut by length."""
     seed: NonNegativeInt = 0
     """Of the draws; without effect at temperature 0."""
 
@@ -48,7 +54,11 @@ class Sampling(BaseModel):
 class Answer:
     text: str
     tokens: int
-    cut: bool  # ended by length, not by the model
+    cut: bool  # ended by length, not by the model or a stop word
+    seconds: float = field(default=0.0, compare=False)  # its share of the time that its batch took, or from question to answer
+
+
+Answers = Callable[[list[tuple[int, Answer]]], None]  # (place, answer) of those that have just come
 
 
 @dataclass
@@ -63,12 +73,21 @@ class _Row:
     ended: bool = False
 
 
-def generate(checkpoint: Path, prompts: Sequence[Chat], sampling: Sampling, on_progress: Progress | None = None) -> list[Answer]:
+def generate(
+    checkpoint: Path,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    on_progress: Progress | None = None,
+    *,
+    known: Mapping[int, Answer] | None = None,
+    on_answers: Answers | None = None,
+) -> list[Answer]:
     """Answers in fp32 (bf16 on a GPU), `sampling.n` in a row for each prompt: the answers to prompt i lie at i * n to i * n + n - 1.
 
     The same prompts, in whatever order, give the same answers on one machine: batches are made of prompts sorted by length and content, and a draw
     depends on seed, prompt and its own number alone. Another set of prompts may move a tie of two tokens in the last bit.
     A prompt that leaves no room within the model's positions gets an empty answer, marked as cut.
+    known: answers by their place, which are not made again; the batches of the others are as they would have been. on_answers: told of each batch.
     Raises FileNotFoundError where the folder holds no model; code from a checkpoint is never run.
     """
     import torch
@@ -80,22 +99,56 @@ def generate(checkpoint: Path, prompts: Sequence[Chat], sampling: Sampling, on_p
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     tokenizer = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True)
     model = AutoModelForCausalLM.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True, dtype=dtype).to(device).eval()
-    texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in prompts]
-    encoded = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
-    rows = _rows(encoded, sampling, positions=int(getattr(model.config, "max_position_embeddings", 1 << 30)))
-    ends, pad = _ends(model, tokenizer), tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+    rows = _rows(encoded(tokenizer, prompts), sampling, positions=int(getattr(model.config, "max_position_embeddings", 1 << 30)))
+    found: dict[int, Answer] = dict(known or {}) | {row.index: Answer("", 0, True) for row in rows if row.limit <= 0}
+    rule = _Rule(_ends(model, tokenizer), tokenizer.pad_token_id or 0, sampling, tokenizer)
     waiting = sorted((row for row in rows if row.limit > 0), key=lambda row: (len(row.prompt), row.prompt, row.index))
-    batches = [waiting[start : start + BATCH] for start in range(0, len(waiting), BATCH)]
-    done = len(rows) - len(waiting)
+    whole = [waiting[start : start + BATCH] for start in range(0, len(waiting), BATCH)]
+    batches = [left for batch in whole if (left := [row for row in batch if row.index not in found])]
     workers = len(os.sched_getaffinity(0)) if device == "cpu" and model.num_parameters() <= SMALL else 1
     with _threads(1 if workers > 1 else torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
-        futures = {pool.submit(_decode, model, batch, ends, pad, sampling.temperature): len(batch) for batch in batches}
+        futures = [pool.submit(_decode, model, batch, rule) for batch in batches]
         for future in as_completed(futures):
-            future.result()
-            done += futures[future]
+            made = future.result()
+            found.update(made)
+            if on_answers:
+                on_answers(made)
             if on_progress:
-                on_progress(done, len(rows))
-    return [Answer(tokenizer.decode(row.tokens, skip_special_tokens=True), len(row.tokens), not row.ended) for row in rows]
+                on_progress(len(found), len(rows))
+    return [found[row.index] for row in rows]
+
+
+def encoded(tokenizer: Any, prompts: Sequence[Prompt]) -> list[list[int]]:
+    """Token ids: of a chat with the tokenizer's template, of a text with what the tokenizer puts around any text."""
+    texts = [p if isinstance(p, str) else tokenizer.apply_chat_template(p, tokenize=False, add_generation_prompt=True) for p in prompts]
+    return [tokenizer.encode(text, add_special_tokens=isinstance(prompt, str)) for prompt, text in zip(prompts, texts, strict=True)]
+
+
+def before_stop(text: str, stop: Sequence[str]) -> str:
+    """The text up to the first stop word."""
+    return text[: min((at for word in stop if (at := text.find(word)) >= 0), default=len(text))]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How tokens are chosen, and when an answer ends."""
+
+    ends: set[int]
+    pad: int
+    sampling: Sampling
+    tokenizer: Any
+
+    def stopped(self, tokens: list[int]) -> bool:
+        """Whether the last token completed a stop word, which spans at most a token a byte."""
+        if not (stop := self.sampling.stop):
+            return False
+        reach = 1 + max(len(word.encode()) for word in stop)
+        tail = self.tokenizer.decode(tokens[-reach:], skip_special_tokens=True)
+        return any(word in tail for word in stop)
+
+    def answer(self, row: _Row, seconds: float) -> Answer:
+        text = before_stop(self.tokenizer.decode(row.tokens, skip_special_tokens=True), self.sampling.stop)
+        return Answer(text, len(row.tokens), not row.ended, seconds)
 
 
 @contextmanager
@@ -133,12 +186,13 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
     return {token for token in [*listed, tokenizer.eos_token_id] if token is not None}
 
 
-def _decode(model: Any, rows: list[_Row], ends: set[int], pad: int, temperature: float) -> None:
-    """Fills the rows' tokens. Shared KV cache, left padding, so that the last column is each row's next; a row that ends leaves the batch."""
+def _decode(model: Any, batch: list[_Row], rule: _Rule) -> list[tuple[int, Answer]]:
+    """The rows' answers. Shared KV cache, left padding, so that the last column is each row's next; a row that ends leaves the batch."""
     import torch
 
+    began, rows = time.perf_counter(), batch
     width = max(len(row.prompt) for row in rows)
-    ids = torch.tensor([[pad] * (width - len(row.prompt)) + row.prompt for row in rows], device=model.device)
+    ids = torch.tensor([[rule.pad] * (width - len(row.prompt)) + row.prompt for row in rows], device=model.device)
     mask = torch.tensor([[0] * (width - len(row.prompt)) + [1] * len(row.prompt) for row in rows], device=model.device)
     position = (mask.cumsum(1) - 1).clamp(min=0)
     cache = None
@@ -146,13 +200,14 @@ def _decode(model: Any, rows: list[_Row], ends: set[int], pad: int, temperature:
         while rows:
             out = model(input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True, logits_to_keep=1)
             cache = out.past_key_values
-            choice = _choose(out.logits[:, -1].float(), rows, temperature)
+            choice = _choose(out.logits[:, -1].float(), rows, rule.sampling)
             stays = []
             for at, (row, token) in enumerate(zip(rows, choice.tolist(), strict=True)):
-                row.ended = token in ends
+                row.ended = token in rule.ends
                 if not row.ended:
                     row.tokens.append(token)
-                    if len(row.tokens) < row.limit:
+                    row.ended = rule.stopped(row.tokens)
+                    if not row.ended and len(row.tokens) < row.limit:
                         stays.append(at)
             if len(stays) < len(rows):
                 kept = torch.tensor(stays, dtype=torch.long, device=model.device)
@@ -163,14 +218,21 @@ def _decode(model: Any, rows: list[_Row], ends: set[int], pad: int, temperature:
             ids = choice.unsqueeze(1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
             position = position[:, -1:] + 1
+    seconds = (time.perf_counter() - began) / len(batch)
+    return [(row.index, rule.answer(row, seconds)) for row in batch]
 
 
-def _choose(logits: torch.Tensor, rows: list[_Row], temperature: float) -> torch.Tensor:
+def _choose(logits: torch.Tensor, rows: list[_Row], sampling: Sampling) -> torch.Tensor:
     """The most likely token, or one drawn by inverting the distribution at the row's own number."""
     import torch
 
-    if temperature == 0:
+    if sampling.temperature == 0:
         return logits.argmax(-1)
-    cdf = (logits / temperature).softmax(-1).double().cumsum(-1)
+    chances = (logits / sampling.temperature).softmax(-1).double()
+    if sampling.top_p < 1:  # a token stays while those before it have less than the share (Holtzman et al. 2020, arXiv:1904.09751)
+        falling, order = chances.sort(-1, descending=True)
+        falling[falling.cumsum(-1) - falling >= sampling.top_p] = 0.0
+        chances = torch.zeros_like(chances).scatter(-1, order, falling)
+    cdf = chances.cumsum(-1)
     drawn = torch.tensor([row.uniform[len(row.tokens)] for row in rows if row.uniform is not None], dtype=torch.float64, device=logits.device)
     return torch.searchsorted(cdf, (drawn * cdf[:, -1]).unsqueeze(1), right=True).squeeze(1).clamp(max=logits.shape[1] - 1)

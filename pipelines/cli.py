@@ -154,7 +154,9 @@ def main() -> None:
         app()
     except Exception as error:
         from assets.verified_reward import UnverifiedReward
+        from evaluation.asked import Unanswered
         from problems.record import ProblemError
+        from problems.synthesis.replies import EndpointDown
         from resources.home import Home, NotReady
         from resources.ledger import NothingToRollBack, Superseded
         from resources.ledger_database import LedgerUnreachable
@@ -163,7 +165,7 @@ def main() -> None:
         from verl_jobs.plugins import PluginError
         from verl_jobs.start import UnfitStart
 
-        own = RewardFileError | UnverifiedReward | PluginError
+        own = RewardFileError | UnverifiedReward | PluginError | EndpointDown | Unanswered
         kept = NothingToRollBack | Superseded | LedgerUnreachable
         mendable = NotReady | ProfileError | ProblemError | kept | own | UnfitStart | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

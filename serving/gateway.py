@@ -1,6 +1,6 @@
 """The gateway: an OpenAI-compatible endpoint on 127.0.0.1 that always answers with the champion.
 
-In: RATCHET_HOME, whose ledger says who is champion. Out: /v1/chat/completions, /v1/models, /health. After a promotion or a rollback
+In: RATCHET_HOME, whose ledger says who is champion. Out: /v1/chat/completions, /v1/completions, /v1/models, /health. After a promotion or a rollback
 the next request is answered by the new champion; requests under way end with the model that they began with.
 """
 
@@ -19,7 +19,7 @@ from resources.ledger import ledger_of
 from serving.champion import Champion, NoChampion
 from serving.engines import Engine, TooLong
 from serving.engines.hf import HfEngine
-from serving.openai import ChatRequest, completion, failure, models
+from serving.openai import ChatRequest, TextRequest, completion, failure, models
 
 HOST = "127.0.0.1"  # there is no authentication, so nobody else may ask
 DEFAULT_TOKENS = 256
@@ -41,10 +41,17 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
 
     @app.post("/v1/chat/completions")
     def chat(request: ChatRequest) -> Any:  # not async: it runs in a thread, so that /health answers meanwhile
+        return answered(request)
+
+    @app.post("/v1/completions")
+    def text(request: TextRequest) -> Any:
+        return answered(request)
+
+    def answered(request: ChatRequest | TextRequest) -> Any:
         entry, engine = champion.engine()
         if request.model not in ("champion", entry.checkpoint):
             return _refuse(404, f"no model {request.model!r} here: ask for 'champion' (now {entry.checkpoint})", "model_not_found")
-        return completion(entry, engine.answer(request.ask(DEFAULT_TOKENS)))
+        return completion(entry, engine.answer(request.question(DEFAULT_TOKENS)), chat=isinstance(request, ChatRequest))
 
     @app.exception_handler(NoChampion)
     async def no_champion(_: Request, error: NoChampion) -> JSONResponse:

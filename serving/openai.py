@@ -1,4 +1,4 @@
-"""The words of OpenAI's chat completions, as far as we speak them: what a client sends, what it gets back."""
+"""The words of OpenAI's chat completions and completions, as far as we speak them: what a client sends, what it gets back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, model_validator
 
 from resources.ledger import Entry
-from serving.engines import Answer, Ask
+from serving.engines import Answer, Ask, Chat
 
 
 class Message(BaseModel):
@@ -19,15 +19,13 @@ class Message(BaseModel):
     content: str
 
 
-class ChatRequest(BaseModel):
+class Request(BaseModel):
     """A field that we would not heed is refused, by name: silence would be a lie. Unlike OpenAI's, the default temperature is 0."""
 
     model_config = ConfigDict(extra="forbid")
 
     model: str = "champion"
-    messages: list[Message] = Field(min_length=1)
     max_tokens: PositiveInt | None = None
-    max_completion_tokens: PositiveInt | None = None
     temperature: NonNegativeFloat = 0.0
     top_p: float = Field(1.0, gt=0, le=1)
     seed: int | None = None
@@ -36,27 +34,46 @@ class ChatRequest(BaseModel):
     stream: Literal[False] = False
     user: str | None = None
 
+    def ask(self, asked: Chat | str, length: int) -> Ask:
+        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
+        return Ask(asked, length, self.temperature, self.top_p, self.seed, stop)
+
+
+class ChatRequest(Request):
+    """What a chat is asked with."""
+
+    messages: list[Message] = Field(min_length=1)
+    max_completion_tokens: PositiveInt | None = None
+
     @model_validator(mode="after")
     def one_length(self) -> ChatRequest:
         if self.max_tokens and self.max_completion_tokens:
             raise ValueError("max_tokens and max_completion_tokens are the same thing: give one")
         return self
 
-    def ask(self, default_tokens: int) -> Ask:
-        stop = (self.stop,) if isinstance(self.stop, str) else tuple(self.stop or ())
-        length = self.max_tokens or self.max_completion_tokens or default_tokens
-        return Ask([m.model_dump() for m in self.messages], length, self.temperature, self.top_p, self.seed, stop)
+    def question(self, default_tokens: int) -> Ask:
+        return self.ask([m.model_dump() for m in self.messages], self.max_tokens or self.max_completion_tokens or default_tokens)
 
 
-def completion(entry: Entry, answer: Answer) -> dict[str, Any]:
+class TextRequest(Request):
+    """What a base model goes on from."""
+
+    prompt: str
+
+    def question(self, default_tokens: int) -> Ask:
+        return self.ask(self.prompt, self.max_tokens or default_tokens)
+
+
+def completion(entry: Entry, answer: Answer, *, chat: bool) -> dict[str, Any]:
     """The reply; `model` names the checkpoint that answered, `system_fingerprint` the hash of its weights."""
+    said = {"message": {"role": "assistant", "content": answer.text}} if chat else {"text": answer.text}
     return {
-        "id": f"chatcmpl-{uuid.uuid4().hex}",
-        "object": "chat.completion",
+        "id": f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}",
+        "object": "chat.completion" if chat else "text_completion",
         "created": int(time.time()),
         "model": entry.checkpoint,
         "system_fingerprint": entry.checkpoint_hash[:12],
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": answer.text}, "logprobs": None, "finish_reason": answer.finish_reason}],
+        "choices": [{"index": 0, **said, "logprobs": None, "finish_reason": answer.finish_reason}],
         "usage": {
             "prompt_tokens": answer.prompt_tokens,
             "completion_tokens": answer.completion_tokens,
@@ -66,9 +83,10 @@ def completion(entry: Entry, answer: Answer) -> dict[str, Any]:
 
 
 def models(entry: Entry) -> dict[str, Any]:
-    """`champion`, which always is whoever is champion, and the name that it has now."""
+    """`champion`, which always is whoever is champion, and the name that it has now; `root` is the hash of its weights."""
     names = dict.fromkeys(("champion", entry.checkpoint))
-    return {"object": "list", "data": [{"id": name, "object": "model", "created": 0, "owned_by": "ratchet"} for name in names]}
+    one = {"object": "model", "created": 0, "owned_by": "ratchet", "root": entry.checkpoint_hash}
+    return {"object": "list", "data": [{"id": name, **one} for name in names]}
 
 
 def failure(message: str, kind: str, code: str) -> dict[str, Any]:

@@ -23,6 +23,15 @@ class Benchmark:
     gated: bool = True  # reported or promoted on: none of its problems may be trained on
     completes: bool = False  # an answer goes on from the starter code, so that the program is both together
     conventions: str = ""  # how it follows the benchmark's publication and where it departs, for the report
+    upstream: str = ""  # what its own harness calls a task, such as "HumanEval/{}"; empty: as we do
+    stop: tuple[str, ...] = ()  # words at which a base model's answer ends
+
+    def task_id(self, problem: Problem) -> str:
+        return self.upstream.format(problem.extra["task_id"]) if self.upstream else problem.problem_id
+
+    def raw_prompt(self, problem: Problem) -> str:
+        """What a base model goes on from: the code that its answer completes, else the question and the beginning of a block of code."""
+        return problem.starter_code.strip() + "\n" if self.completes else f"{prompt_text(problem)}\n\n```python\n"
 
     def prompt(self, problem: Problem) -> Chat:
         return [{"role": "user", "content": prompt_text(problem)}]
@@ -44,7 +53,15 @@ class NotMeasured:
 
 
 def from_problems(
-    name: str, problems: Sequence[Problem], sampling: Sampling, *, gated: bool = True, completes: bool = False, conventions: str = ""
+    name: str,
+    problems: Sequence[Problem],
+    sampling: Sampling,
+    *,
+    gated: bool = True,
+    completes: bool = False,
+    conventions: str = "",
+    upstream: str = "",
+    stop: Sequence[str] = ("\n```",),
 ) -> Benchmark:
     """Raises ValueError where there is no problem, or one twice: a score over those would be none."""
     ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
@@ -52,4 +69,4 @@ def from_problems(
         raise ValueError(f"benchmark {name} has no problems: give it at least one")
     if twice := next((a.problem_id for a, b in pairwise(ordered) if a.problem_id == b.problem_id), None):
         raise ValueError(f"benchmark {name} has the problem {twice} twice: leave one out")
-    return Benchmark(name, ordered, sampling, gated, completes, conventions)
+    return Benchmark(name, ordered, sampling, gated, completes, conventions, upstream, tuple(stop))

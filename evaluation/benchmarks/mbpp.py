@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.generation import Sampling
 from problems.schema import Problem
 
 TASKS = range(11, 511)
-CONVENTIONS = "greedy, asked as a chat with one test shown, without the published three examples; test tasks 11 to 510"
+SHOTS = (2, 3, 4)  # the published examples
+CONVENTIONS = (
+    "greedy; asked as a chat with one test shown and no examples, a base model with all three tests after the published three examples; "
+    "test tasks 11 to 510"
+)
+
+
+@dataclass(frozen=True)
+class Mbpp(Benchmark):
+    """`shots`: solved tasks that stand before a base model's own."""
+
+    shots: tuple[Problem, ...] = ()
+
+    def raw_prompt(self, problem: Problem) -> str:
+        """As published (Austin et al. 2021, figure 1): each task with its tests, its program between [BEGIN] and [DONE]."""
+        solved = [f"{_asked(shot)}[BEGIN]\n{shot.solutions[0].strip()}\n[DONE]\n\n" for shot in self.shots]
+        return f"{''.join(solved)}{_asked(problem)}[BEGIN]\n"
+
+
+def _asked(problem: Problem) -> str:
+    tests = "\n".join(problem.extra["test_list"])
+    return f"You are an expert Python programmer, and here is your task: {problem.statement.strip()} Your code should pass these tests:\n\n{tests}\n"
 
 
 def mbpp(problems: Sequence[Problem]) -> Benchmark:
     """Gated tasks outside the test range (MBPP+ has 108 of them) are kept from training, and are no part of this score."""
     tasks = [problem for problem in problems if problem.source == "mbpp" and problem.extra["task_id"] in TASKS]
-    return from_problems("mbpp", tasks, Sampling(max_new_tokens=512), conventions=CONVENTIONS)
+    shots = [problem for problem in problems if problem.source == "mbpp" and problem.extra["task_id"] in SHOTS]
+    made = from_problems("mbpp", tasks, Sampling(max_new_tokens=512), conventions=CONVENTIONS, upstream="Mbpp/{}", stop=("[DONE]",))
+    return Mbpp(
+        made.name,
+        made.problems,
+        made.sampling,
+        conventions=made.conventions,
+        upstream=made.upstream,
+        stop=made.stop,
+        shots=tuple(sorted(shots, key=lambda problem: problem.problem_id)),
+    )

@@ -1,7 +1,7 @@
 """One question to an OpenAI-compatible server, asked until there is a whole answer or a reason why there is none.
 
 Tried again, with growing pauses: 408, 409, 429, 5xx, timeouts, connections that break, bodies that are cut off or no completion. Not tried again: a
-request that the server calls wrong (400, 413, 422), which is the proposal's fault. A server that does not know the model, or us, ends the pass.
+request that the server calls wrong (400, 413, 422), which is the question's fault. A server that does not know the model, or us, ends the pass.
 """
 
 from __future__ import annotations
@@ -13,20 +13,34 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import httpx
 
-from problems.synthesis.replies import EndpointDown, NoReply, Reply
+from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
 
 KEYS = ("RATCHET_OPENAI_API_KEY", "OPENAI_API_KEY")  # of the environment, the first that is set; none: no key is sent
 AGAIN = {408, 409, 429}
 WRONG = {400, 413, 422}
+NONE_SUCH = {404, 405, 501}  # a server without a list of its models
 TRIES = 8
 PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
+LONGEST_WAIT_S = 600.0  # that a server may ask for
+PASSING = ("created", "permission")  # of what a server says about a model: vLLM makes these anew each time
+TOO_LONG = ("context_length_exceeded", "maximum context length", "context window")  # in the words of OpenAI, vLLM, others
 DOWN = 3  # questions in a row that the server left unanswered, after all tries: then it is down
 MOST_BYTES = 4 * 2**20  # of a body
+Found = TypeVar("Found")
+
+
+class Fault(NamedTuple):
+    """What may pass, and the seconds that the server asks to wait."""
+
+    why: str
+    wait_s: float = 0.0
 
 
 @dataclass
@@ -50,61 +64,110 @@ class Endpoint:
         self._client.close()
 
     def ask(self, question: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep) -> Reply:
-        """question: the body of a chat completion. Raises NoReply, or EndpointDown naming address and mend."""
-        fault, wait = "not tried", 0.0
-        for attempt in range(TRIES if self._unanswered < DOWN else 0):
-            if attempt:
+        """question: the body of a chat completion, or with `prompt` of a completion. Raises NoReply, or EndpointDown naming address and mend."""
+        return self._insist(lambda: self._answer(question), sleep)
+
+    def describe(self, model: str, sleep: Callable[[float], None] = time.sleep) -> dict[str, Any]:
+        """What the server's list of models says of this one, less what changes with each look; {} where it has no such list, or does not name it.
+
+        Raises as `ask` does.
+        """
+        found = next((each for each in self._insist(self._models, sleep) if each.get("id") == model), {})
+        return {name: value for name, value in found.items() if name not in PASSING}
+
+    def _insist(self, attempt: Callable[[], Found | Fault], sleep: Callable[[float], None]) -> Found:
+        """What `attempt` finds, tried again as long as that is a fault, with growing pauses or those that the server asks for."""
+        fault, wait = Fault("not tried"), 0.0
+        for number in range(TRIES if self._unanswered < DOWN else 0):
+            if number:
                 sleep(wait)
             with self._lock:
                 self.sent += 1
-            found = self._try(question)
-            if isinstance(found, Reply):
+            found = attempt()
+            if not isinstance(found, Fault):
                 self._unanswered = 0
                 return found
-            fault, asked_to_wait = found
+            fault = found
             with self._lock:
-                self.faults[fault] = self.faults.get(fault, 0) + 1
-            wait = min(LONGEST_PAUSE_S, max(asked_to_wait, self.pause_s * 2**attempt * random.uniform(0.5, 1.5)))
+                self.faults[fault.why] = self.faults.get(fault.why, 0) + 1
+            pause = min(LONGEST_PAUSE_S, self.pause_s * 2**number * random.uniform(0.5, 1.5))
+            wait = max(min(fault.wait_s, LONGEST_WAIT_S), pause)
         with self._lock:
             self._unanswered += 1
         if self._unanswered >= DOWN:
-            raise EndpointDown(f"{self.url}: {fault}, {TRIES} times for each of {DOWN} questions: see whether the server is up, then run again")
-        raise NoReply(f"no whole answer in {TRIES} tries: {fault}")
+            raise EndpointDown(f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} questions: see whether the server is up, then run again")
+        raise NoReply(f"no whole answer in {TRIES} tries: {fault.why}")
 
-    def _try(self, question: Mapping[str, Any]) -> Reply | tuple[str, float]:
-        """The reply, or a fault that may pass and the seconds that the server asks for. Raises NoReply and EndpointDown where it will not."""
+    def _answer(self, question: Mapping[str, Any]) -> Reply | Fault:
+        sent = self._send("POST", "completions" if "prompt" in question else "chat/completions", question)
+        return sent if isinstance(sent, Fault) else _read(sent or b"")
+
+    def _models(self) -> list[dict[str, Any]] | Fault:
+        sent = self._send("GET", "models")
+        if isinstance(sent, Fault) or sent is None:
+            return sent or []
         try:
-            with self._client.stream("POST", f"{self.url.rstrip('/')}/chat/completions", json=question) as response:
+            return [each for each in json.loads(sent)["data"] if isinstance(each, dict)]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return Fault("a list of models that is none")
+
+    def _send(self, method: str, path: str, question: Mapping[str, Any] | None = None) -> bytes | Fault | None:
+        """The body; None where the server has no such list. Raises NoReply and EndpointDown for what will not pass."""
+        try:
+            with self._client.stream(method, f"{self.url.rstrip('/')}/{path}", json=question) as response:
                 body = b""
                 for part in response.iter_bytes():
                     body += part
                     if len(body) > MOST_BYTES:
                         raise NoReply(f"an answer of more than {MOST_BYTES >> 20} MiB")
         except httpx.HTTPError as error:
-            return type(error).__name__, 0.0
+            return Fault(type(error).__name__)
         except (httpx.InvalidURL, UnicodeError) as error:
             raise EndpointDown(f"{self.url}: no address ({error}): give one like http://127.0.0.1:8000/v1") from error
-        said = " ".join(body[:300].decode("utf-8", "replace").split())
-        if (status := response.status_code) in AGAIN or status >= 500:
-            return f"status {status}", _seconds(response.headers.get("Retry-After"))
+        said, status = " ".join(body[:300].decode("utf-8", "replace").split()), response.status_code
+        if status == 200:
+            return body
+        if question is None and status in NONE_SUCH:
+            return None
+        if status in AGAIN or status >= 500:
+            return Fault(f"status {status}", _seconds(response.headers.get("Retry-After")))
         if status in WRONG:
-            raise NoReply(f"the server refuses the question (status {status}): {said}")
-        if status != 200:
-            raise EndpointDown(f"{self.url}: status {status}: {said}: check the address, the model's name, and the key in {KEYS[0]}")
-        return _read(body)
+            kind = NoRoom if any(words in said.lower() for words in TOO_LONG) else Refused
+            raise kind(f"the server refuses the question (status {status}): {said}")
+        raise EndpointDown(f"{self.url}: status {status}: {said}: check the address, the model's name, and the key in {KEYS[0]}")
 
 
 def _seconds(text: str | None) -> float:
-    return float(text) if text and text.isdecimal() else 0.0
+    """Of Retry-After: a number, or a date (RFC 9110)."""
+    if text and text.strip().isdecimal():
+        return float(text)
+    try:
+        return max(0.0, (parsedate_to_datetime(text or "") - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return 0.0
 
 
-def _read(body: bytes) -> Reply | tuple[str, float]:
+def _read(body: bytes) -> Reply | Fault:
     try:
         told = json.loads(body)
-        text, usage = told["choices"][0]["message"]["content"], told.get("usage") or {}
-        tokens = usage.get("total_tokens", 0)
+        choice, usage = told["choices"][0], told.get("usage") or {}
+        text = choice["message"]["content"] if "message" in choice else choice["text"]
+        ended, tokens, written = choice.get("finish_reason"), usage.get("total_tokens"), usage.get("completion_tokens")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-        return ("no body" if not body.strip() else "a body that is no completion"), 0.0
+        return Fault("no body" if not body.strip() else "a body that is no completion")
+    if text is None and isinstance(ended, str):
+        text = ""  # all its tokens went into what is not shown
     if not isinstance(text, str):
-        return "a body that is no completion", 0.0
-    return Reply(text.encode("utf-8", "replace").decode("utf-8"), tokens if type(tokens) is int and tokens > 0 else 0)
+        return Fault("a body that is no completion")
+    return Reply(
+        text.encode("utf-8", "replace").decode("utf-8"), _count(tokens), _count(written), _text(ended), _text(told.get("model")),
+        _text(told.get("system_fingerprint")),
+    )  # fmt: skip
+
+
+def _count(value: Any) -> int:
+    return value if type(value) is int and value > 0 else 0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

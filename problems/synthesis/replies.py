@@ -16,16 +16,28 @@ class NoReply(RuntimeError):
     """This question has no answer; the others go on."""
 
 
+class Refused(NoReply):
+    """The server calls the question wrong."""
+
+
+class NoRoom(Refused):
+    """The question leaves no room for an answer within the model's positions."""
+
+
 class EndpointDown(RuntimeError):
     """The endpoint cannot be used at all: what was answered so far is in the journal, so run again."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back, and the tokens that it cost (0 where the server does not say)."""
+    """What came back, and the tokens that it cost (0 where the server does not say). The journal keeps these two."""
 
     text: str
     tokens: int = 0
+    written: int = 0  # of the tokens, those of the answer
+    ended: str = ""  # "stop", "length", or what else the server calls it
+    model: str = ""  # who answered, in the server's words
+    fingerprint: str = ""  # of its weights or its build
 
 
 class Asks(Protocol):

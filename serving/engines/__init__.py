@@ -12,7 +12,7 @@ Chat = list[dict[str, str]]
 class Ask:
     """One question. `temperature` 0 takes the most likely token each time, as the gate's evaluation does; `seed` None draws anew each time."""
 
-    chat: Chat
+    chat: Chat | str  # a text is gone on with as it is, without the chat's template
     max_tokens: int
     temperature: float = 0.0
     top_p: float = 1.0

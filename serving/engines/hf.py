@@ -27,8 +27,9 @@ class HfEngine:
     def answer(self, ask: Ask) -> Answer:
         import torch
 
-        text = self.tokenizer.apply_chat_template(ask.chat, tokenize=False, add_generation_prompt=True)
-        prompt = self.tokenizer(text, return_tensors="pt", add_special_tokens=False).to(self.model.device)
+        raw = isinstance(ask.chat, str)
+        text = ask.chat if raw else self.tokenizer.apply_chat_template(ask.chat, tokenize=False, add_generation_prompt=True)
+        prompt = self.tokenizer(text, return_tensors="pt", add_special_tokens=raw, return_token_type_ids=False).to(self.model.device)
         asked = prompt["input_ids"].shape[1]
         if asked >= self.positions:
             raise TooLong(f"the messages are {asked} tokens long, this model has {self.positions} positions: shorten them")

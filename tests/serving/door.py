@@ -30,6 +30,8 @@ class Door:
     server: str
     faults: list[str] = field(default_factory=list)
     heard: Counter[str] = field(default_factory=Counter)  # bodies that the model answered
+    models: list[str] = field(default_factory=list)  # faults of the list of models
+    retry_after: str = "0"
     wait_s: float = 0.0
     url: str = ""
 
@@ -73,15 +75,23 @@ def door_to(server: str) -> Iterator[Door]:
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             if status == 429:
-                self.send_header("Retry-After", "0")
+                self.send_header("Retry-After", made.retry_after)
             self.end_headers()
             self.wfile.write(answer[: len(answer) // 2] if fault == "cut" else answer)
 
-        def _forward(self, body: bytes) -> tuple[int, bytes]:
-            made.heard[body.decode()] += 1
-            time.sleep(made.wait_s)
+        def do_GET(self) -> None:
+            status, answer = FAULTY[made.models.pop(0)] if made.models else self._forward(b"", "GET")
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def _forward(self, body: bytes, method: str = "POST") -> tuple[int, bytes]:
+            if method == "POST":
+                made.heard[body.decode()] += 1
+                time.sleep(made.wait_s)
             connection = http.client.HTTPConnection(made.server)
-            connection.request("POST", self.path, body, {"Content-Type": "application/json"})
+            connection.request(method, self.path, body, {"Content-Type": "application/json"})
             response = connection.getresponse()
             return response.status, response.read()
 
