@@ -14,6 +14,7 @@ from rich.console import Console
 from pipelines.cli_agents import reviewer, solve
 from pipelines.cli_data import ProfileOption, data
 from pipelines.cli_jobs import draws, jobs, plan, plugins, samples
+from pipelines.cli_prefer import prefer
 from pipelines.cli_registry import register as registry_commands
 
 app = typer.Typer(
@@ -138,7 +139,7 @@ def ui(
     ui(port, profile, Console())
 
 
-for command in (plan, plugins, samples, draws, solve):
+for command in (plan, plugins, samples, draws, solve, prefer):
     app.command()(command)
 
 

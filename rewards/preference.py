@@ -52,7 +52,7 @@ def read_choices(path: Path) -> list[Choice]:
 
         rows = pq.read_table(path, partitioning=None).to_pylist()
     else:
-        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        rows = _rows(path)
     choices = []
     for number, row in enumerate(rows):
         try:
@@ -74,6 +74,16 @@ def write_choices(choices: Iterable[Choice], path: Path) -> None:
     from problems.schema import write_table
 
     write_table(pa.Table.from_pylist(rows, schema=schema()), path)
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    rows = []
+    for number, line in enumerate(path.read_bytes().split(b"\n")):  # not splitlines: an answer may hold other ends of lines
+        try:
+            rows += [json.loads(line)] if line.strip() else []
+        except ValueError as error:
+            raise ValueError(f"{path}: row {number}: broken JSON ({error}): write the row again, or leave it out") from error
+    return rows
 
 
 class Preferences:

@@ -1,0 +1,135 @@
+"""A round of judgements as a folder: what is asked, written once, and what was chosen, appended line by line.
+
+round.json     seed, question, whose answers, how many pairs were the same text
+pairs.jsonl    a pair a line
+choices.jsonl  a choice a line, on disk before the page hears of it; the reward's data as it stands
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from artifacts.store import write_atomic
+from evaluation.pairs import Chosen, Pair, order
+from evaluation.standings import Met
+from problems.record import ProblemError
+from resources.home import NotReady
+from rewards.preference import Choice, read_choices
+
+QUESTION = "Which answer would you rather have?"
+
+
+class About(BaseModel):
+    """What a round is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    seed: int
+    question: str = QUESTION
+    contestants: dict[str, str]  # name -> where its answers came from
+    same: int = 0  # times that two contestants wrote the same text: not asked
+
+
+class Taken(NotReady):
+    """Another process has the round open: two writers would each show a judge what the other recorded."""
+
+
+class Judged(ValueError):
+    """This judge has chosen in this pair already."""
+
+
+def begin(folder: Path, about: About, pairs: Sequence[Pair]) -> None:
+    """Writes what is asked, unless it is there: a round never changes. Raises ProblemError without pairs, or where another round is."""
+    if not pairs:
+        raise ProblemError("there is no pair of different answers", "give contestants that differ: there is nothing to choose between")
+    if (folder / "round.json").exists():
+        before, known = read_round(folder)
+        if (before.seed, before.question, list(known)) != (about.seed, about.question, [pair.id for pair in pairs]):
+            raise ProblemError("another round of judgements is there", "give --to another folder, or the same contestants and options", str(folder))
+    else:
+        write_atomic(folder / "pairs.jsonl", "".join(pair.model_dump_json() + "\n" for pair in pairs))
+        write_atomic(folder / "round.json", about.model_dump_json(indent=1))
+
+
+class Round:
+    """An open round. Threads may ask and choose at once; `close` lets another process have it."""
+
+    def __init__(self, folder: Path) -> None:
+        """Raises FileNotFoundError where there is none, Taken where another process has it."""
+        self.folder = folder
+        self.about, self.pairs = read_round(folder)
+        self._lock = threading.Lock()
+        self._file = (folder / "choices.jsonl").open("ab")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            raise Taken(f"{folder} is being judged on a page of another process: open that one, several judges may use it") from error
+        _drop_torn_line(folder / "choices.jsonl")
+        self._done = {(met.judge, met.pair) for met in met_in(folder)}
+
+    def close(self) -> None:
+        self._file.close()
+
+    def next(self, judge: str) -> Pair | None:
+        """The first pair in this judge's order that they have not chosen in; None when all are done."""
+        return next((pair for pair in order(list(self.pairs.values()), self.about.seed, judge) if (judge, pair.id) not in self._done), None)
+
+    def done(self, judge: str) -> int:
+        return sum(who == judge for who, _ in self._done)
+
+    def choose(self, judge: str, pair_id: str, chosen: Chosen) -> Choice:
+        """Records one choice; it is on disk when this returns. Raises KeyError for an unknown pair, Judged for a second choice in it."""
+        pair = self.pairs[pair_id]
+        left, right = pair.sides(self.about.seed, judge)
+        choice = Choice(
+            problem_id=pair.problem_id, left=left, right=right, chosen=chosen, judge=judge, at=datetime.now(UTC).isoformat(timespec="seconds")
+        )
+        with self._lock:
+            if (judge, pair_id) in self._done:
+                raise Judged(f"{judge} has chosen in this pair already")
+            self._file.write(json.dumps(choice.model_dump()).encode() + b"\n")
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._done.add((judge, pair_id))
+        return choice
+
+
+def read_round(folder: Path) -> tuple[About, Mapping[str, Pair]]:
+    """Raises FileNotFoundError where the folder holds no round."""
+    if not (folder / "round.json").exists():
+        raise FileNotFoundError(f"{folder} holds no round of judgements: begin one with `ratchet prefer A B`")
+    about = About.model_validate_json((folder / "round.json").read_text(encoding="utf-8"))
+    pairs = [Pair.model_validate_json(line) for line in (folder / "pairs.jsonl").read_bytes().splitlines()]
+    return about, {pair.id: pair for pair in pairs}
+
+
+def met_in(folder: Path) -> list[Met]:
+    """Every choice of a round with whose answers it was between. Raises ValueError for a choice that belongs to no pair of it."""
+    path = folder / "choices.jsonl"
+    known = {(pair.problem_id, frozenset((pair.first, pair.second))): pair for pair in read_round(folder)[1].values()}
+    found = []
+    for number, choice in enumerate(read_choices(path) if path.exists() else []):
+        pair = known.get((choice.problem_id, frozenset((choice.left, choice.right))))
+        if pair is None:
+            raise ValueError(f"{path}: row {number}: {choice.problem_id}: these two answers are no pair of this round: take the row out")
+        won = pair.winner(choice.left, choice.chosen)
+        left = None if choice.chosen == "tie" else choice.chosen == "left"
+        found.append(Met(pair.id, pair.problem_id, choice.judge, pair.first_of, pair.second_of, won, left))
+    return found
+
+
+def _drop_torn_line(path: Path) -> None:
+    """What a kill left of a line that nobody was told is kept."""
+    data = path.read_bytes()
+    whole = data.rfind(b"\n") + 1
+    if whole < len(data):
+        os.truncate(path, whole)

@@ -1,0 +1,212 @@
+"""The page's server over real HTTP, and the folder under it: blind, guarded, nothing twice, nothing lost, and what it writes the reward reads."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from evaluation.contestants import Contestant
+from evaluation.pairs import make_pairs
+from problems.record import ProblemError
+from rewards.battery_cases import CODE, MEDIAN
+from rewards.composite import Reward
+from rewards.config import RewardConfig, Weights
+from rewards.preference import Preferences, read_choices
+from sandbox.protocol import Report, Verdict
+from serving.preference.app import make_app
+from serving.preference.round import About, Judged, Round, Taken, begin, met_in
+
+TOKEN = "a token"
+NAMES = ("chain-0001-step-30", "chain-0002-step-50")
+ROOT = Path(__file__).parents[2]
+
+
+def begun(folder: Path, tasks: int = 6) -> Path:
+    contestants = [
+        Contestant(name, {f"t/{i}": (f"def f():  # {number}\n    return {i}\n",) for i in range(tasks)}) for number, name in enumerate(NAMES)
+    ]
+    pairs, same = make_pairs(contestants, {f"t/{i}": f"Give {i}." for i in range(tasks)}, seed=3)
+    begin(folder, About(seed=3, contestants=dict.fromkeys(NAMES, "test"), same=same), pairs)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return begun(tmp_path / "a round")
+
+
+@pytest.fixture
+def page(folder: Path) -> Iterator[httpx.Client]:
+    import uvicorn
+
+    opened = Round(folder)
+    server = uvicorn.Server(uvicorn.Config(make_app(opened, TOKEN), host="127.0.0.1", port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+        assert thread.is_alive(), "the page's server ended instead of starting"
+    host, port = server.servers[0].sockets[0].getsockname()[:2]
+    with httpx.Client(base_url=f"http://{host}:{port}", headers={"x-ratchet-token": TOKEN}) as client:
+        yield client
+    server.should_exit = True
+    thread.join()
+    opened.close()
+
+
+def ask(page: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
+    return dict(page.post(path, json=body).raise_for_status().json())
+
+
+def test_nobody_comes_in_without_the_token(page: httpx.Client) -> None:
+    tries = (("GET", "/", ""), ("GET", "/?token=other", ""), ("POST", "/next", "other"), ("POST", f"/next?token={TOKEN}", ""), ("GET", "/docs", ""))
+    for method, path, token in tries:
+        reply = httpx.request(method, page.base_url.join(path), headers={"x-ratchet-token": token})
+        assert reply.status_code == 403 and "open the whole address" in reply.text
+    assert page.get("/", params={"token": TOKEN}).status_code == 200
+
+
+def test_the_page_may_load_nothing_from_elsewhere_and_run_nothing_inline(page: httpx.Client) -> None:
+    reply = page.get("/", params={"token": TOKEN})
+    policy = reply.headers["content-security-policy"]
+    assert "default-src 'none'; script-src 'self'" in policy and "unsafe" not in policy and reply.headers["referrer-policy"] == "no-referrer"
+    assert "style=" not in reply.text and "onclick" not in reply.text and "<script src=" in reply.text
+
+
+def test_nothing_that_is_sent_says_whose_answer_it_is(page: httpx.Client) -> None:
+    sent = [page.get("/", params={"token": TOKEN}).text, page.get("/page.js").text]
+    state = ask(page, "/next", judge="ann")
+    while state["pair"]:
+        sent.append(json.dumps(state))
+        state = ask(page, "/choose", judge="ann", pair=state["pair"]["id"], chosen="left")
+    assert len(sent) == 8 and not any(name in text for name in NAMES for text in sent)
+
+
+def test_every_judge_sees_every_pair_once_and_goes_on_after_a_restart(page: httpx.Client, folder: Path) -> None:
+    seen: dict[str, list[str]] = {"ann": [], "bob": []}
+    for judge, number in (("ann", 2), ("bob", 6), ("ann", 4)):
+        for _ in range(number):
+            pair = ask(page, "/next", judge=judge)["pair"]
+            seen[judge].append(pair["id"])
+            state = ask(page, "/choose", judge=judge, pair=pair["id"], chosen="tie")
+    assert state == {"done": 6, "total": 6, "question": "Which answer would you rather have?", "pair": None}
+    assert sorted(seen["ann"]) == sorted(seen["bob"]) and len(set(seen["ann"])) == 6 and seen["ann"] != seen["bob"]
+
+
+def test_a_second_choice_in_a_pair_and_an_unknown_one_are_refused(page: httpx.Client, folder: Path) -> None:
+    pair = ask(page, "/next", judge="ann")["pair"]["id"]
+    codes = [page.post("/choose", json={"judge": "ann", "pair": p, "chosen": "left"}).status_code for p in (pair, pair, "none")]
+    assert codes == [200, 409, 404] and len(read_choices(folder / "choices.jsonl")) == 1
+
+
+@pytest.mark.parametrize("body", [{"judge": " "}, {"judge": "x" * 41}, {"judge": "a\nb"}, {}, {"judge": "a", "more": 1}])
+def test_a_name_that_is_none_is_refused(page: httpx.Client, body: dict[str, Any]) -> None:
+    assert page.post("/next", json=body).status_code == 400
+
+
+def test_many_presses_at_once_are_one_choice(folder: Path) -> None:
+    opened = Round(folder)
+    pair = opened.next("ann")
+    assert pair is not None
+
+    def press(_: int) -> bool:
+        try:
+            opened.choose("ann", pair.id, "left")
+        except Judged:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(press, range(64))) == 1
+    opened.close()
+    assert len(read_choices(folder / "choices.jsonl")) == 1
+
+
+def test_one_process_has_a_round(folder: Path) -> None:
+    opened = Round(folder)
+    with pytest.raises(Taken, match="page of another process"):
+        Round(folder)
+    opened.close()
+    Round(folder).close()
+
+
+def test_a_line_torn_by_a_kill_is_asked_again_and_the_others_stay(folder: Path) -> None:
+    opened = Round(folder)
+    pairs = [pair.id for _ in range(2) if (pair := opened.next("ann")) and opened.choose("ann", pair.id, "right")]
+    opened.close()
+    whole = (folder / "choices.jsonl").read_bytes()
+    (folder / "choices.jsonl").write_bytes(whole[:-20])
+    again = Round(folder)
+    torn = again.next("ann")
+    assert again.done("ann") == 1 and torn is not None and torn.id == pairs[1]
+    again.choose("ann", torn.id, "right")
+    again.close()
+    assert len(read_choices(folder / "choices.jsonl")) == 2
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from serving.preference.round import Round
+opened = Round(Path(sys.argv[1]))
+while pair := opened.next("ann"):
+    opened.choose("ann", pair.id, "left")
+    print(pair.id, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_kill_at_any_point_loses_no_choice_that_was_told(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "round", tasks=400)
+    told: list[str] = []
+    for number in range(4):
+        process = subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        assert process.stdout
+        told += [process.stdout.readline().strip() for _ in range(5 + 7 * number)]
+        process.send_signal(signal.SIGKILL)
+        told += [line.strip() for line in process.stdout.read().split("\n")[:-1]]
+        process.wait()
+    opened = Round(folder)
+    kept = [met.pair for met in met_in(folder)]
+    opened.close()
+    assert len(told) >= 62 and set(told) <= set(kept) and len(set(kept)) == len(kept)
+
+
+def test_a_round_does_not_change_under_its_judges(folder: Path) -> None:
+    begun(folder)
+    with pytest.raises(ProblemError, match="another round of judgements is there"):
+        begun(folder, tasks=5)
+
+
+def test_a_row_that_belongs_to_no_pair_is_named(folder: Path) -> None:
+    (folder / "choices.jsonl").write_text('{"problem_id": "t/0", "left": "a", "right": "b", "chosen": "tie", "judge": "x"}\n')
+    with pytest.raises(ValueError, match=r"choices.jsonl: row 0: t/0: these two answers are no pair"):
+        met_in(folder)
+
+
+def test_what_the_page_writes_the_reward_pays(tmp_path: Path) -> None:
+    task, good = MEDIAN, CODE["call"].reference
+    contestants = [Contestant("a", {task.problem_id: (good,)}), Contestant("b", {task.problem_id: ("def median(xs): ...",)})]
+    pairs, _ = make_pairs(contestants, {task.problem_id: task.statement}, seed=0)
+    begin(tmp_path, About(seed=0, contestants={"a": "", "b": ""}), pairs)
+    opened = Round(tmp_path)
+    for judge in ("ann", "bob", "eve"):
+        left, _ = pairs[0].sides(0, judge)
+        opened.choose(judge, pairs[0].id, "left" if left == good else "right")
+    opened.close()
+    file = tmp_path / "choices.jsonl"
+    value = Preferences(read_choices(file)).value(task.problem_id, good)
+    reward = Reward(RewardConfig(weights=Weights(preference=1.0), preferences=str(file)))
+    report = Report("job", Verdict.AC, (), 0.0, 0.0, 0)
+    assert value and value > 0.5 and reward.score(task, good, report).components["preference"] == value
+    assert {met.won for met in met_in(tmp_path)} == {"a"}

@@ -1,0 +1,98 @@
+"""The page in a real browser: what a judge reads, presses and never sees. Skipped where no browser is."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluation.contestants import Contestant
+from evaluation.pairs import make_pairs
+from rewards.preference import read_choices
+from serving.preference.app import make_app
+from serving.preference.round import About, Round, begin
+from tests.browser import Browser, chromium
+
+HOSTILE = "</pre><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\n\u202e{{ 7 * 7 }}<b>bold</b>"
+TOKEN = "a-token"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def round(tmp_path: Path) -> Iterator[Round]:
+    tasks = [f"t/{i}" for i in range(4)]
+    contestants = [Contestant(name, {task: (f"{HOSTILE} {name[0]} {task}",) for task in tasks}) for name in ("old-model", "new-model")]
+    pairs, _ = make_pairs(contestants, {task: f"<script>window.hacked = 3</script> What of {task}?" for task in tasks}, seed=1)
+    begin(tmp_path / "round", About(seed=1, contestants={}), pairs)
+    opened = Round(tmp_path / "round")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def address(round: Round) -> Iterator[str]:
+    import uvicorn
+
+    chromium()
+    server = uvicorn.Server(uvicorn.Config(make_app(round, TOKEN), host="127.0.0.1", port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        thread.join(0.01)
+        assert thread.is_alive(), "the page's server ended instead of starting"
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}/?token={TOKEN}"
+    server.should_exit = True
+    thread.join()
+
+
+def enter(browser: Browser, address: str, judge: str) -> None:
+    browser.open(address)
+    browser.until("document.activeElement.id === 'name'")
+    browser.type(judge)
+    browser.run("document.querySelector('#enter button').click()")
+    browser.until("!document.querySelector('#pair').hidden")
+
+
+def test_a_judge_decides_by_keyboard_and_goes_on_where_they_were(round: Round, address: str, tmp_path: Path) -> None:
+    with Browser(tmp_path / "browser") as browser:
+        enter(browser, address, "ann")
+        for number, key in enumerate(("ArrowLeft", "ArrowDown"), 1):
+            browser.key(key)
+            browser.until(f"document.querySelector('#count').textContent === '{number} of 4'")
+        enter(browser, address, "ann")
+        assert browser.run("document.querySelector('#count').textContent") == "2 of 4"
+        for number, key in enumerate(("2", "0"), 3):
+            browser.key(key)
+            browser.until(f"document.querySelector('#count').textContent === '{number} of 4'")
+        browser.until("!document.querySelector('#end').hidden && document.querySelector('#choices').hidden")
+    assert [choice.chosen for choice in read_choices(round.folder / "choices.jsonl")] == ["left", "tie", "right", "tie"]
+
+
+def test_what_a_model_wrote_is_text_and_neither_runs_nor_formats(round: Round, address: str, tmp_path: Path) -> None:
+    with Browser(tmp_path / "browser") as browser:
+        enter(browser, address, "<img src=x onerror='window.hacked = 4'>"[:40])
+        pair = round.next("<img src=x onerror='window.hacked = 4'>"[:40])
+        assert pair is not None
+        shown = browser.run("['left', 'right'].map((name) => document.getElementById(name).textContent)")
+        assert sorted(shown) == sorted((pair.first, pair.second)) and "onerror" in shown[0]
+        assert browser.run("document.getElementById('statement').textContent") == pair.statement
+        assert browser.run("document.querySelectorAll('main img, main b, main script').length") == 0
+        assert browser.run("typeof window.hacked") == "undefined"
+        page = browser.run("document.documentElement.outerHTML")
+        assert "old-model" not in page and "new-model" not in page
+
+
+def test_buttons_do_what_keys_do_and_a_dead_server_is_told(round: Round, address: str, tmp_path: Path) -> None:
+    with Browser(tmp_path / "browser", width=420, height=800) as browser:
+        enter(browser, address, "bob")
+        browser.run("document.querySelector('[data-chosen=right]').click()")
+        browser.until("document.querySelector('#count').textContent === '1 of 4'")
+        assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+        browser.run("window.fetch = () => Promise.reject(new TypeError('gone'))")
+        browser.key("ArrowLeft")
+        browser.until("!document.querySelector('#trouble').hidden")
+        assert "does not answer" in browser.run("document.querySelector('#trouble').textContent")
+    assert len(read_choices(round.folder / "choices.jsonl")) == 1
