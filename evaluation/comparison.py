@@ -28,7 +28,7 @@ Counts = dict[str, tuple[int, int]]  # task -> answers that pass, answers
 
 
 class Incomparable(ValueError):
-    """Two scorecards that do not measure the same thing."""
+    """Scorecards that cannot be compared: they measure different things, or too little; the message says what, and the mend."""
 
 
 class Plain(BaseModel):
@@ -111,15 +111,15 @@ class CleanScore(Plain):
 
 
 def counts_of(card: Scorecard) -> Counts:
-    """Raises ValueError, as `card.solved` does, where an answer has no verdict."""
+    """Raises Incomparable where an answer has no verdict, and where there is none."""
     if broken := [s.task_id for s in card.samples if s.verdict == "INFRA"]:
-        raise ValueError(f"{card.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again")
+        raise Incomparable(f"{card.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again")
     counts: Counts = {}
     for sample in card.samples:
         solved, drawn = counts.get(sample.task_id, (0, 0))
         counts[sample.task_id] = solved + (sample.verdict == "AC"), drawn + 1
     if not counts:
-        raise ValueError(f"{card.benchmark}: {card.checkpoint} has no answers there: evaluate again")
+        raise Incomparable(f"{card.benchmark}: {card.checkpoint} has no answers there: evaluate again")
     return counts
 
 
@@ -182,9 +182,9 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
 
 
 def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
-    """pass@k of each task. Raises ValueError that names the first with fewer than k answers."""
+    """pass@k of each task. Raises Incomparable that names the first with fewer than k answers."""
     if short := next((task for task, (_, n) in counts.items() if n < k), None):
-        raise ValueError(f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or lower k")
+        raise Incomparable(f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or lower k")
     return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
 
 

@@ -15,11 +15,12 @@ from evaluation.statistics import Floats, Interval
 
 
 class Recipes(NamedTuple):
-    """`p_better`: chance of such a difference, were the recipes equally good."""
+    """`p_better`: chance of such a difference, were the recipes equally good; `p_two_sided` of one as far to either side."""
 
     difference: float
     interval: Interval
     p_better: float
+    p_two_sided: float
     runs: tuple[int, int]
 
 
@@ -45,8 +46,8 @@ def compare_recipes(
         drawn.append(((ours @ new - theirs @ old) * weights).sum(1))
     means = np.concatenate(drawn)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    p_better = float((1 + np.sum(means - seen >= seen)) / (draws + 1))
-    return Recipes(seen, Interval(float(low), float(high)), p_better, (len(old), len(new)))
+    p_better, p_worse = (float((1 + np.sum(tail >= away)) / (draws + 1)) for tail, away in ((means - seen, seen), (seen - means, -seen)))
+    return Recipes(seen, Interval(float(low), float(high)), p_better, min(1.0, 2 * min(p_better, p_worse)), (len(old), len(new)))
 
 
 def _stretched(runs: Sequence[Sequence[float]], confidence: float) -> Floats:

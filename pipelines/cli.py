@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from pipelines.cli_agents import reviewer, solve
+from pipelines.cli_compare import compare
 from pipelines.cli_data import ProfileOption, data
 from pipelines.cli_jobs import draws, jobs, plan, plugins, samples
 from pipelines.cli_prefer import prefer
@@ -139,7 +140,7 @@ def ui(
     ui(port, profile, Console())
 
 
-for command in (plan, plugins, samples, draws, solve, prefer):
+for command in (plan, plugins, samples, draws, solve, prefer, compare):
     app.command()(command)
 
 
@@ -156,6 +157,7 @@ def main() -> None:
     except Exception as error:
         from assets.verified_reward import UnverifiedReward
         from evaluation.asked import Unanswered
+        from evaluation.comparison import Incomparable
         from problems.record import ProblemError
         from problems.synthesis.replies import EndpointDown
         from resources.home import Home, NotReady
@@ -166,7 +168,7 @@ def main() -> None:
         from verl_jobs.plugins import PluginError
         from verl_jobs.start import UnfitStart
 
-        own = RewardFileError | UnverifiedReward | PluginError | EndpointDown | Unanswered
+        own = RewardFileError | UnverifiedReward | PluginError | EndpointDown | Unanswered | Incomparable
         kept = NothingToRollBack | Superseded | LedgerUnreachable
         mendable = NotReady | ProfileError | ProblemError | kept | own | UnfitStart | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
