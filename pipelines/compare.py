@@ -65,9 +65,8 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
     cards = [Scorecard.read(version.path / "scorecard.json") for name in names for version in store.versions("scores", name)]
     if not cards:
         scored = sorted({name.rpartition("--")[0] for name in store.names("scores") if "--" in name})
-        raise NoScorecard(
-            f"no scores of {named!r}: give a scorecard's file, or one of {', '.join(scored) or 'none yet'}; `ratchet evaluate` makes them"
-        )
+        there = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
+        raise NoScorecard(f"no scores of {named!r}: give a scorecard's file, or {there}; `ratchet evaluate` makes them")
     return cards
 
 
