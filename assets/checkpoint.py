@@ -20,6 +20,8 @@ from assets.partitions import MODELS, OWNERS, checkpoints
 from assets.pictures import training_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.verified_reward import OWN_MANAGER, stamp, unverified_by
+from evaluation.benchmarks.embedded import answering, validation
+from evaluation.validation import write_validation
 from problems.balance import read_weights
 from problems.card import WEIGHTS
 from problems.difficulty import read_ranks
@@ -183,19 +185,19 @@ def training_rows(bench: Bench) -> Artifact:
         ranked = read_ranks(ranks.path / "ranks.parquet")
         easy = {row.problem_id for row in ranked if row.passed == row.n}
         train = [problem for problem in trainable(problems, base) if problem.problem_id not in easy]
-        validation = [problem for problem in problems if problem.split == "validation" and problem.source == "embedded"]
+        tuned_on = validation(problems, answering(bench.profile.training.answer_tokens))
         if timed:
             with bench.workshop.sandbox() as sandbox:
                 train = with_costs(sandbox, train)
         write_verl(train, folder / "train.parquet")
-        write_verl(validation, folder / "validation.parquet")
+        write_validation(tuned_on, folder / "validation.parquet")
         if drawn:
             found = next((path for path in (ranks.path / WEIGHTS, clean.path / WEIGHTS) if path.exists()), None)  # measured ones first
             weights = {row.problem_id: row.weight for row in read_weights(found)} if found else {}
             write_expected(expect(train, ranked, weights), folder / FILE)
         facts = {
             "train": len(train),
-            "validation": len(validation),
+            "validation": len(tuned_on.problems),
             "left_out_as_solved": len(easy),
             "not_trained_on": len(untrained(problems, base)),
         }
@@ -203,7 +205,7 @@ def training_rows(bench: Bench) -> Artifact:
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
     config = {"base": base} | ({"measured": list(timed)} if timed else {}) | ({"expected": True} if drawn else {})
-    return bench.made("datasets", "training_rows", make, version=2, inputs=inputs, config=config)
+    return bench.made("datasets", "training_rows", make, version=3, inputs=inputs, config=config)
 
 
 def _try_own_parts(context: dg.AssetExecutionContext, job: TrainingJob) -> None:

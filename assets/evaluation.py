@@ -15,7 +15,7 @@ from assets.pictures import scores_picture
 from assets.tables import markdown
 from assets.verified_reward import unverified_by
 from evaluation.benchmarks import PUBLIC, Benchmark, NotMeasured, heldout, load_public, validation
-from evaluation.benchmarks.embedded import SAMPLING
+from evaluation.benchmarks.embedded import answering
 from evaluation.evaluate import HARNESS_VERSION, evaluate
 from evaluation.scorecard import Scorecard
 from problems.catalogue import listed
@@ -129,10 +129,9 @@ def opponent(bench: Bench) -> Champion:
 def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
     """Validation, this chain's own held-out draw, and what public benchmarks there are; and name -> reason of those there are not."""
     config, family = bench.profile.evaluation, bench.profile.family
-    sampling = SAMPLING.model_copy(update={"max_new_tokens": bench.profile.training.answer_tokens})  # as in training, so that curve and score agree
+    sampling = answering(bench.profile.training.answer_tokens)
     clean = read_parquet(bench.store.require("datasets", "clean_problems").path / "problems.parquet")
-    tuned_on = [problem for problem in clean if problem.split == "validation" and problem.source == "embedded"]
-    found: list[Benchmark] = [validation(tuned_on, sampling), heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling)]
+    found: list[Benchmark] = [validation(clean, sampling), heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling)]
     missing: dict[str, str] = {}
     paths = listed(bench.workshop.home.path)
     for name in PUBLIC:

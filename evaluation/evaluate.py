@@ -12,7 +12,9 @@ from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.generation import Answer, generate
+from evaluation.quality import measured
 from evaluation.scorecard import Sample, Scorecard
+from evaluation.taxonomy import fault
 from problems.rl_parquet import shown_test
 from problems.schema import Problem
 from sandbox.protocol import Job, Report, Verdict
@@ -38,6 +40,8 @@ def evaluate(
     generated = time.perf_counter()
     samples, isolation = judge_answers(benchmark, answers, sandbox, on_progress)
     judged = time.perf_counter()
+    references = {problem.problem_id: problem.solutions[0] for problem in benchmark.problems if problem.solutions}
+    counted = {"generation_s": generated - started, "judging_s": judged - generated, "tokens": float(sum(answer.tokens for answer in answers))}
     return Scorecard(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -47,7 +51,7 @@ def evaluate(
         sampling=benchmark.sampling.model_dump(mode="json"),
         samples=samples,
         isolation=isolation,
-        measured={"generation_s": generated - started, "judging_s": judged - generated, "tokens": float(sum(answer.tokens for answer in answers))},
+        measured=counted | measured(samples, references),
     )
 
 
@@ -88,9 +92,11 @@ def _reports(jobs: list[Job], sandbox: Sandbox, on_progress: Callable[[int], Non
 
 
 def _sample(problem: Problem, k: int, answer: Answer, program: str, report: Report) -> Sample:
+    found = fault(report)
     return Sample(
         task_id=problem.problem_id, sample=k, answer=answer.text, program=program, verdict=report.verdict.value,
-        passed=report.passed, total=report.total, cut=answer.cut, first_failed=_first_failed(problem, report), tags=problem.tags,
+        passed=report.passed, total=report.total, cut=answer.cut, first_failed=_first_failed(problem, report),
+        failed_test=found.test, raised=found.raised, tags=problem.tags,
     )  # fmt: skip
 
 

@@ -26,6 +26,8 @@ class Sample(BaseModel):
     total: int = 0
     cut: bool = False  # the answer ended by length
     first_failed: str = ""  # the first test it fails, as a person reads it, where the statement shows that test; hidden tests stay hidden
+    failed_test: int = 0  # number of the first test it fails, from 1; 0 where none is told (evaluation/taxonomy.py)
+    raised: str = ""  # the type of exception that it ended with
     tags: tuple[str, ...] = ()
 
 
@@ -59,6 +61,11 @@ class Scorecard(BaseModel):
         """Of pass@1, 95 %, by Wilson's formula."""
         solved = self.solved
         return wilson(sum(solved.values()), len(solved))
+
+    @property
+    def cut(self) -> float:
+        """Share of all answers that ended by their length."""
+        return sum(sample.cut for sample in self.samples) / len(self.samples)
 
     @property
     def content_hash(self) -> str:

@@ -32,15 +32,17 @@ COST = "reference_cost"  # in `extra`: what rewards/efficiency.py measured
 UNSEEN: dict[str, Any] = {"solutions": [], "extra": "{}", "statement": "(see the prompt)"}  # columns that judging does not need
 
 
-def write_verl(problems: Sequence[Problem], path: Path) -> None:
-    """A row a problem, in the order given; `extra_info.index` is the position."""
-    write_table(pa.Table.from_pylist([_row(problem, index) for index, problem in enumerate(problems)], schema=SCHEMA), path)
+def write_verl(problems: Sequence[Problem], path: Path, prompts: Sequence[list[dict[str, str]]] | None = None) -> None:
+    """A row a problem, in the order given; `extra_info.index` is the position. prompts: what is asked, in place of the problem's own text."""
+    asked = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
+    rows = [_row(problem, index, chat) for index, (problem, chat) in enumerate(zip(problems, asked, strict=True))]
+    write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
 
 
-def _row(problem: Problem, index: int) -> dict[str, Any]:
+def _row(problem: Problem, index: int, prompt: list[dict[str, str]]) -> dict[str, Any]:
     return {
         "data_source": problem.source,
-        "prompt": [{"role": "user", "content": prompt_text(problem)}],
+        "prompt": prompt,
         "ability": "code",
         "reward_model": {"style": "rule", "ground_truth": ground_truth(problem)},
         "extra_info": {"index": index, "problem_id": problem.problem_id, "split": problem.split, "tags": list(problem.tags)},

@@ -11,11 +11,17 @@ from problems.schema import Problem
 SAMPLING = Sampling(n=1, temperature=0.0, max_new_tokens=80)
 
 
+def answering(tokens: int) -> Sampling:
+    """Greedy answers as long as training's, so that the curve and the scorecard agree."""
+    return SAMPLING.model_copy(update={"max_new_tokens": tokens})
+
+
 def heldout(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
     """Compositions that training never saw."""
     return from_problems("heldout", problems, sampling, conventions="greedy; compositions of operations that training never saw")
 
 
 def validation(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
-    """Neither trained nor gated on: a curve may be tuned on it."""
+    """Neither trained nor gated on: a curve may be tuned on it. Of the problems given, those of the family's validation part."""
+    problems = [problem for problem in problems if problem.split == "validation" and problem.source == "embedded"]
     return from_problems("validation", problems, sampling, gated=False, conventions="greedy; picks the checkpoint, decides nothing else")

@@ -1,0 +1,50 @@
+"""What answers cost: tokens and seconds a solved problem, and money where somebody has said a price. None is ever made up.
+
+In: a scorecard, a price. Out: a `Spent`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evaluation.scorecard import Scorecard
+
+
+@dataclass(frozen=True)
+class Price:
+    """In any currency; 0 where there is none."""
+
+    million_tokens: float = 0.0  # of answers
+    hour: float = 0.0  # of the machine that answered
+
+    @property
+    def known(self) -> bool:
+        return self.million_tokens > 0 or self.hour > 0
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Of all answers, failed ones too. `tokens` 0: they were not counted."""
+
+    solved: int
+    tokens: float
+    seconds: float
+
+    @classmethod
+    def of(cls, card: Scorecard) -> Spent:
+        return cls(sum(card.solved.values()), card.measured.get("tokens", 0.0), card.measured.get("generation_s", 0.0))
+
+    def cost(self, price: Price) -> float | None:
+        """None where there is no price, or none for what was counted."""
+        if not price.known or (price.million_tokens and not self.tokens) or (price.hour and not self.seconds):
+            return None
+        return self.tokens / 1e6 * price.million_tokens + self.seconds / 3600 * price.hour
+
+    def a_problem(self, price: Price) -> str:
+        """In words: what a solved problem took."""
+        if not self.solved:
+            return "none solved"
+        parts = [f"{self.tokens / self.solved:,.0f} tokens"] if self.tokens else []
+        parts += [f"{self.seconds / self.solved:.2g} s"] if self.seconds else []
+        cost = self.cost(price)
+        return ", ".join([*parts, *([f"{cost / self.solved:.2g} of the price's currency"] if cost is not None else [])])
