@@ -12,10 +12,12 @@ from assets.checkpoint import checkpoint
 from assets.difficulty_rankings import start_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import scores_picture
+from assets.score_tables import failures_table, interval, quality_table, scores_table
 from assets.tables import markdown
 from assets.verified_reward import unverified_by
 from evaluation.benchmarks import PUBLIC, Benchmark, NotMeasured, heldout, load_public, validation
 from evaluation.benchmarks.embedded import answering
+from evaluation.cost import Price
 from evaluation.evaluate import HARNESS_VERSION, evaluate
 from evaluation.scorecard import Scorecard
 from problems.catalogue import listed
@@ -60,7 +62,15 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
     if record.kind == "evaluation":
         _report_checkpoint(context, bench)
     picture = scores_picture([(who, card) for who, cards in _sides(scores) for card in cards.values()])
-    metadata = {"scores": dg.MetadataValue.md(scores_table(scores)), "picture": dg.MetadataValue.md(picture), "heldout_draw": record.number}
+    sides = _sides(scores)
+    price = Price(workshop.profile.evaluation.price_per_million_tokens, workshop.profile.price_per_hour)
+    metadata = {
+        "scores": dg.MetadataValue.md(scores_table(sides, scores.not_measured, price)),
+        "picture": dg.MetadataValue.md(picture),
+        "failures": dg.MetadataValue.md(failures_table(sides)),
+        "quality": dg.MetadataValue.md(quality_table([card for _, cards in sides for card in cards.values()])),
+        "heldout_draw": record.number,
+    }
     return result(made, metadata)
 
 
@@ -154,16 +164,6 @@ def read_card(artifact: Artifact) -> Scorecard:
     return Scorecard.read(artifact.path / "scorecard.json")
 
 
-def scores_table(scores: Scores) -> str:
-    rows = [
-        (who, name, f"{100 * card.pass_at_1:.1f} %", _interval(card), len(card.solved))
-        for who, cards in _sides(scores)
-        for name, card in cards.items()
-    ]
-    missing = [("", name, "not measured", reason, "") for name, reason in scores.not_measured.items()]
-    return markdown(("who", "benchmark", "pass@1", "95 % interval", "tasks"), [*rows, *missing])
-
-
 def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifact:
     """One scorecard: found where these weights have answered this benchmark before."""
     inputs = {"checkpoint": contestant.content_hash, "benchmark": benchmark.version}
@@ -176,6 +176,8 @@ def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifac
         with bench.workshop.sandbox() as sandbox:
             card = evaluate(Path(contestant.path), contestant.checkpoint, contestant.content_hash, benchmark, sandbox, told)
         card.write(folder / "scorecard.json")
+        asked = {problem.problem_id: benchmark.prompt(problem)[-1]["content"] for problem in benchmark.problems}
+        (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
         known = bench.store.current("checkpoints", contestant.checkpoint)
         stamps = {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
         return Made({"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps, content_hash=card.content_hash, isolation=card.isolation)
@@ -187,7 +189,7 @@ def _rows(bundle: Artifact) -> list[dict[str, object]]:
     return [
         {
             "chain": bundle.manifest.name, "who": who, "checkpoint": card.checkpoint, "benchmark": name, "pass_at_1": card.pass_at_1,
-            "interval": _interval(card), "tasks": len(card.solved), "made_at": bundle.manifest.created_at,
+            "interval": interval(card), "tasks": len(card.solved), "made_at": bundle.manifest.created_at,
         }
         for who, cards in _sides(read_scores(bundle))
         for name, card in cards.items()
@@ -202,11 +204,6 @@ def _board(rows: list[dict[str, object]]) -> str:
 
 def _sides(scores: Scores) -> list[tuple[str, dict[str, Scorecard]]]:
     return [("challenger", scores.challenger), ("champion", scores.champion)]
-
-
-def _interval(card: Scorecard) -> str:
-    low, high = card.interval
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
 def _together(cards: dict[str, list[Artifact]]) -> str:

@@ -14,6 +14,7 @@ from rich.console import Console
 from pipelines.cli_agents import reviewer, solve
 from pipelines.cli_compare import compare
 from pipelines.cli_data import ProfileOption, data
+from pipelines.cli_failures import failures, quality
 from pipelines.cli_jobs import draws, jobs, plan, plugins, samples
 from pipelines.cli_prefer import prefer
 from pipelines.cli_registry import register as registry_commands
@@ -32,6 +33,8 @@ app.add_typer(reward, name="reward")
 app.add_typer(jobs, name="jobs")
 app.add_typer(reviewer, name="reviewer")
 registry_commands(app)
+app.command()(failures)
+app.command()(quality)
 
 UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Train although the exploit battery did not pass the reward; stamped into all.")]
 CheckpointArgument = Annotated[str, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")]

@@ -81,6 +81,8 @@ class Evaluation(Section):
     """Public benchmarks, scored where a path was added or the hub is reachable, else listed as not measured."""
     hub: bool = False
     """Whether a benchmark without a local file may be fetched from the Hugging Face hub."""
+    price_per_million_tokens: NonNegativeFloat = 0.0
+    """What a million tokens of answers cost, in the currency of `price_per_hour`: for the cost of a solved problem; 0: none is shown."""
 
 
 class Automation(Section):
