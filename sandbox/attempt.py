@@ -322,5 +322,5 @@ class Attempt:
             watch.close()
 
     def _peak(self, watch: Watch) -> int:
-        cgroup = self.slot.cgroup
-        return max(0, cgroup.peak_bytes() - self.slot.base_bytes) if cgroup else watch.peak
+        together = self.slot.cgroup.peak_bytes() if self.slot.cgroup else None
+        return watch.peak if together is None else max(0, together - self.slot.base_bytes)

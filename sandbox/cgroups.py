@@ -6,23 +6,26 @@ import contextlib
 import os
 from pathlib import Path
 
+from sandbox import delegation
+
 _V1 = ("memory", "pids", "cpuacct", "cpu")
 _ROOT = Path("/sys/fs/cgroup")
+_UNIFIED = _ROOT / "unified"  # of version 2 beside version 1
 _NAME = "ratchet-"
 
 
 class Cgroup:
-    """Holds a zygote and all it forks. Counters are read relative to `start`."""
+    """Holds a zygote and all it forks."""
 
     def __init__(self, folders: dict[str, Path]) -> None:
         self._folders = folders
         self._v2 = "unified" in folders
         memory = folders["unified" if self._v2 else "memory"]
-        self._files = {
-            name: os.open(path, os.O_RDWR if name in ("limit", "peak", "pids") else os.O_RDONLY)
-            for name, path in self._paths(memory).items()
-            if path.exists()
-        }
+        paths = self._paths(memory)
+        self._peak = _resettable(paths.pop("peak"))
+        self._files = {name: os.open(path, os.O_RDWR if name in ("limit", "pids") else os.O_RDONLY) for name, path in paths.items()}
+        if self._v2 and (memory / "memory.swap.max").exists():
+            (memory / "memory.swap.max").write_text("0")
         self._limit = 0
         self._pids = 0
 
@@ -45,14 +48,15 @@ class Cgroup:
         if processes != self._pids:
             self._write("pids", processes)
             self._pids = processes
-        with contextlib.suppress(OSError, KeyError):  # version 2 before Linux 6.12 cannot reset it
-            self._write("peak", 0)
+        if self._peak is not None:
+            os.pwrite(self._peak, b"0", 0)
 
     def used_bytes(self) -> int:
         return int(self._read("used"))
 
-    def peak_bytes(self) -> int:
-        return int(self._read("peak")) if "peak" in self._files else 0
+    def peak_bytes(self) -> int | None:
+        """The most that was used since `limit`; None where the kernel tells only the most of all jobs (version 2 before Linux 6.12)."""
+        return None if self._peak is None else int(os.pread(self._peak, 64, 0))
 
     def oom_kills(self) -> int:
         """Processes that the kernel killed for memory, since the cgroup was made."""
@@ -64,9 +68,9 @@ class Cgroup:
 
     def remove(self) -> None:
         """Needs the processes gone. Not an error when somebody else removed it."""
-        for handle in self._files.values():
+        for handle in (*self._files.values(), *([] if self._peak is None else [self._peak])):
             os.close(handle)
-        self._files = {}
+        self._files, self._peak = {}, None
         for folder in set(self._folders.values()):
             with contextlib.suppress(OSError):
                 folder.rmdir()
@@ -78,20 +82,30 @@ class Cgroup:
         os.pwrite(self._files[name], str(value).encode(), 0)
 
 
+def _resettable(peak: Path) -> int | None:
+    """Version 2 resets it for the descriptor that writes, from Linux 6.12 on; version 1 for all."""
+    try:
+        handle = os.open(peak, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        os.pwrite(handle, b"0", 0)
+        return handle
+    except OSError:
+        os.close(handle)
+        return None
+
+
 def create(slot: str, pid: int) -> Cgroup | None:
-    """A cgroup below the one we are in, with this process in it, or None where that cannot be had.
+    """A cgroup below (version 2: or beside) the one we are in, with this process in it, or None where that cannot be had.
 
     slot: unique among live ones; it starts with the pid that owns it.
     """
-    own = _own()
-    names = ("unified",) if "memory" not in own and "unified" in own else _V1
     made: dict[str, Path] = {}
     try:
-        for name in names:
-            made[name] = own[name] / f"{_NAME}{slot}"
+        for name, parent in _parents().items():
+            made[name] = parent / f"{_NAME}{slot}"
             made[name].mkdir(exist_ok=True)
-        if names == ("unified",):
-            (own["unified"] / "cgroup.subtree_control").write_text("+memory +pids +cpu")
         cgroup = Cgroup(made)
         for folder in made.values():
             (folder / "cgroup.procs").write_text(str(pid))
@@ -105,11 +119,12 @@ def create(slot: str, pid: int) -> Cgroup | None:
 
 def sweep() -> None:
     """Removes what owners left that were killed."""
-    for parent in set(_own().values()):
-        for folder in parent.glob(f"{_NAME}*"):
-            if not alive(int(folder.name.split("-")[1])):
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+    for folder in set(_own().values()):
+        for parent in {folder, folder.parent} if folder.name == delegation.MAIN else {folder}:
+            for left in parent.glob(f"{_NAME}*"):
+                if not alive(int(left.name.split("-")[1])):
+                    with contextlib.suppress(OSError):
+                        left.rmdir()
 
 
 def alive(pid: int) -> bool:
@@ -120,13 +135,19 @@ def alive(pid: int) -> bool:
         return False
 
 
+def _parents() -> dict[str, Path]:
+    """Where a slot's folders are to be made, by controller. Raises OSError or KeyError where there is no such place."""
+    own = _own()
+    if "memory" not in own and "unified" in own:
+        return {"unified": delegation.parent_of_slots(own["unified"], _UNIFIED if _UNIFIED.is_dir() else _ROOT)}
+    return {name: own[name] for name in _V1}
 def _own() -> dict[str, Path]:
     """Controller -> our folder in its hierarchy, as mounted in the usual place."""
     found = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         for name in controllers.split(",") if controllers else ["unified"]:
-            base = _ROOT / (name if (name != "unified" or (_ROOT / "unified").is_dir()) else "")
+            base = _ROOT / name if name != "unified" or _UNIFIED.is_dir() else _ROOT
             folder = base / path.lstrip("/")
             if (folder / "cgroup.procs").exists():
                 found[name] = folder
