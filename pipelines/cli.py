@@ -14,6 +14,7 @@ from rich.console import Console
 from pipelines.cli_agents import reviewer, solve
 from pipelines.cli_compare import compare
 from pipelines.cli_data import ProfileOption, data
+from pipelines.cli_evaluate import evaluate
 from pipelines.cli_failures import failures, quality
 from pipelines.cli_jobs import draws, jobs, plan, plugins, samples
 from pipelines.cli_prefer import prefer
@@ -78,14 +79,6 @@ def train(
 
 
 @app.command()
-def evaluate(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> None:
-    """Scores a checkpoint on validation, a fresh held-out draw and the public benchmarks that are there."""
-    from pipelines.commands import evaluate
-
-    raise typer.Exit(evaluate(checkpoint, profile, Console()))
-
-
-@app.command()
 def promote(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> None:
     """Puts a checkpoint before the gate; scores it first where that has not been done. Exits 0 promoted or refused."""
     from pipelines.commands import promote
@@ -143,7 +136,7 @@ def ui(
     ui(port, profile, Console())
 
 
-for command in (plan, plugins, samples, draws, solve, prefer, compare):
+for command in (plan, plugins, samples, draws, solve, prefer, compare, evaluate):
     app.command()(command)
 
 
@@ -161,6 +154,7 @@ def main() -> None:
         from assets.verified_reward import UnverifiedReward
         from evaluation.asked import Unanswered
         from evaluation.comparison import Incomparable
+        from evaluation.harness.judging import NotJudged
         from problems.record import ProblemError
         from problems.synthesis.replies import EndpointDown
         from resources.home import Home, NotReady
@@ -172,7 +166,7 @@ def main() -> None:
         from verl_jobs.start import UnfitStart
 
         own = RewardFileError | UnverifiedReward | PluginError | EndpointDown | Unanswered | Incomparable
-        kept = NothingToRollBack | Superseded | LedgerUnreachable
+        kept = NothingToRollBack | Superseded | LedgerUnreachable | NotJudged
         mendable = NotReady | ProfileError | ProblemError | kept | own | UnfitStart | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if not full and not isinstance(error, mendable):

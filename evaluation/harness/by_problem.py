@@ -1,0 +1,48 @@
+"""Benchmarks whose tests our problems hold as they were published: a completion is judged as any answer to that problem is.
+
+In: problems of one source. Out: a harness whose tasks bear upstream's ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from evaluation.completions import Completion
+from evaluation.harness.judging import Harness
+from evaluation.harness.sanitize import sanitize
+from problems.schema import Problem
+from sandbox.protocol import Job, Limits
+
+
+@dataclass(frozen=True)
+class ProblemTask:
+    task_id: str
+    problem: Problem
+    goes_on: str  # what a completion goes on from
+
+    @property
+    def entry_point(self) -> str:
+        return self.problem.entry_point or ""
+
+    @cached_property
+    def content(self) -> str:
+        return self.problem.content_hash
+
+
+@dataclass(frozen=True)
+class ProblemHarness(Harness):
+    limits: Limits | None = None  # in place of the problems' own
+
+    def program(self, task: ProblemTask, completion: Completion, sanitized: bool) -> str:
+        text = completion.text if completion.whole else f"{task.goes_on}{chr(10) * sanitized}{completion.text}"
+        return sanitize(text, task.entry_point) if sanitized else text
+
+    def job(self, task: ProblemTask, which: str, program: str, job_id: str) -> Job:
+        made = task.problem.job(program, job_id)
+        return replace(made, limits=self.limits) if self.limits else made
+
+
+def tasks_of(problems: Iterable[Problem], named: Callable[[Problem], str], goes_on: Callable[[Problem], str]) -> dict[str, ProblemTask]:
+    return {named(problem): ProblemTask(named(problem), problem, goes_on(problem)) for problem in problems}

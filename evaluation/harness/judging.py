@@ -1,0 +1,227 @@
+"""Completions to verdicts: what of them is run, in which order, what is remembered, and what is asked again.
+
+In: a harness, completions, a sandbox, what was judged before. Out: a `Judged` a completion, in their order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from evaluation.completions import Completion, Prefer
+from problems.json_lines import JsonLines
+from problems.record import ProblemError
+from sandbox.protocol import Job, Report, Verdict
+
+ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
+UNMEASURED = "UNMEASURED"  # the task needs a package that is not here
+
+
+class Task(Protocol):
+    @property
+    def task_id(self) -> str: ...
+    @property
+    def entry_point(self) -> str: ...
+    @property
+    def content(self) -> str:
+        """Hash of all that decides a verdict."""
+
+
+class Runs(Protocol):
+    def run(self, jobs: Iterable[Job]) -> Iterable[Report]: ...
+
+
+class NotJudged(RuntimeError):
+    """The sandbox gave no verdict, again and again: there is no score then, and a zero would be a lie."""
+
+
+@dataclass(frozen=True)
+class Harness(ABC):
+    """One benchmark as its own harness judges it. `tasks` by upstream's id; `sets`: what a program is run on, in turn while it passes."""
+
+    name: str
+    version: str  # of the harness here: raised whenever the same program could get another verdict
+    upstream: str  # the harness it agrees with, and its version
+    tasks: Mapping[str, Any]
+    release: str  # of the data
+    sets: tuple[str, ...] = ("base",)
+    prefer: Prefer = "solution"
+    packages: tuple[str, ...] = ("numpy",)  # that programs may import
+
+    @abstractmethod
+    def program(self, task: Any, completion: Completion, sanitized: bool) -> str:
+        """What is run of a completion."""
+
+    @abstractmethod
+    def job(self, task: Any, which: str, program: str, job_id: str) -> Job:
+        """The sandbox's job for one program and set."""
+
+    def prepare(self, tasks: Sequence[Any], sandbox: Any, told: Callable[[int, int], None]) -> None:  # noqa: B027  # most need nothing
+        """What must be known of these tasks before a job can be made. told: done, of."""
+
+    def said(self, report: Report) -> tuple[str, str]:
+        """A report's verdict and why, in a person's words."""
+        return (UNMEASURED, f"needs {', '.join(report.absent)}") if report.absent else (report.verdict.value, report.detail)
+
+    def absent(self, task: Any) -> str:
+        """Why a task cannot be measured here; "" where it can."""
+        return ""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One completion's verdict. `passed`: by set, in their order; a set that was not run since the one before failed is not passed."""
+
+    task_id: str
+    sample: int
+    passed: Mapping[str, bool | None]  # None: not measured
+    verdict: str
+    detail: str = ""
+    seconds: float = 0.0
+    cut: bool = False
+    program: str = field(default="", repr=False)
+
+    @property
+    def measured(self) -> bool:
+        return self.verdict != UNMEASURED
+
+    def row(self) -> dict[str, Any]:
+        """As `--out` writes it: booleans; true for a later set where all before it pass too."""
+        told = {"verdict": self.verdict, "detail": self.detail, "seconds": round(self.seconds, 4)}
+        return {"task_id": self.task_id, "sample": self.sample, **self.passed, **told, **({"cut": True} if self.cut else {})}
+
+
+class Verdicts:
+    """What was judged before: a file of lines in the home, each program's verdict on a set under the hash of all that decides it."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Raises ProblemError where the file is broken."""
+        self.known: dict[str, tuple[str, str, float]] = {}
+        self._new: list[dict[str, Any]] = []
+        self._file = JsonLines(path) if path else None
+        if self._file:
+            self._file.open(self._read, "remove the file: everything is judged again then")
+
+    def _read(self, row: dict[str, Any]) -> None:
+        self.known[row["key"]] = row["verdict"], row["detail"], row["seconds"]
+
+    def add(self, key: str, verdict: str, detail: str, seconds: float) -> None:
+        self.known[key] = verdict, detail, seconds
+        self._new.append({"key": key, "verdict": verdict, "detail": detail, "seconds": seconds})
+        if len(self._new) >= 100:
+            self.keep()
+
+    def keep(self) -> None:
+        if self._file and self._new:
+            self._file.append(self._new)
+        self._new = []
+
+    def close(self) -> None:
+        self.keep()
+        if self._file:
+            self._file.close()
+
+
+def key_of(harness: Harness, task: Task, which: str, program: str) -> str:
+    """Of a verdict: what is run, on what, under which limits, by which harness."""
+    text = "\0".join((harness.name, harness.version, task.content, which, program))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check(harness: Harness, completions: Sequence[Completion], partial: bool) -> list[str]:
+    """Tasks that nothing answers. Raises ProblemError for completions of unknown tasks, and, unless `partial`, where tasks are missing."""
+    if strange := sorted({each.task_id for each in completions} - harness.tasks.keys()):
+        like = f"{harness.name} {harness.release} has {len(harness.tasks)} tasks like {next(iter(harness.tasks))}"
+        mend = f"{like}: is this a file of its answers? --data takes another release"
+        raise ProblemError(f"{len(strange)} tasks are none of its own, the first is {strange[0]}", mend, harness.name)
+    missing = [task for task in harness.tasks if task not in {each.task_id for each in completions}]
+    if missing and not partial:
+        few = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise ProblemError(
+            f"{len(missing)} of {len(harness.tasks)} tasks have no completion ({few})", "--allow-partial scores the others", harness.name
+        )
+    return missing
+
+
+def judge(
+    harness: Harness,
+    completions: Sequence[Completion],
+    sandbox: Callable[[], AbstractContextManager[Any]],
+    verdicts: Verdicts,
+    sanitized: bool = False,
+    told: Callable[[Sequence[Judged | None]], None] = lambda _: None,
+    preparing: Callable[[int, int], None] = lambda done, of: None,
+) -> list[Judged]:
+    """A verdict for each completion. The sandbox is opened only where something was not judged before.
+
+    told: hears of progress, with what is decided so far. Raises NotJudged where programs stay without a verdict.
+    """
+    rows = [(harness.tasks[each.task_id], each) for each in completions]
+    programs = [harness.program(task, each, sanitized) for task, each in rows]
+    judged: list[Judged | None] = [_decided(harness, rows[at], programs[at], verdicts) for at in range(len(rows))]
+    told(judged)
+    if None not in judged:
+        return [each for each in judged if each is not None]
+    with sandbox() as opened:
+        needed = {task.task_id: task for at, (task, _) in enumerate(rows) if judged[at] is None}
+        harness.prepare(list(needed.values()), opened, preparing)
+        for which in harness.sets:
+            waiting: dict[str, list[int]] = {}  # key -> completions: equal programs are run once
+            for at, (task, _) in enumerate(rows):
+                if judged[at] is None and (key := key_of(harness, task, which, programs[at])) not in verdicts.known:
+                    waiting.setdefault(key, []).append(at)
+            jobs = {key: harness.job(rows[at[0]][0], which, programs[at[0]], key) for key, at in waiting.items()}
+            for report in _reports(jobs, opened):
+                verdict, detail = harness.said(report)
+                verdicts.add(report.job_id, verdict, detail, report.wall_s)
+                for at in waiting[report.job_id]:
+                    judged[at] = _decided(harness, rows[at], programs[at], verdicts)
+                told(judged)
+            for at in range(len(rows)):
+                judged[at] = judged[at] or _decided(harness, rows[at], programs[at], verdicts)
+    told(judged)
+    return [each for each in judged if each is not None]
+
+
+def _decided(harness: Harness, row: tuple[Any, Completion], program: str, verdicts: Verdicts) -> Judged | None:
+    """What the verdicts so far say of a completion; None while one is lacking."""
+    task, completion = row
+    if why := harness.absent(task):
+        return Judged(completion.task_id, completion.sample, dict.fromkeys(harness.sets), UNMEASURED, why, 0.0, completion.cut, program)
+    passed: dict[str, bool | None] = dict.fromkeys(harness.sets, False)
+    verdict, detail, seconds = Verdict.AC.value, "", 0.0
+    for which in harness.sets:
+        known = verdicts.known.get(key_of(harness, task, which, program))
+        if known is None:
+            return None
+        verdict, detail, took = known
+        seconds += took
+        if verdict == UNMEASURED:
+            passed = dict.fromkeys(harness.sets)
+        if verdict != Verdict.AC:
+            detail = f"{which}: {detail}" if len(harness.sets) > 1 else detail
+            break
+        passed[which] = True
+    return Judged(completion.task_id, completion.sample, passed, verdict, detail, seconds, completion.cut, program)
+
+
+def _reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterable[Report]:
+    """A report for every job, as they come; what the sandbox failed is asked again."""
+    waiting, last = dict(jobs), ""
+    for _ in range(ATTEMPTS):
+        for report in sandbox.run(list(waiting.values())):
+            if report.verdict is Verdict.INFRA and not report.absent:
+                last = report.detail
+                continue
+            del waiting[report.job_id]
+            yield report
+        if not waiting:
+            return
+    raise NotJudged(
+        f"{len(waiting)} of {len(jobs)} programs have no verdict after {ATTEMPTS} attempts ({last}): run it again, what is judged is kept"
+    )

@@ -1,0 +1,39 @@
+"""The command `ratchet evaluate`: a checkpoint on all benchmarks of the profile, or answers to one benchmark, from a file or a model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pipelines.cli_data import ProfileOption
+
+
+def evaluate(
+    checkpoint: Annotated[str | None, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")] = None,
+    benchmark: Annotated[str | None, typer.Option(help="humaneval, humaneval+, mbpp+, ...: this one alone.")] = None,
+    completions: Annotated[Path | None, typer.Option(help="Answers to judge: .jsonl, .jsonl.gz, .json, or a folder of programs.")] = None,
+    data: Annotated[Path | None, typer.Option(help="The benchmark's own file, of whatever release.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write a verdict a sample there, as JSON lines; the scorecard lies beside.")] = None,
+    sanitize: Annotated[bool, typer.Option("--sanitize", help="Cut answers as evalplus.sanitize does; without it they are judged as given.")] = False,
+    partial: Annotated[bool, typer.Option("--allow-partial", help="Score the tasks that have answers where others have none; stamped.")] = False,
+    k: Annotated[
+        list[int] | None, typer.Option(min=1, help="pass@k for this k; may be given again. Without it 1, 10 and 100 where n allows.")
+    ] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Scores a checkpoint on validation, a held-out draw and the public benchmarks that are there; with --benchmark, answers to that one."""
+    if benchmark is None:
+        if checkpoint is None:
+            raise typer.BadParameter("give a checkpoint, or --benchmark with --completions")
+        from pipelines.commands import evaluate as evaluate_checkpoint
+
+        raise typer.Exit(evaluate_checkpoint(checkpoint, profile, Console()))
+    if completions is None:
+        raise typer.BadParameter("--benchmark judges answers: give --completions FILE")
+    from pipelines.judged import Asked, evaluate_completions
+
+    asked = Asked(benchmark, data, out, sanitize, partial, tuple(k or ()))
+    raise typer.Exit(evaluate_completions(completions, asked, Console(), Console(stderr=True)))

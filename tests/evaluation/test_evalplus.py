@@ -1,0 +1,141 @@
+"""HumanEval+ and MBPP+ answers, judged as evalplus judges them, in the real sandbox."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.completions import Completion
+from evaluation.harness import evalplus, plus_program
+from evaluation.harness.evalplus import PlusHarness, PlusTask
+from evaluation.harness.judging import Judged, Verdicts, judge
+from sandbox.sandbox import Sandbox, SandboxConfig
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+FILES = {"HumanEval": DATA / "humanevalplus/HumanEvalPlus.jsonl.gz", "Mbpp": DATA / "mbppplus/MbppPlus.jsonl.gz"}
+MAKE = {"HumanEval": evalplus.humaneval_task, "Mbpp": evalplus.mbpp_task}
+pytestmark = pytest.mark.skipif(not all(path.exists() for path in FILES.values()), reason=f"no benchmark files in {DATA}")
+
+
+def tasks(*ids: str) -> dict[str, PlusTask]:
+    found = {}
+    for name, path in FILES.items():
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                row: dict[str, Any] = json.loads(line)
+                if row["task_id"] in ids:
+                    found[row["task_id"]] = MAKE[name](row, row["task_id"])
+    return found
+
+
+HARNESS = ("HumanEval/0", "HumanEval/2", "HumanEval/13", "HumanEval/20", "HumanEval/32", "HumanEval/35", "Mbpp/2", "Mbpp/252", "Mbpp/737")
+
+
+@pytest.fixture(scope="module")
+def harness() -> PlusHarness:
+    return PlusHarness("plus", evalplus.VERSION, "evalplus 0.3.1", tasks(*HARNESS), "some", evalplus.SETS)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(SandboxConfig(workers=2, packages=("numpy",))) as opened:
+        yield opened
+
+
+def verdict(harness: PlusHarness, sandbox: Sandbox, task: str, program: str) -> Judged:
+    class Open:
+        def __enter__(self) -> Sandbox:
+            return sandbox
+
+        def __exit__(self, *_: object) -> None: ...
+
+    return judge(harness, [Completion(task, 0, program, whole=True)], Open, Verdicts(None))[0]
+
+
+def test_every_canonical_solution_passes(harness: PlusHarness, sandbox: Sandbox) -> None:
+    for task in HARNESS:
+        assert verdict(harness, sandbox, task, harness.tasks[task].canonical).row()["plus"] is True, task
+
+
+GCD = "def greatest_common_divisor(a, b):\n    "
+CLOSE = "def has_close_elements(numbers, threshold):\n    "
+CASES = [
+    ("HumanEval/13", f"{GCD}return a", "WA", False),
+    ("HumanEval/13", f"{GCD}return ", "WA", False),
+    ("HumanEval/13", f"{GCD}while True: pass", "TLE", False),
+    ("HumanEval/13", f"{GCD}raise SystemExit(0)", "RE", False),
+    ("HumanEval/13", "import math\ngreatest_common_divisor = math.gcd\nif __name__ == '__main__':\n    input()", "AC", True),
+    ("HumanEval/13", f"{GCD}import math; return float(math.gcd(a, b))", "AC", True),  # equal as Python has it
+    ("HumanEval/13", f"{GCD}import math, numpy; print('x' * 9_000_000); return numpy.int64(math.gcd(a, b))", "AC", True),
+    ("HumanEval/13", f"```python\n{GCD}pass\n```", "CE", False),
+    ("HumanEval/0", f"{CLOSE}return any(abs(a - b) < threshold for i, a in enumerate(numbers) for b in numbers[:i])", "AC", True),
+    ("HumanEval/0", f"{CLOSE}return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))", "WA", False),
+    ("HumanEval/2", "def truncate_number(n):\n    return n - int(n) + 1e-9", "AC", True),  # within 1e-6
+    ("HumanEval/2", "import numpy\ndef truncate_number(n):\n    return numpy.float64(n - int(n) + 1e-9)", "WA", False),  # near, but of another type
+    ("HumanEval/35", "def max_element(l):\n    return max(l) * (1 + 1e-12)", "WA", False),  # ints come first: nothing is tolerated yet
+    ("Mbpp/2", "def similar_elements(a, b):\n    return [x for x in a if x in b] * 2", "AC", True),  # a set is asked for
+    ("HumanEval/20", "import collections\nPair = collections.namedtuple('Pair', 'a b')\ndef find_closest_elements(n):\n    n = sorted(n)\n"
+     "    return Pair(*min(zip(n, n[1:]), key=lambda p: p[1] - p[0]))", "AC", True),
+    ("Mbpp/737", "import re\ndef check_str(s):\n    return re.search(r'^[aeiouAEIOU][A-Za-z0-9_]*', s)", "AC", True),
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "program", "said", "passed"), CASES)
+def test_an_answer_gets_the_verdict_that_evalplus_gives_it(
+    harness: PlusHarness, sandbox: Sandbox, task: str, program: str, said: str, passed: bool
+) -> None:
+    judged = verdict(harness, sandbox, task, program)
+    assert (judged.verdict, judged.row()["plus"]) == (said, passed), judged.detail
+
+
+HACKS = [
+    "class Same:\n    def __eq__(self, other): return True\n    __hash__ = None\ndef greatest_common_divisor(a, b): return Same()",
+    "import builtins\ndef greatest_common_divisor(a, b): raise SystemExit\nimport os\nos.write(4, b'\\x00\\x00\\x00\\x01R')",
+    "import sys\nsys._getframe(1).f_locals['given'].clear()\ndef greatest_common_divisor(a, b): return 0",
+    "import sys\nsys.modules['program'].form = lambda *a: ''\ndef greatest_common_divisor(a, b): return 0",
+    "import hashlib\nhashlib.sha256 = lambda *a: 0\ndef greatest_common_divisor(a, b): return 0",
+    "import numpy\nnumpy.allclose = lambda *a, **k: True\ndef greatest_common_divisor(a, b): return 0",
+]
+
+
+@pytest.mark.parametrize("program", HACKS)
+def test_no_hack_passes(harness: PlusHarness, sandbox: Sandbox, program: str) -> None:
+    assert verdict(harness, sandbox, "HumanEval/13", program).passed["base"] is False
+
+
+EQUAL: list[tuple[Any, Any]] = [
+    (1, 1.0),
+    (1, True),
+    ([1, "a", None], [1.0, "a", None]),
+    ({1: 2}, {True: 2.0}),
+    ({1, 2}, frozenset({2, 1})),
+    (10**400, 10**400),
+    (0.0, -0.0),
+]
+APART: list[tuple[Any, Any]] = [
+    ([1], (1,)),
+    ("1", 1),
+    (b"1", "1"),
+    ("a, b", ["a", "b"]),
+    (["a", "b"], ["a,'b"]),
+    (None, "None"),
+    (float("nan"), float("nan")),
+    ({}, []),
+    (0, None),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), EQUAL)
+def test_equal_values_have_one_form(a: Any, b: Any) -> None:
+    assert a == b and plus_program.form(a, True) == plus_program.form(b, False)
+
+
+@pytest.mark.parametrize(("a", "b"), APART)
+def test_values_that_differ_have_different_forms(a: Any, b: Any) -> None:
+    assert a != b and plus_program.form(a, True) != plus_program.form(b, False)
