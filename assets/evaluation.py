@@ -7,7 +7,7 @@ from typing import Any
 
 import dagster as dg
 
-from artifacts.store import Artifact
+from artifacts.store import Artifact, Store
 from assets.checkpoint import checkpoint
 from assets.difficulty_rankings import start_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
@@ -21,6 +21,7 @@ from evaluation.cost import Price
 from evaluation.evaluate import HARNESS_VERSION, evaluate
 from evaluation.scorecard import Scorecard
 from problems.catalogue import listed
+from problems.evidence import CONTAMINATION
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
 from resources.chain import Champion
@@ -54,6 +55,7 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
             return Made({"draw": record.number}, content_hash=_together(cards))
 
         inputs = {f"{who}/{artifact.manifest.name}": artifact.content_hash for who, artifacts in cards.items() for artifact in artifacts}
+        inputs |= {"contamination": report} if (report := contamination_of(bench.store)) else {}
         made = bench.made("scores", record.id, make, version=1, inputs=inputs, config={"not_measured": not_measured})
         scores = read_scores(made)
         bench.stage.say(", ".join(f"{who} {100 * cards['heldout'].pass_at_1:.1f} %" for who, cards in _sides(scores) if "heldout" in cards))
@@ -106,10 +108,16 @@ def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mat
     return result(made, {"leaderboard": dg.MetadataValue.md(_board(rows[:40])), "dagster/row_count": len(rows)})
 
 
+def contamination_of(store: Store) -> str:
+    """Hash of the contamination report that says which tasks of a benchmark are suspect now; "" where there is none."""
+    clean = store.current("datasets", "clean_problems")
+    return str(clean.manifest.facts.get("reports", {}).get(CONTAMINATION, "")) if clean else ""
+
+
 def contestants_of(bench: Bench) -> dict[str, Champion]:
-    """Who is scored: the challenger, and who must be beaten. A rescore has the champion alone."""
+    """Who is scored: the challenger, and who must be beaten. A rescore, and a quick validation, have the champion alone."""
     record, champion = bench.chain.record, opponent(bench)
-    if record.kind == "rescore":
+    if record.kind in ("rescore", "validation"):
         return {"champion": champion}
     made = bench.store.require("checkpoints", record.id)
     return {"champion": champion, "challenger": Champion(checkpoint=record.id, content_hash=made.content_hash, path=str(made.path))}
@@ -141,7 +149,10 @@ def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
     config, family = bench.profile.evaluation, bench.profile.family
     sampling = answering(bench.profile.training.answer_tokens)
     clean = read_parquet(bench.store.require("datasets", "clean_problems").path / "problems.parquet")
-    found: list[Benchmark] = [validation(clean, sampling), heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling)]
+    tuned_on = validation(clean, sampling)
+    if bench.chain.record.kind == "validation":
+        return [tuned_on], dict.fromkeys(("heldout", *PUBLIC), "left out: a quick validation")
+    found: list[Benchmark] = [tuned_on, heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling)]
     missing: dict[str, str] = {}
     paths = listed(bench.workshop.home.path)
     for name in PUBLIC:

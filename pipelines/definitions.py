@@ -16,7 +16,7 @@ from assets.raw_problems import problem_sources, schema_holds
 from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import verified_tests_are_strong
 from pipelines.jobs import CHAIN, HOME, JOBS
-from pipelines.schedules import nightly_retraining
+from pipelines.schedules import SCHEDULES
 from pipelines.sensors import SENSORS
 from resources.workshop import Workshop
 
@@ -38,7 +38,7 @@ defs = dg.Definitions(
         champion_is_whole,
     ],
     jobs=JOBS,
-    schedules=[nightly_retraining],
+    schedules=SCHEDULES,
     sensors=SENSORS,
     resources={"workshop": Workshop(path=str(HOME.path), profile_name=os.environ.get("RATCHET_PROFILE") or "embedded")},
 )

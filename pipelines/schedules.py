@@ -1,11 +1,11 @@
-"""The schedule: one retraining a night, from the champion of that moment."""
+"""The schedules: one retraining a night from the champion of that moment, its quick validation each day, all its benchmarks each week."""
 
 import dagster as dg
 
 from assets.partitions import checkpoints
-from pipelines.jobs import full_chain
+from pipelines.jobs import evaluate_checkpoint, full_chain
 from resources import lease
-from resources.chain import next_id
+from resources.chain import Kind, next_id
 from resources.profile import load_profile
 from resources.workshop import Workshop
 
@@ -24,3 +24,40 @@ def nightly_retraining(context: dg.ScheduleEvaluationContext, workshop: Workshop
     chain = next_id(workshop.home.runs)
     context.instance.add_dynamic_partitions(str(checkpoints.name), [chain])
     return dg.RunRequest(partition_key=chain, tags={"ratchet/why": "nightly schedule"})
+
+
+@dg.schedule(
+    name="daily_validation",
+    job=evaluate_checkpoint,
+    cron_schedule=load_profile().automation.daily,
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Asks the champion the validation problems, and nothing else: what it took to answer, and whether it still does.",
+)
+def daily_validation(context: dg.ScheduleEvaluationContext, workshop: Workshop) -> dg.RunRequest | dg.SkipReason:
+    return _scored(context, workshop, "validation", "daily validation")
+
+
+@dg.schedule(
+    name="weekly_benchmarks",
+    job=evaluate_checkpoint,
+    cron_schedule=load_profile().automation.weekly,
+    execution_timezone="UTC",
+    default_status=dg.DefaultScheduleStatus.RUNNING,
+    description="Scores the champion on validation, a fresh held-out draw and every public benchmark that is there.",
+)
+def weekly_benchmarks(context: dg.ScheduleEvaluationContext, workshop: Workshop) -> dg.RunRequest | dg.SkipReason:
+    return _scored(context, workshop, "rescore", "weekly benchmarks")
+
+
+def _scored(context: dg.ScheduleEvaluationContext, workshop: Workshop, kind: Kind, why: str) -> dg.RunRequest | dg.SkipReason:
+    """One a day for each champion, whatever is asked twice."""
+    champion = workshop.ledger.champion()
+    if champion is None:
+        return dg.SkipReason("there is no champion yet")
+    name = f"{kind}-{champion.checkpoint_hash[:8]}-{context.scheduled_execution_time:%Y-%m-%d}"
+    context.instance.add_dynamic_partitions(str(checkpoints.name), [name])
+    return dg.RunRequest(run_key=name, partition_key=name, tags={"ratchet/why": why, "ratchet/kind": kind})
+
+
+SCHEDULES = [nightly_retraining, daily_validation, weekly_benchmarks]

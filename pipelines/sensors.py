@@ -16,6 +16,7 @@ from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint, full_chain
 from pipelines.problem_sensors import changed_hub, new_problems
 from pipelines.registry_sensor import mlflow_follows
+from pipelines.score_sensor import stale_scores
 from problems.catalogue import listed
 from resources import lease
 from resources.chain import Record, next_id, records
@@ -147,4 +148,4 @@ def _seconds(iso: str) -> float:
     return datetime.fromisoformat(iso).timestamp()
 
 
-SENSORS = [new_checkpoint, new_problems, changed_hub, changed_problems, champion_regression, mlflow_follows]
+SENSORS = [new_checkpoint, new_problems, changed_hub, changed_problems, champion_regression, stale_scores, mlflow_follows]

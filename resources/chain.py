@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from artifacts.store import write_atomic
 from resources.progress import Progress
 
-Kind = Literal["chain", "evaluation", "rescore", "data", "study"]
+Kind = Literal["chain", "evaluation", "rescore", "validation", "data", "study"]
 FAILURES = 2  # after so many a chain is given up and the next one is opened
 
 

@@ -90,6 +90,10 @@ class Automation(Section):
 
     nightly: str = "0 3 * * *"
     """Cron line of the nightly retraining, in UTC."""
+    daily: str = "0 6 * * *"
+    """Cron line of the champion's quick validation, in UTC."""
+    weekly: str = "0 7 * * 0"
+    """Cron line on which the champion is scored on all benchmarks, in UTC."""
     poll_s: PositiveInt = 30
     """Seconds between two looks of a sensor."""
     hub_hours: PositiveFloat = 6.0

@@ -73,7 +73,7 @@ def test_a_job_is_there_and_described(name: str) -> None:
     assert defs.resolve_job_def(name).description
 
 
-def test_sensors_and_the_schedule_are_on_by_default() -> None:
+def test_sensors_and_schedules_are_on_by_default() -> None:
     repository = defs.get_repository_def()
     assert {sensor.name for sensor in repository.sensor_defs} == {
         "new_checkpoint",
@@ -81,10 +81,12 @@ def test_sensors_and_the_schedule_are_on_by_default() -> None:
         "changed_hub",
         "changed_problems",
         "champion_regression",
+        "stale_scores",
         "mlflow_follows",
     }
     assert all(sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs)
-    assert [(s.name, s.default_status) for s in repository.schedule_defs] == [("nightly_retraining", dg.DefaultScheduleStatus.RUNNING)]
+    assert {s.name for s in repository.schedule_defs} == {"nightly_retraining", "daily_validation", "weekly_benchmarks"}
+    assert all(schedule.default_status is dg.DefaultScheduleStatus.RUNNING for schedule in repository.schedule_defs)
 
 
 def test_loading_imports_nothing_heavy() -> None:
