@@ -15,6 +15,10 @@ def evaluate(
     checkpoint: Annotated[str | None, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")] = None,
     benchmark: Annotated[str | None, typer.Option(help="humaneval, humaneval+, mbpp+, ...: this one alone.")] = None,
     completions: Annotated[Path | None, typer.Option(help="Answers to judge: .jsonl, .jsonl.gz, .json, or a folder of programs.")] = None,
+    model: Annotated[str | None, typer.Option(help="Ask this one: a Hugging Face folder or hub id; with --endpoint its name there.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="Ask an OpenAI-compatible server, up to /v1.")] = None,
+    n: Annotated[int, typer.Option("-n", min=1, help="Answers a task, with --model or --endpoint.")] = 1,
+    temperature: Annotated[float, typer.Option(min=0.0, help="Of the draws; 0 takes the likeliest token each time.")] = 0.0,
     data: Annotated[Path | None, typer.Option(help="The benchmark's own file, of whatever release.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write a verdict a sample there, as JSON lines; the scorecard lies beside.")] = None,
     sanitize: Annotated[bool, typer.Option("--sanitize", help="Cut answers as evalplus.sanitize does; without it they are judged as given.")] = False,
@@ -31,9 +35,11 @@ def evaluate(
         from pipelines.commands import evaluate as evaluate_checkpoint
 
         raise typer.Exit(evaluate_checkpoint(checkpoint, profile, Console()))
-    if completions is None:
-        raise typer.BadParameter("--benchmark judges answers: give --completions FILE")
-    from pipelines.judged import Asked, evaluate_completions
+    if (completions is None) == (model is None and endpoint is None):
+        raise typer.BadParameter("--benchmark judges answers: give --completions FILE, or --model or --endpoint to ask for them")
+    from pipelines.judged import Asked, evaluate_completions, evaluate_model
 
-    asked = Asked(benchmark, data, out, sanitize, partial, tuple(k or ()))
-    raise typer.Exit(evaluate_completions(completions, asked, Console(), Console(stderr=True)))
+    asked, errors = Asked(benchmark, data, out, sanitize, partial, tuple(k or ())), Console(stderr=True)
+    if completions is not None:
+        raise typer.Exit(evaluate_completions(completions, asked, Console(), errors))
+    raise typer.Exit(evaluate_model(model, endpoint, n, temperature, asked, Console(), errors))

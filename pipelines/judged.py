@@ -1,4 +1,4 @@
-"""`ratchet evaluate --benchmark NAME --completions FILE`: a verdict a sample, and the score."""
+"""`ratchet evaluate --benchmark NAME` with --completions, --model or --endpoint: a verdict a sample, and the score."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rich.table import Table
 from artifacts.store import write_atomic
 from evaluation.completions import Completion, read
 from evaluation.harness.judging import Harness, Judged, Verdicts, check, judge
-from evaluation.harness.published import harness
+from evaluation.harness.published import opened
 from evaluation.pass_at_k import pass_at_k
 from evaluation.statistics import Interval, bootstrap_mean, wilson
 from resources.home import Home
@@ -53,12 +53,28 @@ class Score:
 def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Console) -> int:
     """Exits 0 with a score, 1 where no task could be measured. Raises ProblemError, FileNotFoundError, NotJudged."""
     home = Home.from_environment().path
-    found = harness(asked.benchmark, asked.data, home)
+    found = opened(asked.benchmark, asked.data, home).harness(home)
     broken: list[str] | None = [] if asked.partial else None
     completions = read(path, found.prefer, broken)
     for line in broken or ():
         errors.print(f"left out: {line}", style="yellow", highlight=False, soft_wrap=True)
     return score(found, completions, str(path), asked, console, errors, home)
+
+
+def evaluate_model(model: str | None, endpoint: str | None, n: int, temperature: float, asked: Asked, console: Console, errors: Console) -> int:
+    """Answers first, kept as they come in the home; then as `evaluate_completions`. With an endpoint, `model` is its name there."""
+    from evaluation.drawn import Endpoint, answers, folder_of
+
+    home = Home.from_environment().path
+    at = opened(asked.benchmark, asked.data, home)
+    found, benchmark = at.harness(home), at.benchmark()
+    source = Endpoint(endpoint, model or "champion") if endpoint else folder_of(model or "")
+    sampling = benchmark.sampling.model_copy(update={"n": n, "temperature": temperature})
+    with _progress(errors) as progress:
+        bar = progress.add_task(f"answers of {model or endpoint}", total=None, so_far="")
+        drawn = answers(benchmark, source, sampling, home / "answers", lambda done, of: progress.update(bar, completed=done, total=of))
+    kept = [found.answered(found.tasks[each.task_id], each) for each in drawn]
+    return score(found, kept, f"{model or ''} {endpoint or ''}".strip(), asked, console, errors, home)
 
 
 def score(found: Harness, completions: Sequence[Completion], who: str, asked: Asked, console: Console, errors: Console, home: Path) -> int:

@@ -34,6 +34,10 @@ class ProblemTask:
 @dataclass(frozen=True)
 class ProblemHarness(Harness):
     limits: Limits | None = None  # in place of the problems' own
+    extract: Callable[[str], str] = str  # what of a model's answer is the program; a file's answers are judged as given
+
+    def answered(self, task: ProblemTask, completion: Completion) -> Completion:
+        return replace(completion, text=self.extract(completion.text))
 
     def program(self, task: ProblemTask, completion: Completion, sanitized: bool) -> str:
         text = completion.text if completion.whole else f"{task.goes_on}{chr(10) * sanitized}{completion.text}"

@@ -9,13 +9,14 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from evaluation.completions import Completion, Prefer
 from problems.json_lines import JsonLines
 from problems.record import ProblemError
+from rewards.extraction import extract_code
 from sandbox.protocol import Job, Report, Verdict
 
 ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
@@ -60,6 +61,10 @@ class Harness(ABC):
     @abstractmethod
     def job(self, task: Any, which: str, program: str, job_id: str) -> Job:
         """The sandbox's job for one program and set."""
+
+    def answered(self, task: Any, completion: Completion) -> Completion:
+        """What is kept of what a model said, before it is judged: of a chat the program, of a base model all."""
+        return replace(completion, text=extract_code(completion.text)) if completion.whole else completion
 
     def prepare(self, tasks: Sequence[Any], sandbox: Any, told: Callable[[int, int], None]) -> None:  # noqa: B027  # most need nothing
         """What must be known of these tasks before a job can be made. told: done, of."""
@@ -112,6 +117,8 @@ class Verdicts:
 
     def add(self, key: str, verdict: str, detail: str, seconds: float) -> None:
         self.known[key] = verdict, detail, seconds
+        if verdict == UNMEASURED:  # what it needs may be here next time
+            return
         self._new.append({"key": key, "verdict": verdict, "detail": detail, "seconds": seconds})
         if len(self._new) >= 100:
             self.keep()

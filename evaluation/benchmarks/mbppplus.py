@@ -1,0 +1,25 @@
+"""MBPP+, 378 tasks of MBPP in release v0.2.0, 399 in v0.1.0, with some 100 inputs each (EvalPlus, arXiv:2305.01210). Gated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.generation import Sampling
+from problems.schema import Problem
+
+CONVENTIONS = "greedy; the task with one assertion, a base model after it as a docstring; judged as evalplus 0.3.1 does, base and plus inputs apart"
+STOP = ('\n"""', "\nassert", "\nif __name__", "\ndef main(", "\nprint(", "\n```")
+
+
+@dataclass(frozen=True)
+class MbppPlus(Benchmark):
+    def raw_prompt(self, problem: Problem) -> str:
+        """Upstream's: the docstring with the task and its assertion, stripped."""
+        return str(problem.extra["prompt"]).strip() + "\n"
+
+
+def mbppplus(problems: Sequence[Problem]) -> Benchmark:
+    tasks = sorted((each for each in problems if each.source == "mbppplus"), key=lambda each: each.problem_id)
+    return MbppPlus("mbpp+", tuple(tasks), Sampling(max_new_tokens=768), conventions=CONVENTIONS, upstream="Mbpp/{}", stop=STOP)
