@@ -136,6 +136,21 @@ def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "af
     return _png(figure)
 
 
+def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]]) -> bytes:
+    """One line a change: (label, difference, interval), all shares; right of the line what helps. Without an interval a hollow point."""
+    figure, (axes,) = _figure(7.2, 0.9 + 0.42 * len(rows))
+    axes.axvline(0, color=GRID, linewidth=1.2)
+    for y, (_, difference, interval) in enumerate(rows):
+        if interval:
+            axes.hlines(y, 100 * interval[0], 100 * interval[1], colors=AFTER, linewidth=2)
+        axes.plot(100 * difference, y, "o", markersize=6.5, color=AFTER, markerfacecolor=AFTER if interval else "none")
+    axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.margins(x=0.08)
+    axes.set_xlabel("contribution: points of pass@1 that are lost by the change")
+    return _png(figure)
+
+
 def difficulty(rates: Sequence[float], buckets: int = 10) -> bytes:
     """How many problems lie in each bucket of pass rate, hardest on the left."""
     figure, (axes,) = _figure(7.2, 2.4)

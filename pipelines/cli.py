@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from pipelines.cli_ablate import ablate
 from pipelines.cli_agents import reviewer, solve
 from pipelines.cli_compare import compare
 from pipelines.cli_data import ProfileOption, data
@@ -136,7 +137,7 @@ def ui(
     ui(port, profile, Console())
 
 
-for command in (plan, plugins, samples, draws, solve, prefer, compare, evaluate):
+for command in (plan, plugins, samples, draws, solve, prefer, ablate, compare, evaluate):
     app.command()(command)
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from resources import lease
 from resources.chain import Chain, open_chain
 from resources.home import Home
 from resources.ledger import ledger_of
-from resources.profile import CHANGES, Profile
+from resources.profile import CHANGES, Profile, load_profile
 from resources.ray import Joined, Private
 from verl_jobs.figures import seconds_trained, series
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
@@ -66,6 +66,17 @@ class Study:
     @property
     def reports(self) -> Path:
         return self.home.reports / self.id
+
+    def changed(self, changes: Sequence[str]) -> Study:
+        """The same start under a changed profile, `section.key=value` each, with the rows that it trains on. Raises ProfileError."""
+        from assets.checkpoint import training_rows
+        from resources.workshop import Bench, Workshop
+
+        profile = load_profile(self.profile_name, changes)
+        workshop = Workshop(path=str(self.home.path), profile_name=self.profile_name)
+        workshop.__dict__["profile"] = profile  # what its cached property holds
+        bench = Bench(workshop, self.bench.chain, self.bench.stage)
+        return replace(self, profile=profile, bench=bench, rows=training_rows(bench))
 
     def job(self, seed: int, training: Mapping[str, Any] | None = None) -> TrainingJob:
         """What one training is told. training: changes to the profile's section of that name."""

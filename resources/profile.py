@@ -246,8 +246,11 @@ class ProfileError(ValueError):
     """A profile that cannot be used: one line with file, key and mend."""
 
 
-def load_profile(name: str | None = None) -> Profile:
-    """The profile of this name or path with the changes of RATCHET_SET; None: that of RATCHET_PROFILE, else `embedded`. Raises ProfileError."""
+def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
+    """The profile of this name or path with the changes of RATCHET_SET and `more`. None: that of RATCHET_PROFILE, else `embedded`.
+
+    Raises ProfileError.
+    """
     path = profile_path(name or os.environ.get("RATCHET_PROFILE") or "embedded")
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
@@ -259,7 +262,7 @@ def load_profile(name: str | None = None) -> Profile:
         raise ProfileError(f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}")
     if isinstance(data.get("policy"), str):
         data["policy"] = policy_file(path.parent / data["policy"], path)
-    changes = os.environ.get(CHANGES, "").splitlines()
+    changes = [*os.environ.get(CHANGES, "").splitlines(), *more]
     try:
         return Profile.model_validate(changed(data, changes))
     except ValidationError as error:
