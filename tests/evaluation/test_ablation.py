@@ -28,8 +28,10 @@ def test_one_seed_has_the_interval_of_its_tasks_and_several_a_wider_one() -> Non
 
 
 def test_where_no_task_differs_nothing_is_said_of_the_size() -> None:
-    found = contribution([[1, 0, 1]], [[1, 0, 1]])
+    found = contribution([[1, 0, 1]] * 2, [[1, 0, 1]] * 2)
     assert found.difference == 0 and found.interval is None and not found.shown
+    alone = contribution([[1, 0, 1]], [[1, 0, 1]])
+    assert alone.interval is not None and alone.interval.low < -0.3 and alone.interval.high > 0.3 and not alone.shown
 
 
 def test_runs_over_other_tasks_are_refused() -> None:

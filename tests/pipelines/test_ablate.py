@@ -78,7 +78,7 @@ def test_a_change_is_compared_by_the_seeds_that_both_ended_with() -> None:
     }  # fmt: skip
     found = compared(scores, VARIANTS)
     assert (found["curriculum=window"].difference, found["curriculum=window"].seeds) == (0.375, 2)
-    assert (found["reward.format=0"].difference, found["reward.format=0"].seeds, found["reward.format=0"].interval) == (0.0, 1, None)
+    assert (found["reward.format=0"].difference, found["reward.format=0"].seeds, found["reward.format=0"].shown) == (0.0, 1, False)
 
 
 def test_intervals_of_several_changes_are_wider_than_of_one() -> None:
