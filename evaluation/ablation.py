@@ -35,7 +35,7 @@ class Contribution(NamedTuple):
 def contribution(baseline: Runs, changed: Runs, *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0) -> Contribution:
     """Paired by seed and task. Tasks are drawn again, and where there are several seeds, seeds too (evaluation/seeds.py).
 
-    With one seed the interval (Tango's) holds for other tasks and this seed alone. Raises ValueError where the runs are not over the same seeds and tasks.
+    With one seed the interval (Tango's) holds for other tasks and this seed alone. Raises ValueError where runs differ in seeds or tasks.
     """
     old, new = np.asarray(baseline, dtype=float), np.asarray(changed, dtype=float)
     if old.shape != new.shape or old.ndim != 2 or not old.size:
