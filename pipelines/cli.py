@@ -90,10 +90,11 @@ def promote(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> No
 @app.command()
 def status(provenance: Annotated[bool, typer.Option("--provenance", help="Walk from the champion back to the raw problems.")] = False) -> None:
     """Who is champion, what runs, what is stale."""
-    from pipelines.status import show_provenance, show_status
+    from pipelines.provenance import show_champion
+    from pipelines.status import show_status
     from resources.home import Home
 
-    (show_provenance if provenance else show_status)(Home.from_environment(), Console())
+    (show_champion if provenance else show_status)(Home.from_environment(), Console())
 
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
@@ -156,6 +157,7 @@ def main() -> None:
         from evaluation.asked import Unanswered
         from evaluation.comparison import Incomparable
         from evaluation.harness.judging import NotJudged
+        from pipelines.explain import UnknownVersion
         from problems.record import ProblemError
         from problems.synthesis.replies import EndpointDown
         from resources.home import Home, NotReady
@@ -167,7 +169,7 @@ def main() -> None:
         from verl_jobs.start import UnfitStart
 
         own = RewardFileError | UnverifiedReward | PluginError | EndpointDown | Unanswered | Incomparable
-        kept = NothingToRollBack | Superseded | LedgerUnreachable | NotJudged
+        kept = NothingToRollBack | Superseded | LedgerUnreachable | UnknownVersion | NotJudged
         mendable = NotReady | ProfileError | ProblemError | kept | own | UnfitStart | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if not full and not isinstance(error, mendable):

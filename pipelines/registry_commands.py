@@ -12,7 +12,7 @@ from rich.table import Table
 
 from artifacts.store import write_atomic
 from resources.home import Home
-from resources.ledger import Entry, Ledger, ledger_of
+from resources.ledger import Entry, Ledger, NothingToRollBack, Superseded, ledger_of
 from resources.registry import Registry, aliases_of, registry_of
 
 SAME_S = 600.0  # a rollback that was killed and is asked for again within this time is the same rollback
@@ -33,7 +33,11 @@ def rollback(to: int | None, reason: str, profile: str | None, console: Console)
     home = Home.from_environment()
     ledger, kept = ledger_of(home, profile), home.path / "rollback.json"
     begun = _begun(kept, ledger, to)
-    entry = ledger.rollback(begun.chain, reason, to=to, undoing=begun.undoing)
+    try:
+        entry = ledger.rollback(begun.chain, reason, to=to, undoing=begun.undoing)
+    except (NothingToRollBack, Superseded):
+        kept.unlink(missing_ok=True)  # answered: the next one is another
+        raise
     console.print("\n".join(entry.decision["reasons"]), highlight=False, soft_wrap=True)
     _tell(registry_of(home, profile), ledger, console)
     kept.unlink(missing_ok=True)
@@ -48,7 +52,7 @@ def show_registry(profile: str | None, console: Console) -> int:
         console.print("Nothing has come to the gate yet: `ratchet demo` makes the first version.")
         return 0
     told = _tell(registry, ledger, console)
-    console.print(_versions(history))
+    console.print(_versions(history), width=max(console.width, 120))
     console.print(f"ledger {ledger.place}, MLflow {registry.uri}, model `ratchet`", style="dim", soft_wrap=True, highlight=False)
     return 0 if told else 1
 

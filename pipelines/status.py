@@ -1,4 +1,4 @@
-"""`ratchet status`: who is champion, what runs, what is stale; and the walk from the champion back to the raw problems. Knows no Dagster."""
+"""`ratchet status`: who is champion, what runs, what is stale. Knows no Dagster."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from rich.tree import Tree
 
-from artifacts.manifest import NAME, Manifest
+from artifacts.manifest import Manifest
 from resources import lease
 from resources.chain import Record, records
 from resources.home import Home
@@ -65,41 +64,6 @@ def stale(home: Home) -> list[str]:
             if source in current and current[source].content_hash != content:
                 found.append(f"{name}: {source} was made anew since")
     return found
-
-
-def show_provenance(home: Home, console: Console) -> None:
-    """From the champion to the raw problems: every artifact with what it was made from."""
-    champion = ledger_of(home).champion()
-    if champion is None:
-        console.print("There is no champion yet: `ratchet demo` makes the first.")
-        return
-    manifests = {manifest.content_hash: (manifest, folder) for manifest, folder in _manifests(home)}
-    tree = Tree(_champion(champion))
-    _grow(tree, champion.checkpoint_hash, manifests, set())
-    console.print(tree, soft_wrap=True)
-
-
-def _grow(tree: Tree, content_hash: str, manifests: dict[str, tuple[Manifest, Path]], above: set[str]) -> None:
-    if content_hash not in manifests:
-        tree.add(f"[red]no artifact with the content {content_hash[:12]} is kept here[/]")
-        return
-    manifest, folder = manifests[content_hash]
-    facts = ", ".join(f"{name} {value}" for name, value in manifest.facts.items() if isinstance(value, int | float | str))
-    seed = f", seed {manifest.seed}" if manifest.seed is not None else ""
-    isolation = f", sandbox {manifest.isolation}" if manifest.isolation else ""
-    branch = tree.add(f"[bold]{manifest.kind}/{manifest.name}[/] {content_hash[:12]}  {facts}{seed}{isolation}")
-    branch.add(f"[dim]{manifest.created_at}, code {manifest.code_version}, {manifest.hardware.get('cpu')}; {folder}[/]")
-    for name, source in manifest.inputs.items():
-        if source in manifests and source not in above:
-            _grow(branch, source, manifests, above | {content_hash})
-        else:
-            branch.add(f"{name} {source[:12]}")
-
-
-def _manifests(home: Home) -> list[tuple[Manifest, Path]]:
-    kinds = ("datasets", "checkpoints")
-    found = [path for kind in kinds for path in (home.path / kind).glob(f"*/*/{NAME}")]
-    return [(Manifest.model_validate_json(path.read_text(encoding="utf-8")), path.parent) for path in found]
 
 
 def _champion(entry: Entry) -> str:

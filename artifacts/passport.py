@@ -1,0 +1,153 @@
+"""The walk from one artifact back to all that it was made from, by the hashes in their manifests.
+
+In: manifests, and where to begin. Out: a `Passport`: nodes, each with what it was made from, and the few facts that a reader asks for first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from artifacts.hashing import hash_data
+from artifacts.manifest import NAME, Manifest
+from artifacts.store import Store
+
+KINDS = ("datasets", "checkpoints", "scores")
+AN_ARTIFACT = frozenset({"start", "checkpoint"})  # inputs that are artifacts under other names than their own
+REPORT = "contamination.json"
+
+
+class Made(BaseModel):
+    """One artifact, or what is none (a reward, a source, a benchmark's tasks): then it has no manifest."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str  # name@hash: two stages may make the same content, such as nothing
+    content_hash: str
+    kind: str  # datasets, checkpoints, scores; version for an entry of the ledger; input for what is no artifact
+    name: str
+    made_from: tuple[tuple[str, str], ...] = ()  # (role, id)
+    missing: bool = False  # it should be an artifact and is nowhere
+    manifest: Manifest | None = None
+
+    @property
+    def says(self) -> str:
+        """Its figures, seed and sandbox in a line."""
+        if self.manifest is None:
+            return ""
+        facts = [f"{name} {_short(value)}" for name, value in self.manifest.facts.items() if isinstance(value, int | float | str) and value != ""]
+        seed = [f"seed {self.manifest.seed}"] if self.manifest.seed is not None else []
+        return ", ".join([*facts[:6], *seed, *([f"sandbox {self.manifest.isolation}"] if self.manifest.isolation else [])])
+
+
+class Passport(BaseModel):
+    """`nodes` in the order of the walk, the subject first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    subject: str
+    nodes: tuple[Made, ...]
+
+    @property
+    def missing(self) -> list[str]:
+        return [f"{node.name} {node.content_hash[:12]}" for node in self.nodes if node.missing]
+
+    def node(self, id: str) -> Made:
+        return next(node for node in self.nodes if node.id == id)
+
+    def summary(self) -> dict[str, Any]:
+        """What is asked first, by name; None or empty where the walk found nothing of it."""
+        manifests = [node.manifest for node in self.nodes if node.manifest]
+        models = [manifest for manifest in manifests if manifest.kind == "checkpoints"]
+        trained = models[0] if models else None
+        clean = next((manifest for manifest in manifests if manifest.name == "clean_problems"), None)
+        base = next((manifest for manifest in models if manifest.name == "base_model"), None)
+        scores = [manifest for manifest in manifests if manifest.kind == "scores"]
+        return {
+            "checkpoint": trained.content_hash if trained else None,
+            "dataset": clean.content_hash if clean else None,
+            "contamination_report": clean.facts.get("reports", {}).get(REPORT) if clean else None,
+            "reward": trained.inputs.get("reward") if trained else None,
+            "base_model": base.content_hash if base else None,
+            "base": (base.config.get("base") or "made from scratch") if base else None,
+            "config": trained.config if trained else {},
+            "config_hash": hash_data(trained.config) if trained else None,
+            "seeds": {manifest.name: manifest.seed for manifest in manifests if manifest.seed is not None},
+            "code_versions": sorted({manifest.code_version for manifest in manifests}),
+            "packages": trained.packages if trained else {},
+            "hardware": trained.hardware if trained else {},
+            "harness": sorted({str(manifest.config["harness"]) for manifest in scores if "harness" in manifest.config}),
+            "isolation": sorted({manifest.isolation for manifest in scores if manifest.isolation}),
+            "missing": self.missing,
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        edges = [{"from": source, "to": node.id, "role": role} for node in self.nodes for role, source in node.made_from]
+        nodes = [node.model_dump(mode="json", exclude={"made_from"}) for node in self.nodes]
+        return {"subject": self.subject, "summary": self.summary(), "nodes": nodes, "edges": edges}
+
+    def mermaid(self) -> str:
+        """The graph as Mermaid text."""
+        numbers = {node.id: f"n{i}" for i, node in enumerate(self.nodes)}
+        boxes = [f'  {numbers[node.id]}["{node.kind}/{node.name}<br/>{node.content_hash[:12]}"]' for node in self.nodes]
+        lines = [f"  {numbers[source]} -->|{role}| {numbers[node.id]}" for node in self.nodes for role, source in node.made_from]
+        return "\n".join(["flowchart LR", *boxes, *lines, ""])
+
+
+class Shelf:
+    """Every artifact's manifest, by content; of equal content the one that bears the asked name, else the oldest."""
+
+    def __init__(self, manifests: Iterable[Manifest]) -> None:
+        self.by_content: dict[str, list[Manifest]] = {}
+        for manifest in sorted(manifests, key=lambda manifest: (manifest.created_at, manifest.name)):
+            self.by_content.setdefault(manifest.content_hash, []).append(manifest)
+        self.names = {manifest.name for found in self.by_content.values() for manifest in found}
+
+    @classmethod
+    def of(cls, store: Store) -> Shelf:
+        return cls(Manifest.model_validate_json(text) for text in _texts(store))
+
+    def find(self, role: str, content: str) -> Manifest | None:
+        found = self.by_content.get(content, [])
+        return next((manifest for manifest in found if manifest.name in (role, role.rpartition("/")[2])), found[0] if found else None)
+
+    def made(self, role: str, content: str) -> Made:
+        """What an input is: an artifact with its own inputs, one that is nowhere any more, or none at all."""
+        if (manifest := self.find(role, content)) is None:
+            missing = role in self.names or role.rpartition("/")[2] in self.names or role in AN_ARTIFACT
+            return Made(id=f"{role}@{content}", content_hash=content, kind="input", name=role, missing=missing)
+        return self.made_of(manifest)
+
+    def made_of(self, manifest: Manifest) -> Made:
+        inputs = {role: self._id(role, content) for role, content in manifest.inputs.items() if content}
+        own = f"{manifest.name}@{manifest.content_hash}"
+        made_from = tuple((role, id) for role, id in inputs.items() if id != own)
+        return Made(id=own, content_hash=manifest.content_hash, kind=manifest.kind, name=manifest.name, made_from=made_from, manifest=manifest)
+
+    def _id(self, role: str, content: str) -> str:
+        return f"{found.name if (found := self.find(role, content)) else role}@{content}"
+
+
+def walk(subject: Made, shelf: Shelf) -> Passport:
+    """Everything that the subject was made from, each once, breadth first."""
+    nodes, waiting = {subject.id: subject}, list(subject.made_from)
+    while waiting:
+        role, id = waiting.pop(0)
+        if id not in nodes:
+            nodes[id] = made = shelf.made(id.rpartition("@")[0] if shelf.find(role, id.rpartition("@")[2]) else role, id.rpartition("@")[2])
+            waiting.extend(made.made_from)
+    return Passport(subject=subject.name, nodes=tuple(nodes.values()))
+
+
+def _texts(store: Store) -> Iterable[bytes]:
+    for kind in KINDS:
+        if store.is_local:
+            yield from (path.read_bytes() for path in sorted((store.cache / kind).glob(f"*/*/{NAME}")))
+        else:
+            yield from (store.filesystem.cat_file(path) for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}")))
+
+
+def _short(value: float | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)[:40]

@@ -1,0 +1,130 @@
+"""What would have sufficed: how far a refused challenger was from being promoted, in tasks.
+
+In: a recorded decision, as plain JSON of any version of the gate. Out: a sentence for each thing that stood in the way. Exact for greedy answers,
+where the test is McNemar's and can be asked again; for several answers a task by the normal approximation of the recorded interval, and said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+from statistics import NormalDist
+from typing import Any
+
+from evaluation.statistics import mcnemar
+
+MOST = 50_000  # tasks: beyond that nobody measures
+MENDS = {
+    "limit": "Bring it within the policy's limit, or change `policy.limits` where the limit is wrong.",
+    "provenance": "Make the missing links again, or put them back; every input of a champion must be kept.",
+    "battery": "Train it again with a reward that the exploit battery passes (`ratchet reward verify`).",
+    "fresh tasks": "Gate it on tasks that no gate has used: a fresh draw, or another version of the benchmark.",
+    "picked apart": "Pick the save on another benchmark than the gated one, and gate that one save.",
+    "measured": "Evaluate champion and challenger on it, or take it out of the policy.",
+    "tags": "It must not fall on these tasks by more than chance explains: train on more of their kind.",
+}
+
+
+def sufficed(decision: dict[str, Any]) -> list[str]:
+    """What it lacked, most important first; empty for a decision that promoted or installed."""
+    return [sentence for name, about in _failed(decision) for sentence in _lacked(name, about, decision)] if decision["kind"] == "refuse" else []
+
+
+def wins_needed(lost: int, tasks: int, level: float, gain: float) -> int | None:
+    """Fewest tasks to win, beside so many lost, that the exact test and the least gain accept; None where there are not so many tasks."""
+    return next((won for won in range(lost, tasks - lost + 1) if won - lost >= gain * tasks - 1e-9 and mcnemar(won, lost).better <= level), None)
+
+
+def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
+    """Fewest tasks on which the same shares of won and lost would show a gain; None where there is none to show."""
+    if won <= lost:
+        return None
+
+    def enough(count: int) -> bool:
+        return mcnemar(round(won * count / tasks), round(lost * count / tasks)).better <= level
+
+    low, high = tasks, tasks
+    while not enough(high):  # doubled until it is enough: the exact test is slow with very many
+        low, high = high, 2 * high
+        if high > MOST:
+            return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def losses_allowed(won: int, lost: int, level: float) -> int:
+    """Most tasks that may be lost beside so many won without a fall being shown."""
+    return next(fewer for fewer in range(lost, -1, -1) if mcnemar(won, fewer).worse > level)
+
+
+def _failed(decision: dict[str, Any]) -> list[tuple[str, str]]:
+    """(check, what it is about); found out anew for decisions that were recorded before checks were."""
+    if decision.get("checks"):
+        return [(check["name"], check["about"]) for check in decision["checks"] if not check["passed"]]
+    c, policy = decision.get("comparison"), decision["policy"]
+    if c is None:
+        return []
+    failed = [("win", c["benchmark"])] if c["p_better"] > policy["alpha"] or c["difference"] <= 0 else []
+    failed += [("gain", c["benchmark"])] if c["difference"] < policy["minimum_gain"] else []
+    return failed + [("not worse", other["benchmark"]) for other in decision["others"] if other["p_worse"] <= policy["harm_alpha"]]
+
+
+def _lacked(name: str, about: str, decision: dict[str, Any]) -> Iterator[str]:
+    c, policy = decision["comparison"], decision["policy"]
+    level = decision.get("level") or policy["alpha"]
+    same = decision["champion"] and decision["champion"]["content_hash"] == decision["challenger"]["content_hash"]
+    if same and name in ("win", "gain"):
+        if name == "win":
+            yield "Other weights: it is the champion itself."
+    elif name == "win":
+        yield from _to_win(c, level, policy["minimum_gain"])
+    elif name == "gain":
+        asked = policy["minimum_gain"]
+        lacking = asked - c["difference"]
+        yield f"A gain of at least {100 * asked:g} points on {about}: it lacked {100 * lacking:.1f}, or {_count(lacking * c['before']['tasks'])}."
+    elif name == "not worse":
+        other = next(other for other in decision["others"] if other["benchmark"] == about)
+        yield _not_to_lose(other, policy)
+    else:
+        yield f"{name}, {about}: {MENDS.get(name, 'see the reasons.')}"
+
+
+def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
+    won, lost, tasks = len(c["won"]), len(c["lost"]), c["before"]["tasks"]
+    if c.get("answers", 1) > 1:
+        error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
+        needed = max(gain, NormalDist().inv_cdf(1 - level) * error)
+        yield f"A gain of about {100 * needed:.1f} points on {c['benchmark']} where it had {100 * c['difference']:+.1f} (normal approximation)."
+        return
+    needed_wins = wins_needed(lost, tasks, level, gain)
+    if needed_wins is None:
+        yield f"{tasks} tasks of {c['benchmark']} cannot show a gain at {level:.3g} with {lost} of them lost: gate on more tasks."
+    else:
+        yield (
+            f"With the {_count(lost)} of {c['benchmark']} that it lost, it had to win {needed_wins} that the champion fails, "
+            f"and won {won}: {_count(needed_wins - won)} more."
+        )
+    if (more := tasks_needed(won, lost, tasks, level)) is not None and more > tasks:
+        yield f"Or more tasks: were it as good on others, about {more:,} in place of {tasks} would show it."
+
+
+def _not_to_lose(c: dict[str, Any], policy: dict[str, Any]) -> str:
+    won, lost, level = len(c["won"]), len(c["lost"]), policy["harm_alpha"]
+    if c["p_worse"] <= level and c.get("answers", 1) == 1:
+        allowed = losses_allowed(won, lost, level)
+        return f"On {c['benchmark']} it lost {_count(lost)} and won {won}: with at most {allowed} lost no fall would have been shown."
+    margin = c.get("margin") or policy.get("margin", 0.0)
+    error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
+    needed = NormalDist().inv_cdf(1 - level) * error - margin
+    return (
+        f"On {c['benchmark']} a difference of about {100 * needed:+.1f} points or better would have ruled out a fall of {100 * margin:.1f}; "
+        f"it had {100 * c['difference']:+.1f} (normal approximation). Or the same difference on more tasks."
+    )
+
+
+def _count(tasks: float) -> str:
+    """ "1 task", "2 tasks": rounded up."""
+    whole = ceil(tasks - 1e-9)
+    return f"{whole} task{'' if whole == 1 else 's'}"

@@ -1,0 +1,202 @@
+"""Promotions, rollbacks and MLflow's projection killed at random moments: nothing lost, nothing twice, and `champion` never absent from MLflow.
+
+Real processes that are killed with SIGKILL, a real ledger and a real MLflow file; somebody polls MLflow's aliases all the while.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+from resources.home import Home
+from resources.ledger import Entry, Ledger, champions
+from resources.registry import HASH_TAG, MODEL, Registry, RegistryBehind, aliases_of
+
+# what is loaded once, so that a process is at its work when it is killed and not at its imports
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["mlflow", "mlflow.store.model_registry.sqlalchemy_store", "resources.profile", "pipelines.registry_commands"])
+SOURCE = Path(__file__).read_text(encoding="utf-8") if "__file__" in globals() else ""
+LONGEST_S = 240.0
+LONGEST_WAIT_S = 4.0  # before a kill, on a machine that is busy
+
+
+def step(ledger: Ledger, rng: random.Random) -> Entry:
+    """The next promotion or rollback. What it is called follows from the ledger, so that a killed one that was recorded is not done again."""
+    history = ledger.history()
+    stack = champions(history)
+    number = len(history)
+    if len(stack) > 1 and rng.random() < 0.4:
+        return ledger.rollback(f"undo-{number}", undoing=stack[-1].entry)
+    against = stack[-1].checkpoint_hash if stack else None
+    name = f"c{number}"
+    return ledger.append(
+        "promote" if stack else "install", checkpoint=name, checkpoint_hash=name, path="", decision={"reasons": []}, chain=name, against=against
+    )
+
+
+def work(home: Path, seed: int, told: Connection) -> None:
+    """Promotes and rolls back until it is killed; tells each entry when the ledger has it, and when MLflow has it."""
+    ledger, registry, rng = Ledger(home / "promotions.db"), Registry(home), random.Random(seed)
+    registry.project(ledger)
+    while True:
+        entry = step(ledger, rng)
+        told.send(("recorded", entry.entry))
+        registry.project(ledger)
+        told.send(("projected", entry.entry))
+
+
+def process_of(call: str, **arguments: object) -> BaseProcess:
+    """A process that makes this call of this file, which it cannot import: the tests are no package."""
+    process = PROCESSES.Process(target=exec, args=(f"{SOURCE}\n\n{call}\n", {"__name__": "killed", **arguments}))
+    process.start()
+    return process
+
+
+class Watcher(threading.Thread):
+    """Polls MLflow's aliases; `absent` counts looks that had no champion after one had been seen."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(daemon=True)
+        self.registry, self.looks, self.absent, self.busy = Registry(home), 0, 0, 0
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        seen = False
+        while not self.ended.wait(0.05):
+            try:
+                aliases = self.registry.aliases()
+            except RegistryBehind:  # locked by a writer: no answer, which is no absence
+                self.busy += 1
+                continue
+            self.looks += 1
+            seen = seen or "champion" in aliases
+            self.absent += seen and "champion" not in aliases
+
+
+def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
+    """What fell into what; asserts after each kill."""
+    rng, ledger, registry, fell = random.Random(seed), Ledger(home / "promotions.db"), Registry(home), Counter[str]()
+    registry._client().search_registered_models()  # makes MLflow's tables, which takes seconds
+    watcher = Watcher(home)
+    watcher.start()
+    took = LONGEST_S
+    for number in range(kills):
+        listening, telling = PROCESSES.Pipe(duplex=False)
+        process = process_of("work(home, seed, told)", home=home, seed=seed + number, told=telling)
+        telling.close()
+        said: list[tuple[str, int]] = []
+        assert listening.poll(LONGEST_S), "nothing was recorded"
+        began = time.monotonic()
+        said.append(listening.recv())
+        if number == 0:  # how long one takes here and now
+            while said[-1][0] != "projected":
+                said.append(listening.recv())
+            took = time.monotonic() - began
+        time.sleep(rng.uniform(0, min(2 * took, LONGEST_WAIT_S)))
+        assert process.pid
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        said += heard(listening)
+        fell[f"after it was {said[-1][0]}"] += 1
+        history = ledger.history()
+        assert {entry for _, entry in said} <= {entry.entry for entry in history}, "an entry that was said to be recorded is lost"
+        assert [entry.entry for entry in history] == list(range(1, len(history) + 1))
+        moves = [entry.predecessor for entry in history if entry.kind != "refuse"]
+        assert len(moves) == len(set(moves)) and len({entry.chain for entry in history}) == len(history)
+    wanted = {alias: entry.checkpoint_hash for alias, entry in aliases_of(ledger.history()).items()}
+    found = registry.project(ledger)
+    watcher.ended.set()
+    watcher.join()
+    versions = {int(v.version): v.tags[HASH_TAG] for v in registry._client().search_model_versions(f"name = '{MODEL}'", max_results=1000)}
+    assert {alias: versions[version] for alias, version in found.items()} == wanted
+    decided = {entry.checkpoint_hash for entry in ledger.history() if entry.kind != "rollback"}
+    assert sorted(versions.values()) == sorted(decided), "a version is missing from MLflow, or there twice"
+    assert watcher.looks > kills and watcher.absent == 0
+    return fell + Counter({"looks at the aliases": watcher.looks, "looks while it was locked": watcher.busy, "entries": len(ledger.history())})
+
+
+def heard(listening: Connection) -> list[tuple[str, int]]:
+    """What was told before the end, a half-told one left out."""
+    found = []
+    try:
+        while listening.poll(0):
+            found.append(listening.recv())
+    except (EOFError, OSError):
+        pass
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_five_kills_lose_nothing_and_leave_champion_in_place(tmp_path: Path) -> None:
+    killed_many_times(tmp_path, 5, seed=11)
+
+
+@pytest.mark.soak
+def test_thirty_kills_lose_nothing_and_leave_champion_in_place(tmp_path: Path) -> None:
+    print(dict(killed_many_times(tmp_path, 30, seed=time.time_ns() % 10_000)))
+
+
+def roll_back(home: Path, telling: Connection) -> None:
+    """`ratchet rollback`, less its start."""
+    os.environ["RATCHET_HOME"] = str(home)
+    from rich.console import Console
+
+    from pipelines.registry_commands import rollback
+
+    telling.send(("begins", 0))
+    with (home / "said").open("a") as file:
+        rollback(None, "", None, Console(file=file))
+    telling.send(("ended", 0))
+
+
+def rolled_back(home: Path, after: float | None) -> bool:
+    """Whether it ended before it was killed so many seconds after its beginning."""
+    listening, telling = PROCESSES.Pipe(duplex=False)
+    process = process_of("roll_back(home, told)", home=home, told=telling)
+    telling.close()
+    assert listening.poll(LONGEST_S) and listening.recv() == ("begins", 0)
+    ended = listening.poll(after if after is not None else LONGEST_S)
+    if not ended and process.pid:
+        os.kill(process.pid, signal.SIGKILL)
+    process.join()
+    return ended and heard(listening)[-1:] == [("ended", 0)]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_rollback_that_was_killed_and_is_asked_for_again_undoes_one_promotion(tmp_path: Path) -> None:
+    Home(tmp_path).make()
+    ledger = Ledger(tmp_path / "promotions.db")
+    for _ in range(9):
+        step(ledger, random.Random(3) if not ledger.history() else Never())
+    Registry(tmp_path).project(ledger)
+    began = time.monotonic()
+    assert rolled_back(tmp_path, None)
+    took = time.monotonic() - began
+    killed = 0
+    for at in (0.05, 0.2, 0.4, 0.6, 0.8):
+        before = len(ledger.history())
+        while not rolled_back(tmp_path, at * took):
+            killed += 1
+            at += 1.0  # asked for again, and let go on a little longer
+        assert len(ledger.history()) == before + 1
+    assert killed > 0
+    assert Registry(tmp_path).aliases().keys() >= {"champion", "challenger"} and not (tmp_path / "rollback.json").exists()
+
+
+class Never(random.Random):
+    """Promotions alone."""
+
+    def random(self) -> float:
+        return 1.0

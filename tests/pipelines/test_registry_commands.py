@@ -1,0 +1,139 @@
+"""Rollback, explain, why-not, provenance, card: on a home whose decisions the gate itself made."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from rich.console import Console
+
+from evaluation.gate import decide
+from evaluation.scorecard import Scorecard
+from pipelines import registry_commands
+from pipelines.definitions import defs
+from pipelines.explain import UnknownVersion, explain, why_not
+from pipelines.model_card import card as model_card
+from pipelines.provenance import provenance
+from resources.ledger import NothingToRollBack
+from tests.pipelines.house import House, card
+
+
+@pytest.fixture
+def home(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """old installed, better promoted, alike refused: each decision by the gate on scorecards of this home."""
+    monkeypatch.setenv("RATCHET_HOME", str(house.workshop.home.path))
+    monkeypatch.setenv("RATCHET_PROFILE", "small")
+    before: Scorecard | None = None
+    for name, solved in (("old", 100), ("better", 150), ("alike", 152)):
+        made = house.checkpoint(name)
+        scored = card(made, solved, 400, "v1")
+        house.scored(name, "evaluation", {"challenger": scored} | ({"champion": before} if before else {}), None)
+        decision = decide(before, scored)
+        house.workshop.ledger.append(
+            decision.kind, checkpoint=name, checkpoint_hash=made.content_hash, path=str(made.path), decision=decision.model_dump(mode="json"),
+            chain=name, against=before.checkpoint_hash if before else None,
+        )  # fmt: skip
+        before = scored if decision.promoted else before
+    return house
+
+
+def said(command: Callable[..., int], *arguments: Any) -> tuple[int, str]:
+    text = StringIO()
+    return command(*arguments, None, Console(file=text, width=200)), text.getvalue()
+
+
+@pytest.mark.parametrize("name", ["champion", "2", "v2", "better"])
+def test_a_promotion_is_explained_with_reasons_numbers_and_a_picture(home: House, name: str) -> None:
+    code, text = said(explain, name)
+    assert code == 0 and "version 2 (better): promoted on" in text and "champion now" in text
+    assert "the gain counts as real" in text and "+12.5 (" in text
+    champion, challenger = [line for line in text.splitlines() if "●" in line]
+    assert champion.endswith("25.0 %") and challenger.endswith("37.5 %") and champion.index("●") < challenger.index("●")
+
+
+def test_a_refusal_says_what_would_have_sufficed(home: House) -> None:
+    code, text = said(why_not, "challenger")
+    assert code == 0 and "version 3 (alike): not promoted on" in text
+    assert (
+        "What would have sufficed" in text and "With the 0 tasks of heldout that it lost, it had to win 8 that the champion fails, and won 2" in text
+    )
+
+
+def test_asked_the_wrong_way_round_both_answer_all_the_same(home: House) -> None:
+    code, text = said(explain, "3")
+    assert code == 1 and "was never promoted. Why not:" in text and "What would have sufficed" in text
+    code, text = said(why_not, "2")
+    assert code == 1 and "version 2 (better) was not refused: it was promoted" in text
+
+
+def test_a_version_that_nobody_knows_is_told_with_those_there_are(home: House) -> None:
+    with pytest.raises(UnknownVersion, match=r"'9' never came to the gate: .*; known are 3 \(alike\), 2 \(better\), 1 \(old\)"):
+        said(explain, "9")
+
+
+@pytest.mark.slow
+def test_a_rollback_says_what_it_undid_and_the_explanation_knows_of_it(home: House) -> None:
+    code, text = said(registry_commands.rollback, None, "it wrote poems")
+    assert code == 0 and text == "version 2 (better) was taken back, version 1 (old) is champion again.\nit wrote poems\n"
+    code, text = said(explain, "2")
+    assert code == 0 and "promoted, taken back by entry 4" in text and "not champion now" in text
+    with pytest.raises(NothingToRollBack, match="first champion"):
+        said(registry_commands.rollback, None, "")
+    assert not (home.workshop.home.path / "rollback.json").exists()
+
+
+def test_provenance_names_the_checkpoint_and_the_scores_of_a_version(home: House, tmp_path: Path) -> None:
+    code, text = said(provenance, "champion", False, None)
+    assert code == 0 and text.startswith("version 2 (better)") and "checkpoints/better" in text and "scores/better" in text
+    _, told = said(provenance, "better", True, None)
+    assert {node["name"] for node in json.loads(told)["nodes"]} == {"version 2 (better)", "better"}
+    assert said(provenance, "2", False, tmp_path / "graph.html")[0] == 0 and "<svg" in (tmp_path / "graph.html").read_text()
+
+
+def test_the_card_is_one_that_the_hub_reads(home: House, tmp_path: Path) -> None:
+    from huggingface_hub import ModelCard
+
+    with home.workshop.store.draft("scores", "better--heldout") as folder:
+        made = home.workshop.store.require("checkpoints", "better")
+        card(made, 150, 400, "v1").write(folder / "scorecard.json")
+        manifest = home.workshop.store.require("scores", "better").manifest
+        inputs = {"checkpoint": made.content_hash, "benchmark": "v1"}
+        home.workshop.store.publish(folder, manifest.model_copy(update={"name": "better--heldout", "inputs": inputs, "content_hash": ""}))
+    assert said(model_card, "champion", tmp_path, False)[0] == 0
+    read = ModelCard.load(tmp_path / "README.md")
+    [result] = read.data.eval_results or []
+    assert (result.metric_value, result.dataset_type, result.dataset_revision) == (0.375, "heldout", "v1")
+    assert yaml.safe_load(read.content.split("---")[1])["checkpoint_hash"] == home.workshop.store.require("checkpoints", "better").content_hash
+    assert "the gain counts as real" in read.text
+
+
+@pytest.mark.slow
+def test_promote_and_rollback_run_as_dagster_jobs(home: House, instance: dg.DagsterInstance) -> None:
+    better = home.workshop.ledger.champion()
+    assert better
+    new = home.checkpoint("new")
+    old = home.workshop.store.require("checkpoints", "better")
+    cards = {"challenger": card(new, 240, 400, "v1"), "champion": card(old, 150, 400, "v1")}
+    home.scored("new", "evaluation", cards, old)
+    resources = {"workshop": home.workshop, "io_manager": dg.mem_io_manager}
+    instance.add_dynamic_partitions("checkpoints", ["new"])
+    promoted = defs.resolve_job_def("promote").execute_in_process(instance=instance, partition_key="new", resources=resources)
+    champion = home.workshop.ledger.champion()
+    assert promoted.success and champion and champion.checkpoint == "new"
+    job = defs.resolve_job_def("rollback")
+    config = {"ops": {"roll_back": {"config": {"reason": "it wrote poems", "to": 1}}}}
+    undone = job.execute_in_process(instance=instance, resources={"workshop": home.workshop}, run_config=config)
+    again = job.execute_in_process(
+        instance=instance, resources={"workshop": home.workshop}, run_config=config, tags={"dagster/root_run_id": undone.run_id}
+    )
+    assert undone.success and again.success
+    history = home.workshop.ledger.history()
+    assert [entry.kind for entry in history] == ["install", "promote", "refuse", "promote", "rollback"]
+    assert history[-1].version == 1 and history[-1].decision["reasons"][-1] == "it wrote poems"
+    assert home.workshop.registry.aliases() == {"champion": 1, "challenger": 4}
