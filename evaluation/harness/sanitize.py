@@ -42,6 +42,7 @@ def longest(text: str) -> str:
 
 def needed(code: str, entry_point: str) -> str:
     """Imports, and the definitions that the entry point reaches through the names they use; "" where the code is no Python or has none."""
+    code = code if _parses(code) else code.strip()  # upstream's parser reads on over a wrong indent
     if not _parses(code):
         return ""
     body = parse(code).body

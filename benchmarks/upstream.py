@@ -1,0 +1,76 @@
+"""evalplus or bigcodebench on a file of samples, as their users run them, without what only generation needs. It imports nothing of ours.
+
+Run by an interpreter that has the harness: `python upstream.py HARNESS DATASET DATA SAMPLES VERDICTS WORKERS`. DATA is the benchmark's own
+file. Writes a line a sample: task_id, sample, base, plus (of evalplus), what it said, seconds of the whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import types
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+Rows = list[dict[str, Any]]
+
+
+def evalplus(dataset: str, data: Path, samples: Path, workers: int) -> tuple[float, Rows]:
+    os.environ["HUMANEVAL_OVERRIDE_PATH" if dataset == "humaneval" else "MBPP_OVERRIDE_PATH"] = str(data)
+    os.environ["XDG_CACHE_HOME"] = str(samples.parent / "cache")
+    sys.modules["datasets"] = types.SimpleNamespace(load_dataset=None)  # type: ignore[assignment]
+    from evalplus.evaluate import evaluate  # type: ignore[import-not-found]
+
+    results = samples.with_name(samples.name.replace(".jsonl", "_eval_results.json"))
+    results.unlink(missing_ok=True)
+    begun = time.perf_counter()
+    evaluate(dataset, samples=str(samples), parallel=workers)
+    seconds = time.perf_counter() - begun
+    rows: Rows = []
+    for task, said in json.loads(results.read_text())["eval"].items():
+        for at, one in enumerate(said):
+            base, plus = one["base_status"] == "pass", one["plus_status"] == "pass"
+            told = f"{one['base_status']}/{one['plus_status']}"
+            rows.append({"task_id": task, "sample": at, "base": base, "plus": base and plus, "said": told})
+    return seconds, rows
+
+
+def bigcodebench(dataset: str, data: Path, samples: Path, workers: int) -> tuple[float, Rows]:
+    problems = {row["task_id"]: row for row in map(json.loads, data.read_text().splitlines())}
+    count: Counter[str] = Counter()
+    asked = []
+    for sample in map(json.loads, samples.read_text().splitlines()):
+        asked.append((problems[sample["task_id"]], sample["solution"], count[sample["task_id"]]))
+        count[sample["task_id"]] += 1
+    begun = time.perf_counter()
+    with ProcessPoolExecutor(workers) as pool:
+        rows = list(pool.map(_checked, asked))
+    return time.perf_counter() - begun, rows
+
+
+def _checked(asked: tuple[dict[str, Any], str, int]) -> dict[str, Any]:
+    """With upstream's own limits and its calibration."""
+    for name in ("matplotlib", "matplotlib.pyplot"):
+        sys.modules[name] = types.SimpleNamespace(close=lambda *_: None)  # type: ignore[assignment]
+    sys.modules["matplotlib"].pyplot = sys.modules["matplotlib.pyplot"]  # type: ignore[attr-defined]
+    from bigcodebench.eval import PASS, untrusted_check  # type: ignore[import-not-found]
+
+    problem, solution, sample = asked
+    program = problem["code_prompt"] + "\n    pass\n" + solution
+    said, details = untrusted_check(program, problem["test"], problem["entry_point"], 30 * 1024, 30 * 1024, 10, 1, 20)
+    why = next(iter(details.values()), "").strip().splitlines()[-1:] if details else []
+    return {"task_id": problem["task_id"], "sample": sample, "base": said == PASS, "said": f"{said} {' '.join(why)}"[:200]}
+
+
+def main() -> None:
+    name, dataset, data, samples, verdicts, workers = sys.argv[1:]
+    seconds, rows = {"evalplus": evalplus, "bigcodebench": bigcodebench}[name](dataset, Path(data), Path(samples), int(workers))
+    Path(verdicts).write_text("".join(json.dumps(row | {"seconds": round(seconds, 1)}) + "\n" for row in rows))
+
+
+if __name__ == "__main__":
+    main()

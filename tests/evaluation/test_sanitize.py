@@ -1,0 +1,59 @@
+"""What is kept of an answer with --sanitize; the cases were put to evalplus.sanitize 0.3.1 beside (docs/benchmarks.md)."""
+
+import pytest
+
+from evaluation.harness.sanitize import longest, sanitize
+
+ANSWER = """Sure! Here it is:
+
+```python
+from __future__ import annotations
+import math
+
+LIMIT: int = 3
+a, b = 1, 2
+
+def helper(n):
+    return n + LIMIT
+
+@decorated
+def unused():
+    return 1
+
+def twice(n):
+    # doubles
+    return helper(n) * math.e
+
+print(twice(2))
+```
+
+It works by doubling."""
+
+KEPT = """import math
+LIMIT: int = 3
+def helper(n):
+    return n + LIMIT
+def twice(n):
+    # doubles
+    return helper(n) * math.e"""
+
+
+def test_imports_and_what_the_entry_point_needs_are_kept() -> None:
+    assert sanitize(ANSWER, "twice") == KEPT
+
+
+def test_an_unfinished_end_is_cut_off() -> None:
+    assert sanitize("def f(x):\n    return x\n\ndef g(x):\n    return (x", "f") == "def f(x):\n    return x"
+
+
+def test_the_first_of_two_definitions_stays() -> None:
+    assert sanitize("def f():\n    return 1\ndef f():\n    return 2", "f") == "def f():\n    return 1"
+
+
+def test_a_function_that_returns_nothing_is_left_out() -> None:
+    assert sanitize("x = 1\ndef f():\n    pass", "f") == "x = 1\ndef f():\n    pass"  # then nothing is left, and the Python stays as it is
+
+
+@pytest.mark.parametrize(("text", "kept"), [("no code at all", "no code at all"), ("", ""), ("    import math\n  x x", "    import math")])
+def test_what_is_no_python_gives_its_first_line(text: str, kept: str) -> None:
+    assert longest(text) == kept
