@@ -31,6 +31,7 @@ from verl_jobs.preflight import check
 
 TRAINER = "verl_jobs.entry"
 POLL_S = 0.5
+NO_AGENT = "No available agent"  # ray/dashboard/modules/job/job_head.py
 GONE_S = 20.0
 END_S = 60.0  # that a training is given to save when it is cancelled
 PATIENCE_S = 15.0
@@ -199,12 +200,16 @@ def _submit(client: Any, job: TrainingJob, bootstrap: dict[str, str] | None, opt
     if bootstrap is not None:
         (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
     command = ["python" if options else sys.executable, "-m", entry, str(job.path / "job.json"), owner.OWNED]
-    name: str = client.submit_job(
-        entrypoint=f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / 'trainer.log'))} 2>&1",
-        submission_id=f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}",
-        entrypoint_num_cpus=0,
-        **options,
-    )
+    name = f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}"
+    entrypoint = f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / 'trainer.log'))} 2>&1"
+    deadline = time.monotonic() + ray_head.START_S
+    while _status(client, name) is None:
+        try:
+            client.submit_job(entrypoint=entrypoint, submission_id=name, entrypoint_num_cpus=0, **options)
+        except RuntimeError as error:  # the dashboard of a Ray that is starting answers before its node's agent is there
+            if NO_AGENT not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(POLL_S)
     return name
 
 
