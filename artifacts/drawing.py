@@ -1,4 +1,4 @@
-"""A passport as a picture: boxes in columns from what was there first to what came of it, curves between them. One SVG, without a library."""
+"""A passport as a picture: boxes in rows, what was there first above what came of it, curves between them. One SVG, without a library."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html import escape
 
 from artifacts.passport import Made, Passport
 
-WIDE, HIGH, GAP_X, GAP_Y, EDGE = 210, 46, 90, 16, 20
+WIDE, HIGH, GAP_X, GAP_Y, EDGE, BOW = 210, 46, 24, 34, 20, 22
 COLOURS = {"datasets": "#e3eefb", "checkpoints": "#fdeccb", "scores": "#e0f3e3", "version": "#f3e0f0", "input": "#f2f2f2"}
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.small{font-size:10px;fill:#666}rect{stroke:#999}path{fill:none;stroke:#aaa}"
@@ -17,7 +17,9 @@ STYLE = (
 def svg(passport: Passport) -> str:
     """Hover over a box to read its facts, over a curve to read the role."""
     places = _places(passport)
-    width = max(x for x, _ in places.values()) + WIDE + EDGE
+    rows = [y for _, y in places.values()]
+    longest = (max(rows) - min(rows)) // (HIGH + GAP_Y)
+    width = max(x for x, _ in places.values()) + WIDE + BOW * longest + EDGE
     height = max(y for _, y in places.values()) + HIGH + EDGE
     curves = [_curve(places[source], places[node.id], role) for node in passport.nodes for role, source in node.made_from]
     boxes = [_box(node, *places[node.id]) for node in passport.nodes]
@@ -28,7 +30,8 @@ def svg(passport: Passport) -> str:
 
 def page(passport: Passport) -> str:
     """The picture in a page of its own, with the facts that are asked for first."""
-    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(str(value))}</td></tr>" for name, value in passport.summary().items() if name != "config")
+    told = {name: value for name, value in passport.summary().items() if name != "config"}
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(_plain(value))}</td></tr>" for name, value in told.items())
     style = "body{font:14px system-ui,sans-serif;margin:2em}th{text-align:left;padding-right:1em;vertical-align:top}td{word-break:break-word}"
     title = f"Provenance of {escape(passport.subject)}"
     return (
@@ -38,7 +41,7 @@ def page(passport: Passport) -> str:
 
 
 def _places(passport: Passport) -> dict[str, tuple[int, int]]:
-    """Columns by the longest way to the subject; within a column near what was made of them."""
+    """Rows by the longest way to the subject, which is the lowest; within a row near what was made of them."""
     depth: dict[str, int] = {}
 
     def deepen(node: Made, at: int) -> None:
@@ -48,20 +51,17 @@ def _places(passport: Passport) -> dict[str, tuple[int, int]]:
                 deepen(passport.node(source), at + 1)
 
     deepen(passport.nodes[0], 0)
-    columns = max(depth.values())
     users: dict[str, list[str]] = {}
     for node in passport.nodes:
         for _, source in node.made_from:
             users.setdefault(source, []).append(node.id)
-    rows: dict[str, float] = {}
+    lowest = max(depth.values())
     places: dict[str, tuple[int, int]] = {}
-    for column in range(columns + 1):
-        here = [node.id for node in passport.nodes if depth[node.id] == column]
-        above = {content: [rows[user] for user in users.get(content, []) if user in rows] for content in here}
-        here.sort(key=lambda content: sum(above[content]) / len(above[content]) if above[content] else 0.0)
-        for row, content in enumerate(here):
-            rows[content] = row / max(len(here) - 1, 1)
-            places[content] = (EDGE + (columns - column) * (WIDE + GAP_X), EDGE + row * (HIGH + GAP_Y))
+    for row in range(lowest + 1):
+        below = {node.id: [places[user][0] for user in users.get(node.id, []) if user in places] for node in passport.nodes if depth[node.id] == row}
+        ordered = sorted(below, key=lambda id: sum(below[id]) / len(below[id]) if below[id] else 0.0)
+        for column, id in enumerate(ordered):
+            places[id] = (EDGE + column * (WIDE + GAP_X), EDGE + (lowest - row) * (HIGH + GAP_Y))
     return places
 
 
@@ -82,6 +82,20 @@ def _fitting(name: str) -> str:
 
 
 def _curve(source: tuple[int, int], target: tuple[int, int], role: str) -> str:
-    x1, y1, x2, y2 = source[0] + WIDE, source[1] + HIGH // 2, target[0], target[1] + HIGH // 2
-    bend = (x2 - x1) // 2
-    return f'<path d="M{x1},{y1} C{x1 + bend},{y1} {x2 - bend},{y2} {x2},{y2}"><title>{escape(role)}</title></path>'
+    """Down to the next row; past rows in between in a bow on their right."""
+    rows = (target[1] - source[1]) // (HIGH + GAP_Y)
+    if rows == 1:
+        x1, y1, x2, y2 = source[0] + WIDE // 2, source[1] + HIGH, target[0] + WIDE // 2, target[1]
+        bend = (y2 - y1) // 2
+        line = f"M{x1},{y1} C{x1},{y1 + bend} {x2},{y2 - bend} {x2},{y2}"
+    else:
+        x1, y1, x2, y2 = source[0] + WIDE, source[1] + HIGH // 2, target[0] + WIDE, target[1] + HIGH // 2
+        out = max(x1, x2) + BOW * rows
+        line = f"M{x1},{y1} C{out},{y1} {out},{y2} {x2},{y2}"
+    return f'<path d="{line}"><title>{escape(role)}</title></path>'
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
+    return (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)

@@ -75,14 +75,14 @@ def test_every_edge_of_the_json_joins_two_nodes(store: Store) -> None:
     assert {edge["role"] for edge in told["edges"] if edge["to"].startswith("chain-0001@")} == {"start", "training_rows", "reward"}
 
 
-def test_the_picture_shows_every_node_once_none_over_another_and_sources_left_of_what_was_made_of_them(store: Store) -> None:
+def test_the_picture_shows_every_node_once_none_over_another_and_sources_above_what_was_made_of_them(store: Store) -> None:
     found = passport(store)
     root = ET.fromstring(svg(found))
     groups = root.findall("{*}g")
     boxes = [(int(rect.get("x", 0)), int(rect.get("y", 0))) for group in groups if (rect := group.find("{*}rect")) is not None]
     assert len(boxes) == len(set(boxes)) == len(found.nodes)
     place = dict(zip((node.id for node in found.nodes), boxes, strict=True))
-    assert all(place[source][0] < place[node.id][0] for node in found.nodes for _, source in node.made_from)
+    assert all(place[source][1] < place[node.id][1] for node in found.nodes for _, source in node.made_from)
     assert len(root.findall("{*}path")) == sum(len(node.made_from) for node in found.nodes)
 
 
