@@ -13,9 +13,10 @@ from pydantic import BaseModel, ConfigDict
 
 from evaluation.paired import (
     PairedTest,
+    announced_mean_gain,
+    announced_share_gain,
     bootstrap_test,
     difference_interval,
-    expected_spread,
     not_worse,
     smallest_mean_gain,
 )
@@ -152,11 +153,12 @@ def compare(before: Scorecard, after: Scorecard, policy: Policy | None = None, k
 
 
 def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
-    """The smallest gain that this suite will show four times in five, said before a challenger has answered: half of what could change is
-    expected to (`paired.expected_spread`). None where no gain can be shown."""
+    """The smallest gain that this suite will show four times in five, said before a challenger has answered: on half of the tasks it is expected to
+    come to the same but for the gain (`paired.expected_spread`). None where no gain can be shown."""
     counts = counts_of(card)
-    spread = expected_spread(list(values_of(counts, k).values()))
-    return smallest_gain(spread**2, len(counts), alpha) if is_greedy(counts, k) else smallest_mean_gain(spread, len(counts), alpha)
+    if is_greedy(counts, k):
+        return announced_share_gain(sum(c for c, _ in counts.values()), len(counts), alpha)
+    return announced_mean_gain(list(values_of(counts, k).values()), alpha)
 
 
 def clean_score(benchmark: str, before: Scorecard, after: Scorecard, suspect: Iterable[str], k: int = 1) -> CleanScore | None:

@@ -170,5 +170,5 @@ def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -
         return f"{tasks} tasks of {champion.benchmark} are too few to show any gain at {level:.3g}."
     return (
         f"{tasks} tasks of {champion.benchmark} show a true gain of {points(gain)} points in pass@{policy.k} four times in five, at {level:.3g}, "
-        "if the challenger's results correlate by a half with the champion's."
+        "if half of the tasks are decided by the task alone."
     )

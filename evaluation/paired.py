@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evaluation.statistics import Floats, Interval, draw_means, mcnemar
+from evaluation.statistics import Floats, Interval, draw_means, mcnemar, power
 
 NORMAL = NormalDist()
 
@@ -89,13 +89,38 @@ def smallest_mean_gain(spread: float, tasks: int, alpha: float, wanted: float = 
     return (NORMAL.inv_cdf(1 - alpha) + NORMAL.inv_cdf(wanted)) * spread / sqrt(tasks)
 
 
-def expected_spread(values: Sequence[float] | Floats, shared: float = 0.5) -> float:
-    """The spread to expect before a challenger has answered: of two models alike whose results on a task correlate by `shared`.
+def expected_spread(values: Sequence[float] | Floats, gain: float = 0.0, shared: float = 0.5) -> float:
+    """The spread of a task's difference to expect before a challenger has answered, which is better by the gain.
 
-    values: the champion's estimate of each task. The variance of the difference is 2 * (1 - shared) * var(values); 0.5 is what two steps of one
-    training show, two models that know nothing of each other have less. For one answer a task this is the share of tasks that change.
+    values: the champion's estimate of each task, in [0, 1]. On a `shared` part of the tasks both come to the same but for the gain, on the others
+    they know nothing of each other; a half is assumed. Exact for one answer a task, an upper bound for several: the variance is
+    2 * (1 - shared) * m * (1 - m) + gain * (1 - 2 * m * (1 - shared)) - gain ** 2, m being the mean, with var(values) for m * (1 - m).
     """
-    return sqrt(2 * (1 - shared) * float(np.var(values)))
+    mean, apart = float(np.mean(values)), 1 - shared
+    return sqrt(max(0.0, 2 * apart * float(np.var(values)) + gain * (1 - 2 * apart * mean) - gain**2))
+
+
+def announced_mean_gain(values: Sequence[float], alpha: float, wanted: float = 0.8) -> float | None:
+    """The smallest gain that a test of means will show with the wanted chance, at the spread to expect; to a tenth of a point, None where none is."""
+    gains = (step / 1000 for step in range(1, 1001 - round(1000 * float(np.mean(values)))))
+    return next((gain for gain in gains if mean_power(gain, expected_spread(values, gain), len(values), alpha) >= wanted), None)
+
+
+def announced_share_gain(solved: int, tasks: int, alpha: float, wanted: float = 0.8) -> float | None:
+    """The same for one answer a task, by the exact power of McNemar's test."""
+    values = [1.0] * solved + [0.0] * (tasks - solved)
+    low, high = 0, 1000 - round(1000 * solved / tasks)
+
+    def shown(step: int) -> bool:
+        gain = step / 1000
+        return power(gain, min(1.0, max(gain, expected_spread(values, gain) ** 2 + gain**2)), tasks, alpha) >= wanted
+
+    if high < 1 or not shown(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high / 1000
 
 
 def _score(won: int, lost: int, tasks: int, difference: float) -> float:

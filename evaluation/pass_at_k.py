@@ -13,6 +13,7 @@ import numpy.typing as npt
 from evaluation.statistics import Floats
 
 MOST = 100  # largest k of a curve
+FEW = 10  # tasks a class, from which on classes are drawn by their counts
 CHUNK = 1000  # bootstrap draws at once: 8 MB for 1,000 classes
 
 
@@ -58,10 +59,19 @@ def curve(
     values = _estimates(classes[:, 0], classes[:, 1], np.asarray(wanted))
     tasks, rng = len(drawn), np.random.default_rng(seed)
     sizes = [CHUNK] * (draws // CHUNK) + ([draws % CHUNK] if draws % CHUNK else [])
-    means = np.concatenate([rng.multinomial(tasks, counts / tasks, size=size) @ values / tasks for size in sizes])
+    means = np.concatenate([_class_draws(rng, counts, tasks, size) @ values / tasks for size in sizes])
     lows, highs = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     shares = counts @ values / tasks
     return [AtK(k, float(share), float(low), float(high)) for k, share, low, high in zip(wanted, shares, lows, highs, strict=True)]
+
+
+def _class_draws(rng: np.random.Generator, counts: npt.NDArray[np.int64], tasks: int, size: int) -> Floats:
+    """(size, classes): how often each class comes when so many tasks are drawn. Many classes are quicker drawn task by task."""
+    if len(counts) * FEW < tasks:
+        return rng.multinomial(tasks, counts / tasks, size=size).astype(float)
+    class_of = np.repeat(np.arange(len(counts)), counts)
+    places = class_of[rng.integers(0, tasks, (size, tasks))] + len(counts) * np.arange(size)[:, None]
+    return np.bincount(places.ravel(), minlength=size * len(counts)).reshape(size, -1).astype(float)
 
 
 def _estimates(correct: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]) -> Floats:

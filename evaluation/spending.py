@@ -8,6 +8,7 @@ Where each gate draws fresh tasks nothing of this is needed for the single gate 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -53,6 +54,7 @@ def next_level(spending: Spending, rate: float, earlier: Sequence[Gate]) -> floa
     return min(CANDIDATE, (1 - CANDIDATE) * level)
 
 
+@lru_cache(maxsize=4096)
 def _share(step: int) -> float:
     """Of what was paid in, the part for the step-th gate after it; all of them sum to 1."""
     from scipy.special import zeta

@@ -80,7 +80,7 @@ def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list
     for name, cards in contestant.cards.items():
         gain, rate = announced_gain(cards[0], alpha, k), Rate.of(cards[0], k)
         can = f"a true gain of {points(gain)} points is shown four times in five" if gain is not None else "too few tasks to show any gain"
-        told.append(f"{name}: {contestant.name} solves {rate}; at {alpha:g}, one-sided, {can}, if half of what could change does.")
+        told.append(f"{name}: {contestant.name} solves {rate}; at {alpha:g}, one-sided, {can}, if half of the tasks are decided by the task alone.")
     return told
 
 
