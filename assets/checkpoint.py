@@ -12,6 +12,7 @@ from typing import Any
 
 import dagster as dg
 
+from artifacts.hashing import hash_data
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
 from assets.difficulty_rankings import difficulty_rankings, start_of
@@ -31,12 +32,14 @@ from problems.schema import Problem, read_parquet
 from problems.trainable import explained, trainable, untrained
 from resources.home import NotReady
 from resources.plugins import tried
+from resources.regressions import RegressionSet, boosted
 from resources.workshop import Bench, Made, Workshop, result
 from rewards import watch
 from rewards.composite import reward_hash
 from rewards.efficiency import with_costs
 from verl_jobs import faults
 from verl_jobs.agents.config import Agents
+from verl_jobs.config import Training
 from verl_jobs.health import alarms
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.saving import best
@@ -158,7 +161,7 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
         train=str(rows.path / "train.parquet"),
         validation=str(rows.path / "validation.parquet"),
         inputs={"start": start.content_hash, "training_rows": rows.content_hash} | profile.training.plugins.hashes(),
-        training=profile.training,
+        training=training_of(bench),
         reward=profile.reward,
         reward_hash=reward_hash(profile.reward),
         battery=OWN_MANAGER if profile.training.plugins.reward_manager else stamp(bench.workshop.home, profile.reward),
@@ -172,11 +175,27 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
     return job.model_copy(update={"folder": str(bench.chain.folder / "training" / name), "mirror": mirror})
 
 
+def lost_before(bench: Bench) -> list[Problem]:
+    """Tasks that champions have lost, where a fall of the champion started this chain; else none."""
+    record = bench.chain.record
+    return [lost.as_problem() for lost in RegressionSet(bench.workshop.home.regressions).read(record.number)] if record.regression else []
+
+
+def training_of(bench: Bench) -> Training:
+    """The profile's training. One that was started by a fall draws by weights, so that what resembles the lost tasks comes more often; a curriculum
+    or a sampler that the profile chose stays, the former with these weights."""
+    training = bench.profile.training
+    if training.drawn or not lost_before(bench):
+        return training
+    return training.model_copy(update={"curriculum": training.curriculum.model_copy(update={"schedule": "weighted"})})
+
+
 def training_rows(bench: Bench) -> Artifact:
     """Training and validation problems as verl reads them. What the policy solved every time teaches it nothing, and is left out."""
     clean, ranks = bench.store.require("datasets", "clean_problems"), bench.store.require("datasets", "difficulty_rankings")
 
-    timed, base, drawn = bench.profile.reward.timed, bench.profile.base, bench.profile.training.drawn
+    timed, base, drawn = bench.profile.reward.timed, bench.profile.base, training_of(bench).drawn
+    lost = lost_before(bench) if drawn else []
     if bench.profile.training.agents.on:
         refuse_silence(bench.profile.training.agents, read_parquet(clean.path / "problems.parquet"))
 
@@ -194,7 +213,7 @@ def training_rows(bench: Bench) -> Artifact:
         if drawn:
             found = next((path for path in (ranks.path / WEIGHTS, clean.path / WEIGHTS) if path.exists()), None)  # measured ones first
             weights = {row.problem_id: row.weight for row in read_weights(found)} if found else {}
-            write_expected(expect(train, ranked, weights), folder / FILE)
+            write_expected(expect(train, ranked, boosted(weights, train, lost) if lost else weights), folder / FILE)
         facts = {
             "train": len(train),
             "validation": len(tuned_on.problems),
@@ -205,6 +224,7 @@ def training_rows(bench: Bench) -> Artifact:
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
     config = {"base": base} | ({"measured": list(timed)} if timed else {}) | ({"expected": True} if drawn else {})
+    inputs |= {"regressions": hash_data(sorted(problem.content_hash for problem in lost))} if lost else {}
     return bench.made("datasets", "training_rows", make, version=3, inputs=inputs, config=config)
 
 

@@ -15,7 +15,7 @@ from assets.pictures import scores_picture
 from assets.score_tables import failures_table, interval, quality_table, scores_table
 from assets.tables import markdown
 from assets.verified_reward import unverified_by
-from evaluation.benchmarks import PUBLIC, Benchmark, NotMeasured, heldout, load_public, validation
+from evaluation.benchmarks import PUBLIC, Benchmark, NotMeasured, heldout, load_public, regression, validation
 from evaluation.benchmarks.embedded import answering
 from evaluation.cost import Price
 from evaluation.evaluate import HARNESS_VERSION, evaluate
@@ -25,6 +25,7 @@ from problems.evidence import CONTAMINATION
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
 from resources.chain import Champion
+from resources.regressions import RegressionSet
 from resources.workshop import Bench, Made, Workshop, result
 
 
@@ -153,6 +154,10 @@ def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
     if bench.chain.record.kind == "validation":
         return [tuned_on], dict.fromkeys(("heldout", *PUBLIC), "left out: a quick validation")
     found: list[Benchmark] = [tuned_on, heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling)]
+    if lost := [
+        row.as_problem() for row in RegressionSet(bench.workshop.home.regressions).read(bench.chain.record.number) if row.benchmark == "heldout"
+    ]:
+        found.append(regression(lost, sampling))  # lost tasks of the other benchmarks are asked there
     missing: dict[str, str] = {}
     paths = listed(bench.workshop.home.path)
     for name in PUBLIC:

@@ -6,13 +6,15 @@ from typing import Any
 import dagster as dg
 
 from assets.difficulty_rankings import start_of
-from assets.evaluation import benchmark_scores, leaderboard, read_scores
+from assets.evaluation import Scores, benchmark_scores, benchmarks_of, leaderboard, read_scores
 from assets.gate_facts import gates_of, spent_rows
 from assets.partitions import OWNERS, PROMOTION, checkpoints
 from assets.report import decision_of, report, training_report
 from assets.tables import markdown
 from evaluation.gate import Decision, decide
+from evaluation.regression import lost_tasks
 from resources.ledger import Entry, Ledger
+from resources.regressions import RegressionSet
 from resources.workshop import Bench, Workshop
 
 
@@ -68,7 +70,24 @@ def gate(bench: Bench) -> Entry:
         _append(ledger, installed, path=start_of(bench).path, chain=f"{record.id}/first")
     decision = decision_of(scores, bench)
     path = str(bench.store.require("checkpoints", record.id).path)
-    return _append(ledger, decision, path=path, chain=record.id)
+    entry = _append(ledger, decision, path=path, chain=record.id)
+    if entry.kind == "promote":
+        remember_lost(bench, scores)
+    return entry
+
+
+def remember_lost(bench: Bench, scores: Scores) -> int:
+    """What the old champion solved and the new one does not is asked from the next gate on; how many tasks are new. Repeatable."""
+    record, known = bench.chain.record, {benchmark.name: benchmark for benchmark in benchmarks_of(bench)[0]}
+    new = 0
+    for name, after in scores.challenger.items():
+        if name in ("validation", "regression") or name not in scores.champion or name not in known:
+            continue
+        before, problems = scores.champion[name], {problem.problem_id: problem for problem in known[name].problems}
+        lost = [problems[task] for task in lost_tasks(before, after) if task in problems]
+        kept = RegressionSet(bench.workshop.home.regressions)
+        new += len(kept.remember(lost, benchmark=name, solved_by=before.checkpoint, lost_by=after.checkpoint, chain=record.id, number=record.number))
+    return new
 
 
 def history_table(ledger: Ledger) -> str:

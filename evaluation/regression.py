@@ -1,8 +1,8 @@
-"""A champion scored again on fresh tasks: whether it fell by more than chance explains."""
+"""What went wrong since: a champion that fell on fresh tasks, tasks that a later champion lost."""
 
 from __future__ import annotations
 
-from evaluation.comparison import Incomparable, Plain, Rate, p_text
+from evaluation.comparison import Incomparable, Plain, Rate, counts_of, p_text
 from evaluation.scorecard import Scorecard
 from evaluation.statistics import fisher_fall
 
@@ -34,3 +34,9 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
     judged = f"a fall that chance explains with {p_text(p_value)}" if fell else f"within what chance explains ({p_text(p_value)})"
     reason = f"{after.checkpoint} solved {old} of {before.benchmark} before and solves {new} of fresh tasks: {judged}; the line is {alpha:g}."
     return Regression(fell=fell, p_value=p_value, before=old, after=new, reason=reason)
+
+
+def lost_tasks(before: Scorecard, after: Scorecard) -> tuple[str, ...]:
+    """Tasks that the first solved reliably, with every answer, and the second with at most half of its answers."""
+    old, new = counts_of(before), counts_of(after)
+    return tuple(task for task, (solved, drawn) in old.items() if solved == drawn and task in new and 2 * new[task][0] <= new[task][1])

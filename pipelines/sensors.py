@@ -88,7 +88,7 @@ def champion_regression(context: dg.SensorEvaluationContext, workshop: Workshop)
         if reason := held_back(workshop, asked, time.time(), config):
             return dg.SensorResult(skip_reason=f"{found.reason} A retraining waits: {reason}.")
         if not context.instance.get_runs(dg.RunsFilter(tags={"dagster/run_key": run_key}), limit=1):
-            request = _retrain(workshop, found.reason, run_key=run_key)
+            request = _retrain(workshop, found.reason, run_key=run_key, cause="regression")
             return request._replace(cursor=json.dumps([*asked, time.time()]))
     if rescored and rescored[-1].state == "open":
         return dg.SensorResult(skip_reason=f"{rescored[-1].id} is being scored")
@@ -120,7 +120,7 @@ def _fall(workshop: Workshop, champion: Entry, record: Record, alpha: float) -> 
     """The first benchmark on which the champion fell between its gate and this rescore."""
     gated = _gated_cards(workshop, champion)
     for name, after in read_scores(workshop.store.require("scores", record.id)).champion.items():
-        if name in gated and name != "validation" and gated[name].benchmark_version != after.benchmark_version:
+        if name in gated and name not in ("validation", "regression") and gated[name].benchmark_version != after.benchmark_version:
             found = regressed(gated[name], after, alpha)
             if found.fell:
                 return name, found
@@ -134,10 +134,10 @@ def _gated_cards(workshop: Workshop, champion: Entry) -> dict[str, Scorecard]:
     return scores.champion if origin.kind == "install" else scores.challenger
 
 
-def _retrain(workshop: Workshop, why: str, run_key: str) -> dg.SensorResult:
-    chain = next_id(workshop.home.runs)
+def _retrain(workshop: Workshop, why: str, run_key: str, cause: str = "") -> dg.SensorResult:
+    chain, tags = next_id(workshop.home.runs), {"ratchet/why": why} | ({"ratchet/cause": cause} if cause else {})
     return dg.SensorResult(
-        run_requests=[dg.RunRequest(run_key=run_key, job_name="full_chain", partition_key=chain, tags={"ratchet/why": why})],
+        run_requests=[dg.RunRequest(run_key=run_key, job_name="full_chain", partition_key=chain, tags=tags)],
         dynamic_partitions_requests=[checkpoints.build_add_request([chain])],
     )
 

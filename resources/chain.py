@@ -53,6 +53,7 @@ class Record(BaseModel):
     profile: str
     changes: tuple[str, ...] = ()  # to the profile, by `--set` or `--algorithm`: what goes on with the chain goes on with them
     why: str  # what started it: demo, schedule, a sensor's cause
+    regression: bool = False  # started because the champion fell: what resembles the tasks that were lost is drawn more often
     champion: Champion | None
     opened_at: str
     state: Literal["open", "done", "failed"] = "open"
@@ -136,7 +137,16 @@ class Stage:
 
 
 def open_chain(
-    runs: Path, id: str, *, kind: Kind, base_seed: int, profile: str, why: str, champion: Champion | None, changes: Sequence[str] = ()
+    runs: Path,
+    id: str,
+    *,
+    kind: Kind,
+    base_seed: int,
+    profile: str,
+    why: str,
+    champion: Champion | None,
+    changes: Sequence[str] = (),
+    regression: bool = False,
 ) -> Chain:
     """The chain of this id: gone on with where it exists, else begun with the next number. Seeds differ from chain to chain, the same each time."""
     with _locked(runs):
@@ -153,6 +163,7 @@ def open_chain(
                     profile=profile,
                     changes=tuple(changes),
                     why=why,
+                    regression=regression,
                     champion=champion,
                     opened_at=opened,
                 )

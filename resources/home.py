@@ -71,6 +71,11 @@ class Home:
         return self.path / "promotions.db"
 
     @property
+    def regressions(self) -> Path:
+        """Tasks that a champion solved and a later one lost."""
+        return self.path / "regressions.jsonl"
+
+    @property
     def lease(self) -> Path:
         return self.path / "training.lease"
 

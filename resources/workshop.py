@@ -109,6 +109,7 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
             base_seed=self.profile.seed,
             profile=self._tags.get(PROFILE, self.profile_name),
             why=tags.get("ratchet/why", "started in Dagster"),
+            regression=tags.get("ratchet/cause") == "regression",
             champion=known,
             changes=os.environ.get(CHANGES, "").splitlines(),
         )

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark, NotMeasured, from_problems
-from evaluation.benchmarks.embedded import heldout, validation
+from evaluation.benchmarks.embedded import heldout, regression, validation
 from evaluation.benchmarks.humaneval import humaneval
 from evaluation.benchmarks.mbpp import mbpp
 from problems.schema import Problem
 from problems.sources.place import Place
 
-__all__ = ["PUBLIC", "Benchmark", "NotMeasured", "from_problems", "heldout", "load_public", "validation"]
+__all__ = ["PUBLIC", "Benchmark", "NotMeasured", "from_problems", "heldout", "load_public", "regression", "validation"]
 
 PUBLIC: dict[str, Callable[[Sequence[Problem]], Benchmark]] = {"humaneval": humaneval, "mbpp": mbpp}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from assets.gate_facts import facts_of, gates_of, missing_links, spent_rows
 from assets.promotion import gate
 from assets.report import decision_of
 from evaluation.gate import Policy, decide
+from problems.schema import write_parquet
+from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.chain import Chain
 from resources.profile import ProfileError
 from resources.workshop import Bench
@@ -21,7 +24,13 @@ from tests.pipelines.house import House, card
 
 @pytest.fixture
 def house(tmp_path: Path) -> House:
-    return House(tmp_path / "home")
+    """With the problems that its benchmarks are made of: a small family."""
+    opened = House(tmp_path / "home")
+    with opened.workshop.store.draft("datasets", "clean_problems") as folder:
+        write_parquet([replace(problem, split="validation") for problem in heldout_draw(FamilyConfig(), 1, 5)], folder / "problems.parquet")
+        (folder / "suspects.json").write_text("{}", encoding="utf-8")
+        opened.workshop.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash=""))
+    return opened
 
 
 def made(store: Store, kind: str, name: str, inputs: dict[str, str] | None = None, files: dict[str, str] | None = None) -> Manifest:

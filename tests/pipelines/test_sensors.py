@@ -125,6 +125,7 @@ def test_a_significant_fall_starts_a_retraining_and_chance_does_not(house: House
     result = look(champion_regression, house, instance)
     [request] = result.run_requests or []
     assert request.job_name == "full_chain" and "a fall that chance explains" in request.tags["ratchet/why"]
+    assert request.tags["ratchet/cause"] == "regression"  # the chain draws more of what resembles lost tasks
     assert len(json.loads(str(result.cursor))) == 1
 
 

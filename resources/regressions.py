@@ -1,0 +1,108 @@
+"""Tasks that a champion solved and a later one lost: remembered for ever, asked at every gate from then on.
+
+In: what a promotion lost. Out: the tasks for the benchmark `regression`, and how much a retraining draws of what resembles them. One file of JSON
+lines under the home, appended to under a lock and synced; what a kill left half written at its end is cut off before the next line.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from problems.schema import Problem, from_row, to_row
+
+BOOST = 4.0  # of the weight of a training problem that asks for the same as a lost task
+
+
+class BadLine(ValueError):
+    """A line of the record that is none; the message names file and line."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """`number` of the chain that lost it: a chain is asked what those before it lost. `problem` as in the datasets."""
+
+    task_id: str
+    benchmark: str
+    solved_by: str
+    lost_by: str
+    chain: str
+    number: int
+    problem: dict[str, Any]
+    at: str = ""
+
+    def as_problem(self) -> Problem:
+        return from_row(self.problem, f"the remembered task {self.task_id}")
+
+
+class RegressionSet:
+    """path: the file; made at the first task. Safe among processes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def remember(self, problems: Iterable[Problem], *, benchmark: str, solved_by: str, lost_by: str, chain: str, number: int) -> list[Lost]:
+        """Appends the tasks that are not there yet, and returns those; a task is remembered once, whoever loses it again."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("a+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            known = {lost.task_id for lost in self._whole(file.fileno())}
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            new = [
+                Lost(problem.problem_id, benchmark, solved_by, lost_by, chain, number, to_row(problem), now)
+                for problem in problems
+                if problem.problem_id not in known
+            ]
+            file.write("".join(json.dumps(asdict(lost), sort_keys=True) + "\n" for lost in new).encode())
+            file.flush()
+            os.fsync(file.fileno())
+        return new
+
+    def read(self, before: int | None = None) -> list[Lost]:
+        """All, oldest first; before: only what chains of a smaller number lost. Raises BadLine."""
+        if not self.path.exists():
+            return []
+        found = [self._line(number, line) for number, line in enumerate(_whole_lines(self.path.read_bytes()), start=1)]
+        return [lost for lost in found if before is None or lost.number < before]
+
+    def _whole(self, descriptor: int) -> list[Lost]:
+        """What is there, with a half line at the end cut off."""
+        content = self.path.read_bytes()
+        os.ftruncate(descriptor, content.rfind(b"\n") + 1)
+        return self.read()
+
+    def _line(self, number: int, line: bytes) -> Lost:
+        try:
+            return Lost(**json.loads(line))
+        except (ValueError, TypeError) as error:
+            raise BadLine(f"{self.path}: line {number} is no remembered task ({error}): restore the file, nothing writes into its middle") from error
+
+
+def boosted(weights: dict[str, float], train: Sequence[Problem], lost: Sequence[Problem]) -> dict[str, float]:
+    """Weights of the training problems, up to `BOOST` times as high for what resembles a lost task: by the share of features in common.
+
+    The lost tasks themselves are gated, and never trained on. Features are tags and, of the embedded family, the composition's operations.
+    """
+    wanted = [_features(problem) for problem in lost]
+    found = dict(weights)
+    for problem in train:
+        own = _features(problem)
+        alike = max((len(own & other) / len(own | other) for other in wanted if own | other), default=0.0)
+        found[problem.problem_id] = weights.get(problem.problem_id, 1.0) * (1 + (BOOST - 1) * alike)
+    return found
+
+
+def _features(problem: Problem) -> frozenset[str]:
+    composition = problem.extra.get("composition", ())
+    operations = composition.split("|") if isinstance(composition, str) else [str(operation) for operation in composition]
+    return frozenset([*problem.tags, *(f"operation {operation}" for operation in operations)])
+
+
+def _whole_lines(content: bytes) -> list[bytes]:
+    return content[: content.rfind(b"\n") + 1].splitlines()
