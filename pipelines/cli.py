@@ -20,6 +20,7 @@ from pipelines.cli_failures import failures, quality
 from pipelines.cli_jobs import draws, jobs, plan, plugins, samples
 from pipelines.cli_prefer import prefer
 from pipelines.cli_registry import register as registry_commands
+from pipelines.cli_tune import tune
 
 app = typer.Typer(
     name="ratchet",
@@ -37,6 +38,7 @@ app.add_typer(reviewer, name="reviewer")
 registry_commands(app)
 app.command()(failures)
 app.command()(quality)
+app.command()(tune)
 
 UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Train although the exploit battery did not pass the reward; stamped into all.")]
 CheckpointArgument = Annotated[str, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")]

@@ -116,7 +116,7 @@ def outcome(job: TrainingJob) -> Outcome:
 
 def study_id(profile: Profile, champion: str) -> str:
     """What is tried is no part of what it is tried on."""
-    return f"study-{hash_data({'profile': profile.model_dump(mode='json', exclude={'training'}), 'champion': champion})[:10]}"
+    return f"study-{hash_data({'profile': profile.model_dump(mode='json', exclude={'training', 'tuning'}), 'champion': champion})[:10]}"
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from problems.sources.compositional import FamilyConfig
 from problems.synthesis.synthesize import Synthesis
 from problems.verification import Verification
 from resources.ledger_database import check_url
+from resources.tuning import Tuning
 from rewards.composite import RewardConfig
 from sandbox.sandbox import SandboxConfig
 from verl_jobs.adapting import Adaptation
@@ -229,6 +230,7 @@ class Profile(Section):
     tiny_model: TinyModel = TinyModel()
     warm_up: WarmUp = WarmUp()
     training: Training = Training()
+    tuning: Tuning = Tuning()
     adaptation: Adaptation = Adaptation()
     reward: RewardConfig = RewardConfig()
     sandbox: SandboxConfig = SandboxConfig()
@@ -267,7 +269,12 @@ def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
         return Profile.model_validate(changed(data, changes))
     except ValidationError as error:
         where = f"{path} with {', '.join(changes)}" if changes else str(path)
-        raise ProfileError(f"{where}: {'; '.join(_explain(e) for e in error.errors())}") from error
+        raise ProfileError(f"{where}: {explained(error)}") from error
+
+
+def explained(error: ValidationError) -> str:
+    """What a profile, or a change to one, is refused for, in one line: each key with its mend."""
+    return "; ".join(_explain(each) for each in error.errors())
 
 
 def policy_file(path: Path, profile: Path) -> dict[str, Any]:

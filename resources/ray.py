@@ -104,13 +104,25 @@ def answers(address: str) -> bool:
 
 
 def ensure_head(folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK) -> Head:
-    """The private Ray of this folder: the running one, or a new one; this process holds it from now on."""
+    """The private Ray of this folder for trainings: the running one, or a new one; this process holds it from now on."""
+    return _ensured(folder, lambda: _spawn(folder, job, bind))
+
+
+def light_head(folder: Path, places: int) -> Head:
+    """The same for so many processes that wait for others: nothing of verl is at hand in its workers, which find this code wherever they start."""
+    here = Path(__file__).resolve().parent.parent
+    told = {ray_head.PRELOADED: "", ray_head.CPUS: str(places), owner.HOLDERS: str(folder / ray_head.HOLDERS)}
+    told |= {"PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    return _ensured(folder, lambda: _launch(folder, told))
+
+
+def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
     folder.mkdir(parents=True, exist_ok=True)
     owner.hold(folder / ray_head.HOLDERS)
     os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}  # read by Ray's client in this process
     deadline = time.monotonic() + ray_head.START_S
     while (head := _running(folder)) is None:
-        _spawn(folder, job, bind)
+        spawn()
         for _ in range(20):
             time.sleep(0.25)
             if head := _running(folder):

@@ -29,6 +29,7 @@ START_S = 90.0
 HOLDERS = "holders"
 LOOPBACK = "127.0.0.1"
 # Every verl actor imports these: workers that have them at hand start seconds sooner.
+PRELOADED, CPUS = "RATCHET_RAY_PRELOADED", "RATCHET_RAY_CPUS"  # in the environment: modules in place of these, divided by blanks; logical CPUs
 PRELOAD = ["torch", "transformers", "verl", "verl.trainer.main_ppo", "verl.workers.engine_workers", "transfer_queue"]
 
 
@@ -57,9 +58,11 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     command = [python(session), "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--node-ip-address={host}", f"--port={gcs}"]
     command += ["--include-dashboard=true", f"--dashboard-host={host}", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}"]
     command += [f"--metrics-export-port={metrics}", f"--runtime-env-agent-port={runtime}", f"--ray-client-server-port={client}"]
-    command += ["--num-cpus=16", f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}"]  # logical: verl's actors claim one each and share the cores
+    # logical ones: verl's actors claim one each and share the cores
+    command += [f"--num-cpus={os.environ.get(CPUS, '16')}", f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}"]
     command += [f"--object-store-memory={256 * 2**20}", f"--temp-dir={session}", "--disable-usage-stats", "--include-log-monitor=false"]
-    command += [f"--system-config={json.dumps({'preload_python_modules': PRELOAD})}"]
+    preload = os.environ[PRELOADED].split() if PRELOADED in os.environ else PRELOAD
+    command += [f"--system-config={json.dumps({'preload_python_modules': preload})}"]
     log = (folder / "head.log").open("ab")
     environment = os.environ | {"OMP_NUM_THREADS": threads}
     ray = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, preexec_fn=_die_with_parent)

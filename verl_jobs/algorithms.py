@@ -39,6 +39,11 @@ class Algorithm:
         return "algorithm.adv_estimator=gae" in self.overrides
 
     @property
+    def clips(self) -> bool:
+        """Whether how far its ratio may go is part of what it is."""
+        return any("clip_ratio_low=" in override for override in self.overrides)
+
+    @property
     def drops_equal_groups(self) -> bool:
         return "algorithm.filter_groups.enable=True" in self.overrides
 

@@ -12,6 +12,8 @@ from verl_jobs.lora import Lora
 from verl_jobs.plugins import Plugins
 from verl_jobs.scale import Engine, Scale, misfit
 
+CLIP = 0.2  # arXiv:1707.06347, and verl's own
+
 
 class Stop(BaseModel):
     """When a training ends before its last step; its best checkpoint is kept. Loss or reward that is no number, and a growing gap between visible
@@ -81,6 +83,10 @@ class Training(BaseModel):
     """How the learning rate goes on after the warm-up: as it is, or down to nothing at the last step."""
     warm_up_steps: NonNegativeInt = 0
     """Steps over which the learning rate rises from 0."""
+    clip: PositiveFloat = CLIP
+    """How far the ratio of new to old probability may go from 1 in the loss; dapo, gspo, cispo bring their own. Matters from `scale.updates` 2 on."""
+    entropy_coefficient: NonNegativeFloat = 0.0
+    """Weight of the entropy in the loss: above 0 the policy is paid for staying undecided."""
     gradient_clip: PositiveFloat = 1.0
     """Longest gradient; a longer one is scaled down."""
     temperature: PositiveFloat = 1.0
@@ -138,6 +144,12 @@ class Training(BaseModel):
             raise ValueError("lora leaves every other weight as it is: give lora or frozen")
         if self.warm_up_steps >= self.steps:
             raise ValueError(f"warm_up_steps {self.warm_up_steps} leaves none of {self.steps} steps with the whole learning rate")
+        return self
+
+    @model_validator(mode="after")
+    def clip_is_one(self) -> Training:
+        if self.clip != CLIP and self.method.clips:
+            raise ValueError(f"{self.algorithm} clips by a rule of its own: leave out clip, or take an algorithm such as grpo")
         return self
 
     @model_validator(mode="after")

@@ -66,6 +66,8 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         *_importance(t),
         *_learned_part(t),
         *_curriculum(t),
+        *(f"actor_rollout_ref.actor.{key}={t.clip}" for key in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")),
+        f"actor_rollout_ref.actor.entropy_coeff={t.entropy_coefficient}",
         *t.method.overrides,
         *(_critic(t, model) if t.method.critic else []),
         *_agent_loops(t),

@@ -1,0 +1,34 @@
+"""The command `ratchet tune`. Thin: it loads what it needs when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pipelines.cli_data import ProfileOption
+
+
+def tune(
+    profile: ProfileOption = None,
+    trials: Annotated[int | None, typer.Option(min=1, help="Trainings of the whole search; else tuning.trials of the profile.")] = None,
+    minutes: Annotated[float | None, typer.Option(min=0.0, help="Of this command; 0: no limit. Else tuning.minutes of the profile.")] = None,
+    change: Annotated[list[str] | None, typer.Option("--set", help="A change to the profile, section.key=value; may be given again.")] = None,
+    sweep: Annotated[Path | None, typer.Option(help="Write the same search as a W&B sweep to this file, and train nothing.")] = None,
+) -> None:
+    """Searches a training's settings (tuning.space of the profile), and says with which to train. Given again, it goes on where it was."""
+    if change:
+        os.environ["RATCHET_SET"] = "\n".join(change)
+    if sweep:
+        from pipelines.demo import name_of
+        from pipelines.sweep import write_sweep
+        from resources.profile import load_profile
+
+        raise typer.Exit(write_sweep(sweep, load_profile(profile), name_of(profile), change or [], Console()))
+    from pipelines.tune import tune
+
+    raise typer.Exit(tune(profile, trials, minutes, Console(file=sys.stdout)))
