@@ -26,7 +26,7 @@ from pipelines.study import Study, write_report
 from resources.profile import CHANGES
 from verl_jobs.figures import seconds_trained
 from verl_jobs.job import TrainingJob, metrics
-from verl_jobs.search import BASE, COMMAND, mark, trial_job, validations, worse_at
+from verl_jobs.search import BASE, COMMAND, last_words, mark, trial_job, validations, worse_at
 
 Point = Mapping[str, Any]
 
@@ -76,10 +76,9 @@ class Trials:
         write_atomic(path, json.dumps({"step": step}))
         return True
 
-    def fail(self, number: int, error: str) -> str:
-        """Keeps and returns the cause in a line, of whatever stack Ray gives."""
-        lines = [line.strip() for line in error.splitlines() if line.strip()]
-        why = (lines or ["it left no word"])[-1].removeprefix("verl_jobs.tuned.TrialFailed: ")[:300]
+    def fail(self, number: int) -> str:
+        """Keeps and returns why its training failed."""
+        why = last_words(self.job(number))
         self._write(number, self.records()[number]["point"], why)
         return why
 

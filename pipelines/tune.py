@@ -164,7 +164,7 @@ def _follower(told: Trials, made: Study, console: Console) -> Any:
 
         def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
             number = told.number(_point(trial))
-            why = told.fail(number, str(trial.get_error() or "its process ended"))
+            why = told.fail(number)
             console.print(f"  trial {number} failed: {why}", style="red", highlight=False, soft_wrap=True)
 
     return Follower()

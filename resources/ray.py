@@ -22,10 +22,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from artifacts.store import write_atomic
 from resources import ray_head
 from verl_jobs import faults, owner
 from verl_jobs.entry import DIED
-from verl_jobs.job import TrainingJob
+from verl_jobs.job import SWEEP, TrainingJob
 from verl_jobs.overrides import environment
 from verl_jobs.preflight import check
 
@@ -150,6 +151,8 @@ def train(
     if entry == TRAINER and not (job.path / "job.json").exists():  # a job that has begun was looked at then
         check(job)
     job.write()
+    if "WANDB_SWEEP_ID" in os.environ:  # the private Ray may have been started for another run of the sweep
+        write_atomic(job.path / "sweep.json", json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}))
     for attempt in range(1, attempts + 1):
         if job.done is not None:
             return

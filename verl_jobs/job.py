@@ -6,6 +6,7 @@ messages.jsonl          Dagster Pipes messages
 samples/step-000012.jsonl  what the policy wrote at a step (verl_jobs/samples.py)
 saves/                  verl's checkpoints, to go on from
 candidates/step-000010/ Hugging Face folders with a manifest, published whole
+sweep.json              the run of a W&B sweep that it is, if it is one
 stopped.json            why it ended early, if it did
 lease, notice.json      that its owner lives, and that it is asked to end (verl_jobs/owner.py)
 faults.jsonl            what went wrong and was got over (verl_jobs/faults.py)
@@ -25,6 +26,7 @@ from artifacts.store import write_atomic
 from rewards.composite import RewardConfig
 from verl_jobs.config import Training
 
+SWEEP = ("WANDB_SWEEP_ID", "WANDB_RUN_ID", "WANDB_SWEEP_PARAM_PATH", "WANDB_ENTITY", "WANDB_PROJECT")  # what a sweep's agent tells its command
 VALIDATION = "val-core/embedded/acc/mean@1"
 
 

@@ -44,3 +44,10 @@ def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:
     last = worse_at(study, job)
     found = [(int(row["step"]), float(row[VALIDATION])) for row in metrics(job.path) if VALIDATION in row and row["step"] > 0]
     return [each for each in found if last is None or each[0] <= last]
+
+
+def last_words(job: TrainingJob) -> str:
+    """Why the process that trained it ended, in a line."""
+    log = job.path / "trial.log"
+    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()] if log.exists() else []
+    return lines[-1].removeprefix("error: ")[:300] if lines else f"it ended without a word: see {log}"

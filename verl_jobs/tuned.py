@@ -20,7 +20,7 @@ from ray import tune
 
 from artifacts.store import write_atomic
 from verl_jobs.job import TrainingJob
-from verl_jobs.search import BASE, COMMAND, mark, trial_job, validations
+from verl_jobs.search import BASE, COMMAND, last_words, mark, trial_job, validations
 
 POLL_S = 0.5
 END_S = 90.0  # a training that is asked to end saves first, for which it is given 60 s (resources/ray.py)
@@ -51,7 +51,7 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
             if ended and found:
                 return self._result(found, ended)
             if not running:
-                raise TrialFailed(self._last_words())
+                raise TrialFailed(last_words(self.job))
             time.sleep(POLL_S)
 
     def _result(self, found: list[tuple[int, float]], ended: bool) -> dict[str, Any]:
@@ -91,8 +91,3 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
         environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_TUNE) or name.startswith("RAY_AUTH")}
         with (self.job.path / "trial.log").open("ab") as log:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-
-    def _last_words(self) -> str:
-        log = self.job.path / "trial.log"
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
-        return next((line.removeprefix("error: ") for line in reversed(lines) if line.startswith("error: ")), f"it ended without a word: see {log}")

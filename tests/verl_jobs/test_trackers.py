@@ -11,15 +11,23 @@ import pytest
 
 from rewards.composite import RewardConfig
 from verl_jobs.config import Training
-from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.job import SWEEP, TrainingJob, metrics
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingJob:
-    for name in ("VERL_FILE_LOGGER_PATH", "WANDB_DIR", "WANDB_TAGS", "MLFLOW_RUN_CONTEXT", "MLFLOW_TRACKING_URI"):  # set below: forgotten afterwards
+    for name in (
+        "VERL_FILE_LOGGER_PATH",
+        "WANDB_DIR",
+        "WANDB_TAGS",
+        "MLFLOW_RUN_CONTEXT",
+        "MLFLOW_TRACKING_URI",
+        *SWEEP,
+    ):
         monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
     monkeypatch.setenv("WANDB_MODE", "offline")
     monkeypatch.setenv("WANDB_SILENT", "true")
     made = TrainingJob(
@@ -55,3 +63,18 @@ def test_a_training_has_one_name_and_the_same_tags_in_both(job: TrainingJob) -> 
     assert [row["critic/score/mean"] for row in metrics(job.path)] == [0.5]
     [offline] = (job.path / "wandb").glob("offline-run-*/*.wandb")
     assert offline.stat().st_size > 0 and json.loads(os.environ["MLFLOW_RUN_CONTEXT"]) == job.tags
+
+
+def test_a_training_that_a_sweeps_agent_started_is_the_run_that_the_sweep_waits_for(job: TrainingJob) -> None:
+    import wandb
+    from verl.utils.tracking import Tracking
+
+    from verl_jobs.callback import AfterSave
+
+    (job.path / "sweep.json").write_text(json.dumps({"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "run00007"}))
+    AfterSave(SimpleNamespace(trainer=SimpleNamespace(default_local_dir=str(job.path / "saves"))))
+    loggers = Tracking("ratchet", job.chain, ["wandb"], {"trainer": {"steps": 1}})
+    assert wandb.run is not None
+    joined = wandb.run.id, wandb.run.sweep_id
+    loggers.finish()
+    assert joined == ("run00007", "sweep1")
