@@ -12,6 +12,8 @@ from rich.console import Console
 
 from pipelines.cli_data import ProfileOption
 
+WIDE = 180  # columns, where no terminal says how many
+
 
 def tune(
     profile: ProfileOption = None,
@@ -31,4 +33,4 @@ def tune(
         raise typer.Exit(write_sweep(sweep, load_profile(profile), name_of(profile), change or [], Console()))
     from pipelines.tune import tune
 
-    raise typer.Exit(tune(profile, trials, minutes, Console(file=sys.stdout)))
+    raise typer.Exit(tune(profile, trials, minutes, Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE)))

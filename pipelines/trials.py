@@ -165,7 +165,7 @@ def show(told: Trials, page: Path, made: Study, console: Console) -> None:
     best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
     table = Table(box=None, header_style="dim")
     for name in columns(told):
-        table.add_column(name, justify="left" if name == "how it ended" else "right", overflow="fold")
+        table.add_column(name, justify="left" if name == "how it ended" else "right", no_wrap=name != "how it ended")
     for row in rows(told, tasks):
         table.add_row(*row, style="bold" if best and row[0] == str(best.number) else "")
     console.print(table)
