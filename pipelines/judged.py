@@ -19,8 +19,8 @@ from artifacts.store import write_atomic
 from evaluation.completions import Completion, read
 from evaluation.harness.judging import Harness, Judged, Verdicts, check, judge
 from evaluation.harness.published import opened
-from evaluation.pass_at_k import pass_at_k
-from evaluation.statistics import Interval, bootstrap_mean, wilson
+from evaluation.pass_at_k import curve
+from evaluation.statistics import Interval, wilson
 from resources.home import Home
 
 KS = (1, 10, 100)
@@ -120,12 +120,10 @@ def _score(which: str, judged: Sequence[Judged], ks: Sequence[int], explicit: bo
             if explicit:
                 made.lacking[k] = f"no estimate: {fewest} has {drawn[fewest]} samples"
             continue
-        counts = [(correct[task], drawn[task]) for task in drawn]
-        made.at[k] = pass_at_k([c for c, _ in counts], [n for _, n in counts], k)
-        if k == 1 and max(drawn.values()) == 1:
-            made.intervals[k] = wilson(sum(correct.values()), len(drawn))
-        else:
-            made.intervals[k] = bootstrap_mean([pass_at_k([c], [n], k) for c, n in counts])
+        (found,) = curve([correct[task] for task in drawn], list(drawn.values()), [k])
+        single = k == 1 and max(drawn.values()) == 1
+        made.at[k] = found.share
+        made.intervals[k] = wilson(sum(correct.values()), len(drawn)) if single else Interval(found.low, found.high)
     return made
 
 
