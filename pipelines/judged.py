@@ -73,12 +73,13 @@ def evaluate_model(model: str | None, endpoint: str | None, n: int, temperature:
     with _progress(errors) as progress:
         bar = progress.add_task(f"answers of {model or endpoint}", total=None, so_far="")
         drawn = answers(benchmark, source, sampling, home / "answers", lambda done, of: progress.update(bar, completed=done, total=of))
-    kept = [found.answered(found.tasks[each.task_id], each) for each in drawn]
+    kept = [found.answered(found.tasks[each.task_id], each) for each in map(found.named, drawn)]
     return score(found, kept, f"{model or ''} {endpoint or ''}".strip(), asked, console, errors, home)
 
 
 def score(found: Harness, completions: Sequence[Completion], who: str, asked: Asked, console: Console, errors: Console, home: Path) -> int:
     """Judges, writes the verdicts, prints the scorecard."""
+    completions = [found.named(each) for each in completions]
     missing = check(found, completions, asked.partial)
     verdicts = Verdicts(home / "benchmarks" / f"{found.name}.verdicts.jsonl")
     begun = time.monotonic()

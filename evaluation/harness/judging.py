@@ -62,6 +62,11 @@ class Harness(ABC):
     def job(self, task: Any, which: str, program: str, job_id: str) -> Job:
         """The sandbox's job for one program and set."""
 
+    def named(self, completion: Completion) -> Completion:
+        """By upstream's id where it bears ours, `source/key`."""
+        key = completion.task_id.partition("/")[2]
+        return replace(completion, task_id=key) if completion.task_id not in self.tasks and key in self.tasks else completion
+
     def answered(self, task: Any, completion: Completion) -> Completion:
         """What is kept of what a model said, before it is judged: of a chat the program, of a base model all."""
         return replace(completion, text=extract_code(completion.text)) if completion.whole else completion
