@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -12,17 +13,21 @@ from assets.evaluation import Scores, benchmark_scores, benchmarks_of, leaderboa
 from assets.gate_facts import facts_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import REWARD
+from assets.tables import markdown
 from assets.verified_problems import removed_at
 from assets.verified_reward import unverified_by
-from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Step, Unmeasured
+from evaluation.cost import Price, Spent
+from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Spending, Step, Unmeasured
 from evaluation.gate import Decision, Rate, decide
 from evaluation.report import groups, pick_examples, write_report
 from problems.difficulty import read_ranks
 from resources.profile import ProfileError
 from resources.workshop import Bench, Workshop
+from verl_jobs.figures import seconds_trained, series
 from verl_jobs.job import VALIDATION
 
 GATE = "heldout"
+TOKENS = "perf/total_num_tokens"  # of a training step, as verl counts them
 DATASETS = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems", "difficulty_rankings", "training_rows")
 MODELS = ("base_model", "sft_checkpoint")
 
@@ -36,7 +41,27 @@ def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg
         bench.stage.made += 1
         bench.stage.say(str(page))
     metadata = {"report": dg.MetadataValue.path(str(page)), "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in decision.reasons))}
+    metadata |= _figures(json.loads((page.parent / "summary.json").read_text(encoding="utf-8")))
     return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(decision.content_hash))
+
+
+def _figures(summary: dict[str, Any]) -> dict[str, Any]:
+    """The report's own, for the asset's page: what came out, what each benchmark says, what it took, what nobody measured."""
+    shares = [[100 * side["share"] if side else None for side in (row["champion"], row["challenger"])] for row in summary["benchmarks"]]
+    said = [["not measured" if share is None else f"{share:.1f} %" for share in row] for row in shares]
+    scores = markdown(("benchmark", "champion", "challenger"), [(row["name"], *two) for row, two in zip(summary["benchmarks"], said, strict=True)])
+    spent = [(row["what"], *("not counted" if row[key] is None else f"{row[key]:,.0f}" for key in ("seconds", "tokens"))) for row in summary["spent"]]
+    compared = summary["decision"]["comparison"] or {"won": (), "lost": ()}
+    return {
+        "headline": summary["headline"],
+        "gain": summary["gain"],
+        "tasks_won": len(compared["won"]),
+        "tasks_lost": len(compared["lost"]),
+        "benchmarks": dg.MetadataValue.md(scores),
+        "spent": dg.MetadataValue.md(markdown(("what", "seconds", "tokens"), spent)),
+        "minutes": summary["minutes"],
+        "not_measured": dg.MetadataValue.json({row["name"]: row["reason"] for row in summary["not_measured"]}),
+    }
 
 
 def decision_of(scores: Scores, bench: Bench) -> Decision:
@@ -87,6 +112,8 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
             seeds={"family": profile.family.seed, "base model": profile.tiny_model.seed, "warm-up": profile.warm_up.seed, "training": record.seed},
         ),
         stages=tuple(Minutes(stage=name, minutes=t.seconds / 60, note="found" if t.found else "") for name, t in record.stages.items()),
+        spent=_spent(challenger, scores, profile.price_per_hour),
+        price=_price(sum(timing.seconds for timing in record.stages.values()) / 3600, profile.price_per_hour),
         peak_memory_gib=record.peak_pss_gib or None,
         links={"MLflow": str(bench.workshop.home.path / "mlflow.db"), "trainer's folder": str(bench.chain.folder / "training")},
     )
@@ -128,7 +155,32 @@ def _curve(challenger: Artifact, tasks: int) -> Curve:
     history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
     rewards = tuple((int(record["step"]), float(record[REWARD])) for record in history if REWARD in record)
     solved = [(int(record["step"]), round(record[VALIDATION] * tasks)) for record in history if VALIDATION in record]
-    return Curve(rewards=rewards, scores=tuple(Score(step=step, benchmark="validation", rate=Rate.counted(count, tasks)) for step, count in solved))
+    figures = {name: tuple(series(history, name)) for name in ("KL", "entropy", "length", "cut")}
+    measured = {name: points for name, points in figures.items() if points}
+    return Curve(
+        rewards=rewards,
+        figures=measured,
+        scores=tuple(Score(step=step, benchmark="validation", rate=Rate.counted(count, tasks)) for step, count in solved),
+    )
+
+
+def _spent(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple[Spending, ...]:
+    """Training by verl's own clock and count, then each score; a score that was found again took this when it was made."""
+    history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
+    counted = [float(row[TOKENS]) for row in history if row.get(TOKENS) is not None]
+    rows = [Spending(what="training", seconds=seconds_trained(history), tokens=sum(counted) if counted else None, note="prompts and answers")]
+    for who, cards in (("challenger", scores.challenger), ("champion", scores.champion)):
+        for name, card in cards.items():
+            spent = Spent.of(card)
+            note = f"a solved problem: {spent.a_problem(Price(hour=price_per_hour))}"
+            rows.append(Spending(what=f"{name}, {who}", seconds=spent.seconds or None, tokens=spent.tokens or None, note=note))
+    return tuple(rows)
+
+
+def _price(hours: float, price_per_hour: float) -> str:
+    if not price_per_hour:
+        return "No price is set (price_per_hour of the profile), so that none is shown."
+    return f"{hours * price_per_hour:.2f} for {hours:.2f} hours of all stages, at {price_per_hour:g} an hour (price_per_hour of the profile)."
 
 
 def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from evaluation.comparison import points, signed
 from evaluation.gate import Decision, Rate
 
 
@@ -49,6 +50,8 @@ class Curve(Fact):
     rewards: tuple[tuple[int, float], ...]
     """(training step, mean reward)."""
     scores: tuple[Score, ...] = ()
+    figures: dict[str, tuple[tuple[int, float], ...]] = {}
+    """What else was measured at each step, such as KL: name -> (training step, value)."""
 
 
 class Group(Fact):
@@ -113,6 +116,15 @@ class Minutes(Fact):
     note: str = ""
 
 
+class Spending(Fact):
+    """What one part of the work took. None: it was not counted."""
+
+    what: str
+    seconds: float | None = None
+    tokens: float | None = None
+    note: str = ""
+
+
 class ReportFacts(Fact):
     """What happened in one chain, from raw problems to a decision."""
 
@@ -136,6 +148,9 @@ class ReportFacts(Fact):
     provenance: tuple[Link, ...] = ()
     environment: Environment
     stages: tuple[Minutes, ...] = ()
+    spent: tuple[Spending, ...] = ()
+    price: str = ""
+    """What it cost in money, or why that is not said."""
     peak_memory_gib: float | None = None
     links: dict[str, str] = {}
     """Title -> address or path of what else there is: the W&B run, the MLflow run."""
@@ -150,11 +165,21 @@ class ReportFacts(Fact):
         change = f"{100 * before.share:.1f} % → {100 * score.share:.1f} % of {score.tasks} problems that training never saw"
         return f"Promoted: {change}" if self.decision.promoted else f"Not promoted: {change}"
 
+    @property
+    def gain(self) -> str:
+        """What came out as a figure with its 95 % interval."""
+        score, compared = self.decision.score, self.decision.comparison
+        if compared is None:
+            return f"pass@1 {points(score.share)} %, 95 % interval {points(score.low)} to {points(score.high)} %"
+        between = f"{signed(compared.difference_low)} to {signed(compared.difference_high)}"
+        return f"{signed(compared.difference)} points, 95 % interval {between}"
+
     def summary(self) -> dict[str, Any]:
         """The facts as plain JSON, led by what a reader or a script looks for first."""
         comparison = self.decision.comparison
         lead = {
             "headline": self.headline,
+            "gain": self.gain,
             "promoted": self.decision.promoted,
             "verdict": self.decision.kind,
             "champion_pass_at_1": comparison.before.share if comparison else None,

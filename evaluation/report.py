@@ -16,9 +16,13 @@ from evaluation import plots
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.facts import Curve, Example, Group, ReportFacts
 from evaluation.gate import Rate, p_text, points, signed
+from evaluation.lineage import picture
+from evaluation.panels import panels
 from evaluation.scorecard import Sample, Scorecard
 
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
+XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # needless inside a page
+MOST_TASKS = 80  # of those that changed; summary.json has all
 OUTCOMES = {"won": "Solved now, failed before", "lost": "Failed now, solved before", "unsolved": "Still unsolved"}
 
 
@@ -33,6 +37,7 @@ def write_report(facts: ReportFacts, folder: Path) -> Path:
 def render(facts: ReportFacts) -> str:
     """The page. What a model wrote is escaped: a report shows programs, it never runs them."""
     import jinja2
+    from markupsafe import Markup
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters.update(percent=points, signed=signed, p=p_text, short=lambda text: text[:12])
@@ -40,7 +45,14 @@ def render(facts: ReportFacts) -> str:
         title: [(e, *changed_lines(e.before, e.after)) for e in facts.examples if e.outcome == outcome] for outcome, title in OUTCOMES.items()
     }
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
-        facts=facts, decision=facts.decision, comparison=facts.decision.comparison, pictures=_pictures(facts), examples=examples
+        facts=facts,
+        decision=facts.decision,
+        comparison=facts.decision.comparison,
+        pictures=_pictures(facts),
+        examples=examples,
+        figures=Markup(panels(facts.curve.figures).replace(XMLNS, "")) if facts.curve and any(facts.curve.figures.values()) else "",
+        most=MOST_TASKS,
+        lineage=Markup(picture(facts.provenance)) if facts.provenance else "",
     )
 
 

@@ -7,16 +7,19 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Step, Unmeasured
+from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Spending, Step, Unmeasured
 from evaluation.gate import Decision, Rate, decide
+from evaluation.lineage import picture
 from evaluation.report import changed_lines, groups, pick_examples, render, write_report
 from evaluation.scorecard import Sample, Scorecard
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, heldout_draw
+from tests.browser import Browser
 
 
 def card(name: str, benchmark: Benchmark, solves: list[bool]) -> Scorecard:
@@ -60,15 +63,22 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
         curve=Curve(
             rewards=tuple((i, -0.42 + 0.022 * i + (0.09 if i % 3 == 0 else -0.05 if i % 4 == 1 else 0)) for i in range(1, 31)),
             scores=tuple(Score(step=s, benchmark="validation", rate=Rate.counted(n, 128)) for s, n in ((0, 43), (10, 54), (20, 66), (30, 70))),
+            figures={"KL": tuple((i, 0.002 * i) for i in range(1, 31)), "entropy": tuple((i, 0.9 / i) for i in range(1, 31))},
         ),
         pass_rates=tuple((i % 17) / 17 * (i % 5) / 4 for i in range(160)),
         groups=groups(before, after), examples=pick_examples(benchmark, before, after, each=2), benchmarks=(zero,),
         not_measured=(Unmeasured(name="mbpp", reason="no file of it was given, and the hub is off: `ratchet data add mbpp --path FILE` adds one"),),
         provenance=(
-            Link(name="raw_problems", kind="dataset", content_hash="8b1f5ac02d7e" * 5, said="3328 problems, seed 1"),
-            Link(name="clean_problems", kind="dataset", content_hash="77d0e63c0b1a" * 5, made_from=("raw_problems",), said="3302 problems"),
-            Link(name="sft_checkpoint", kind="checkpoint", content_hash="c0ffee123456" * 5, made_from=("clean_problems", "base_model")),
-            Link(name="chain-0002", kind="checkpoint", content_hash="badc0de12345" * 5, made_from=("sft_checkpoint", "clean_problems")),
+            Link(name="raw_problems", kind="datasets", content_hash="8b1f5ac02d7e" * 5, said="3328 problems, seed 1"),
+            Link(name="verified_problems", kind="datasets", content_hash="01ffe0c9ab41" * 5, made_from=("raw_problems",), said="3321 problems"),
+            Link(name="clean_problems", kind="datasets", content_hash="77d0e63c0b1a" * 5, made_from=("verified_problems",), said="3302 problems"),
+            Link(name="base_model", kind="checkpoints", content_hash="5ca1ab1e0000" * 5, made_from=("clean_problems",), said="862592 parameters"),
+            Link(name="sft_checkpoint", kind="checkpoints", content_hash="c0ffee123456" * 5, made_from=("clean_problems", "base_model")),
+            Link(name="difficulty_rankings", kind="datasets", content_hash="d1ff00000000" * 5, made_from=("clean_problems", "sft_checkpoint")),
+            Link(
+                name="chain-0002", kind="checkpoints", content_hash="badc0de12345" * 5,
+                made_from=("sft_checkpoint", "difficulty_rankings", "clean_problems", "reward"),
+            ),
         ),
         environment=Environment(
             code_version="0.1.0+7eb143c1a2b3", packages={"verl": "0.9.1", "ray": "2.60.0", "torch": "2.13.0", "transformers": "5.10.4"},
@@ -78,7 +88,9 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
             Minutes(stage="data", minutes=0.7), Minutes(stage="warm-up", minutes=1.1), Minutes(stage="training", minutes=5.4, note="30 steps"),
             Minutes(stage="scores", minutes=0.5), Minutes(stage="decision", minutes=0.1),
         ),
-        peak_memory_gib=6.1, links={"W&B run, offline": "wandb/offline-run-20261121_031400-chain-0002"},
+        spent=(Spending(what="training", seconds=324.2, tokens=881_010, note="30 steps"), Spending(what="heldout, challenger", seconds=11.5)),
+        price="No price is set (price_per_hour), so that none is shown.", peak_memory_gib=6.1,
+        links={"W&B run, offline": "wandb/offline-run-20261121_031400-chain-0002"},
     )  # fmt: skip
     return made.model_copy(update=changes)
 
@@ -140,6 +152,55 @@ def test_what_a_model_wrote_cannot_act_on_the_page(promoted: ReportFacts) -> Non
     hostile = promoted.examples[0].model_copy(update={"after": "<script>alert(1)</script>", "prompt": "<img src=x onerror=alert(1)>"})
     page = render(promoted.model_copy(update={"examples": (hostile,)}))
     assert "<script" not in page and "<img src=x" not in page and "&lt;script&gt;" in page
+
+
+def test_the_gain_stands_under_the_headline_with_its_interval(promoted: ReportFacts) -> None:
+    head, compared = render(promoted).split("<section>")[0], promoted.decision.comparison
+    assert compared is not None and f"{100 * compared.difference:+.1f} points, 95 % interval" in head
+    assert "95 % interval" in render(facts_of(OLD, NEW, first=True)).split("<section>")[0]
+
+
+def test_every_task_that_changed_is_named(promoted: ReportFacts) -> None:
+    page, compared = render(promoted), promoted.decision.comparison
+    assert compared is not None and compared.lost and all(f"<code>{task}</code>" in page for task in (*compared.won, *compared.lost))
+
+
+def test_what_it_took_is_counted_or_said_not_to_be_and_no_price_is_made_up(promoted: ReportFacts) -> None:
+    page = render(promoted)
+    assert "881,010" in page and "not counted" in page and "No price is set" in page
+
+
+def test_kl_and_its_like_are_drawn_where_they_were_measured(promoted: ReportFacts) -> None:
+    assert ">KL</text>" in render(promoted)
+    assert promoted.curve is not None
+    assert "nats a token" not in render(promoted.model_copy(update={"curve": promoted.curve.model_copy(update={"figures": {}})}))
+
+
+def test_the_provenance_is_drawn_with_a_box_for_each_artifact_and_a_curve_for_each_source(promoted: ReportFacts) -> None:
+    root = ElementTree.fromstring(picture(promoted.provenance))
+    boxes = [text.text for text in root.iter("text") if text.get("class") is None]
+    known = {link.name for link in promoted.provenance}
+    assert sorted(filter(None, boxes)) == sorted(known)
+    assert len(list(root.iter("path"))) == sum(source in known for link in promoted.provenance for source in link.made_from)
+
+
+def test_a_name_in_the_provenance_cannot_act_on_the_page_and_a_circle_is_drawn_all_the_same() -> None:
+    odd = [
+        Link(name="<script>", kind='"', content_hash="0" * 64, made_from=("b",)),
+        Link(name="b", kind="x", content_hash="1" * 64, made_from=("<script>",)),
+    ]
+    drawn = picture(odd)
+    assert "<script" not in drawn and len(list(ElementTree.fromstring(drawn).iter("rect"))) == 2
+
+
+@pytest.mark.slow
+def test_the_page_fits_a_phone_and_a_sheet_of_paper(promoted: ReportFacts, tmp_path: Path) -> None:
+    page = write_report(promoted, tmp_path / "report")
+    with Browser(tmp_path / "browser", width=420, height=900) as browser:
+        browser.open(page.as_uri())
+        assert browser.run("document.documentElement.scrollWidth") <= 420
+        browser.pdf(tmp_path / "page.pdf")
+    assert (tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n") >= 4
 
 
 def test_examples_cover_won_lost_and_unsolved(promoted: ReportFacts) -> None:
