@@ -201,12 +201,13 @@ def _provenance(bench: Bench, challenger: Manifest) -> tuple[Link, ...]:
     made = [*(("datasets", name) for name in DATASETS), *(("checkpoints", name) for name in MODELS)]
     manifests = [challenger, *(bench.store.require(kind, name).manifest for kind, name in made)]
     names = {manifest.content_hash: manifest.name for manifest in manifests}
+    own = set(names.values()) | {name for _, name in made}  # two that are empty have one content
     return tuple(
         Link(
             name=manifest.name,
             kind=manifest.kind,
             content_hash=manifest.content_hash,
-            made_from=tuple(names.get(content, name) for name, content in manifest.inputs.items()),
+            made_from=tuple(name if name in own else names.get(content, name) for name, content in manifest.inputs.items()),
             said=", ".join(f"{name} {value}" for name, value in list(manifest.facts.items())[:3] if isinstance(value, int | float | str)),
         )
         for manifest in manifests
