@@ -21,7 +21,7 @@ from evaluation.cost import Price
 from evaluation.evaluate import HARNESS_VERSION, evaluate
 from evaluation.scorecard import Scorecard
 from problems.catalogue import listed
-from problems.evidence import CONTAMINATION
+from problems.evidence import CONTAMINATION, SUSPECTS
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
 from resources.chain import Champion
@@ -56,7 +56,7 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
             return Made({"draw": record.number}, content_hash=_together(cards))
 
         inputs = {f"{who}/{artifact.manifest.name}": artifact.content_hash for who, artifacts in cards.items() for artifact in artifacts}
-        inputs |= {"contamination": report} if (report := contamination_of(bench.store)) else {}
+        inputs |= reports_of(bench.store)
         made = bench.made("scores", record.id, make, version=1, inputs=inputs, config={"not_measured": not_measured})
         scores = read_scores(made)
         bench.stage.say(", ".join(f"{who} {100 * cards['heldout'].pass_at_1:.1f} %" for who, cards in _sides(scores) if "heldout" in cards))
@@ -109,10 +109,11 @@ def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mat
     return result(made, {"leaderboard": dg.MetadataValue.md(_board(rows[:40])), "dagster/row_count": len(rows)})
 
 
-def contamination_of(store: Store) -> str:
-    """Hash of the contamination report that says which tasks of a benchmark are suspect now; "" where there is none."""
+def reports_of(store: Store) -> dict[str, str]:
+    """Hashes of what says which tasks of a benchmark are suspect now: the contamination report and the list; empty where there is none."""
     clean = store.current("datasets", "clean_problems")
-    return str(clean.manifest.facts.get("reports", {}).get(CONTAMINATION, "")) if clean else ""
+    hashes = clean.manifest.facts.get("reports", {}) if clean else {}
+    return {name: hashes[file] for name, file in (("contamination report", CONTAMINATION), ("suspects", SUSPECTS)) if file in hashes}
 
 
 def contestants_of(bench: Bench) -> dict[str, Champion]:

@@ -9,7 +9,7 @@ import dagster as dg
 
 from artifacts.hashing import hash_data
 from artifacts.store import Artifact
-from assets.evaluation import contamination_of, read_scores
+from assets.evaluation import read_scores, reports_of
 from assets.partitions import checkpoints
 from evaluation.benchmarks import PUBLIC, NotMeasured, load_public, validation
 from evaluation.evaluate import HARNESS_VERSION
@@ -53,10 +53,8 @@ def stale(workshop: Workshop, made: Artifact, cards: dict[str, Scorecard]) -> di
     changed = {name: now[name] for name, card in cards.items() if name in now and now[name] != card.benchmark_version}
     if any(card.harness_version != HARNESS_VERSION for card in cards.values()):
         changed["harness"] = HARNESS_VERSION
-    report = contamination_of(workshop.store)
-    if report and report != made.manifest.inputs.get("contamination", report):
-        changed["contamination report"] = report
-    return changed
+    then = made.manifest.inputs
+    return changed | {name: report for name, report in reports_of(workshop.store).items() if then.get(name, report) != report}
 
 
 def versions(workshop: Workshop) -> dict[str, str]:

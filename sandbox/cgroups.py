@@ -141,6 +141,8 @@ def _parents() -> dict[str, Path]:
     if "memory" not in own and "unified" in own:
         return {"unified": delegation.parent_of_slots(own["unified"], _UNIFIED if _UNIFIED.is_dir() else _ROOT)}
     return {name: own[name] for name in _V1}
+
+
 def _own() -> dict[str, Path]:
     """Controller -> our folder in its hierarchy, as mounted in the usual place."""
     found = {}

@@ -47,7 +47,7 @@ def rescored(house: House, champion: object, name: str, version: str, report: st
     with house.workshop.store.draft("scores", name) as folder:
         (folder / "not_measured.json").write_text("{}", encoding="utf-8")
         card(made, 5, 8, version, "validation").write(folder / "champion--validation.json")
-        house.workshop.store.publish(folder, Manifest(kind="scores", name=name, key=name, content_hash="", inputs={"contamination": report}))
+        house.workshop.store.publish(folder, Manifest(kind="scores", name=name, key=name, content_hash="", inputs={"contamination report": report}))
     chain.change(state="done")
 
 

@@ -98,7 +98,11 @@ def door_to(server: str) -> Iterator[Door]:
         def log_message(self, format: str, *args: Any) -> None:
             pass
 
-    listening = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Listening(ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """A client that was killed is no error of ours."""
+
+    listening = Listening(("127.0.0.1", 0), Handler)
     threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}).start()
     made.url = f"http://127.0.0.1:{listening.server_address[1]}/v1"
     yield made
