@@ -119,12 +119,13 @@ def create(slot: str, pid: int) -> Cgroup | None:
 
 def sweep() -> None:
     """Removes what owners left that were killed."""
-    for folder in set(_own().values()):
-        for parent in {folder, folder.parent} if folder.name == delegation.MAIN else {folder}:
-            for left in parent.glob(f"{_NAME}*"):
-                if not alive(int(left.name.split("-")[1])):
-                    with contextlib.suppress(OSError):
-                        left.rmdir()
+    own = _own()
+    beside = [own["unified"].parent] if "unified" in own else []
+    for parent in {*own.values(), *beside}:
+        for folder in parent.glob(f"{_NAME}*"):
+            if not alive(int(folder.name.split("-")[1])):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
 
 
 def alive(pid: int) -> bool:
@@ -138,8 +139,13 @@ def alive(pid: int) -> bool:
 def _parents() -> dict[str, Path]:
     """Where a slot's folders are to be made, by controller. Raises OSError or KeyError where there is no such place."""
     own = _own()
-    if "memory" not in own and "unified" in own:
-        return {"unified": delegation.parent_of_slots(own["unified"], _UNIFIED if _UNIFIED.is_dir() else _ROOT)}
+    while "memory" not in own and "unified" in own:
+        try:
+            return {"unified": delegation.parent_of_slots(own["unified"], _UNIFIED if _UNIFIED.is_dir() else _ROOT)}
+        except OSError:
+            before, own = own, _own()
+            if own == before:  # else another owner has moved us meanwhile
+                raise
     return {name: own[name] for name in _V1}
 
 

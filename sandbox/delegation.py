@@ -17,6 +17,7 @@ from pathlib import Path
 MAIN = "ratchet.main"
 CONTROLLERS = ("memory", "pids")
 TRIES = 50  # a process that forks while it is moved leaves its child behind
+_LIMITS = ("memory.max", "memory.high", "pids.max", "cpu.max")
 _UNITS = (".service", ".scope", ".slice", ".mount", ".socket", ".swap")  # of systemd, which alone arranges them but where it is told Delegate=yes
 _MARKS = ("user.delegate", "trusted.delegate")  # with which it says so
 
@@ -29,9 +30,7 @@ def parent_of_slots(own: Path, root: Path) -> Path:
     """
     if str(os.getpid()) not in _words(own / "cgroup.procs"):
         raise PermissionError(errno.EPERM, f"{own} is not our cgroup: what is mounted belongs to somebody else")
-    folder = own
-    if own != root and (own.name == MAIN or "memory" not in _words(own / "cgroup.controllers")):
-        folder = own.parent  # own is a leaf and has no limits that would be left behind
+    folder = own.parent if _has_room_beside(own, root) else own
     if not is_ours(folder, root):
         raise PermissionError(errno.EPERM, f"{folder} is not ours to arrange")
     hand_down(folder, CONTROLLERS)
@@ -44,6 +43,15 @@ def is_ours(folder: Path, root: Path) -> bool:
     if folder == root or any(_mark(folder, name) == b"1" for name in _MARKS):
         return True
     return folder.suffix not in _UNITS and (in_container or folder.stat().st_uid == os.geteuid() != 0)
+
+
+def _has_room_beside(own: Path, root: Path) -> bool:
+    """Whether we are in a leaf made for us, by ourselves or as by DelegateSubgroup=, with no limits of its own that slots beside it would escape."""
+    parent = own.parent
+    if own == root or (parent == root and not (root / "cgroup.type").exists()):
+        return False
+    bounded = any(not (own / name).read_text().startswith("max") for name in _LIMITS if (own / name).exists())
+    return is_ours(parent, root) and not bounded and not _words(parent / "cgroup.procs")
 
 
 def hand_down(folder: Path, controllers: tuple[str, ...]) -> None:

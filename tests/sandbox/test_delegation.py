@@ -28,7 +28,7 @@ from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 FORKS = "import os, time\\nfor _ in range(4):\\n    if not os.fork():\\n        held = bytearray(24 << 20)\\n        time.sleep(60)\\ntime.sleep(60)"
 def job(source, memory_mb):
     return Job("", source, "stdio", (StdioTest("", "5"),), limits=Limits(wall_s=30.0, cpu_s=30.0, memory_mb=memory_mb))
-with Sandbox(SandboxConfig(workers=1)) as sandbox:
+with Sandbox(SandboxConfig(workers=2)) as sandbox:
     reports = run_all(sandbox, [job("print(5)", 64), job(FORKS, 64), job("held = bytearray(40 << 20)\\nprint(5)", 64), job("print(5)", 64)])
 print(json.dumps({"isolation": sandbox._isolation, "verdicts": [r.verdict for r in reports], "peaks": [r.peak_bytes for r in reports]}))
 """
