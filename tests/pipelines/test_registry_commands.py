@@ -20,8 +20,11 @@ from pipelines.definitions import defs
 from pipelines.explain import UnknownVersion, explain, why_not
 from pipelines.model_card import card as model_card
 from pipelines.provenance import provenance
+from pipelines.registry_sensor import mlflow_follows
 from resources.ledger import NothingToRollBack
 from tests.pipelines.house import House, card
+
+pytestmark = pytest.mark.timeout(600)  # MLflow makes its tables, which takes long on a busy machine
 
 
 @pytest.fixture
@@ -137,3 +140,21 @@ def test_promote_and_rollback_run_as_dagster_jobs(home: House, instance: dg.Dags
     assert [entry.kind for entry in history] == ["install", "promote", "refuse", "promote", "rollback"]
     assert history[-1].version == 1 and history[-1].decision["reasons"][-1] == "it wrote poems"
     assert home.workshop.registry.aliases() == {"champion": 1, "challenger": 4}
+
+
+def test_mlflow_is_told_by_itself_where_it_is_behind_and_once_at_each_start(house: House) -> None:
+    def look(cursor: str | None) -> dg.SensorResult:
+        context = dg.build_sensor_context(cursor=cursor, resources={"workshop": house.workshop})
+        found = mlflow_follows(context)
+        assert isinstance(found, dg.SensorResult)
+        return found
+
+    assert not look(None).run_requests
+    house.promoted("old")
+    first = look(None)
+    assert [request.run_key for request in first.run_requests or []] == [request.run_key for request in look(first.cursor).run_requests or []]
+    told = {"uri": house.workshop.registry.uri, "entry": 1}
+    (house.workshop.home.path / "mlflow_follows.json").write_text(json.dumps(told), encoding="utf-8")
+    assert not look(first.cursor).run_requests and len(look("another start").run_requests or []) == 1
+    house.promoted("new")
+    assert len(look(first.cursor).run_requests or []) == 1

@@ -19,6 +19,8 @@ from resources.ledger import Kind, Ledger
 from resources.registry import HASH_TAG, MODEL, PASSPORT_TAG, Registry, RegistryBehind
 from tests.resources.mlflow_server import MlflowServer, mlflow_server
 
+pytestmark = pytest.mark.timeout(600)  # MLflow makes its tables, which takes long on a busy machine
+
 
 @dataclass
 class World:
@@ -105,6 +107,7 @@ def test_a_server_that_was_down_is_told_later(server: MlflowServer, tmp_path: Pa
     assert registry.behind(ledger.history()) == 0
 
 
+@pytest.mark.slow
 def test_an_mlflow_that_is_locked_is_told_later(home: Path) -> None:
     ledger, registry = Ledger(home / "promotions.db"), Registry(home)
     put(ledger, "a", "install")
@@ -118,6 +121,7 @@ def test_an_mlflow_that_is_locked_is_told_later(home: Path) -> None:
     assert registry.follow(ledger) == "" and registry.aliases() == {"champion": 2, "previous": 1, "challenger": 2}
 
 
+@pytest.mark.slow
 def test_a_rollback_moves_the_aliases_back(home: Path) -> None:
     ledger, registry = Ledger(home / "promotions.db"), Registry(home)
     put(ledger, "a", "install")
