@@ -37,7 +37,6 @@ def write_report(facts: ReportFacts, folder: Path) -> Path:
 def render(facts: ReportFacts) -> str:
     """The page. What a model wrote is escaped: a report shows programs, it never runs them."""
     import jinja2
-    from markupsafe import Markup
 
     environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters.update(percent=points, signed=signed, p=p_text, short=lambda text: text[:12])
@@ -50,9 +49,9 @@ def render(facts: ReportFacts) -> str:
         comparison=facts.decision.comparison,
         pictures=_pictures(facts),
         examples=examples,
-        figures=Markup(panels(facts.curve.figures).replace(XMLNS, "")) if facts.curve and any(facts.curve.figures.values()) else "",
+        figures=panels(facts.curve.figures).replace(XMLNS, "") if facts.curve and any(facts.curve.figures.values()) else "",
         most=MOST_TASKS,
-        lineage=Markup(picture(facts.provenance)) if facts.provenance else "",
+        lineage=picture(facts.provenance) if facts.provenance else "",
     )
 
 
