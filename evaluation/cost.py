@@ -26,13 +26,17 @@ class Price:
 class Spent:
     """Of all answers, failed ones too. `tokens` 0: they were not counted."""
 
-    solved: int
+    solved: int  # tasks with an answer that passes
     tokens: float
     seconds: float
 
     @classmethod
     def of(cls, card: Scorecard) -> Spent:
-        return cls(sum(card.solved.values()), card.measured.get("tokens", 0.0), card.measured.get("generation_s", 0.0))
+        return cls(
+            len({sample.task_id for sample in card.samples if sample.verdict == "AC"}),
+            card.measured.get("tokens", 0.0),
+            card.measured.get("generation_s", 0.0),
+        )
 
     def cost(self, price: Price) -> float | None:
         """None where there is no price, or none for what was counted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,12 @@ import typer
 from rich.console import Console
 
 from pipelines.cli_data import ProfileOption
+
+
+class Form(StrEnum):
+    auto = "auto"
+    chat = "chat"
+    base = "base"
 
 
 def evaluate(
@@ -19,6 +26,9 @@ def evaluate(
     endpoint: Annotated[str | None, typer.Option(help="Ask an OpenAI-compatible server, up to /v1.")] = None,
     n: Annotated[int, typer.Option("-n", min=1, help="Answers a task, with --model or --endpoint.")] = 1,
     temperature: Annotated[float, typer.Option(min=0.0, help="Of the draws; 0 takes the likeliest token each time.")] = 0.0,
+    top_p: Annotated[float, typer.Option("--top-p", min=0.01, max=1.0, help="Draw from the likeliest tokens that have this share.")] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    form: Annotated[Form, typer.Option(help="base: the raw prompt and its stop words; auto: chat where the model has a chat template.")] = Form.auto,
     data: Annotated[Path | None, typer.Option(help="The benchmark's own file, of whatever release.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write a verdict a sample there, as JSON lines; the scorecard lies beside.")] = None,
     sanitize: Annotated[bool, typer.Option("--sanitize", help="Cut answers as evalplus.sanitize does; without it they are judged as given.")] = False,
@@ -37,9 +47,11 @@ def evaluate(
         raise typer.Exit(evaluate_checkpoint(checkpoint, profile, Console()))
     if (completions is None) == (model is None and endpoint is None):
         raise typer.BadParameter("--benchmark judges answers: give --completions FILE, or --model or --endpoint to ask for them")
-    from pipelines.judged import Asked, evaluate_completions, evaluate_model
+    from pipelines.failures import price_of
+    from pipelines.judged import Asked, Asks, evaluate_completions, evaluate_model
+    from resources.profile import load_profile
 
-    asked, errors = Asked(benchmark, data, out, sanitize, partial, tuple(k or ())), Console(stderr=True)
+    asked, errors = Asked(benchmark, data, out, sanitize, partial, tuple(k or ()), price_of(load_profile(profile))), Console(stderr=True)
     if completions is not None:
         raise typer.Exit(evaluate_completions(completions, asked, Console(), errors))
-    raise typer.Exit(evaluate_model(model, endpoint, n, temperature, asked, Console(), errors))
+    raise typer.Exit(evaluate_model(Asks(model, endpoint, n, temperature, top_p, seed, form.value), asked, Console(), errors))

@@ -7,9 +7,9 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -17,6 +17,8 @@ from rich.table import Table
 
 from artifacts.store import write_atomic
 from evaluation.completions import Completion, read
+from evaluation.cost import Price, Spent
+from evaluation.drawn import Endpoint, Source, Told, answers, folder_of
 from evaluation.harness.judging import Harness, Judged, Verdicts, check, judge
 from evaluation.harness.published import opened
 from evaluation.pass_at_k import curve
@@ -36,6 +38,26 @@ class Asked:
     sanitized: bool = False
     partial: bool = False
     ks: tuple[int, ...] = ()
+    price: Price = field(default_factory=Price)
+
+
+@dataclass(frozen=True)
+class Asks:
+    """Who is asked, and how. With an endpoint, `model` is its name there."""
+
+    model: str | None
+    endpoint: str | None
+    n: int = 1
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    form: Literal["auto", "chat", "base"] = "auto"
+
+    @property
+    def source(self) -> Source:
+        if self.endpoint:
+            return Endpoint(self.endpoint, self.model or "champion", "base" if self.form == "base" else "chat")
+        return replace(folder_of(self.model or ""), form=self.form)
 
 
 @dataclass(frozen=True)
@@ -61,20 +83,20 @@ def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Con
     return score(found, completions, str(path), asked, console, errors, home)
 
 
-def evaluate_model(model: str | None, endpoint: str | None, n: int, temperature: float, asked: Asked, console: Console, errors: Console) -> int:
-    """Answers first, kept as they come in the home; then as `evaluate_completions`. With an endpoint, `model` is its name there."""
-    from evaluation.drawn import Endpoint, answers, folder_of
-
+def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) -> int:
+    """Answers first, kept as they come in the home; then as `evaluate_completions`. Raises Unanswered and EndpointDown too."""
     home = Home.from_environment().path
     at = opened(asked.benchmark, asked.data, home)
     found, benchmark = at.harness(home), at.benchmark()
-    source = Endpoint(endpoint, model or "champion") if endpoint else folder_of(model or "")
-    sampling = benchmark.sampling.model_copy(update={"n": n, "temperature": temperature})
+    drawing = {"n": asks.n, "temperature": asks.temperature, "top_p": asks.top_p, "seed": asks.seed}
+    sampling, told, who = benchmark.sampling.model_copy(update=drawing), Told(), f"{asks.model or ''} {asks.endpoint or ''}".strip()
     with _progress(errors) as progress:
-        bar = progress.add_task(f"answers of {model or endpoint}", total=None, so_far="")
-        drawn = answers(benchmark, source, sampling, home / "answers", lambda done, of: progress.update(bar, completed=done, total=of))
+        bar = progress.add_task(f"answers of {who}", total=None, so_far="")
+        drawn = answers(benchmark, asks.source, sampling, home / "answers", lambda done, of: progress.update(bar, completed=done, total=of), told)
+    if len(told.models) > 1:
+        errors.print(f"answered by {', '.join(f'{name} ({count})' for name, count in told.models.items())}", style="yellow", highlight=False)
     kept = [found.answered(found.tasks[each.task_id], each) for each in map(found.named, drawn)]
-    return score(found, kept, f"{model or ''} {endpoint or ''}".strip(), asked, console, errors, home)
+    return score(found, kept, who, asked, console, errors, home)
 
 
 def score(found: Harness, completions: Sequence[Completion], who: str, asked: Asked, console: Console, errors: Console, home: Path) -> int:
@@ -97,6 +119,11 @@ def score(found: Harness, completions: Sequence[Completion], who: str, asked: As
         return 1
     scores = [_score(which, measured, asked.ks or KS, explicit=bool(asked.ks)) for which in found.sets]
     card = _card(found, who, asked, judged, missing, scores, time.monotonic() - begun)
+    solved = len({each.task_id for each in measured if each.verdict == "AC"})
+    spent = Spent(solved, sum(each.tokens or 0 for each in completions), sum(each.seconds or 0.0 for each in completions))
+    card["spent"] = {"tokens": spent.tokens or None, "seconds": spent.seconds or None, "cost": spent.cost(asked.price)}
+    if spent.tokens or spent.seconds:
+        card["spent"]["a solved problem"] = spent.a_problem(asked.price)
     if asked.out:
         write_atomic(asked.out.with_name(f"{asked.out.name.split('.')[0]}.scorecard.json"), json.dumps(card, indent=1) + "\n")
     _show(card, scores, console)
@@ -170,6 +197,8 @@ def _show(card: dict[str, Any], scores: Sequence[Score], console: Console) -> No
         f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in card['verdicts'].items())}",
         f"cut by length: {100 * card['cut']:.1f} %",
     ]
+    if said := card["spent"].get("a solved problem"):
+        told.append(f"a solved problem took: {said}")
     if card["unmeasured"]:
         told.append(f"not measured: {len(card['unmeasured'])} tasks ({_few(sorted(card['unmeasured']))})")
     if card["partial"]:

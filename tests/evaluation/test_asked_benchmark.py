@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pipelines.judged import Asked, evaluate_model
+from pipelines.judged import Asked, Asks, evaluate_model
 
 TASKS = [
     {"id": name, "statement": name, "style": "call", "entry_point": "f", "tests": [{"args": [2], "expected": 4}]} for name in ("double", "square")
@@ -21,7 +21,7 @@ def test_a_checkpoint_is_asked_judged_and_scored(checkpoint: Path, tmp_path: Pat
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
     (tmp_path / "mine.yaml").write_text("{name: mine, data: mine.jsonl, max_new_tokens: 8}")
     asked = Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl")
-    assert evaluate_model(str(checkpoint), None, 2, 1.0, asked, Console(quiet=True), Console(quiet=True)) == 0
+    assert evaluate_model(Asks(str(checkpoint), None, 2, 1.0), asked, Console(quiet=True), Console(quiet=True)) == 0
     rows = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
     assert [(row["task_id"], row["sample"]) for row in rows] == [(task, sample) for task in ("double", "square") for sample in (0, 1)]
     assert not any(row["base"] for row in rows)  # it has learned nothing of the kind

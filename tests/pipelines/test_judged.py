@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from evaluation.completions import Completion
+from evaluation.cost import Price
 from evaluation.harness import judging
 from evaluation.harness.published import opened
 from pipelines.judged import Asked, evaluate_completions
@@ -55,9 +56,19 @@ def test_verdicts_and_scorecard_are_written_and_a_second_run_judges_nothing(
     assert code == 0 and "50.0 %" in said and "no estimate: HumanEval/0 has 2 samples" in said
     assert [(row["task_id"], row["sample"], row["base"]) for row in written][:2] == [("HumanEval/0", 0, True), ("HumanEval/0", 1, False)]
     card = json.loads((tmp_path / "verdicts.scorecard.json").read_text())
+    assert "took" not in said and card["spent"] == {"tokens": None, "seconds": None, "cost": None}  # the file does not say
     assert card["scores"]["base"]["pass@2"]["value"] == 1.0 and card["scores"]["base"]["pass@3"]["value"] is None
     monkeypatch.setattr(Sandbox, "__enter__", lambda self: pytest.fail("a sandbox was opened"))
     assert run(asked, tmp_path / "answers.jsonl")[0] == 0
+
+
+def test_what_a_solved_problem_took_is_said_where_the_answers_say_it(three: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
+    file, rows = three
+    lines = [{"task_id": row["task_id"], "completion": row["canonical_solution"], "tokens": 50, "seconds": 2.0} for row in rows[:1]]
+    lines += [{"task_id": row["task_id"], "completion": "    pass\n", "tokens": 50, "seconds": 2.0} for row in rows[1:]]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    _, said = run(Asked("humaneval", file, price=Price(million_tokens=2.0)), tmp_path / "answers.jsonl")
+    assert "a solved problem took: 150 tokens, 6 s, 0.0003 of the price" in said
 
 
 def test_tasks_without_answers_are_refused_or_stamped(three: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
