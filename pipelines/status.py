@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from artifacts.manifest import Manifest
@@ -13,6 +14,7 @@ from resources.chain import Record, records
 from resources.home import Home
 from resources.ledger import Entry, champions, ledger_of
 from resources.registry import registry_of
+from verl_jobs.job import TrainingJob
 
 
 def show_status(home: Home, console: Console) -> None:
@@ -29,7 +31,7 @@ def show_status(home: Home, console: Console) -> None:
     holder = lease.holder(home.lease)
     table.add_row("runs", f"training {holder}" if holder else "nothing")
     for record in records(home.runs)[-5:]:
-        table.add_row(record.id, _line(record, running=holder is not None and holder.chain == record.id))
+        table.add_row(record.id, _line(record, running=holder is not None and holder.chain == record.id) + _early(home, record))
     if behind := registry_of(home).behind(history):
         table.add_row("MLflow", f"[yellow]was not told of the last {behind} of {len(history)} entries: `ratchet registry` tells it[/]")
     for line in stale(home):
@@ -70,6 +72,14 @@ def _champion(entry: Entry) -> str:
     missing = "" if Path(entry.path).is_dir() else "  [red](its folder is missing)[/]"
     how = {"install": "installed as the first", "promote": "promoted", "rollback": "put back"}[entry.kind]
     return f"version {entry.version}, {entry.checkpoint}, {how} {entry.created_at}{missing}"
+
+
+def _early(home: Home, record: Record) -> str:
+    """Why the newest training of a chain ended before its last step; nothing where it did not."""
+    told = sorted((home.runs / record.id / "training").glob("*/stopped.json"), key=lambda path: path.stat().st_mtime)
+    if record.kind != "chain" or not told:
+        return ""
+    return escape(f"; its training was ended early: {TrainingJob.read(told[-1].with_name('job.json')).stopped}")
 
 
 def _line(record: Record, running: bool) -> str:

@@ -13,6 +13,7 @@ from rich.console import Console
 from pipelines.cluster_commands import list_submissions
 from pipelines.demo import ready
 from pipelines.job_commands import list_jobs, print_manifest, show_draws, show_job, show_logs, show_samples, stop
+from pipelines.status import show_status
 from resources import lease
 from resources.chain import open_chain
 from resources.home import Home, NotReady
@@ -71,6 +72,16 @@ def test_a_run_that_trains_is_told_as_training(home: Home) -> None:
 def test_one_run_is_shown_with_its_algorithm_and_curve(home: Home) -> None:
     text = said(show_job, None)
     assert "RLOO (Ahmadian et al. 2024, arXiv:2402.14740)" in text and "0: 25.0%" in text and "reward, mean of 5 steps" in text
+
+
+def test_why_a_training_was_ended_early_is_told_by_status_and_by_its_own_page(home: Home) -> None:
+    assert "ended early" not in said(show_job, None)
+    reason = "KL: actor/kl_loss is 0.9 over 3 steps, above 0.5"
+    (home.runs / "chain-0001" / "training" / "abc" / "stopped.json").write_text(json.dumps({"step": 4, "reason": reason}))
+    console = Console(file=StringIO(), width=200)
+    show_status(home, console)
+    assert reason in said(show_job, None)
+    assert f"its training was ended early: {reason}" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_what_was_got_over_is_told_with_its_run(home: Home) -> None:
