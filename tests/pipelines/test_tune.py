@@ -172,7 +172,7 @@ def test_a_change_is_written_as_the_command_line_reads_it() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_a_search_that_was_killed_goes_on_and_trains_nothing_twice(tmp_path: Path) -> None:
     """On Ray Tune, Optuna and ASHA themselves; a trial's training is a process that writes verl's metrics without a model."""
     folder = tmp_path / "a home"
