@@ -243,10 +243,10 @@ def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
 
 
 def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob) -> None:
-    from resources.ray import Joined, Private, train
+    from resources.place import ray_of
+    from resources.ray import train
 
-    asked = bench.profile.ray
-    ray = Joined(asked.address, job) if asked.address else Private(bench.workshop.home.path / "ray", job, asked.bind)
+    ray = ray_of(bench.workshop.home, bench.profile, job)
     job.path.mkdir(parents=True, exist_ok=True)
     told_at, told_step, price = 0.0, 0, bench.profile.price_per_hour
 

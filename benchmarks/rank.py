@@ -1,7 +1,8 @@
 """One rank of verl's own actor on made-up answers: `torchrun --nproc_per_node=N benchmarks/rank.py ASKED`, ASKED being JSON.
 
 In: {"model": a Hugging Face folder, "training": what differs of `Training`, "prompt", "answer", "count": tokens and number of the answers, "steps",
-"memory": whether allocations are traced, "rollout": whether answers are decoded too}. Out, on rank 0's last line: losses and gradient norms of each
+"memory": whether allocations are traced, "rollout": whether answers are decoded too, "save": a folder for a save after the first step, "load": such a
+folder, to go on from}. Out, on rank 0's last line: losses and gradient norms of each
 update and, where asked for, the peak bytes of each phase by torch's own allocator. The overrides are those of a run (verl_jobs/overrides.py); only
 rewards and, in the updates, answers are made up.
 """
@@ -49,13 +50,17 @@ def steps(asked: dict[str, Any], training: Training) -> dict[str, Any]:
         worker.init_model()
     losses: list[float] = []
     norms: list[float] = []
-    for step in range(asked["steps"]):
+    if asked.get("load"):
+        worker.load_checkpoint(asked["load"])
+    for step in range(1 if asked.get("load") else 0, asked["steps"]):
         with record_function("phase: old log-probabilities"):
             worker.compute_log_prob(batch(asked, training, step))
         with record_function("phase: update"):
             metrics = worker.update_actor(batch(asked, training, step))["metrics"]
         losses += metrics["loss"]  # of each of the step's updates
         norms += metrics["grad_norm"]
+        if asked.get("save") and not step:
+            worker.save_checkpoint(asked["save"], global_step=1)
     if asked.get("rollout"):
         with record_function("phase: rollout"):
             rollout(asked)

@@ -13,8 +13,9 @@ from pipelines.data_commands import READS
 from problems.rl_parquet import write_verl
 from problems.schema import Problem, read_parquet
 from resources.home import Home, NotReady
+from resources.place import ray_of
 from resources.profile import Profile, load_profile
-from resources.ray import Private, train
+from resources.ray import train
 from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.executor import Executor
@@ -65,7 +66,7 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
     check_start(start, tokens=loaded.training.prompt_tokens + loaded.training.answer_tokens)
     folder = to.absolute().with_name(f".{to.name}.training")
     job = reviewer_job(start, folder, clean_problems(loaded), loaded, home)
-    train(job, Private(home.path / "ray", job))
+    train(job, ray_of(home, loaded, job))
     history = metrics(folder)
     step, chosen = best(folder, {record["step"]: record[VALIDATION] for record in history if VALIDATION in record})
     shutil.copytree(chosen, to)

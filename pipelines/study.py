@@ -24,6 +24,7 @@ from resources import lease
 from resources.chain import Chain, open_chain
 from resources.home import Home
 from resources.ledger import ledger_of
+from resources.place import ray_of
 from resources.profile import CHANGES, Profile, load_profile
 from resources.ray import Joined, Private
 from verl_jobs.figures import seconds_trained, series
@@ -60,8 +61,7 @@ class Study:
 
     def ray(self, job: TrainingJob) -> Private | Joined:
         """Where this job is trained."""
-        asked = self.profile.ray
-        return Joined(asked.address, job) if asked.address else Private(self.home.path / "ray", job, asked.bind)
+        return ray_of(self.home, self.profile, job)
 
     @property
     def reports(self) -> Path:

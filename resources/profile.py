@@ -193,6 +193,8 @@ class RayPlace(Section):
     """Dashboard of a Ray to submit to, `http://host:8265`; its nodes must see RATCHET_HOME at the same path. Empty: a private Ray on this machine."""
     bind: str = "127.0.0.1"
     """Address of this machine that the private Ray's ports bind; with another than the loopback other machines may join it (its token stays on)."""
+    patience_s: PositiveFloat = 120.0
+    """Seconds that a training which has begun waits for the Ray of `address`, or nodes of it, that are gone; then it goes on with what is left."""
     kuberay: KubeRay = KubeRay()
 
 

@@ -2,7 +2,7 @@
 
 In: a TrainingJob, and the Ray to use: a private one, or one that is there. Out: its end. The submission's name follows from the chain and the config,
 so that a step that died and is tried again finds its job; a job that failed or was killed with its cluster is submitted again and goes on from its
-last whole save.
+last whole save, on this machine where the cluster stays away (resources/place.py says whether it has room).
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ from typing import Any
 
 from artifacts.store import write_atomic
 from resources import ray_head
+from resources.home import NotReady
 from verl_jobs import faults, owner
 from verl_jobs.entry import DIED
 from verl_jobs.job import SWEEP, TrainingJob
+from verl_jobs.layout import PATIENCE
 from verl_jobs.overrides import environment
 from verl_jobs.preflight import check
 
@@ -36,7 +38,9 @@ NO_AGENT = "No available agent"  # ray/dashboard/modules/job/job_head.py
 GONE_S = 20.0
 END_S = 60.0  # that a training is given to save when it is cancelled
 PATIENCE_S = 15.0
+OF_ANOTHER_RAY = ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS", "RAY_AUTH_TOKEN")  # a private one does not take these over
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours what its workers said
+MOVED = "moved"  # in the job's folder: it went on here since its cluster was gone, and stays here
 LOST = "LOST"  # the end of a job that a death took, not an error of its own: it is submitted again
 
 
@@ -53,11 +57,16 @@ class Head:
 class Private:
     """The Ray of this folder, started when there is none."""
 
-    def __init__(self, folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK) -> None:
-        self.folder, self.job, self.bind = folder, job, bind
+    def __init__(self, folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0) -> None:
+        """ranks: that it has places for; 0: as many as the job was told."""
+        self.folder, self.job, self.bind, self.ranks = folder, job, bind, ranks or job.training.ranks
 
     def dashboard(self) -> str:
-        return ensure_head(self.folder, self.job, self.bind).dashboard
+        return ensure_head(self.folder, self.job, self.bind, self.ranks).dashboard
+
+    def headers(self) -> dict[str, str]:
+        """The token, told: this process may have read another cluster's."""
+        return {"Authorization": f"Bearer {_token(self.folder).read_text(encoding='ascii').strip()}"}
 
     def there(self) -> bool:
         return _running(self.folder) is not None
@@ -69,18 +78,29 @@ class Private:
 class Joined:
     """A cluster that somebody else started. It is lost when its dashboard has not answered for PATIENCE_S; its token is in the environment."""
 
-    def __init__(self, address: str, job: TrainingJob) -> None:
+    def __init__(self, address: str, job: TrainingJob, patience_s: float = PATIENCE_S, here: Callable[[], Private] | None = None) -> None:
+        """patience_s: that a training which has begun waits for it, or for nodes of it. here: the Ray to go on with then, or NotReady."""
         self.address, self.job, self.answered_at = address.rstrip("/"), job, time.monotonic()
+        self.patience_s, self.here = patience_s, here
 
     def dashboard(self) -> str:
         """Raises TrainingFailed where nothing answers."""
-        deadline = time.monotonic() + PATIENCE_S
+        if not self.back(PATIENCE_S):
+            raise TrainingFailed(f"no Ray answers at {self.address} (ray.address of the profile): start it, or leave the address out")
+        return self.address
+
+    def back(self, within_s: float) -> bool:
+        """Whether it answers, or does within so many seconds."""
+        deadline = time.monotonic() + within_s
         while not answers(self.address):
             if time.monotonic() > deadline:
-                raise TrainingFailed(f"no Ray answers at {self.address} (ray.address of the profile): start it, or leave the address out")
+                return False
             time.sleep(POLL_S)
         self.answered_at = time.monotonic()
-        return self.address
+        return True
+
+    def headers(self) -> dict[str, str]:
+        return {}
 
     def there(self) -> bool:
         if answers(self.address):
@@ -90,7 +110,8 @@ class Joined:
     def submission(self) -> dict[str, Any]:
         """What a private Ray's processes find in their environment from the start. This code is on the cluster's nodes, as in the image."""
         training = self.job.training
-        return {"runtime_env": {"env_vars": environment(training, self.job.path) | _threads(training.threads)}}
+        told = environment(training, self.job.path) | _threads(training.threads) | {PATIENCE: str(self.patience_s)}
+        return {"runtime_env": {"env_vars": told}}
 
 
 def answers(address: str) -> bool:
@@ -104,9 +125,9 @@ def answers(address: str) -> bool:
         return False
 
 
-def ensure_head(folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK) -> Head:
+def ensure_head(folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0) -> Head:
     """The private Ray of this folder for trainings: the running one, or a new one; this process holds it from now on."""
-    return _ensured(folder, lambda: _spawn(folder, job, bind))
+    return _ensured(folder, lambda: _spawn(folder, job, bind, ranks or job.training.ranks))
 
 
 def light_head(folder: Path, places: int) -> Head:
@@ -150,6 +171,7 @@ def train(
     """
     if entry == TRAINER and not (job.path / "job.json").exists():  # a job that has begun was looked at then
         check(job)
+    begun = (job.path / "job.json").exists()
     job.write()
     if "WANDB_SWEEP_ID" in os.environ:  # the private Ray may have been started for another run of the sweep
         write_atomic(job.path / "sweep.json", json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}))
@@ -157,11 +179,48 @@ def train(
         if job.done is not None:
             return
         with owner.owned(job.path):
+            ray = _or_here(job, ray) if begun or attempt > 1 else ray
             end = _run_once(job, ray, on_poll, bootstrap, entry)
         if job.done is None and (attempt == attempts or end != LOST):
             raise TrainingFailed(f"training {job.chain} ended {end}: {_last_words(job.path / 'trainer.log')} (log: {job.path / 'trainer.log'})")
         if job.done is None:
             faults.record(job.path, f"a process of the training ended: attempt {attempt + 1} of {attempts} begins, from the last save")
+
+
+def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:
+    """The Ray that a training which has begun goes on with: a joined one that answers within its patience, else this machine's own, once and for all.
+
+    Raises TrainingFailed where this machine has no room for it.
+    """
+    if isinstance(ray, Private) or ray.here is None:
+        return ray
+    moved = job.path / MOVED
+    if not moved.exists() and ray.back(ray.patience_s):
+        return ray
+    try:
+        here = ray.here()
+    except NotReady as error:
+        raise TrainingFailed(f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s, and it cannot go on here: {error}") from error
+    if not moved.exists():
+        _await_its_end(job, f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s")
+        faults.record(job.path, f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s: the training goes on here, on one node")
+        moved.touch()
+    return here
+
+
+def _await_its_end(job: TrainingJob, why: str) -> None:
+    """A trainer that lives on where only its dashboard is gone saves and ends first; one whose Ray is gone notices within a minute.
+
+    Raises TrainingFailed where it does neither.
+    """
+    deadline = time.monotonic() + 2 * END_S
+    while time.monotonic() < deadline:
+        with owner.alone(job.path) as alone:
+            if alone:
+                return
+        owner.give_notice(job.path, why)
+        time.sleep(POLL_S)
+    raise TrainingFailed(f"{why}, and a process of it still trains in {job.path}: end that, then start again")
 
 
 def _run_once(job: TrainingJob, ray: Private | Joined, on_poll: Callable[[], None], bootstrap: dict[str, str] | None, entry: str) -> str:
@@ -170,7 +229,7 @@ def _run_once(job: TrainingJob, ray: Private | Joined, on_poll: Callable[[], Non
     from ray.job_submission import JobStatus, JobSubmissionClient  # reads the token's place from the environment when it is imported
 
     try:
-        client = JobSubmissionClient(dashboard)
+        client = JobSubmissionClient(dashboard, headers=ray.headers())
         name = _attach_name(client, job) or _submit(client, job, bootstrap, ray.submission(), entry)
     except OSError:
         if _gone(ray):
@@ -258,8 +317,8 @@ def _running(folder: Path) -> Head | None:
     return Head(about["address"], about["dashboard"])
 
 
-def _spawn(folder: Path, job: TrainingJob, bind: str) -> None:
-    here = {"RATCHET_RANKS": str(job.training.ranks), "RATCHET_RAY_BIND": bind, owner.HOLDERS: str(folder / ray_head.HOLDERS)}
+def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
+    here = {"RATCHET_RANKS": str(ranks), "RATCHET_RAY_BIND": bind, owner.HOLDERS: str(folder / ray_head.HOLDERS)}
     _launch(folder, environment(job.training, job.path) | here | _threads(job.training.threads))
 
 
@@ -268,7 +327,7 @@ def _threads(threads: int) -> dict[str, str]:
 
 
 def _launch(folder: Path, extra: dict[str, str]) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS")}
+    environment = {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_RAY}
     environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     if extra.get("RATCHET_RAY_BIND", ray_head.LOOPBACK) == ray_head.LOOPBACK:
         environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface

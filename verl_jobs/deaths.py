@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
+KNOWN_S = 30.0  # Ray's head knows of a node that is gone after five missed looks, three seconds apart, and of a process on a live one at once
 UNASKED = ("WORKER_DIED", "NODE_DIED")  # beside RAY_KILL, REF_DELETED, OUT_OF_SCOPE, ... (Ray's ActorDiedErrorContext)
 
 
@@ -15,6 +17,17 @@ def died() -> list[str]:
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
     dead = state.actor_table(None, job_id=job, actor_state_name="DEAD").values()
     return [f"{actor['ActorClassName']} (process {actor['Pid']})" for actor in dead if _reason(actor["DeathCause"]) in UNASKED]
+
+
+def died_with(within_s: float = KNOWN_S) -> list[str]:
+    """The same where an error came first: a rank whose peer on another node is gone says so before Ray knows of the death."""
+    import ray
+
+    within_s = within_s if len(ray.nodes()) > 1 else 0.0
+    deadline = time.monotonic() + within_s
+    while not (gone := died()) and time.monotonic() < deadline:
+        time.sleep(0.5)
+    return gone
 
 
 def _reason(cause: Any) -> str:

@@ -6,7 +6,6 @@ Two processes never train in one folder: the kernel's lock decides, and gives th
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import signal
@@ -22,9 +21,11 @@ from artifacts.store import write_atomic
 from rewards import watch
 from verl_jobs import machine, owner
 from verl_jobs.callback import fetch
-from verl_jobs.deaths import died
-from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
+from verl_jobs.deaths import died, died_with
+from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics, next_attempt
+from verl_jobs.layout import settled
 from verl_jobs.overrides import TRACES, environment, overrides
+from verl_jobs.resharding import reshard
 from verl_jobs.saving import repair, restored
 
 REPORT_EVERY_S = 1.0
@@ -51,10 +52,8 @@ REPORTED = {
 def main(path: Path, owned: bool = False) -> None:
     """owned: whether somebody renews its lease; else it goes on to its end (a run by hand, a job of KubeRay's)."""
     job = TrainingJob.read(path)
-    with (job.path / "trainer.lock").open("a") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with owner.alone(job.path) as alone:
+        if not alone:
             sys.exit(f"another process trains in {job.path}: this one ends")
         if job.done is None:
             owner.withdraw_notice(job.path)
@@ -86,12 +85,17 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         ray.init(log_to_driver=True)  # the address comes from the job's environment; no runtime_env: its workers are preloaded
     from verl.trainer import main_ppo
 
+    training = restored(job, resumed).training
+    if resumed or next_attempt(job.path) > 1:
+        training = settled(training, job.path)
+    if resumed and reshard(job.path / "saves" / f"global_step_{resumed}", training.ranks):
+        print(f"the save of step {resumed} was cut anew for {training.ranks} ranks", flush=True)
     loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]
     signal.signal(
         signal.SIGTERM, lambda *_: owner.give_notice(job.path, "SIGTERM")
     )  # Ray's own handler, set by init, would drop all since the last save
     told = overrides(
-        restored(job, resumed).training,
+        training,
         seed=job.seed,
         model=Path(job.start),
         train=Path(job.train),
@@ -109,13 +113,15 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         main_ppo.main()
     except (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
         print(f"a process of the run died: {str(error).splitlines()[0]}", flush=True)
+        if training.scale.nodes > 1:
+            died_with()  # the next life must not be laid over a node that Ray still believes in
         sys.exit(DIED)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error, owner.Ended):
             print(f"saved and ended: {owner.notice(job.path)}", flush=True)
             sys.exit(DIED)
         if not job.stopped:
-            if gone := died():  # what verl raised is only what came of it
+            if gone := died_with():  # what verl raised is only what came of it
                 print(f"a process of the run died: {', '.join(gone)}", flush=True)
                 sys.exit(DIED)
             raise

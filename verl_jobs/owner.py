@@ -7,6 +7,7 @@ training's folder.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
@@ -21,6 +22,7 @@ from artifacts.store import write_atomic
 
 NOTICE = "notice.json"
 LEASE = "lease"
+LOCK = "trainer.lock"
 LEASE_S = 30.0  # a Dagster step that died is back within 16 s (docs/measurements.md)
 RENEW_S = 3.0
 OWNED = "owned"  # to the training's command line: somebody renews its lease
@@ -46,6 +48,18 @@ def notice(folder: Path) -> str:
 def withdraw_notice(folder: Path) -> None:
     """A new life of the training begins: what ended the last one is past."""
     (folder / NOTICE).unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[bool]:
+    """Whether nobody else trains in this folder, and nobody else will while in here: the kernel's lock decides, and is free when its holder dies."""
+    with (folder / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
 
 
 @contextmanager

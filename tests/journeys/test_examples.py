@@ -76,9 +76,9 @@ def test_the_example_of_a_reward_passes_the_battery(monkeypatch: pytest.MonkeyPa
     assert not [row for row in found.rows if not row.passed]
 
 
-def trained(training: Training, reward: Any, folder: Path) -> TrainingJob:
+def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 0) -> TrainingJob:
     """A run of real verl on Ray, on a model that knows nothing; its Ray ends with the process that held it."""
-    problems = generate(FamilyConfig(demonstrations=1, train=16, validation=4))
+    problems = generate(FamilyConfig(demonstrations=1, train=16, validation=4, visible_tests=visible_tests))
     make(TinyModel(), map(prompt_text, problems), folder / "start")
     train = [problem for problem in problems if problem.split == "train"]
     write_verl(train, folder / "train.parquet")
@@ -119,6 +119,25 @@ def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(tm
     assert all(shorter(sample) for sample in samples)
     assert (tmp_path / "asked.txt").read_text().endswith("Write the program alone.")
     assert json.loads((job.path / "job.json").read_text())["inputs"].keys() == {f"plugins.{kind}" for kind in parts}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1500)
+@pytest.mark.parametrize("name", ["curriculum", "multi_turn", "transfer"])
+def test_a_recipe_trains_for_a_step(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`two_nodes` is in test_two_nodes.py, the others are in the run above."""
+    recipe = profile(name, monkeypatch)
+    tiny = recipe.training.model_copy(update={"steps": 1, "save_every": 1, "problems_per_step": 4, "group_size": 2, "warm_up_steps": 0})
+    job = trained(tiny, recipe.reward, tmp_path, recipe.family.visible_tests)
+    [last] = [row for row in metrics(job.path) if row["step"] == 1]
+    samples = read(job.path, 1)
+    match name:
+        case "curriculum":
+            assert len(draws.read(job.path, 1)) == 4
+        case "multi_turn":
+            assert last["num_turns/mean"] > 2 and len(samples) >= 8
+        case "transfer":
+            assert list((job.path / "candidates" / "step-000001").rglob("adapter_config.json"))
 
 
 def shorter(sample: Sample) -> bool:

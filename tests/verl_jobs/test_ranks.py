@@ -1,4 +1,4 @@
-"""verl's own actor in processes of their own: two ranks learn what one learns, and take the memory that the planner says."""
+"""verl's own actor in processes of their own: two ranks learn what one learns, one goes on from their save, all take the memory that was planned."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ import pytest
 
 from verl_jobs.config import Training
 from verl_jobs.planner import cpu_phases, shape_of
+from verl_jobs.resharding import reshard
+from verl_jobs.saving import damage, seal
 from verl_jobs.scale import Scale
 from verl_jobs.tiny_model import TinyModel, make
 
 ROOT = Path(__file__).parents[2]
 PROMPT, ANSWER, COUNT = 88, 40, 32
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +52,7 @@ def alone(model: Path) -> dict[str, Any]:
     return trained(model, 1, memory=True, rollout=True)
 
 
+@pytest.mark.slow
 def test_two_ranks_over_gloo_have_the_losses_of_one(model: Path, alone: dict[str, Any]) -> None:
     both = trained(model, 2)
     assert len(alone["losses"]) == 4 and len(set(alone["losses"])) == 4
@@ -57,6 +60,18 @@ def test_two_ranks_over_gloo_have_the_losses_of_one(model: Path, alone: dict[str
     assert both["grad_norms"] == pytest.approx(alone["grad_norms"], abs=1e-4)
 
 
+@pytest.mark.soak
+def test_one_rank_goes_on_from_the_save_of_two(model: Path, alone: dict[str, Any], tmp_path: Path) -> None:
+    save = tmp_path / "global_step_1"
+    trained(model, 2, save=str(save / "actor"))
+    seal(save)
+    assert reshard(save, 1) and not reshard(save, 1) and not damage(save)
+    after = trained(model, 1, load=str(save / "actor"))  # weights, moments and learning rate
+    assert after["losses"] == pytest.approx(alone["losses"][2:], abs=1e-4)
+    assert after["grad_norms"] == pytest.approx(alone["grad_norms"][2:], abs=1e-4)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("phase", "name"), [("writes", "rollout"), ("old log-probabilities", "old log-probabilities"), ("update", "update")])
 def test_the_planner_s_memory_of_each_phase_is_within_15_percent_of_what_was_allocated(
     model: Path, alone: dict[str, Any], phase: str, name: str

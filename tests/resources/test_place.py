@@ -1,0 +1,48 @@
+"""Where a training runs, and whether it may go on here when its cluster is gone: the planner says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resources.home import Home, NotReady
+from resources.place import ranks_here, ray_of
+from resources.profile import Profile, RayPlace, load_profile
+from resources.ray import Joined, Private
+from tests.resources.test_room import listing
+from tests.verl_jobs.test_job import a_job
+from verl_jobs.config import Training
+from verl_jobs.scale import Scale
+
+
+def test_an_address_is_joined_and_has_this_machine_behind_it(tmp_path: Path) -> None:
+    profile = Profile(ray=RayPlace(address="http://head:8265"))
+    job = a_job(tmp_path)
+    assert isinstance(ray_of(Home(tmp_path), Profile(), job), Private)
+    ray = ray_of(Home(tmp_path), profile, job)
+    assert isinstance(ray, Joined) and ray.patience_s == 120 and ray.here is not None
+    assert ray.submission()["runtime_env"]["env_vars"]["RATCHET_PATIENCE_S"] == "120.0"
+
+
+def test_ranks_on_cpus_go_on_on_one_node(tmp_path: Path) -> None:
+    profile = Profile(training=Training(ranks=2, scale=Scale(nodes=2)), ray=RayPlace(address="http://head:8265"))
+    assert ranks_here(Home(tmp_path), profile) == 2
+
+
+def test_a_machine_with_fewer_gpus_takes_as_many_ranks_as_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing(tmp_path, monkeypatch, "NVIDIA H100, 81920\\nNVIDIA H100, 81920\\n")
+    gpus = load_profile("gpu")
+    training = gpus.training.model_copy(update={"ranks": 8, "scale": Scale(nodes=2)})
+    needs = gpus.needs.model_copy(update={"memory_gib": 0.0})
+    assert ranks_here(Home(tmp_path), gpus.model_copy(update={"training": training, "needs": needs})) == 2
+
+
+def test_a_machine_without_room_is_refused_with_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    crowded = Profile(needs=Profile().needs.model_copy(update={"memory_gib": 1e6}))
+    with pytest.raises(NotReady, match="of memory is available, a run needs 1e\\+06"):
+        ranks_here(Home(tmp_path), crowded)
+    listing(tmp_path, monkeypatch, "NVIDIA GeForce RTX 2080, 8192\\n")
+    gpus = load_profile("gpu")
+    with pytest.raises(NotReady, match="does not fit on 1 x NVIDIA GeForce RTX 2080"):
+        ranks_here(Home(tmp_path), gpus.model_copy(update={"needs": gpus.needs.model_copy(update={"memory_gib": 0.0})}))

@@ -1,0 +1,95 @@
+"""A training over two nodes, on a real Ray of two raylets on this machine: its ranks are apart, and it goes on when a node, then all of it, is gone.
+
+The training is a toy here; verl's own is in tests/journeys/test_two_nodes.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.chain import wait_until
+from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
+from tests.verl_jobs.test_job import a_job
+from verl_jobs import faults
+from verl_jobs.config import Training
+from verl_jobs.job import TrainingJob
+from verl_jobs.scale import Scale
+
+PATHS = f"{ROOT}:{Path(__file__).parent}"
+OWNER = (
+    "import sys; from pathlib import Path; from resources.ray import Joined, Private, train; from verl_jobs.job import TrainingJob\n"
+    "job = TrainingJob.read(Path(sys.argv[1]))\n"
+    "here = lambda: Private(Path(sys.argv[3]), job)\n"
+    "train(job, Joined(sys.argv[2], job, 3.0, here), entry='toy_spread')"
+)
+
+
+def said(job: TrainingJob) -> list[str]:
+    log = job.path / "toy.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def saved(job: TrainingJob) -> int:
+    save = job.path / "save"
+    return int(save.read_text() or 0) if save.exists() else 0
+
+
+def goes_on(job: TrainingJob, life: int, owner: subprocess.Popen[bytes]) -> bool:
+    """Whether this life of it begins and saves a step of its own."""
+
+    def does() -> bool:
+        return len(said(job)) == life and saved(job) > int(said(job)[-1].split()[2])
+
+    return wait_until(lambda: does() or owner.poll() is not None, 400) and does()
+
+
+@contextmanager
+def spread(folder: Path, nodes: Nodes, ranks: int, over: int) -> Iterator[tuple[TrainingJob, subprocess.Popen[bytes]]]:
+    """A toy that has begun on these nodes, and the process that owns it."""
+    job = a_job(folder / "job", training=Training(ranks=ranks, scale=Scale(nodes=over)))
+    job.write()
+    environment = os.environ | nodes.environment | {"PYTHONPATH": PATHS}
+    command = [sys.executable, "-c", OWNER, str(job.path / "job.json"), nodes.dashboard, str(folder / "ray")]
+    with (folder / "owner.log").open("ab") as log:
+        owner = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+    try:
+        assert goes_on(job, 1, owner), (folder / "owner.log").read_text()
+        yield job, owner
+        (job.path / "go").touch()
+        assert owner.wait(120) == 0 and job.done == {}
+    finally:
+        owner.kill()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1500)
+def test_ranks_are_on_two_nodes_and_go_on_on_the_one_that_is_left(tmp_path: Path) -> None:
+    with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
+        ranks = [actor for actor in nodes.state("actors") if actor["class_name"] == "Rank" and actor["state"] == "ALIVE"]
+        places = {node["node_id"]: node["node_ip"] for node in nodes.state("nodes")}
+        assert sorted(places[rank["node_id"]] for rank in ranks) == [HEAD, OTHER]
+
+        before = saved(job)
+        nodes.kill(OTHER)
+        assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
+        assert said(job)[1].endswith("with 1 ranks on 1 nodes") and int(said(job)[1].split()[2]) >= before
+    told = [fault.what for fault in faults.read(job.path)]
+    assert any("2 ranks on 2 nodes have no place any more, the Ray's live nodes hold [1] GPUs" in what for what in told)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1500)
+def test_a_training_whose_ray_is_gone_goes_on_on_this_machine(tmp_path: Path) -> None:
+    with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
+        nodes.end()
+        assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
+        assert said(job)[1].endswith("with 2 ranks on 1 nodes")
+    told = [fault.what for fault in faults.read(job.path)]
+    assert any(f"no Ray has answered at {nodes.dashboard} for 3 s: the training goes on here, on one node" in what for what in told)

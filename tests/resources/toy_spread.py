@@ -1,0 +1,87 @@
+"""A training of several ranks that learns nothing: its ranks are placed as verl places its own, add up over gloo and save each step.
+
+`python -m toy_spread FOLDER/job.json`; ends well when the file `go` is there. What it does it writes into `toy.log`.
+"""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.util.placement_group import placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from verl_jobs import owner
+from verl_jobs.config import Training
+from verl_jobs.deaths import died_with
+from verl_jobs.entry import DIED
+from verl_jobs.job import TrainingJob
+from verl_jobs.layout import settled
+
+
+class Rank:
+    def address(self) -> str:
+        return str(ray.util.get_node_ip_address())
+
+    def join(self, address: str, port: int, rank: int, ranks: int) -> None:
+        import torch.distributed as dist
+
+        dist.init_process_group("gloo", init_method=f"tcp://{address}:{port}", rank=rank, world_size=ranks)
+
+    def step(self) -> float:
+        import torch
+        import torch.distributed as dist
+
+        total = torch.ones(1)
+        dist.all_reduce(total)
+        return float(total)
+
+
+def main(job: TrainingJob) -> None:
+    with owner.alone(job.path) as alone:
+        assert alone
+        owner.withdraw_notice(job.path)
+        if holders := os.environ.get(owner.HOLDERS):
+            owner.hold(Path(holders))
+        save = job.path / "save"
+        ray.init()
+        done = int(save.read_text()) if save.exists() else 0
+        training = settled(job.training, job.path) if done else job.training
+        say(job, f"begins at {done} with {training.ranks} ranks on {training.scale.nodes} nodes")
+        try:
+            steps(job, training, done, save)
+        except (ray.exceptions.RayActorError, ray.exceptions.RayTaskError):
+            sys.exit(DIED if died_with() else 1)
+        (job.path / "done.json").write_text("{}")
+
+
+def steps(job: TrainingJob, training: Training, done: int, save: Path) -> None:
+    nodes, each = training.scale.nodes, training.ranks // training.scale.nodes
+    groups = [placement_group([{"GPU": 1}] * each, strategy="STRICT_PACK") for _ in range(nodes)]
+    ray.get([group.ready() for group in groups])
+    ranks: list[Any] = [
+        ray.remote(Rank).options(num_cpus=0, num_gpus=1, scheduling_strategy=PlacementGroupSchedulingStrategy(group, index)).remote()
+        for group in groups
+        for index in range(each)
+    ]
+    address = ray.get(ranks[0].address.remote())
+    port = 20_000 + os.getpid() % 20_000
+    ray.get([rank.join.remote(address, port, number, len(ranks)) for number, rank in enumerate(ranks)])
+    while not (job.path / "go").exists():
+        assert ray.get([rank.step.remote() for rank in ranks]) == [float(len(ranks))] * len(ranks)
+        done += 1
+        save.write_text(str(done))
+        if owner.notice(job.path):
+            sys.exit(DIED)
+        time.sleep(0.2)
+
+
+def say(job: TrainingJob, text: str) -> None:
+    with (job.path / "toy.log").open("a") as file:
+        file.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main(TrainingJob.read(Path(sys.argv[1])))

@@ -1,0 +1,122 @@
+"""A Ray of two nodes on this machine: 127.0.0.2 is the head, 127.0.0.3 the other. Its token is on."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from resources.ray_head import free_ports
+from tests.journeys.chain import wait_until
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAD, OTHER = "127.0.0.2", "127.0.0.3"
+
+
+@dataclass
+class Nodes:
+    dashboard: str
+    token: Path
+    session: Path
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Of a process that submits to it."""
+        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token)}
+
+    def state(self, of: str) -> list[dict[str, Any]]:
+        """Ray's state API: `nodes`, `actors`, ..."""
+        request = urllib.request.Request(
+            f"{self.dashboard}/api/v0/{of}?detail=1&limit=1000", headers={"Authorization": f"Bearer {self.token.read_text()}"}
+        )
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]["result"]
+        return found
+
+    def kill(self, ip: str) -> None:
+        """`kill -9` of a node's raylet, and of the GCS and the dashboard where it is the head; its workers go by themselves."""
+        for process in self.processes():
+            line = " ".join(process.cmdline())
+            head = ip == HEAD and ("gcs_server " in line or "/dashboard.py " in line)
+            if head or ("raylet/raylet " in line and f"--node_ip_address={ip} " in line):
+                process.kill()
+
+    def end(self) -> None:
+        for process in self.processes():
+            process.kill()
+
+    def processes(self) -> list[psutil.Process]:
+        """All of Ray's daemons and workers of both nodes, and what started them."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.environ().get("RAY_AUTH_TOKEN_PATH") == str(self.token) and process.pid != os.getpid():
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+
+CLUSTER = """
+import json, sys, time
+import ray
+from ray.cluster_utils import Cluster
+ray._private.utils.write_ray_address = lambda *told, **by_name: None  # of this machine: another ray.init() would join this cluster
+asked = json.loads(sys.argv[1])
+common = {"num_cpus": 16, "num_gpus": asked["gpus"], "object_store_memory": 10**8}
+head = {"node_ip_address": asked["head"], "dashboard_host": asked["head"], "dashboard_port": asked["port"], "include_dashboard": True}
+cluster = Cluster(initialize_head=True, head_node_args=common | head | {"temp_dir": asked["session"]})
+cluster.add_node(node_ip_address=asked["other"], **common)
+cluster.wait_for_nodes(60)
+print("both are there", flush=True)
+time.sleep(100000)
+"""
+
+
+@contextmanager
+def two_nodes(gpus: int, path: str) -> Iterator[Nodes]:
+    """gpus: ranks that each node takes. path: of Python, for all that runs there."""
+    with tempfile.TemporaryDirectory(prefix="two-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield from _two_nodes(Path(folder), gpus, path)  # a short path: Ray's sockets lie in it
+
+
+def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
+    [port] = free_ports(1)
+    token = folder / "token"
+    token.write_text(secrets.token_hex(32))
+    token.chmod(0o600)
+    nodes = Nodes(f"http://{HEAD}:{port}", token, folder / "session")
+    environment = os.environ | nodes.environment | {"PYTHONPATH": path, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
+    environment["RAY_health_check_period_ms"] = "1000"  # a node that is lost is known after 5 s, not 15
+    asked = {"gpus": gpus, "head": HEAD, "other": OTHER, "port": port, "session": str(nodes.session)}
+    try:
+        for _ in range(3):  # on a crowded machine a node may miss its own 30 s to start
+            with (folder / "nodes.log").open("ab") as log:
+                started = subprocess.Popen([sys.executable, "-c", CLUSTER, json.dumps(asked)], env=environment, stdout=subprocess.PIPE, stderr=log)
+            assert started.stdout
+            if started.stdout.readline() and wait_until(lambda: _answers(nodes), 60):
+                break
+            nodes.end()
+        else:
+            raise AssertionError((folder / "nodes.log").read_text()[-3000:])
+        yield nodes
+    finally:
+        nodes.end()
+
+
+def _answers(nodes: Nodes) -> bool:
+    try:
+        return len(nodes.state("nodes")) == 2
+    except (OSError, TypeError, KeyError):  # the dashboard begins
+        return False
