@@ -67,7 +67,8 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
     console.print("\n".join(f"- {reason}" for reason in entry.decision.get("reasons", [])), soft_wrap=True, highlight=False)
     if comparisons := _comparisons(entry.decision):
         console.print()
-        console.print(_numbers(comparisons), width=max(console.width, 120))
+        console.width = max(console.width, 120)
+        console.print(_numbers(comparisons))
         for compared in comparisons:
             console.print(f"\n{picture(compared)}", highlight=False, soft_wrap=True)
     console.print(f"\nWhat it was made from: `ratchet provenance {entry.version}`", style="dim", highlight=False)

@@ -76,7 +76,8 @@ def show_champion(home: Home, console: Console) -> None:
 def show(found: Passport, console: Console) -> None:
     tree = Tree(f"[bold]{found.subject}[/]")
     _grow(tree, found.nodes[0], found, set())
-    console.print(tree, soft_wrap=True, width=max(console.width, 240))
+    console.width = max(console.width, 240)  # long lines are the terminal's to wrap
+    console.print(tree, soft_wrap=True)
     summary = found.summary()
     told = {
         "dataset": summary["dataset"], "contamination report": summary["contamination_report"], "reward": summary["reward"],

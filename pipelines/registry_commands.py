@@ -52,7 +52,8 @@ def show_registry(profile: str | None, console: Console) -> int:
         console.print("Nothing has come to the gate yet: `ratchet demo` makes the first version.")
         return 0
     told = _tell(registry, ledger, console)
-    console.print(_versions(history), width=max(console.width, 120))
+    console.width = max(console.width, 120)
+    console.print(_versions(history))
     console.print(f"ledger {ledger.place}, MLflow {registry.uri}, model `ratchet`", style="dim", soft_wrap=True, highlight=False)
     return 0 if told else 1
 

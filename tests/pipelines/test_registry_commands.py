@@ -122,7 +122,7 @@ def test_promote_and_rollback_run_as_dagster_jobs(home: House, instance: dg.Dags
     assert better
     new = home.checkpoint("new")
     old = home.workshop.store.require("checkpoints", "better")
-    cards = {"challenger": card(new, 240, 400, "v1"), "champion": card(old, 150, 400, "v1")}
+    cards = {"challenger": card(new, 240, 400, "v2"), "champion": card(old, 150, 400, "v2")}  # fresh tasks, as a gate wants them
     home.scored("new", "evaluation", cards, old)
     resources = {"workshop": home.workshop, "io_manager": dg.mem_io_manager}
     instance.add_dynamic_partitions("checkpoints", ["new"])
