@@ -107,7 +107,7 @@ class Rollback(dg.Config):
 @dg.op
 def roll_back(context: dg.OpExecutionContext, config: Rollback, workshop: Workshop) -> None:
     """Makes the champion before this one champion again, and MLflow say so. A run that is started again undoes nothing twice."""
-    first = context.run.root_run_id or context.run.run_id
+    first = context.run.tags.get("dagster/root_run_id") or context.run.run_id  # Dagster tags what it starts again
     entry = workshop.ledger.rollback(f"rollback-{first}", config.reason or context.run.tags.get("ratchet/why", ""), to=config.to or None)
     context.log.info(entry.decision["reasons"][0])
     if behind := workshop.registry.follow(workshop.ledger):

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from artifacts.manifest import Manifest
 from evaluation.gate import decide
 from evaluation.scorecard import Scorecard
 from pipelines import registry_commands
@@ -21,6 +22,9 @@ from pipelines.explain import UnknownVersion, explain, why_not
 from pipelines.model_card import card as model_card
 from pipelines.provenance import provenance
 from pipelines.registry_sensor import mlflow_follows
+from problems.evidence import SUSPECTS
+from problems.schema import write_parquet
+from problems.sources.compositional import FamilyConfig, generate
 from resources.ledger import NothingToRollBack
 from tests.pipelines.house import House, card
 
@@ -124,6 +128,10 @@ def test_promote_and_rollback_run_as_dagster_jobs(home: House, instance: dg.Dags
     old = home.workshop.store.require("checkpoints", "better")
     cards = {"challenger": card(new, 240, 400, "v2"), "champion": card(old, 150, 400, "v2")}  # fresh tasks, as a gate wants them
     home.scored("new", "evaluation", cards, old)
+    with home.workshop.store.draft("datasets", "clean_problems") as folder:  # where the gate looks for suspects and for what was lost
+        write_parquet(generate(FamilyConfig(demonstrations=4, train=4, validation=2)), folder / "problems.parquet")
+        (folder / SUSPECTS).write_text("{}", encoding="utf-8")
+        home.workshop.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="clean_problems", content_hash=""))
     resources = {"workshop": home.workshop, "io_manager": dg.mem_io_manager}
     instance.add_dynamic_partitions("checkpoints", ["new"])
     promoted = defs.resolve_job_def("promote").execute_in_process(instance=instance, partition_key="new", resources=resources)
