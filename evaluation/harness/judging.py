@@ -6,6 +6,7 @@ In: a harness, completions, a sandbox, what was judged before. Out: a `Judged` a
 from __future__ import annotations
 
 import hashlib
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -20,6 +21,7 @@ from rewards.extraction import extract_code
 from sandbox.protocol import Job, Report, Verdict
 
 ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
+KEEP_S = 1.0  # a kill loses no more of what was judged
 UNMEASURED = "UNMEASURED"  # the task needs a package that is not here
 
 
@@ -113,6 +115,7 @@ class Verdicts:
         """Raises ProblemError where the file is broken."""
         self.known: dict[str, tuple[str, str, float]] = {}
         self._new: list[dict[str, Any]] = []
+        self._kept = time.monotonic()
         self._file = JsonLines(path) if path else None
         if self._file:
             self._file.open(self._read, "remove the file: everything is judged again then")
@@ -125,13 +128,13 @@ class Verdicts:
         if verdict == UNMEASURED:  # what it needs may be here next time
             return
         self._new.append({"key": key, "verdict": verdict, "detail": detail, "seconds": seconds})
-        if len(self._new) >= 100:
+        if time.monotonic() - self._kept > KEEP_S:
             self.keep()
 
     def keep(self) -> None:
         if self._file and self._new:
             self._file.append(self._new)
-        self._new = []
+        self._new, self._kept = [], time.monotonic()
 
     def close(self) -> None:
         self.keep()
