@@ -116,8 +116,9 @@ def is_floats(out: Any) -> bool:
 
 def numbers(out: Any) -> Any:
     """A result that a tolerance may be asked about: numbers, alone or in lists and tuples; None for any other."""
-    if isinstance(out, (bool, int, float, complex)):
-        return out
+    for kind in (bool, int, float, complex):
+        if isinstance(out, kind):
+            return kind(out)
     if isinstance(out, (list, tuple)):
         kept = [numbers(item) for item in out]
         return None if any(item is None for item in kept) else kept
@@ -170,9 +171,9 @@ def form(value: Any, reference: bool) -> str:
         return form(value.real, reference) if value.imag == 0 else f"c{form(value.real, reference)},{form(value.imag, reference)}"
     if isinstance(value, range):
         return f"r{len(value)},{value.start if value else ''},{value.step if len(value) > 1 else ''}"
-    if kind.__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+    if getattr(kind, "__module__", "") == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
         return form(value.item(), reference)
-    if kind.__module__ in ("decimal", "fractions"):
+    if getattr(kind, "__module__", "") in ("decimal", "fractions"):
         top, bottom = value.as_integer_ratio()
         if bottom == 1:
             return form(top, reference)

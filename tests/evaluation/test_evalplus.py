@@ -33,7 +33,18 @@ def tasks(*ids: str) -> dict[str, PlusTask]:
     return found
 
 
-HARNESS = ("HumanEval/0", "HumanEval/2", "HumanEval/13", "HumanEval/20", "HumanEval/32", "HumanEval/35", "Mbpp/2", "Mbpp/252", "Mbpp/737")
+HARNESS = (
+    "HumanEval/0",
+    "HumanEval/2",
+    "HumanEval/13",
+    "HumanEval/20",
+    "HumanEval/32",
+    "HumanEval/35",
+    "HumanEval/47",
+    "Mbpp/2",
+    "Mbpp/252",
+    "Mbpp/737",
+)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +70,9 @@ def verdict(harness: PlusHarness, sandbox: Sandbox, task: str, program: str) -> 
 
 def test_every_canonical_solution_passes(harness: PlusHarness, sandbox: Sandbox) -> None:
     for task in HARNESS:
-        assert verdict(harness, sandbox, task, harness.tasks[task].canonical).row()["plus"] is True, task
+        assert verdict(harness, sandbox, task, harness.tasks[task].canonical).row()["plus"] is (task != "HumanEval/32"), (
+            task
+        )  # which evalplus 0.3.1 fails, whatever the answer
 
 
 GCD = "def greatest_common_divisor(a, b):\n    "
@@ -77,6 +90,7 @@ CASES = [
     ("HumanEval/0", f"{CLOSE}return any(abs(a - b) < threshold for a, b in zip(numbers, numbers[1:]))", "WA", False),
     ("HumanEval/2", "def truncate_number(n):\n    return n - int(n) + 1e-9", "AC", True),  # within 1e-6
     ("HumanEval/2", "import numpy\ndef truncate_number(n):\n    return numpy.float64(n - int(n) + 1e-9)", "WA", False),  # near, but of another type
+    ("HumanEval/47", "from statistics import median as m\ndef median(l):\n    x = m(l)\n    return type('F', (type(x),), {})(x)", "AC", True),
     ("HumanEval/35", "def max_element(l):\n    return max(l) * (1 + 1e-12)", "WA", False),  # ints come first: nothing is tolerated yet
     ("Mbpp/2", "def similar_elements(a, b):\n    return [x for x in a if x in b] * 2", "AC", True),  # a set is asked for
     ("HumanEval/20", "import collections\nPair = collections.namedtuple('Pair', 'a b')\ndef find_closest_elements(n):\n    n = sorted(n)\n"
