@@ -79,8 +79,9 @@ def show_job(run: str | None, console: Console) -> int:
         "faults": "\n".join(map(str, faults.read(folder))),
         "error": record.error,
     }
+    of_steps = () if any(REWARD in row for row in rows) else ("entropy, length", "a step")  # which say nothing before the first
     for key, value in told.items():
-        if value:
+        if value and key not in of_steps:
             table.add_row(key, escape(value))
     console.print(table)
     rewards = [float(row[REWARD]) for row in rows if REWARD in row]

@@ -84,6 +84,12 @@ def test_why_a_training_was_ended_early_is_told_by_status_and_by_its_own_page(ho
     assert f"its training was ended early: {reason}" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
+def test_before_the_first_step_nothing_is_said_of_steps(home: Home) -> None:
+    assert "a step" in said(show_job, None)
+    next((home.runs / "chain-0001" / "training" / "abc").glob("metrics-*.jsonl")).unlink()
+    assert "a step" not in said(show_job, None) and "0 of 20" in said(show_job, None)
+
+
 def test_what_was_got_over_is_told_with_its_run(home: Home) -> None:
     assert "damaged" not in said(show_job, None)
     faults.record(home.runs / "chain-0001" / "training" / "abc", "the save of step 4 is damaged")
