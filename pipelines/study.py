@@ -154,6 +154,7 @@ def _opened(home: Home, profile: Profile, profile_name: str | None, id: str, why
     changes = os.environ.get(CHANGES, "").splitlines()
     chain = open_chain(home.runs, id, kind="study", base_seed=profile.seed, profile=name_of(profile_name), why=why, champion=None, changes=changes)
     bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
+    bench.stage.progress.tell("begin")  # for who watches
     return Study(home, profile, name_of(profile_name), bench, training_rows(bench))
 
 
