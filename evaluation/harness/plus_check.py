@@ -33,7 +33,7 @@ def check(args: Any, got: Any, expected: Any) -> bool:
             atol = 1e-6  # from here on
         if not exact and (atol == 0 or kind != wanted_kind or out is None or not near(out, wanted, atol)):
             return False
-    return oracle != "root"  # evalplus 0.3.1 counts none of this task's inputs as passed, so that every answer fails
+    return str(oracle) != "root"  # evalplus 0.3.1 counts none of this task's inputs as passed, so that every answer fails
 
 
 def near(out: Any, wanted: Any, atol: float) -> bool:

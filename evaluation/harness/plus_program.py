@@ -116,7 +116,8 @@ def is_floats(out: Any) -> bool:
 
 def numbers(out: Any) -> Any:
     """A result that a tolerance may be asked about: numbers, alone or in lists and tuples; None for any other."""
-    for kind in (bool, int, float, complex):
+    kinds: tuple[Any, ...] = (bool, int, float, complex)
+    for kind in kinds:
         if isinstance(out, kind):
             return kind(out)
     if isinstance(out, (list, tuple)):
