@@ -147,7 +147,7 @@ answers(heldout(read_parquet(Path(sys.argv[1]))), Folder(Path(sys.argv[2])), Sam
 
 @pytest.mark.slow
 def test_a_pass_that_is_killed_goes_on(checkpoint: Path, problems: list[Problem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sampling, cache = Sampling(n=4, temperature=1.0, max_new_tokens=64, seed=5), tmp_path / "kept"
+    sampling, cache = Sampling(n=2, temperature=1.0, max_new_tokens=32, seed=5), tmp_path / "kept"
     write_parquet(problems, tmp_path / "problems.parquet")
     arguments = [str(tmp_path / "problems.parquet"), str(checkpoint), sampling.model_dump_json(), str(cache)]
     killed = subprocess.Popen([sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2])
@@ -159,7 +159,7 @@ def test_a_pass_that_is_killed_goes_on(checkpoint: Path, problems: list[Problem]
     monkeypatch.setattr("evaluation.generation.BATCH", 4)
     told, undisturbed = Told(), Told()
     found = answers(heldout(problems), Folder(checkpoint), sampling, cache, told=told)
-    total = 4 * len(problems)
+    total = 2 * len(problems)
     assert lines - 1 <= told.found < total and told.asked + told.found == total
     fresh = answers(heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", told=undisturbed)
     assert said(found) == said(fresh)

@@ -1,0 +1,81 @@
+"""Answers of an endpoint, drawn by a process that is killed again and again at random moments: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import random
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluation.benchmarks import Benchmark, heldout
+from evaluation.completions import Completion
+from evaluation.drawn import Endpoint, Source, Told, answers
+from evaluation.generation import Sampling
+from problems.sources.compositional import FamilyConfig, heldout_draw
+from resources.home import Home
+from tests.serving.door import door_to, served
+
+AT_ONCE = 4
+SAMPLING = Sampling(n=60, temperature=1.0, max_new_tokens=4, seed=11)
+STARTS = multiprocessing.get_context("forkserver")  # a start costs a fork of a process that has loaded everything
+STARTS.set_forkserver_preload(["evaluation.drawn"])
+
+
+@pytest.fixture(scope="module")
+def benchmark() -> Benchmark:
+    return heldout(heldout_draw(FamilyConfig(), 1, 6))
+
+
+@pytest.fixture(scope="module")
+def folder(benchmark: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from verl_jobs.tiny_model import TinyModel, make
+
+    base = tmp_path_factory.mktemp("kills")
+    make(TinyModel(hidden=32, layers=1, heads=2, positions=1024), [problem.statement for problem in benchmark.problems] * 4, base / "model")
+    return base / "model"
+
+
+def killed(benchmark: Benchmark, source: Source, sampling: Sampling, kept: Path, kills: int, progress: Callable[[], int], most: int) -> None:
+    """Starts the pass so many times, and kills it each time when it has come on by a random number."""
+    for at in range(kills):
+        begun, wanted = progress(), random.Random(at).randint(1, most)
+        process = STARTS.Process(target=answers, args=(benchmark, source, sampling, kept))
+        process.start()
+        while progress() < begun + wanted:
+            assert process.is_alive(), f"it ended before kill {at + 1}"
+            time.sleep(0.002)
+        process.kill()
+        process.join()
+
+
+def drawn(benchmark: Benchmark, source: Source, sampling: Sampling, kept: Path) -> tuple[list[Completion], Told]:
+    told = Told()
+    return [replace(each, seconds=None) for each in answers(benchmark, source, sampling, kept, told=told)], told
+
+
+def each_line_once(told: Told, total: int) -> None:
+    rows = [json.loads(line) for line in told.journal.read_bytes().splitlines()[1:]]
+    assert len(rows) == len({(row["prompt"], row["number"]) for row in rows}) == total
+
+
+@pytest.mark.soak
+def test_thirty_kills_of_a_pass_over_an_endpoint(benchmark: Benchmark, folder: Path, tmp_path: Path) -> None:
+    total, kills = SAMPLING.n * len(benchmark.problems), 30
+    with served(folder, Home(tmp_path / "home")) as gateway, door_to(gateway) as door:
+        door.wait_s = 0.02
+        source = Endpoint(door.url, "champion", at_once=AT_ONCE)
+        killed(benchmark, source, SAMPLING, tmp_path / "kept", kills, lambda: sum(door.heard.values()), 10)
+        found, told = drawn(benchmark, source, SAMPLING, tmp_path / "kept")
+        repeated = sum(door.heard.values()) - total
+        print(
+            f"{kills} kills: {told.found} of {total} answers were there, {repeated} questions asked again, at most {kills * AT_ONCE} were under way"
+        )
+        assert 0 <= repeated <= kills * AT_ONCE and told.asked + told.found == total
+        each_line_once(told, total)
+        undisturbed, _ = drawn(benchmark, source, SAMPLING, tmp_path / "other")
+    assert found == undisturbed  # a seed each: the model says the same again
