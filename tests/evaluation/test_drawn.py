@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +18,7 @@ from evaluation.completions import Completion
 from evaluation.drawn import Folder, Told, answers, folder_of
 from evaluation.generation import Sampling, generate
 from evaluation.kept import Kept, keys
-from problems.schema import Problem
+from problems.schema import Problem, write_parquet
 
 DRAWN = Sampling(n=2, temperature=1.0, max_new_tokens=8, seed=3)
 
@@ -125,6 +129,42 @@ def test_a_folder_or_hub_id_that_is_none_is_named(tmp_path: Path) -> None:
         Folder(tmp_path)
     with pytest.raises(FileNotFoundError, match="give a folder or a hub id"):
         folder_of("no/such/model/anywhere")
+
+
+PASS = """
+import sys
+from pathlib import Path
+from evaluation.benchmarks import heldout
+from evaluation.completions import Completion
+from evaluation.drawn import Folder, answers
+from evaluation.generation import Sampling
+from evaluation import generation
+from problems.schema import read_parquet
+generation.BATCH = 4
+answers(heldout(read_parquet(Path(sys.argv[1]))), Folder(Path(sys.argv[2])), Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
+"""
+
+
+@pytest.mark.slow
+def test_a_pass_that_is_killed_goes_on(checkpoint: Path, problems: list[Problem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling, cache = Sampling(n=2, temperature=1.0, max_new_tokens=32, seed=5), tmp_path / "kept"
+    write_parquet(problems, tmp_path / "problems.parquet")
+    arguments = [str(tmp_path / "problems.parquet"), str(checkpoint), sampling.model_dump_json(), str(cache)]
+    killed = subprocess.Popen([sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2])
+    while not (lines := sum(file.read_bytes().count(b"\n") for file in cache.glob("*.jsonl"))) > 8:
+        assert killed.poll() is None, "it ended before it was killed"
+        time.sleep(0.01)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    monkeypatch.setattr("evaluation.generation.BATCH", 4)
+    told, undisturbed = Told(), Told()
+    found = answers(heldout(problems), Folder(checkpoint), sampling, cache, told=told)
+    total = 2 * len(problems)
+    assert lines - 1 <= told.found < total and told.asked + told.found == total
+    fresh = answers(heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", told=undisturbed)
+    assert said(found) == said(fresh)
+    written = [json.loads(line) for line in told.journal.read_bytes().splitlines()[1:]]
+    assert len(written) == len({(row["prompt"], row["number"]) for row in written}) == total
 
 
 def test_a_line_that_is_no_answer_is_named(tmp_path: Path) -> None:
