@@ -81,10 +81,10 @@ def learned(problem_id: str, wall_s: float, cpu_s: float, peak_mb: float, *, acc
 
 
 def propose(wall_s: float, cpu_s: float, peak_mb: float) -> dict[str, float]:
-    """The lowest step with enough room, else the highest."""
+    """The lowest step with enough room, else the highest. No memory limit where none was measured: the kernel does not always tell."""
     seconds = _step(SECONDS, ROOM * cpu_s)
     clock = max(LOAD * seconds, _step(SECONDS, ROOM * wall_s))
-    return {"wall_s": clock, "cpu_s": seconds, "memory_mb": _step(MEGABYTES, MEMORY_ROOM * peak_mb)}
+    return {"wall_s": clock, "cpu_s": seconds} | ({"memory_mb": _step(MEGABYTES, MEMORY_ROOM * peak_mb)} if peak_mb else {})
 
 
 def _step(steps: Sequence[float], wanted: float) -> float:
@@ -112,7 +112,7 @@ def with_limits(problems: Iterable[Problem], choice: Choice) -> list[Problem]:
 def _limits(own: Limits, proposed: Mapping[str, Any] | None) -> Limits:
     if proposed is None:
         return own
-    return replace(own, wall_s=proposed["wall_s"], cpu_s=proposed["cpu_s"], memory_mb=int(proposed["memory_mb"]))
+    return replace(own, wall_s=proposed["wall_s"], cpu_s=proposed["cpu_s"], memory_mb=int(proposed.get("memory_mb", own.memory_mb)))
 
 
 def write(rows: Sequence[Measured], folder: Path) -> Path:

@@ -55,14 +55,17 @@ def with_costs(sandbox: Sandbox, problems: Sequence[Problem]) -> list[Problem]:
 def efficiency(problem: Problem, report: Report) -> float | None:
     """Accepted: the mean of time and memory, each 1 up to the references' median, 0 from WORST times their upper quartile on, by logarithm between.
 
-    Not accepted: -1. None when the judge failed, or the problem's references were not measured.
+    Where the sandbox did not measure memory, time alone. Not accepted: -1. None when the judge failed, or the problem's references were not measured.
     """
     if report.verdict is Verdict.INFRA or COST not in problem.extra:
         return None
     if report.verdict is not Verdict.AC:
         return -1.0
     cost = ReferenceCost.model_validate(problem.extra[COST])
-    return fmean((_against(report.cpu_s, cost.cpu_s, LEAST_CPU_S), _against(report.peak_bytes, cost.peak_bytes, LEAST_BYTES)))
+    parts = [_against(report.cpu_s, cost.cpu_s, LEAST_CPU_S)]
+    if report.peak_bytes and cost.peak_bytes[1]:  # 0 where the kernel does not tell it (docs/sandbox.md)
+        parts.append(_against(report.peak_bytes, cost.peak_bytes, LEAST_BYTES))
+    return fmean(parts)
 
 
 def _against(taken: float, quartiles: tuple[float, float, float], least: float) -> float:

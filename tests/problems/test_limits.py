@@ -35,7 +35,8 @@ def test_a_slower_reference_is_never_proposed_less(one: float, other: float, cpu
 @given(st.floats(0, SECONDS[-1] / ROOM), st.floats(0, 1), st.floats(0, MEGABYTES[-1] / 2))
 def test_a_proposal_leaves_room(wall_s: float, working: float, peak_mb: float) -> None:
     proposed = propose(wall_s, working * wall_s, peak_mb)
-    assert proposed["wall_s"] >= ROOM * wall_s and proposed["cpu_s"] >= ROOM * working * wall_s and proposed["memory_mb"] >= 2 * peak_mb
+    assert proposed["wall_s"] >= ROOM * wall_s and proposed["cpu_s"] >= ROOM * working * wall_s
+    assert proposed["memory_mb"] >= 2 * peak_mb if peak_mb else "memory_mb" not in proposed  # 0: the kernel did not tell
 
 
 @pytest.mark.parametrize("source", [humaneval, humanevalplus, leetcode, mbpp, mbppplus])

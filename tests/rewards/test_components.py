@@ -85,6 +85,8 @@ def test_efficiency_is_paid_against_the_references_to_solutions_alone() -> None:
     problem = replace(MEDIAN, extra={COST: measured.model_dump()})
     costs = [efficiency(problem, report(Verdict.AC, cpu_s=s, peak_bytes=2**25)) for s in (0.05, 0.2, 0.5, 1.0, 9.0)]
     assert costs[:2] == [1.0, 1.0] and costs[-1] == 0.5 and costs == sorted(costs, key=lambda c: -(c or 0.0)) and 0.5 < (costs[2] or 0.0) < 1.0
+    unmeasured = efficiency(problem, report(Verdict.AC, cpu_s=9.0, peak_bytes=0))
+    assert unmeasured is not None and unmeasured <= costs[-1]  # memory that nobody measured is no merit
     assert efficiency(problem, report(Verdict.WA, cpu_s=0.0)) == -1.0 and efficiency(MEDIAN, report(Verdict.AC)) is None
 
 
