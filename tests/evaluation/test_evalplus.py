@@ -68,6 +68,7 @@ def verdict(harness: PlusHarness, sandbox: Sandbox, task: str, program: str) -> 
     return judge(harness, [Completion(task, 0, program, whole=True)], Open, Verdicts(None))[0]
 
 
+@pytest.mark.slow
 def test_every_canonical_solution_passes(harness: PlusHarness, sandbox: Sandbox) -> None:
     for task in HARNESS:
         assert verdict(harness, sandbox, task, harness.tasks[task].canonical).row()["plus"] is (task != "HumanEval/32"), (

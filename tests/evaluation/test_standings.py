@@ -56,6 +56,7 @@ def test_the_interval_is_over_tasks_and_more_judges_of_the_same_do_not_narrow_it
     assert wide and same and same.high - same.low > 0.8 * (wide.high - wide.low)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("truth", "tasks"), [(0.65, 60), (0.9, 12), (0.5, 8)])
 def test_the_interval_holds_the_true_chance_as_often_as_it_says(truth: float, tasks: int) -> None:
     draw, held = random.Random(3), 0

@@ -102,6 +102,7 @@ def test_what_has_no_scores_is_named(say: Say, tmp_path: Path) -> None:
         say("old", "old", k=5)
 
 
+@pytest.mark.slow
 def test_a_half_written_scorecard_is_one_line_on_stderr(tmp_path: Path) -> None:
     whole = written(tmp_path, OLD)
     half = tmp_path / "half.json"

@@ -84,6 +84,7 @@ def test_answers_to_unknown_tasks_are_refused(three: tuple[Path, list[dict[str, 
         run(Asked("humaneval", three[0]), told(tmp_path / "answers.jsonl", [("HumanEval/9", "x")]))
 
 
+@pytest.mark.slow
 def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     source = DATA / "bigcodebench" / "BigCodeBench.jsonl.gz"

@@ -56,7 +56,7 @@ def home(fresh: Path, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="module", params=["file", pytest.param("server", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["file", "server"])
 def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> World:
     """a installed, b promoted, c refused; projected once, into a file of the home and into a real MLflow server."""
     home = tmp_path_factory.mktemp("home of a user")
@@ -72,6 +72,7 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return World(ledger, Registry(home, url))
 
 
+@pytest.mark.slow
 def test_the_aliases_follow_the_ledger_and_a_second_time_changes_nothing(world: World) -> None:
     assert world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
     assert world.registry.project(world.ledger) == world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
@@ -79,11 +80,13 @@ def test_the_aliases_follow_the_ledger_and_a_second_time_changes_nothing(world: 
     assert world.registry.behind(world.ledger.history()) == 0
 
 
+@pytest.mark.slow
 def test_a_version_bears_its_passport(world: World) -> None:
     tags = world.registry._client().get_model_version_by_alias(MODEL, "champion").tags
     assert (tags[HASH_TAG], tags[PASSPORT_TAG], tags["ratchet_version"]) == ("hash-b", '{"seed": 7}', "2")
 
 
+@pytest.mark.slow
 def test_what_somebody_did_by_hand_is_mended(world: World) -> None:
     client = world.registry._client()
     client.set_registered_model_alias(MODEL, "champion", "3")

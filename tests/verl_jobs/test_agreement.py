@@ -34,6 +34,7 @@ SAYS = (
 )
 
 
+@pytest.mark.slow
 def test_the_same_answers_have_the_same_verdicts_on_both_sides(tmp_path: Path) -> None:
     benchmark = validation(generate(FamilyConfig(demonstrations=1, train=1, validation=2 * len(SAYS))))
     write_validation(benchmark, tmp_path / "validation.parquet")
