@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return  # another head serves this folder
-        (folder / "head.json").unlink(missing_ok=True)
+        sweep(folder / "head.json")
         # Ray's sockets need a path of fewer than 108 bytes, which a home may exceed.
         session = Path(tempfile.mkdtemp(prefix="ratchet-ray-", dir="/tmp"))
         ray = start(folder, session)
@@ -49,6 +49,13 @@ def main(folder: Path) -> None:
             stop(ray)
             (folder / "head.json").unlink(missing_ok=True)
             shutil.rmtree(session, ignore_errors=True)
+
+
+def sweep(about: Path) -> None:
+    """Removes what a head that was killed left: its session, and its word that it is there."""
+    if about.exists():
+        shutil.rmtree(json.loads(about.read_text(encoding="utf-8"))["session"], ignore_errors=True)
+        about.unlink()
 
 
 def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:

@@ -88,7 +88,8 @@ def test_ranks_are_on_two_nodes_and_go_on_on_the_one_that_is_left(tmp_path: Path
 @pytest.mark.timeout(1500)
 def test_a_training_whose_ray_is_gone_goes_on_on_this_machine(tmp_path: Path) -> None:
     with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
-        nodes.end()
+        for node in (HEAD, OTHER):
+            nodes.kill(node)
         assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
         assert said(job)[1].endswith("with 2 ranks on 1 nodes")
     told = [fault.what for fault in faults.read(job.path)]
