@@ -18,14 +18,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingJob:
-    for name in (
-        "VERL_FILE_LOGGER_PATH",
-        "WANDB_DIR",
-        "WANDB_TAGS",
-        "MLFLOW_RUN_CONTEXT",
-        "MLFLOW_TRACKING_URI",
-        *SWEEP,
-    ):
+    import wandb
+
+    wandb.teardown()  # it reads its environment once; a trainer is a process of its own
+    for name in ("VERL_FILE_LOGGER_PATH", "WANDB_DIR", "WANDB_TAGS", "MLFLOW_RUN_CONTEXT", "MLFLOW_TRACKING_URI", *SWEEP):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv("WANDB_MODE", "offline")
