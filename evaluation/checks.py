@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import Field
 
-from evaluation.comparison import Comparison, Plain, p_text, points, signed
+from evaluation.comparison import Comparison, Plain, odds, p_text, points, signed
 from evaluation.paired import holm
 from evaluation.policy import Measure, Policy
 from evaluation.scorecard import Scorecard
@@ -71,13 +71,14 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
     if c.difference < 0:
         luck = "more than bad luck explains" if c.p_worse <= level else "which may be bad luck"
         test = "exact McNemar test" if exact else "paired bootstrap over tasks"
-        return f"The challenger solves fewer tasks than the champion, {luck} ({p_text(c.p_worse)}, {test}): there is no gain to promote."
-    alike = "each changed task would be a coin toss, and a" if exact else "a"
+        alike = f"of two equally good ones the second looks so much worse {odds(c.p_worse)}; {p_text(c.p_worse)}, {test}"
+        return f"The challenger solves fewer tasks than the champion, {luck} ({alike}): there is no gain to promote."
+    alike = "each changed task would be a coin toss, and luck alone" if exact else "luck alone"
     test = "exact McNemar test, one-sided" if exact else "paired bootstrap over tasks, one-sided"
-    coin = f"Were the two equally good, {alike} result this good would come up with {p_text(c.p_better)}"
+    coin = f"Were the two equally good, {alike} would bring a result this good {odds(c.p_better)} ({p_text(c.p_better)}, {test})"
     verdict = "so that the gain counts as real" if c.p_better <= level else "so that luck is not ruled out"
-    spent = "" if policy.spending == "fresh" else f" (what is left of {policy.alpha:g} after the gates before, by {policy.spending.upper()})"
-    return f"{coin} ({test}); the line is {level:.3g}{spent}, {verdict}."
+    spent = "" if policy.spending == "fresh" else f", what is left of {policy.alpha:g} after the gates before, by {policy.spending.upper()}"
+    return f"{coin}. The line is once in {1 / level:,.0f} times ({level:.3g}{spent}), {verdict}."
 
 
 def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
@@ -115,14 +116,14 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         return
     adjusted = holm([p for *_, p in groups])
     harmed = [(group, p) for group, p in zip(groups, adjusted, strict=True) if p <= policy.harm_alpha]
-    for (what, tasks, before, after, _), p in harmed:
-        said = (
-            f"On the {tasks} {what} it falls from {points(before)} to {points(after)} %, which chance explains with {p_text(p)} after Holm's "
-            f"correction for {len(groups)} groups looked at: it blocks the promotion."
-        )
-        yield Check(name="tags", about=what, passed=False, sentence=said, numbers={"before": before, "after": after, "p_holm": p})
+    looks = f"Holm's correction for {len(groups)} looks, the line is {policy.harm_alpha:g}"
+    falls = [f"on the {tasks} {what} from {points(was)} to {points(now)} % ({p_text(p)})" for (what, tasks, was, now, _), p in harmed]
+    told = f"It got worse by more than chance explains ({looks}), which blocks the promotion: {'; '.join(falls)}."
+    for (what, _, before, after, _), p in harmed:  # one sentence for all of them
+        yield Check(name="tags", about=what, passed=False, sentence=told, numbers={"before": before, "after": after, "p_holm": p})
+        told = ""
     if not harmed:
-        said = f"In none of the {len(groups)} groups of tasks looked at apart is a fall shown (Holm's correction, the line is {policy.harm_alpha:g})."
+        said = f"Looked at apart, none of {len(groups)} groups of tasks got worse by more than chance explains ({looks})."
         yield Check(name="tags", about=f"{len(groups)} groups", passed=True, sentence=said, numbers={"least_p_holm": min(adjusted)})
 
 
@@ -153,7 +154,8 @@ def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts)
     if facts.unverified:
         names = ", ".join(facts.unverified)
         verdict = "that blocks the promotion: a reward that can be cheated teaches to cheat" if policy.battery else "the policy lets that pass"
-        said = f"Trained with a reward that had not passed the exploit battery (--unverified): {names}; {verdict}."
+        tried = "the exploit battery, answers that want to be paid without solving their task"
+        said = f"The reward that trained {names} had not passed {tried}; {verdict}."
         yield Check(name="battery", about=names, passed=not policy.battery, sentence=said)
     if facts.missing_links:
         names = ", ".join(facts.missing_links)

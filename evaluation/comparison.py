@@ -244,5 +244,12 @@ def p_text(p_value: float) -> str:
     return f"p = {p_value:.3f}" if p_value >= 0.001 else f"p = {p_value:.4f}"
 
 
+def odds(p_value: float) -> str:
+    """A p-value for whoever has never met one: "less than once in 10,000 times", "about once in 250 times", "in about 38 of 100 cases"."""
+    if p_value < 0.0001:
+        return "less than once in 10,000 times"
+    return f"about once in {1 / p_value:,.0f} times" if p_value < 0.095 else f"in about {100 * p_value:.0f} of 100 cases"
+
+
 def _short(value: object) -> str:
     return str(value)[:60] if value != "" else "none"

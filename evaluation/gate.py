@@ -7,6 +7,7 @@ Out: a `Decision` with its reasons in sentences. Nothing is read or written here
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Literal
 
 from artifacts.hashing import hash_data
@@ -29,6 +30,7 @@ from evaluation.policy import Policy
 from evaluation.regression import Regression, regressed
 from evaluation.scorecard import Scorecard
 from evaluation.spending import Gate, next_level
+from evaluation.statistics import tasks_for_gain
 
 __all__ = [
     "Bucket", "Candidate", "Check", "CleanScore", "Comparison", "Decision", "Facts", "Gate", "Incomparable", "Policy", "Rate", "Regression",
@@ -122,7 +124,7 @@ def decide(
         _result(compared),
         *(check.sentence for check in checks if check.sentence),
         *(_clean(c) for c in clean if c),
-        *([] if won or compared.p_worse <= level else [_power(compared, level)]),
+        *([] if won or compared.p_worse <= level else [_power(compared, level, policy.minimum_gain)]),
     )
     return Decision(
         kind=kind, champion=old, challenger=new, score=score, comparison=compared, others=further, reasons=reasons, policy=policy, level=level,
@@ -153,13 +155,24 @@ def _clean(c: CleanScore) -> str:
     )
 
 
-def _power(c: Comparison, level: float) -> str:
+def _power(c: Comparison, level: float, asked: float) -> str:
+    """The smallest gain that this suite shows, and how many tasks would show the least one that the policy asks for."""
+    tasks = c.before.tasks
     if c.smallest_gain is None:
-        return f"{c.before.tasks} tasks are too few to show any gain at {level:.3g}: gate on more tasks."
-    return (
-        f"What this test can see: with {c.before.tasks} tasks a true gain of {points(c.smallest_gain)} points or more is found four times in five; "
-        "a smaller one may well be there and stay unseen. More tasks or a better challenger would tell."
+        return f"{tasks} tasks are too few to show any gain at {level:.3g}: gate on more tasks."
+    seen = (
+        f"What this test can see: with {tasks} tasks a true gain of {points(c.smallest_gain)} points or more is found four times in five; "
+        "a smaller one may well be there and stay unseen."
     )
+    if asked <= 0:
+        return f"{seen} More tasks or a better challenger would tell."
+    if c.smallest_gain <= asked:
+        return f"{seen} A new version must bring {points(asked)} points: had it brought them, that would most likely have been seen."
+    if c.answers == 1 and c.k == 1:
+        needed = tasks_for_gain(asked, (len(c.won) + len(c.lost)) / tasks, level)
+    else:
+        needed = ceil(tasks * (c.smallest_gain / asked) ** 2)  # the error of a mean falls with the root of the tasks
+    return f"{seen} To find {points(asked)} points as surely, the least that a new version must bring, takes about {needed:,} tasks."
 
 
 def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import comb, lgamma, log, log1p, sqrt
+from math import ceil, comb, lgamma, log, log1p, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -144,6 +144,20 @@ def smallest_gain(discordant: float, tasks: int, alpha: float, wanted: float = 0
         gain = middle / 1000
         low, high = (low, middle) if power(gain, max(gain, discordant), tasks, alpha) >= wanted else (middle, high)
     return high / 1000
+
+
+def tasks_for_gain(gain: float, discordant: float, alpha: float, wanted: float = 0.8) -> int:
+    """How many tasks the one-sided McNemar test needs, about, to see a true gain with the wanted chance.
+
+    discordant: share of tasks expected to change either way; a gain larger than that takes its own share with it. The normal approximation:
+    (z(1 - alpha) * sqrt(d) + z(wanted) * sqrt(d - gain ** 2)) ** 2 / gain ** 2. Raises ValueError for a gain that is none.
+    Source: Connor 1987, Biometrics 43:207.
+    """
+    if not 0 < gain <= 1:
+        raise ValueError(f"a gain of {gain} is none to look for: give a share above 0 and at most 1")
+    changed = max(gain, discordant)
+    z_alpha, z_wanted = NormalDist().inv_cdf(1 - alpha), NormalDist().inv_cdf(wanted)
+    return ceil(((z_alpha * sqrt(changed) + z_wanted * sqrt(changed - gain**2)) / gain) ** 2)
 
 
 def _upper_tail(at_least: int, of: int) -> float:

@@ -14,20 +14,25 @@ from typing import Any
 from evaluation.statistics import mcnemar
 
 MOST = 50_000  # tasks: beyond that nobody measures
-MENDS = {
-    "limit": "Bring it within the policy's limit, or change `policy.limits` where the limit is wrong.",
-    "provenance": "Make the missing links again, or put them back; every input of a champion must be kept.",
-    "battery": "Train it again with a reward that the exploit battery passes (`ratchet reward verify`).",
-    "fresh tasks": "Gate it on tasks that no gate has used: a fresh draw, or another version of the benchmark.",
-    "picked apart": "Pick the save on another benchmark than the gated one, and gate that one save.",
-    "measured": "Evaluate champion and challenger on it, or take it out of the policy.",
-    "tags": "It must not fall on these tasks by more than chance explains: train on more of their kind.",
+MENDS = {  # {about}: what each check that failed was about
+    "limit": "{about} within what the policy allows, or another `policy.limits` where that is wrong.",
+    "provenance": "Every link of its passport: make {about} again, or put it back; every input of a champion must be kept.",
+    "battery": "Another training of {about}, with a reward that passes the exploit battery: `ratchet reward verify` shows what a reward pays for.",
+    "fresh tasks": "Tasks of {about} that no gate has used: a fresh draw, or another version of the benchmark.",
+    "picked apart": "Another benchmark than {about} to pick the save by; then gate that one save.",
+    "measured": "Scores of both on {about}, or a policy without it.",
+    "tags": "No fall by more than chance explains on {about}: train on more of their kind.",
 }
 
 
 def sufficed(decision: dict[str, Any]) -> list[str]:
     """What it lacked, most important first; empty for a decision that promoted or installed."""
-    return [sentence for name, about in _failed(decision) for sentence in _lacked(name, about, decision)] if decision["kind"] == "refuse" else []
+    if decision["kind"] != "refuse":
+        return []
+    abouts: dict[str, list[str]] = {}
+    for name, about in failed(decision):
+        abouts.setdefault(name, []).append(about)
+    return [sentence for name, about in abouts.items() for sentence in _lacked(name, about, decision)]
 
 
 def wins_needed(lost: int, tasks: int, level: float, gain: float) -> int | None:
@@ -59,7 +64,7 @@ def losses_allowed(won: int, lost: int, level: float) -> int:
     return next(fewer for fewer in range(lost, -1, -1) if mcnemar(won, fewer).worse > level)
 
 
-def _failed(decision: dict[str, Any]) -> list[tuple[str, str]]:
+def failed(decision: dict[str, Any]) -> list[tuple[str, str]]:
     """(check, what it is about); found out anew for decisions that were recorded before checks were."""
     if decision.get("checks"):
         return [(check["name"], check["about"]) for check in decision["checks"] if not check["passed"]]
@@ -71,7 +76,7 @@ def _failed(decision: dict[str, Any]) -> list[tuple[str, str]]:
     return failed + [("not worse", other["benchmark"]) for other in decision["others"] if other["p_worse"] <= policy["harm_alpha"]]
 
 
-def _lacked(name: str, about: str, decision: dict[str, Any]) -> Iterator[str]:
+def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[str]:
     c, policy = decision["comparison"], decision["policy"]
     level = decision.get("level") or policy["alpha"]
     same = decision["champion"] and decision["champion"]["content_hash"] == decision["challenger"]["content_hash"]
@@ -83,12 +88,14 @@ def _lacked(name: str, about: str, decision: dict[str, Any]) -> Iterator[str]:
     elif name == "gain":
         asked = policy["minimum_gain"]
         lacking = asked - c["difference"]
-        yield f"A gain of at least {100 * asked:g} points on {about}: it lacked {100 * lacking:.1f}, or {_count(lacking * c['before']['tasks'])}."
+        yield f"A gain of at least {100 * asked:g} points on {abouts[0]}: it lacked {100 * lacking:.1f}, or {_count(lacking * c['before']['tasks'])}."
     elif name == "not worse":
-        other = next(other for other in decision["others"] if other["benchmark"] == about)
-        yield _not_to_lose(other, policy)
+        for about in abouts:
+            yield _not_to_lose(next(other for other in decision["others"] if other["benchmark"] == about), policy)
+    elif mend := MENDS.get(name):
+        yield mend.format(about="; ".join(abouts))
     else:
-        yield f"{name}, {about}: {MENDS.get(name, 'see the reasons.')}"
+        yield f"{name}, {'; '.join(abouts)}: see the reasons."
 
 
 def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from evaluation.in_short import in_short
 from evaluation.sufficient import sufficed
 from pipelines.registry_commands import outcome
 from resources.home import Home
@@ -14,6 +15,10 @@ from resources.ledger import Entry, champions, ledger_of, named
 from resources.registry import aliases_of
 
 WIDTH = 50  # letters from 0 to 100 %
+LEGEND = (
+    "won, lost: tasks that the challenger alone, the champion alone solves. p better, p worse: how often (0 to 1) luck would make one of two equally "
+    "good models look so much better, or worse. interval, 95 %: where the true value lies 19 times in 20."
+)
 
 
 class UnknownVersion(LookupError):
@@ -64,11 +69,14 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
     state = "champion now" if now else "not champion now"
     head = f"{named(entry)}: {outcome(history, entry)} on {entry.created_at[:10]}, entry {entry.entry} of the ledger; {state}."
     console.print(head, style="bold", soft_wrap=True, highlight=False)
+    if "policy" in entry.decision:
+        console.print(f"{in_short(entry.decision)}\n", soft_wrap=True, highlight=False)
     console.print("\n".join(f"- {reason}" for reason in entry.decision.get("reasons", [])), soft_wrap=True, highlight=False)
     if comparisons := _comparisons(entry.decision):
         console.print()
         console.width = max(console.width, 120)
         console.print(_numbers(comparisons))
+        console.print(LEGEND, style="dim", highlight=False, soft_wrap=True)
         for compared in comparisons:
             console.print(f"\n{picture(compared)}", highlight=False, soft_wrap=True)
     console.print(f"\nWhat it was made from: `ratchet provenance {entry.version}`", style="dim", highlight=False)

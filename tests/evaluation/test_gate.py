@@ -39,6 +39,12 @@ def test_a_gain_that_may_be_luck_is_refused_with_the_power_said() -> None:
     assert "luck is not ruled out" in decision.to_text() and "with 400 tasks a true gain of" in decision.to_text()
 
 
+def test_how_many_tasks_would_show_the_least_gain_that_counts_is_said_with_the_power() -> None:
+    told = decide(OLD, LUCKY).to_text()
+    assert "To find 2.0 points as surely, the least that a new version must bring, takes about " in told
+    assert "that would most likely have been seen" in decide(OLD, LUCKY, Policy(minimum_gain=0.2)).to_text()
+
+
 def test_a_worse_challenger_is_refused_as_worse() -> None:
     decision = decide(BETTER, OLD)
     assert not decision.promoted and "more than bad luck explains" in decision.to_text()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.pass_at_k import pass_at_k
-from evaluation.statistics import bootstrap_mean, fisher_fall, mcnemar, power, smallest_gain, wilson
+from evaluation.statistics import bootstrap_mean, fisher_fall, mcnemar, power, smallest_gain, tasks_for_gain, wilson
 
 shares = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -80,6 +80,14 @@ def test_the_smallest_gain_is_seen_and_one_a_little_smaller_is_not(tasks: int, d
     assert power(gain, max(gain, discordant), tasks, 0.05) >= 0.8
     less = gain - 0.001
     assert less <= 0 or power(less, max(less, discordant), tasks, 0.05) < 0.8 + 1e-3  # exact power is a little jagged in the gain
+
+
+@pytest.mark.parametrize(
+    ("gain", "discordant", "alpha"), [(0.02, 0.025, 0.01), (0.02, 0.0, 0.01), (0.02, 0.2, 0.01), (0.1, 0.3, 0.05), (0.05, 0.1, 0.01)]
+)
+def test_the_tasks_said_to_be_needed_show_the_gain_four_times_in_five(gain: float, discordant: float, alpha: float) -> None:
+    tasks = tasks_for_gain(gain, discordant, alpha)
+    assert 0.75 <= power(gain, max(gain, discordant), tasks, alpha) <= 0.9  # it is an approximation, and says "about"
 
 
 def test_four_tasks_show_no_gain_at_one_per_cent() -> None:
