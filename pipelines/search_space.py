@@ -15,12 +15,27 @@ from resources.profile import Profile, ProfileError, changed, explained
 from resources.tuning import Span
 
 SECTION = "training."
+CLIP = "training.clip"
+
+
+def space_of(profile: Profile) -> Mapping[str, Span]:
+    """`tuning.space` less the clip, where the algorithm clips by a rule of its own: every trial that moved it would be refused."""
+    return {key: span for key, span in profile.tuning.space.items() if not (key == CLIP and profile.training.method.clips)}
+
+
+def left_out(profile: Profile) -> str:
+    """What of `tuning.space` is not searched and why, in a line; empty where all of it is."""
+    if space_of(profile).keys() == profile.tuning.space.keys():
+        return ""
+    return f"{CLIP} is left out of the search: {profile.training.algorithm} clips by a rule of its own"
 
 
 def checked(profile: Profile) -> Mapping[str, Span]:
-    """The space. Raises ProfileError, naming key and mend, for a key that there is not, or an end that the profile refuses."""
-    data = profile.model_dump(mode="json")
-    for key, span in profile.tuning.space.items():
+    """The space. Raises ProfileError, naming key and mend, for a key that there is not, an end that the profile refuses, and a space of nothing."""
+    data, space = profile.model_dump(mode="json"), space_of(profile)
+    if not space:
+        raise ProfileError(f"tuning.space: {left_out(profile)}, and nothing else is in it: give other keys of `training`")
+    for key, span in space.items():
         if not key.startswith(SECTION):
             raise ProfileError(f"tuning.space: {key} is no key of `training`, and trials share all that comes before it: leave it out, or use --set")
         for value in span.ends:
@@ -33,7 +48,7 @@ def checked(profile: Profile) -> Mapping[str, Span]:
                 raise ProfileError(f"tuning.space: {key} is no number: give it a choice")
             if span.log_uniform and isinstance(now, int):
                 raise ProfileError(f"tuning.space: {key} is a whole number: give uniform, or a choice")
-    return profile.tuning.space
+    return space
 
 
 def value_at(profile: Profile, key: str) -> Any:
@@ -50,7 +65,7 @@ def change(key: str, value: object) -> str:
 
 def whole(profile: Profile, key: str) -> bool:
     """Whether only whole numbers lie between the ends of this key."""
-    span = profile.tuning.space[key]
+    span = space_of(profile)[key]
     return bool(span.uniform) and isinstance(value_at(profile, key), int)
 
 
@@ -72,5 +87,6 @@ def domains(profile: Profile) -> dict[str, Any]:
 
 def own_point(profile: Profile) -> dict[str, Any] | None:
     """What the profile itself says of the keys, where that lies in the space: the trial that others are held against."""
-    point = {key: value_at(profile, key) for key in profile.tuning.space}
-    return point if all(value in profile.tuning.space[key] for key, value in point.items()) else None
+    space = space_of(profile)
+    point = {key: value_at(profile, key) for key in space}
+    return point if all(value in space[key] for key, value in point.items()) else None

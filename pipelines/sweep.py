@@ -13,7 +13,7 @@ import yaml
 from rich.console import Console
 
 from artifacts.store import write_atomic
-from pipelines.search_space import checked, whole
+from pipelines.search_space import checked, left_out, space_of, whole
 from resources.profile import Profile
 from resources.tuning import Span
 from verl_jobs.job import VALIDATION
@@ -22,7 +22,9 @@ from verl_jobs.job import VALIDATION
 def write_sweep(file: Path, profile: Profile, profile_name: str, changes: Sequence[str], console: Console) -> int:
     text = yaml.safe_dump(sweep(profile, profile_name, changes), sort_keys=False, width=150)
     write_atomic(file, f"# wandb sweep {file.name}    then, on each machine that shall train: wandb agent ENTITY/PROJECT/ID\n{text}")
-    console.print(f"{file}: {len(profile.tuning.space)} keys. `wandb sweep {file}` registers it with W&B.", soft_wrap=True, highlight=False)
+    if less := left_out(profile):
+        console.print(f"{less}.", highlight=False, soft_wrap=True)
+    console.print(f"{file}: {len(space_of(profile))} keys. `wandb sweep {file}` registers it with W&B.", soft_wrap=True, highlight=False)
     return 0
 
 

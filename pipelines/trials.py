@@ -21,7 +21,7 @@ from rich.table import Table
 from artifacts.store import write_atomic
 from assets.tables import markdown
 from evaluation.statistics import wilson
-from pipelines.search_space import change
+from pipelines.search_space import change, space_of
 from pipelines.study import Study, write_report
 from resources.profile import CHANGES
 from verl_jobs.figures import seconds_trained
@@ -124,7 +124,7 @@ def report(told: Trials, made: Study) -> Path:
     best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
     command = f"    {line(best, made.profile_name)}\n" if best else ""
     text = f"# {made.id}\n\n{markdown(columns(told), rows(told, tasks))}\n\n{summary(best, tasks)}\n\n{command}"
-    facts = {"space": {key: repr(span) for key, span in made.profile.tuning.space.items()}, "trials": [asdict(each) for each in told.outcomes()]}
+    facts = {"space": {key: repr(span) for key, span in space_of(made.profile).items()}, "trials": [asdict(each) for each in told.outcomes()]}
     return write_report(made.reports, "tuning", facts, text)
 
 

@@ -20,7 +20,7 @@ from rich.console import Console
 from artifacts.hashing import hash_data
 from artifacts.store import write_atomic
 from pipelines.demo import INTERRUPTED
-from pipelines.search_space import checked, domains, own_point
+from pipelines.search_space import checked, domains, left_out, own_point, space_of
 from pipelines.study import NotPrepared, Study, study
 from pipelines.trials import Trials, report, show
 from resources.profile import load_profile
@@ -44,9 +44,11 @@ def tune(profile_name: str | None, trials: int | None, minutes: float | None, co
     """Searches until `trials` have ended or the minutes are over, and prints their table. Exit code 0, 1 where a trial failed, 130 interrupted."""
     wanted = load_profile(profile_name).tuning
     checked(load_profile(profile_name))
+    if less := left_out(load_profile(profile_name)):
+        console.print(f"{less}.", highlight=False, soft_wrap=True)
     budget = Budget(trials or wanted.trials, wanted.minutes if minutes is None else minutes)
     try:
-        with study(profile_name, f"{budget.trials} trials", console) as made:
+        with study(profile_name, f"ratchet tune --trials {budget.trials}", console) as made:
             told = opened(made)
             if len(told.ended()) < budget.trials:
                 search(made, told, command(made), budget, console)
@@ -66,7 +68,7 @@ def tune(profile_name: str | None, trials: int | None, minutes: float | None, co
 def opened(made: Study) -> Trials:
     """The trials that there are of this space over this training; another space, or another training, is another search."""
     base = made.job(1000 * made.profile.seed + 1)
-    space = {key: span.model_dump() for key, span in made.profile.tuning.space.items()}
+    space = {key: span.model_dump() for key, span in space_of(made.profile).items()}
     key = hash_data({"space": space, "training": base.training.model_dump(mode="json"), "inputs": base.inputs, "reward": base.reward_hash})
     return Trials(made.bench.chain.folder / "tuning" / key[:10], base)
 

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 
 import jsonschema
@@ -26,6 +27,7 @@ from resources.profile import Profile, ProfileError, load_profile
 from resources.tuning import Span, Tuning
 from rewards.composite import RewardConfig
 from tests.pipelines import toy_search
+from verl_jobs.algorithms import ALGORITHMS
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 
@@ -55,7 +57,6 @@ def base(folder: Path) -> TrainingJob:
         ("tuning.space.training.kl_in={choice: [loss, rewards]}", "training.kl_in: no 'rewards', did you mean reward"),
         ("tuning.space.training.reward_normalised={uniform: [0, 1]}", "training.reward_normalised is no number: give it a choice"),
         ("tuning.space.warm_up.steps={uniform: [40, 80]}", "warm_up.steps is no key of `training`"),
-        ("training.algorithm=dapo", "dapo clips by a rule of its own: leave out clip"),
         ("tuning.space={}", "nothing to search"),
     ],
 )
@@ -76,6 +77,23 @@ def test_a_space_that_cannot_be_searched_is_one_line_with_key_and_mend(
 def test_every_profile_that_we_ship_has_a_space_that_it_takes_itself(name: str) -> None:
     profile = load_profile(name)
     assert checked(profile) and own_point(profile)
+
+
+@pytest.mark.parametrize("algorithm", [name for name, algorithm in ALGORITHMS.items() if algorithm.clips])
+@pytest.mark.parametrize("name", ["embedded", "gpu"])
+def test_an_algorithm_that_clips_by_itself_is_searched_without_the_clip(tmp_path: Path, name: str, algorithm: str) -> None:
+    profile = load_profile(name, [f"training.algorithm={algorithm}"])
+    assert set(profile.tuning.space) - set(checked(profile)) == {"training.clip"} and own_point(profile)
+    said = StringIO()
+    write_sweep(tmp_path / "sweep.yaml", profile, name, [], Console(file=said))
+    assert "training.clip" not in yaml.safe_load((tmp_path / "sweep.yaml").read_text())["parameters"]
+    assert f"training.clip is left out of the search: {algorithm} clips by a rule of its own." in said.getvalue()
+
+
+def test_a_search_of_the_clip_alone_is_refused_where_the_algorithm_clips_by_itself() -> None:
+    profile = load_profile("small", ["training.algorithm=dapo", "tuning.space={training.clip: {choice: [0.1, 0.2]}}"])
+    with pytest.raises(ProfileError, match="dapo clips by a rule of its own, and nothing else is in it: give other keys"):
+        checked(profile)
 
 
 def test_a_space_may_be_written_by_sections_or_by_whole_keys() -> None:
