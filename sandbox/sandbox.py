@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
 import os
 import queue
@@ -11,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from sandbox.backends import Backend, Channel, Kind, WorkerDied, backend_of
 from sandbox.backends.local import IsolationError
@@ -27,6 +28,9 @@ RUNS = 12  # of a method of a unittest, at most: itself twice, and its decoys
 AHEAD = 4  # jobs a worker that one `run` keeps queued: enough that none waits, few enough that the caller's iterable is read lazily
 
 
+Rung = Literal["auto", "root", "userns", "bare"]
+
+
 class SandboxError(RuntimeError):
     """The sandbox itself cannot work."""
 
@@ -37,8 +41,16 @@ class SandboxConfig:
 
     workers: int | None = None  # one a core, of this machine, the engine's or the cluster's
     backend: Kind = "local"  # docker: warm containers; ray: actors all over the cluster
-    isolation: Literal["auto", "root", "userns", "bare"] = "auto"  # auto: the highest rung that the machine grants; a named one is never lowered
+    isolation: Rung = "auto"  # auto: the highest rung that the machine grants; a named one is never lowered
     packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # that programs may import besides the standard library, where installed
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a place or a rung that there is not: another name would be another confinement than was asked for."""
+        for what, given, known in (("isolation", self.isolation, get_args(Rung)), ("backend", self.backend, get_args(Kind))):
+            if given not in known:
+                near = difflib.get_close_matches(str(given), known, 2, cutoff=0.4)
+                hint = f", did you mean {' or '.join(near)}" if near else ""
+                raise ValueError(f"{what}: no {given!r}{hint}: known are {', '.join(known)}")
 
 
 @dataclass

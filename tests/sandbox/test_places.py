@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,20 @@ from tests.sandbox.engines import place
 from tests.sandbox.jobs import call
 
 ADD = "def f(a, b):\n    return a + b"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"isolation": "nonsense"}, "isolation: no 'nonsense'.*: known are auto, root, userns, bare"),
+        ({"isolation": "user"}, "isolation: no 'user', did you mean userns"),
+        ({"isolation": ""}, "isolation: no ''"),
+        ({"backend": "dockers"}, "backend: no 'dockers', did you mean docker"),
+    ],
+)
+def test_a_rung_or_a_place_that_there_is_not_is_refused_with_the_nearest_names(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        SandboxConfig(**asked)
 
 
 @pytest.mark.slow
