@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +55,7 @@ def ablate(asked: Sequence[str], seeds: int, profile_name: str | None, console: 
         raise ProfileError(f"{' and '.join(asked)} ask for one change twice: leave one out")
     failed: dict[str, str] = {}
     try:
-        with study(profile_name, f"ablation of {', '.join(asked)}", console) as made:
+        with study(profile_name, f"ratchet ablate {shlex.join(asked)} --seeds {seeds}", console) as made:
             scores = _all_scores(made, variants, seeds, failed, console)
             found = compared(scores, variants)
             if found:

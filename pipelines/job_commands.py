@@ -6,6 +6,7 @@ Knows no Dagster.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import time
 from pathlib import Path
@@ -124,15 +125,27 @@ def stop(run: str | None, console: Console) -> int:
             console.print(f"{holder.chain} has not ended within {LONGEST_END_S:.0f} s: see {home.path / 'ray'}", style="red", soft_wrap=True)
             return 1
         time.sleep(0.5)
-    console.print(f"{holder.chain} is stopped. What was saved is kept: `ratchet jobs resume` goes on from there.", soft_wrap=True)
+    console.print(f"{holder.chain} is stopped. What was saved is kept: `{_going_on(home, holder.chain)}` goes on from there.", soft_wrap=True)
     return 0
 
 
+def _going_on(home: Home, run: str) -> str:
+    """The command that goes on with it: a study's is the one that it was begun with."""
+    record = next((record for record in records(home.runs) if record.id == run), None)
+    if record is None or record.kind != "study":
+        return "ratchet jobs resume"
+    return " ".join([record.why, "--profile", shlex.quote(record.profile), *(f"--set {shlex.quote(change)}" for change in record.changes)])
+
+
 def resume(profile: str | None, console: Console) -> int:
-    """Goes on with the open chain; says so where there is none."""
+    """Goes on with the open chain; says so where there is none, and what goes on with a study."""
     home = Home.from_environment()
-    if not any(record.kind == "chain" and record.state == "open" for record in records(home.runs)):
+    unended = [record for record in records(home.runs) if record.state == "open"]
+    if not any(record.kind == "chain" for record in unended):
         console.print("No run is open: all have been decided. `ratchet train` starts the next.")
+        for record in unended:
+            if record.kind == "study":
+                console.print(f"{record.id} has not ended: `{_going_on(home, record.id)}` goes on with it.", soft_wrap=True, highlight=False)
         return 0
     return demo(profile, console)
 

@@ -24,7 +24,7 @@ def train_seeds(count: int, profile_name: str | None, console: Console) -> int:
     """Trains with `count` seeds, those that ended before left as they are, and prints the table. Exit code 0, 1 where a training failed."""
     failed: dict[int, str] = {}
     try:
-        with study(profile_name, f"{count} seeds", console) as made:
+        with study(profile_name, f"ratchet train --seeds {count}", console) as made:
             jobs = [made.job(1000 * made.profile.seed + number) for number in range(1, count + 1)]
             for number, job in enumerate(jobs, 1):
                 try:

@@ -121,7 +121,10 @@ def study_id(profile: Profile, champion: str) -> str:
 
 @contextmanager
 def study(profile_name: str | None, why: str, console: Console) -> Iterator[Study]:
-    """Does the stages before the trainings, in a process of their own, unless they are done. Raises NotPrepared."""
+    """Does the stages before the trainings, in a process of their own, unless they are done. Raises NotPrepared.
+
+    why: the command that asks for it, profile and `--set` left out: given again, it goes on.
+    """
     home, profile = ready(profile_name)
     champion = ledger_of(home, profile_name).champion()
     id = study_id(profile, champion.checkpoint_hash if champion else "")
@@ -153,6 +156,7 @@ def _opened(home: Home, profile: Profile, profile_name: str | None, id: str, why
     workshop = Workshop(path=str(home.path), profile_name=name_of(profile_name))
     changes = os.environ.get(CHANGES, "").splitlines()
     chain = open_chain(home.runs, id, kind="study", base_seed=profile.seed, profile=name_of(profile_name), why=why, champion=None, changes=changes)
+    chain.change(why=why, profile=name_of(profile_name), changes=tuple(changes))  # of the command that goes on with it now
     bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
     bench.stage.progress.tell("begin")  # for who watches
     return Study(home, profile, name_of(profile_name), bench, training_rows(bench))

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from io import StringIO
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from rich.console import Console
 
 from pipelines.cluster_commands import list_submissions
 from pipelines.demo import ready
-from pipelines.job_commands import list_jobs, print_manifest, show_draws, show_job, show_logs, show_samples, stop
+from pipelines.job_commands import list_jobs, print_manifest, resume, show_draws, show_job, show_logs, show_samples, stop
 from pipelines.status import show_status
 from resources import lease
 from resources.chain import open_chain
@@ -151,6 +154,23 @@ def test_an_unknown_run_names_those_there_are(home: Home) -> None:
 
 def test_stopping_what_does_not_train_says_so(home: Home) -> None:
     assert "chain-0001 does not train." in said(stop, "chain-0001")
+
+
+def test_of_a_study_that_was_stopped_the_command_is_named_that_goes_on_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path / "home")
+    home.make()
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    changes = ("training.steps=4",)
+    open_chain(home.runs, "study-a", kind="study", base_seed=1, profile="small", why="ratchet train --seeds 3", champion=None, changes=changes)
+    held = "import sys, time; from pathlib import Path; from resources import lease; lease.take(Path(sys.argv[1]), 'study-a'); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", held, str(home.lease)]) as training:
+        while lease.holder(home.lease) is None:
+            time.sleep(0.05)
+        told = said(stop, None)
+        assert training.wait() != 0
+    command = "`ratchet train --seeds 3 --profile small --set training.steps=4` goes on"
+    assert f"study-a is stopped. What was saved is kept: {command} from there." in told
+    assert f"study-a has not ended: {command} with it." in said(resume, None)
 
 
 def test_a_run_s_manifest_runs_its_own_job_file(home: Home) -> None:
