@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markdown import Markdown
 
+from evaluation.in_short import in_short
 from pipelines.data_commands import READS
 from pipelines.demo import explain_failure, ready, start_worker, watched
 from pipelines.view import View
@@ -33,6 +34,7 @@ def promote(checkpoint: str, profile: str | None, console: Console) -> int:
     entry = next((entry for entry in ledger_of(home, profile).history() if entry.chain == name), None)
     if code == 0 and entry:
         console.print(f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}", style="bold")
+        console.print(in_short(entry.decision), highlight=False, soft_wrap=True)
         console.print("\n".join(f"- {reason}" for reason in entry.decision["reasons"]), highlight=False, soft_wrap=True)
     return code
 
