@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -120,10 +123,8 @@ def test_the_card_is_one_that_the_hub_reads(home: House, tmp_path: Path) -> None
     assert "the gain counts as real" in read.text
 
 
-@pytest.mark.slow
-def test_promote_and_rollback_run_as_dagster_jobs(home: House, instance: dg.DagsterInstance) -> None:
-    better = home.workshop.ledger.champion()
-    assert better
+def scored_anew(home: House) -> None:
+    """A better checkpoint `new`, scored beside the champion, and the data that the gate asks about."""
     new = home.checkpoint("new")
     old = home.workshop.store.require("checkpoints", "better")
     cards = {"challenger": card(new, 240, 400, "v2"), "champion": card(old, 150, 400, "v2")}  # fresh tasks, as a gate wants them
@@ -132,6 +133,38 @@ def test_promote_and_rollback_run_as_dagster_jobs(home: House, instance: dg.Dags
         write_parquet(generate(FamilyConfig(demonstrations=4, train=4, validation=2)), folder / "problems.parquet")
         (folder / SUSPECTS).write_text("{}", encoding="utf-8")
         home.workshop.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="clean_problems", content_hash=""))
+
+
+@pytest.mark.slow
+def test_promote_and_rollback_run_from_dagsters_command_line(home: House) -> None:
+    scored_anew(home)
+    ended = executed(home, "promote")
+    champion = home.workshop.ledger.champion()
+    assert ended.returncode == 0 and champion and champion.checkpoint == "new", ended.stderr[-3000:]
+    ended = executed(home, "rollback", "--tags", json.dumps({"ratchet/why": "it wrote poems"}))
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    config = home.workshop.home.path / "to.yaml"
+    config.write_text('ops: {roll_back: {config: {reason: "further", to: 1}}}')
+    assert executed(home, "rollback", "--config", str(config)).returncode == 0
+    refused = executed(home, "rollback")
+    assert refused.returncode != 0 and "NothingToRollBack" in refused.stderr + refused.stdout
+    history = home.workshop.ledger.history()
+    assert [(entry.kind, entry.version) for entry in history[3:]] == [("promote", 4), ("rollback", 2), ("rollback", 1)]
+    assert [entry.decision["reasons"][-1] for entry in history[4:]] == ["it wrote poems", "further"]
+
+
+def executed(home: House, job: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """`dagster job execute`, as a script or a cron line calls it."""
+    dagster_home = home.workshop.home.path / "dagster"
+    dagster_home.mkdir(exist_ok=True)
+    command = [str(Path(sys.executable).with_name("dagster")), "job", "execute", "-m", "pipelines.definitions", "-j", job, *options]
+    environment = os.environ | {"DAGSTER_HOME": str(dagster_home)}
+    return subprocess.run(command, env=environment, cwd=Path(__file__).parents[2], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_promote_and_rollback_run_as_dagster_jobs(home: House, instance: dg.DagsterInstance) -> None:
+    scored_anew(home)
     resources = {"workshop": home.workshop, "io_manager": dg.mem_io_manager}
     instance.add_dynamic_partitions("checkpoints", ["new"])
     promoted = defs.resolve_job_def("promote").execute_in_process(instance=instance, partition_key="new", resources=resources)
