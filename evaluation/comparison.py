@@ -7,6 +7,7 @@ different things.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -244,10 +245,16 @@ def p_text(p_value: float) -> str:
     return f"p = {p_value:.3f}" if p_value >= 0.001 else f"p = {p_value:.4f}"
 
 
+def count(tasks: float) -> str:
+    """ "1 task", "2 tasks": rounded up."""
+    whole = ceil(tasks - 1e-9)
+    return f"{whole} task{'' if whole == 1 else 's'}"
+
+
 def odds(p_value: float) -> str:
-    """A p-value for whoever has never met one: "less than once in 10,000 times", "about once in 250 times", "in about 38 of 100 cases"."""
+    """A p-value for whoever has never met one: "less often than once in 10,000 times", "about once in 250 times", "in about 38 of 100 cases"."""
     if p_value < 0.0001:
-        return "less than once in 10,000 times"
+        return "less often than once in 10,000 times"
     return f"about once in {1 / p_value:,.0f} times" if p_value < 0.095 else f"in about {100 * p_value:.0f} of 100 cases"
 
 

@@ -22,6 +22,7 @@ from evaluation.comparison import (
     announced_gain,
     clean_score,
     compare,
+    count,
     p_text,
     points,
     signed,
@@ -136,9 +137,9 @@ def _result(c: Comparison) -> str:
     what = "" if c.k == 1 and c.answers == 1 else f" (pass@{c.k}, {c.answers} answers a task)"
     split = f"{c.both_solved} both solve, {c.neither_solved} neither"
     changed = (
-        f"It wins {len(c.won)} tasks that the champion fails and loses {len(c.lost)} that the champion solves; {split}."
+        f"It wins {count(len(c.won))} that the champion fails and loses {len(c.lost)} that the champion solves; {split}."
         if c.answers == 1
-        else f"It answers {len(c.won)} tasks more reliably than the champion and {len(c.lost)} less; {split}."
+        else f"It answers {count(len(c.won))} more reliably than the champion and {len(c.lost)} less; {split}."
     )
     return (
         f"On {c.benchmark}{what} the champion solves {c.before}, the challenger {c.after}: a difference of {signed(c.difference)} points "

@@ -50,10 +50,12 @@ def _no_gain(decision: dict[str, Any], scores: str, lacked: set[str]) -> str:
         return f"It is better, but too little to be worth a version: of {tasks} tasks it solved {scores}."
     if c["p_worse"] <= level:
         return f"It is worse: of {tasks} tasks it solved {scores}; bad luck does not explain that."
-    luck = odds(c["p_better"] if c["difference"] > 0 else c["p_worse"])
-    told = f"It was not shown to be better: of {tasks} tasks it solved {scores}, and luck alone makes such a difference {luck}."
     unseen = c.get("smallest_gain")
-    return f"{told} That does not show that the two are equal: so few tasks often miss a gain below {points(unseen)} points." if unseen else told
+    few = f" That does not show that the two are equal: so few tasks often miss a gain below {points(unseen)} points." if unseen else ""
+    if not c["won"] and not c["lost"]:
+        return f"It was not shown to be better: of {tasks} tasks it solved the very same {_solved(c['after'])} as the champion before it.{few}"
+    luck = odds(c["p_better"] if c["difference"] > 0 else c["p_worse"])
+    return f"It was not shown to be better: of {tasks} tasks it solved {scores}, and luck alone makes such a difference {luck}.{few}"
 
 
 def _worst(falls: list[dict[str, Any]]) -> str:

@@ -7,10 +7,10 @@ where the test is McNemar's and can be asked again; for several answers a task b
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import ceil
 from statistics import NormalDist
 from typing import Any
 
+from evaluation.comparison import count
 from evaluation.statistics import mcnemar
 
 MOST = 50_000  # tasks: beyond that nobody measures
@@ -88,7 +88,7 @@ def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[
     elif name == "gain":
         asked = policy["minimum_gain"]
         lacking = asked - c["difference"]
-        yield f"A gain of at least {100 * asked:g} points on {abouts[0]}: it lacked {100 * lacking:.1f}, or {_count(lacking * c['before']['tasks'])}."
+        yield f"A gain of at least {100 * asked:g} points on {abouts[0]}: it lacked {100 * lacking:.1f}, or {count(lacking * c['before']['tasks'])}."
     elif name == "not worse":
         for about in abouts:
             yield _not_to_lose(next(other for other in decision["others"] if other["benchmark"] == about), policy)
@@ -110,8 +110,8 @@ def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
         yield f"{tasks} tasks of {c['benchmark']} cannot show a gain at {level:.3g} with {lost} of them lost: gate on more tasks."
     else:
         yield (
-            f"With the {_count(lost)} of {c['benchmark']} that it lost, it had to win {needed_wins} that the champion fails, "
-            f"and won {won}: {_count(needed_wins - won)} more."
+            f"With the {count(lost)} of {c['benchmark']} that it lost, it had to win {needed_wins} that the champion fails, "
+            f"and won {won}: {count(needed_wins - won)} more."
         )
     if (more := tasks_needed(won, lost, tasks, level)) is not None and more > tasks:
         yield f"Or more tasks: were it as good on others, about {more:,} in place of {tasks} would show it."
@@ -121,7 +121,7 @@ def _not_to_lose(c: dict[str, Any], policy: dict[str, Any]) -> str:
     won, lost, level = len(c["won"]), len(c["lost"]), policy["harm_alpha"]
     if c["p_worse"] <= level and c.get("answers", 1) == 1:
         allowed = losses_allowed(won, lost, level)
-        return f"On {c['benchmark']} it lost {_count(lost)} and won {won}: with at most {allowed} lost no fall would have been shown."
+        return f"On {c['benchmark']} it lost {count(lost)} and won {won}: with at most {allowed} lost no fall would have been shown."
     margin = c.get("margin") or policy.get("margin", 0.0)
     error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
     needed = NormalDist().inv_cdf(1 - level) * error - margin
@@ -129,9 +129,3 @@ def _not_to_lose(c: dict[str, Any], policy: dict[str, Any]) -> str:
         f"On {c['benchmark']} a difference of about {100 * needed:+.1f} points or better would have ruled out a fall of {100 * margin:.1f}; "
         f"it had {100 * c['difference']:+.1f} (normal approximation). Or the same difference on more tasks."
     )
-
-
-def _count(tasks: float) -> str:
-    """ "1 task", "2 tasks": rounded up."""
-    whole = ceil(tasks - 1e-9)
-    return f"{whole} task{'' if whole == 1 else 's'}"

@@ -19,6 +19,7 @@ LEGEND = (
     "won, lost: tasks that the challenger alone, the champion alone solves. p better, p worse: how often (0 to 1) luck would make one of two equally "
     "good models look so much better, or worse. interval, 95 %: where the true value lies 19 times in 20."
 )
+LOST = " regression: tasks that a champion solved and a later one lost."
 
 
 class UnknownVersion(LookupError):
@@ -76,7 +77,9 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
         console.print()
         console.width = max(console.width, 120)
         console.print(_numbers(comparisons))
-        console.print(LEGEND, style="dim", highlight=False, soft_wrap=True)
+        console.print(
+            LEGEND + (LOST if any(c["benchmark"] == "regression" for c in comparisons) else ""), style="dim", highlight=False, soft_wrap=True
+        )
         for compared in comparisons:
             console.print(f"\n{picture(compared)}", highlight=False, soft_wrap=True)
     console.print(f"\nWhat it was made from: `ratchet provenance {entry.version}`", style="dim", highlight=False)

@@ -34,6 +34,11 @@ OLD = card("old", range(100))
         (card("new", range(150)), Facts(), "It is better: of 400 tasks it solved 150, where the champion before it solved 100"),
         (card("new", range(50)), Facts(), "It is worse: of 400 tasks it solved 50, where the champion before it solved 100"),
         (card("new", range(1, 101)), Facts(), "It was not shown to be better: .* luck alone makes such a difference in about 75 of 100 cases"),
+        (
+            card("new", range(100)),
+            Facts(),
+            "It was not shown to be better: of 400 tasks it solved the very same 100 .* often miss a gain below 2.3 points",
+        ),
         (card("old", range(100)), Facts(), "It is the champion itself"),
         (card("new", range(150)), Facts(unverified=("new",)), "It was trained with a reward that pays for answers that cheat.* Its score is better"),
     ],
