@@ -60,7 +60,8 @@ class Cgroup:
 
     def oom_kills(self) -> int:
         """Processes that the kernel killed for memory, since the cgroup was made."""
-        return next((int(line.split()[1]) for line in self._read("kills").splitlines() if line.startswith("oom_kill ")), 0)
+        _, _, rest = self._read("kills").partition("\noom_kill ")  # never its first line
+        return int(rest.partition("\n")[0] or 0)
 
     def cpu_s(self) -> float:
         text = self._read("cpu")

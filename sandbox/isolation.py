@@ -19,7 +19,7 @@ import signal
 import struct
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from os import setresgid, setresuid  # not by os: see `_become` of the zygote
 from typing import NoReturn
 
 from sandbox import landlock, seccomp
@@ -125,15 +125,16 @@ def has_own_uid(rung: str) -> bool:
     """Whether programs run under a uid that nobody else has."""
     if rung != "bare":
         return rung == "root"
-    folders = [Path(sys.base_prefix), *Path(sys.base_prefix).parents]
-    return os.geteuid() == 0 and all(folder.stat().st_mode & 0o001 for folder in folders)
+    parts = sys.base_prefix.split("/")
+    folders = ["/".join(parts[:end]) or "/" for end in range(1, len(parts) + 1)]
+    return os.geteuid() == 0 and all(os.stat(folder).st_mode & 0o001 for folder in folders)
 
 
 def drop(uid: int | None, rules: int | None) -> None:
     """Gives up all privileges of this process for good: it is about to run a program. uid: one of its own, or None to keep ours."""
     if uid is not None:
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        setresgid(uid, uid, uid)
+        setresuid(uid, uid, uid)
     else:
         _keep_capabilities(set())
         _call("prctl", _DUMPABLE, 0, 0, 0, 0)  # nobody of the same uid may open this process's memory or descriptors; a new uid does the same
@@ -157,9 +158,9 @@ def _unshare(rung: str) -> None:
         return
     uid, gid = os.geteuid(), os.getegid()
     _call("unshare", spaces | _NEWUSER)
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
 
 
 def _outlive(pid: int, kill_the_rest: Callable[[], None] | None = None) -> NoReturn:
@@ -195,7 +196,8 @@ def _descendants() -> set[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError):
-                fields = Path(f"/proc/{name}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()
+                with open(f"/proc/{name}/stat", errors="replace") as file:
+                    fields = file.read().rsplit(")", 1)[1].split()
                 if fields[0] != "Z":
                     parents[int(name)] = int(fields[1])
     found, grown = {os.getpid()}, True

@@ -37,9 +37,9 @@ def send(kind: bytes, text: str = "") -> None:
 def run(style: str) -> NoReturn:
     """Never returns: the process ends here, whatever the program does. `use_streams` was called before the fork."""
     send(b"S")
-    entry_point, source, *calls = (part.decode("utf-8", "surrogatepass") for part in read_request())
+    entry_point, source, *calls = _request()
     try:
-        code = compile(source, "program.py", "exec", dont_inherit=True)
+        code = _compiled(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
         send(b"C", f"{type(error).__name__}: {error}"[:300])
         os._exit(0)
@@ -64,6 +64,24 @@ def run(style: str) -> NoReturn:
     while request := _receive():
         _serve(held, candidate, request)
     os._exit(0)
+
+
+def rehearse() -> None:
+    """What `run` does with a right program of style call, in a process that is to go on afterwards."""
+    send(b"S")
+    entry_point, source, *calls = _request()
+    candidate = _load(_compiled(source), _module("program"), entry_point)
+    for call in calls:
+        _answer(candidate, call)
+    del sys.modules["program"]
+
+
+def _request() -> list[str]:
+    return [part.decode("utf-8", "surrogatepass") for part in read_request()]
+
+
+def _compiled(source: str) -> types.CodeType:
+    return compile(source, "program.py", "exec", dont_inherit=True)
 
 
 def read_request() -> list[bytes]:

@@ -71,6 +71,9 @@ class _Task:
     failed_at: int | None = None  # the thread whose worker broke with it
 
 
+_Answered = tuple[_Task, bytes, str]  # a task, what its worker said, and where that is
+
+
 class Sandbox:
     """`with Sandbox(config) as sandbox: for report in sandbox.run(jobs): ...`; `run` may be called from several threads at once.
 
@@ -207,19 +210,29 @@ class Sandbox:
         except Exception as error:
             started.put(error)
             return
+        late: list[_Answered] = []
         while not self._closed:
             channel = channel or self._reopened(here)
-            if (task := self._tasks.get()) is None:
+            if (task := self._taken(late)) is None:
                 break
             if self._closed or task.run.abandoned:
                 continue
             if task.failed_at == here and self.workers - 1 > self._without:
+                self._deliver(late)
                 self._tasks.put(task)
                 time.sleep(PASS_ON_S)
                 continue
-            channel = self._attempt(task, channel, here)
+            channel = self._attempt(task, channel, here, late)
         if channel:
             channel.close()
+
+    def _taken(self, late: list[_Answered]) -> _Task | None:
+        """The next task; before any waiting for it, what is late is delivered."""
+        try:
+            return self._tasks.get_nowait()
+        except queue.Empty:
+            self._deliver(late)
+            return self._tasks.get()
 
     def _first(self, here: int) -> Channel:
         """A worker to begin with. Raises IsolationError, and SandboxError where each one dies before it can say anything."""
@@ -258,25 +271,53 @@ class Sandbox:
             with self._lock:
                 self._without -= 1
 
-    def _attempt(self, task: _Task, channel: Channel | None, here: int) -> Channel | None:
-        """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke."""
+    def _attempt(self, task: _Task, channel: Channel | None, here: int, late: list[_Answered]) -> Channel | None:
+        """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke.
+
+        late: what the worker said before, made into a report while it is busy, so that it need not wait for that; the answer to this task joins it.
+        """
         task.attempts, task.failed_at = task.attempts + 1, here
         try:
-            channel = channel or self._another(here)
-            answer = json.loads(channel.ask(task.payload, _longest_s(task.job)))
-            if "broken" in answer:
-                raise WorkerDied(answer["broken"])
-            told = answer | {"isolation": channel.where + answer["isolation"]}
-            task.run.reports.put((task, _report(task.job, told)))
+            channel = self._handed(task, channel, here)
+            self._deliver(late)
+            answer = channel.hear(_longest_s(task.job))
+            if answer.startswith(b'{"broken"'):
+                raise WorkerDied(json.loads(answer)["broken"])
+            late.append((task, answer, channel.where))
             return channel
-        except (WorkerDied, IsolationError, OSError, ValueError, KeyError, TypeError) as failure:  # an answer that is none comes from a broken worker
+        except (WorkerDied, IsolationError, OSError) as failure:
             if channel:
                 channel.close()
-            if task.attempts < ATTEMPTS:
-                self._tasks.put(task)
-            else:
-                task.run.reports.put((task, self._failed(task.job, str(failure))))
+            self._deliver(late)
+            self._again(task, str(failure))
             return None
+
+    def _handed(self, task: _Task, channel: Channel | None, here: int) -> Channel:
+        """The worker that has the task now. One that has died with nothing to do says nothing about a job, and is replaced."""
+        if channel:
+            try:
+                channel.send(task.payload, _longest_s(task.job))
+                return channel
+            except WorkerDied:
+                channel.close()
+        channel = self._another(here)
+        channel.send(task.payload, _longest_s(task.job))
+        return channel
+
+    def _deliver(self, late: list[_Answered]) -> None:
+        while late:
+            task, answer, where = late.pop()
+            try:
+                told = json.loads(answer)
+                task.run.reports.put((task, _report(task.job, told | {"isolation": where + told["isolation"]})))
+            except (WorkerDied, ValueError, KeyError, TypeError) as failure:  # no answer to the job: its worker is broken
+                self._again(task, str(failure))
+
+    def _again(self, task: _Task, failure: str) -> None:
+        if task.attempts < ATTEMPTS:
+            self._tasks.put(task)
+        else:
+            task.run.reports.put((task, self._failed(task.job, failure)))
 
     def _failed(self, job: Job, why: str) -> Report:
         rows = tuple(TestResult(Verdict.INFRA, why) for _ in job.tests)
@@ -300,7 +341,7 @@ def _payload(job: Job) -> bytes:
     if job.compare not in COMPARES[job.style] or (job.checker is not None and job.style not in ("call", "stdio")):
         raise ValueError(f"job {job.job_id}: style {job.style} compares {' or '.join(COMPARES[job.style])}, and only call and stdio have a checker")
     message = {
-        "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": asdict(job.limits),
+        "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": vars(job.limits),
         "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
         "packages": list(job.packages),
         "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],

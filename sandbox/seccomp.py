@@ -8,7 +8,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import struct
 from collections.abc import Sequence
 
@@ -54,7 +53,7 @@ NAMES = {number: name for name, number in NUMBERS.items()}
 
 
 def available() -> bool:
-    return platform.machine() == "x86_64"
+    return os.uname().machine == "x86_64"
 
 
 def install(*, unix_sockets: bool, guard_signals: bool) -> int | None:

@@ -39,8 +39,10 @@ class Span:
         self._cgroup, self._judges = cgroup, judges
         self.started, self._worked, self._judged = time.monotonic(), 0.0, 0.0
 
-    def begin(self) -> None:
+    def begin(self, *, read: bool = True) -> None:
         self.started = time.monotonic()
+        if not read:
+            return
         self._worked = self._cgroup.cpu_s() if self._cgroup else 0.0
         self._judged = self._judges.cpu_s() if self._judges else 0.0
 
@@ -108,7 +110,7 @@ class Watch:
             self._pump(START_S)
         if self._frames.popleft() != b"S":
             raise Broken("a process could not be set up: unknown first message")
-        self.begin()
+        self.test.begin()
         self.whole.begin()
 
     def rest(self) -> list[bytes]:
@@ -116,8 +118,8 @@ class Watch:
         return list(self._frames)
 
     def begin(self) -> None:
-        """The clock of a test starts."""
-        self.test.begin()
+        """The clock of the next test starts. Where something has arrived already that test is over, and what was worked need not be asked."""
+        self.test.begin(read=not self._frames)
 
     def seconds(self) -> float:
         return self.test.seconds()

@@ -98,7 +98,7 @@ class Worker:
         kind = (role, numpy and "numpy" in self.packages)
         if kind not in self.slots:
             preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
-            self.slots[kind] = Slot(self.rung, self.packages, preload, 2 * list(PRELOADS).index(role) + kind[1], self.scratch)
+            self.slots[kind] = Slot(self.rung, self.packages, preload, 2 * list(PRELOADS).index(role) + kind[1], self.scratch, judge=role == "judge")
         return self.slots[kind]
 
     def _drop(self, slots: list[Slot]) -> None:

@@ -4,8 +4,8 @@ It never sees a test, an expected value or a source: those go through descriptor
 ends it kills everything that is left, reaps it, and gives the next one an empty scratch folder.
 
 Orders come on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES" with descriptors, "end".
-Answers: "exit ROLE STATUS PEAK_BYTES" when a started process ended by itself, "ended CPU_S" when nothing of the job is left. The hello before the
-first order is JSON.
+Answers: "exit ROLE STATUS PEAK_BYTES" when a started process ended by itself, "ended CPU_S" when nothing of the job is left, with the
+seconds of all jobs so far. The hello before the first order is JSON.
 
 A fork shares all pages, and the first write to each, here or in the child, is a fault that costs some microseconds: most of what a small program
 costs. What runs for each job is therefore short and plain on purpose.
@@ -13,7 +13,6 @@ costs. What runs for each job is therefore short and plain on purpose.
 
 from __future__ import annotations
 
-import _signal  # type: ignore[import-not-found]
 import contextlib
 import ctypes
 import errno
@@ -22,24 +21,28 @@ import json
 import os
 import resource
 import select
-import shutil
 import signal
 import socket
 import sys
 import time
-from pathlib import Path
-from typing import Any
+from _signal import SIGINT, default_int_handler  # type: ignore[import-not-found]
+from _signal import signal as set_handler
+from collections.abc import Callable
+from gc import enable as enable_gc
+from os import O_WRONLY, chdir, closerange, dup2, setsid, write
+from os import open as open_
+from resource import RLIMIT_AS, RLIMIT_CPU, RLIMIT_NOFILE, RLIMIT_NPROC, setrlimit
+from typing import Any, NoReturn
 
-ROOT = str(Path(__file__).resolve().parent.parent)
+ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path.append(ROOT)
 
-from sandbox import isolation, program, seccomp, testing  # noqa: E402  # found by the line above
+from sandbox import isolation, program, rehearsal, seccomp  # noqa: E402  # found by the line above
 
 SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the moment: they say nothing about what the machine grants
 PRELOADED = (
-    "abc array bisect calendar cmath collections collections.abc copy csv dataclasses datetime decimal enum fractions functools hashlib heapq "
-    "inspect io itertools json math operator os.path pprint queue random re statistics string struct sys textwrap threading time traceback types "
-    "typing unicodedata"
+    "abc array bisect collections collections.abc copy datetime decimal enum fractions functools heapq io itertools json math operator os.path "
+    "queue random re string struct sys threading time traceback types typing"
 )
 
 
@@ -48,8 +51,10 @@ _fork = ctypes.PyDLL(None).fork
 
 
 class Zygote:
-    def __init__(self, config: dict[str, Any], control: socket.socket, in_force: str) -> None:
+    def __init__(self, config: dict[str, Any], control: socket.socket, in_force: str, run: Callable[[str], NoReturn]) -> None:
+        """run: what a process does with the style that it is started with, when it has become what it is to be."""
         self.rung = config["rung"]
+        self.run = run
         self.uid = config["uid"] if isolation.has_own_uid(self.rung) else None
         self.control = control
         self.rules = (
@@ -59,15 +64,16 @@ class Zygote:
         self.counts_processes = self.own_pids or self.uid is not None  # else the count is the whole user's
         self.in_force = in_force
         self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
-        self.cpu_before = 0.0
         self.tmp = os.environ["TMPDIR"]
         self.clean_scratch = self._scratch_state()
 
     def serve(self) -> None:
         """Until the owner closes the socket."""
         program.use_streams()  # once, not in each child
+        rehearsal.rehearse()
         gc.collect()
         gc.disable()
+        self.filled = rehearsal.settle()
         gc.freeze()
         isolation.restart_pids()
         self.control.send(json.dumps({"ready": self.in_force}).encode())
@@ -99,12 +105,9 @@ class Zygote:
         cpu_s, address_bytes, processes, files = map(int, order[2:])
         pid = _fork()
         if pid == 0:
-            self.cpu_before = 0.0  # what those before it used is nothing that a program should find
             try:
-                self._become(cpu_s, address_bytes, processes, files, descriptors)
-                if role == "judge":
-                    testing.judge()
-                program.run(style)
+                _become(cpu_s, address_bytes, processes, files, descriptors, self.uid, self.rules, self.counts_processes, self.tmp)
+                self.run(style)
             finally:
                 os._exit(70)  # before the ready message: the owner takes it for a failure of ours
         for handle in descriptors:
@@ -112,28 +115,6 @@ class Zygote:
         watched = os.pidfd_open(pid)
         self.running[watched] = (role, pid)
         return watched
-
-    def _become(self, cpu_s: int, address_bytes: int, processes: int, files: int, descriptors: list[int]) -> None:
-        """In the fork: limits, no privileges, nothing open but what the role needs."""
-        os.setsid()
-        try:  # noqa: SIM105  # suppress would cost some pages
-            os.write(os.open("/proc/self/oom_score_adj", os.O_WRONLY), b"1000")  # the kernel picks the program, never the zygote
-        except OSError:
-            pass
-        at = 0
-        for handle in descriptors:
-            os.dup2(handle, at)
-            at += 1
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-        resource.setrlimit(resource.RLIMIT_AS, (address_bytes, address_bytes))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-        isolation.drop(self.uid, self.rules)
-        if self.counts_processes:
-            resource.setrlimit(resource.RLIMIT_NPROC, (processes, processes))
-        os.closerange(at, 1024)
-        os.chdir(self.tmp)
-        _signal.signal(_signal.SIGINT, _signal.default_int_handler)  # the wrapper in signal makes enums, at ten times the price
-        gc.enable()
 
     def _report_exit(self, watched: int) -> None:
         role, pid = self.running.pop(watched)
@@ -151,16 +132,14 @@ class Zygote:
             self._renew_scratch()
         isolation.restart_pids()
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu_s = usage.ru_utime + usage.ru_stime
-        self.control.send(b"ended %.6f" % (cpu_s - self.cpu_before))
-        self.cpu_before = cpu_s
+        self.control.send(b"ended %.6f" % (usage.ru_utime + usage.ru_stime))
 
     def _kill_all(self) -> None:
         """Every process that a job left, however it hid; each orphan's parent is this process (pid 1, or a subreaper)."""
         while True:
             try:
                 if self.own_pids:
-                    os.kill(-1, _signal.SIGKILL)
+                    os.kill(-1, signal.SIGKILL)
                 else:
                     isolation.kill_descendants()
             except ProcessLookupError:
@@ -184,8 +163,36 @@ class Zygote:
         self.clean_scratch = self._scratch_state()
 
 
+def _become(
+    cpu_s: int, address_bytes: int, processes: int, files: int, descriptors: list[int], uid: int | None, rules: int | None, count: bool, folder: str
+) -> None:
+    """In the fork: limits, no privileges, nothing open but what the role needs. Free names alone: an attribute would cost three pages where it is
+    looked up the first time."""
+    setsid()
+    try:  # noqa: SIM105  # suppress would cost some pages
+        write(open_(b"/proc/self/oom_score_adj", O_WRONLY), b"1000")  # the kernel picks the program, never the zygote
+    except OSError:
+        pass
+    at = 0
+    for handle in descriptors:
+        dup2(handle, at)
+        at += 1
+    setrlimit(RLIMIT_CPU, (cpu_s, cpu_s + 1))
+    setrlimit(RLIMIT_AS, (address_bytes, address_bytes))
+    setrlimit(RLIMIT_NOFILE, (files, files))
+    isolation.drop(uid, rules)
+    if count:
+        setrlimit(RLIMIT_NPROC, (processes, processes))
+    closerange(at, 1024)
+    chdir(folder)
+    set_handler(SIGINT, default_int_handler)  # the wrapper in signal makes enums, at ten times the price
+    enable_gc()
+
+
 def _empty(folder: str) -> None:
     """Removes what is inside, whatever its permissions."""
+    import shutil  # its compressors are five libraries, and each mapping makes a fork dearer
+
     os.chmod(folder, 0o700)
     for root, folders, _ in os.walk(folder):
         for name in folders:
@@ -209,6 +216,15 @@ def _keep_low_descriptors_busy(control: socket.socket) -> socket.socket:
     return moved
 
 
+def _role(*, judge: bool) -> Callable[[str], NoReturn]:
+    """What the processes of this zygote are. A program's has no use for what a judge needs, and each page of it would be paid for at each fork."""
+    if not judge:
+        return program.run
+    from sandbox import testing
+
+    return lambda _: testing.judge()
+
+
 def main() -> None:
     config = json.loads(sys.argv[1])
     isolation.die_with_parent(config["parent"])
@@ -216,6 +232,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a handler would make even pid 1 mortal
     control.recv(1)  # the owner has put us into our cgroup
     control = _keep_low_descriptors_busy(control)
+    run = _role(judge=config["judge"])  # now: later our files are out of sight
     try:
         in_force, listener = isolation.enter(config["rung"], config["packages"])
         if listener is not None:
@@ -234,7 +251,7 @@ def main() -> None:
         sys.modules[name].seed(0)  # unseeded draws are the same in each run, so that a verdict does not flicker
     with contextlib.suppress(OSError):
         time.tzset()
-    Zygote(config, control, in_force).serve()
+    Zygote(config, control, in_force, run).serve()
 
 
 if __name__ == "__main__":

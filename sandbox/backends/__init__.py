@@ -17,8 +17,11 @@ class Channel(Protocol):
     isolation: str
     where: str  # stands before the isolation that the worker stamps into its reports; empty for a process of this machine
 
-    def ask(self, payload: bytes, timeout_s: float) -> bytes:
-        """Raises WorkerDied when no answer comes: the worker is to be closed then."""
+    def send(self, payload: bytes, timeout_s: float) -> None:
+        """A job. Raises WorkerDied when it cannot be handed over: the worker is to be closed then."""
+
+    def hear(self, timeout_s: float) -> bytes:
+        """The answer to the job that was sent last. Raises WorkerDied when none comes: the worker is to be closed then."""
 
     def close(self) -> None:
         """Ends the worker and everything below it. May be called twice."""

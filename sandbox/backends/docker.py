@@ -118,7 +118,7 @@ class DockerChannel:
             self._attached = attached  # closing its last reference would close the stream
             api.start(container)
             _require_confined(api.inspect_container(container))
-            hello = json.loads(self._answer(b"", START_S))
+            hello = json.loads(self.hear(START_S))
             if "broken" in hello:
                 raise WorkerDied(hello["broken"])
             if "isolation" not in hello:
@@ -130,14 +130,16 @@ class DockerChannel:
             raise
         self.isolation = self.where + hello["isolation"]
 
-    def ask(self, payload: bytes, timeout_s: float) -> bytes:
-        return self._answer(frame(payload), timeout_s)
-
-    def _answer(self, data: bytes, timeout_s: float) -> bytes:
-        until = time.monotonic() + timeout_s
+    def send(self, payload: bytes, timeout_s: float) -> None:
         try:
             self._stream.settimeout(timeout_s)
-            self._stream.sendall(data)
+            self._stream.sendall(frame(payload))
+        except OSError as error:
+            raise WorkerDied(f"container {self.container[:12]}: {error}") from None
+
+    def hear(self, timeout_s: float) -> bytes:
+        until = time.monotonic() + timeout_s
+        try:
             while (left := until - time.monotonic()) > 0:
                 if not select.select([self._stream], [], [], left)[0]:
                     break

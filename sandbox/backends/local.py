@@ -60,7 +60,7 @@ class LocalChannel:
         os.set_blocking(self._from, False)
         self._reader = Frames(most=1 << 28)
         try:
-            hello = json.loads(self._answer(b"", START_S))
+            hello = json.loads(self.hear(START_S))
         except WorkerDied:
             self.close()
             raise
@@ -76,29 +76,22 @@ class LocalChannel:
     def pid(self) -> int:
         return self._process.pid
 
-    def ask(self, payload: bytes, timeout_s: float) -> bytes:
-        return self._answer(frame(payload), timeout_s)
+    def send(self, payload: bytes, timeout_s: float) -> None:
+        view, until = memoryview(frame(payload)), time.monotonic() + timeout_s
+        while view:
+            try:
+                view = view[os.write(self._to, view) :]
+            except BlockingIOError:  # more than the pipe holds: the worker is reading it
+                if not _ready(self._to, select.POLLOUT, until):
+                    raise WorkerDied(f"worker {self.pid} took no job within {timeout_s:.0f} s") from None
+            except OSError as error:
+                raise WorkerDied(f"worker {self.pid} is gone: {error}") from None
 
-    def _answer(self, data: bytes, timeout_s: float) -> bytes:
-        view, until = memoryview(data), time.monotonic() + timeout_s
-        poll = select.poll()
-        poll.register(self._from, select.POLLIN)
-        if view:
-            poll.register(self._to, select.POLLOUT)
-        while ready := poll.poll(max(0.0, until - time.monotonic()) * 1000):
-            for handle, _ in ready:
-                if handle == self._from:
-                    for answer in self._read():
-                        return answer
-                    continue
-                try:
-                    view = view[os.write(self._to, view) :]
-                except BlockingIOError:
-                    continue
-                except OSError as error:
-                    raise WorkerDied(f"worker {self.pid} is gone: {error}") from None
-                if not view:
-                    poll.unregister(self._to)
+    def hear(self, timeout_s: float) -> bytes:
+        until = time.monotonic() + timeout_s
+        while _ready(self._from, select.POLLIN, until):
+            for answer in self._read():
+                return answer
         raise WorkerDied(f"worker {self.pid} gave no answer within {timeout_s:.0f} s")
 
     def _read(self) -> list[bytes]:
@@ -120,6 +113,13 @@ class LocalChannel:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _ready(handle: int, event: int, until: float) -> bool:
+    """Whether this descriptor is before that moment (of time.monotonic). Not by select, which knows only the first 1024."""
+    poll = select.poll()
+    poll.register(handle, event)
+    return bool(poll.poll(max(0.0, until - time.monotonic()) * 1000))
 
 
 def folders_of(packages: tuple[str, ...]) -> dict[str, str]:

@@ -33,7 +33,8 @@ class Place:
         return {"isolation": self._channel.isolation}
 
     def ask(self, payload: bytes, timeout_s: float) -> bytes:
-        return self._channel.ask(payload, timeout_s)
+        self._channel.send(payload, timeout_s)
+        return self._channel.hear(timeout_s)
 
     def close(self) -> None:
         self._channel.close()
@@ -95,8 +96,11 @@ class RayChannel:
             raise IsolationError(f"on a node of the cluster: {hello['refused']}")
         self.isolation = self.where + hello["isolation"]
 
-    def ask(self, payload: bytes, timeout_s: float) -> bytes:
-        return bytes(self._get(self.actor.ask.remote(payload, timeout_s), timeout_s + CLOSE_S))
+    def send(self, payload: bytes, timeout_s: float) -> None:
+        self._promise = self.actor.ask.remote(payload, timeout_s)
+
+    def hear(self, timeout_s: float) -> bytes:
+        return bytes(self._get(self._promise, timeout_s + CLOSE_S))
 
     def _get(self, promise: Any, timeout_s: float) -> Any:
         import ray

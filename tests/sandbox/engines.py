@@ -81,8 +81,14 @@ def ray_cluster(cpus: int = 2) -> Iterator[Any]:
             cluster.shutdown()
 
 
-def kill_a_worker(kind: Kind) -> bool:
-    """`kill -9` of one of our workers, wherever it runs; False when there is none now."""
+def workers_here() -> set[int]:
+    """Of all sandboxes that this process keeps open."""
+    children = psutil.Process().children(recursive=True)
+    return {process.pid for process in children if any(part.endswith("sandbox/worker.py") for part in cmdline(process))}
+
+
+def kill_a_worker(kind: Kind, others: set[int]) -> bool:
+    """`kill -9` of one of our workers, wherever it runs, and none of the others; False when there is none now."""
     if kind == "docker":
         import docker
 
@@ -90,8 +96,7 @@ def kill_a_worker(kind: Kind) -> bool:
         for found in running[:1]:
             found.kill()
         return bool(running)
-    children = psutil.Process().children(recursive=True)
-    pids = [process.pid for process in children if any(part.endswith("sandbox/worker.py") for part in cmdline(process))]
+    pids = sorted(workers_here() - others)
     for pid in pids[:1]:
         os.kill(pid, signal.SIGKILL)
     return bool(pids)

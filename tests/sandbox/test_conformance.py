@@ -14,7 +14,7 @@ from sandbox.backends import Kind
 from sandbox.protocol import CallTest, Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from tests.hostile.test_own_attacks import ATTACKS, calling
-from tests.sandbox.engines import kill_a_worker, place
+from tests.sandbox.engines import kill_a_worker, place, workers_here
 from tests.sandbox.jobs import asserting, call, stdio
 
 KINDS = ["local", pytest.param("docker", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.slow)]
@@ -28,7 +28,13 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 
 @pytest.fixture(scope="module")
-def there(kind: Kind, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def others() -> set[int]:
+    """Workers of sandboxes that other tests keep open."""
+    return workers_here()
+
+
+@pytest.fixture(scope="module")
+def there(kind: Kind, others: set[int], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with place(kind, tmp_path_factory.mktemp(kind)) as found:
         yield found
 
@@ -96,13 +102,13 @@ def test_refused_calls_are_counted_everywhere(sandbox: Sandbox) -> None:
     assert judged(sandbox, call(ADD)).denied == {}
 
 
-def test_a_job_whose_worker_is_killed_is_judged_by_another(sandbox: Sandbox, kind: Kind) -> None:
+def test_a_job_whose_worker_is_killed_is_judged_by_another(sandbox: Sandbox, kind: Kind, others: set[int]) -> None:
     reports: list[Report] = []
     jobs = [call(f"import time\ntime.sleep(0.5)\n{ADD}") for _ in range(6)]
     running = threading.Thread(target=lambda: reports.extend(run_all(sandbox, jobs)))
     running.start()
     time.sleep(0.3)
-    assert kill_a_worker(kind)
+    assert kill_a_worker(kind, others)
     running.join()
     assert [report.verdict for report in reports] == [Verdict.AC] * 6
 

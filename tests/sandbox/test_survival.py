@@ -17,6 +17,7 @@ from typing import ClassVar
 import psutil
 import pytest
 
+from sandbox import cgroups
 from sandbox.backends.local import LocalBackend, LocalChannel
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
@@ -43,8 +44,10 @@ def called(name: str, pid: int | None = None) -> list[psutil.Process]:
     found, generation = [], [pid or os.getpid()]
     for _ in range(3):
         generation = [child for parent in generation for child in children(parent)]
-        with contextlib.suppress(psutil.Error):
-            found += [process for process in map(psutil.Process, set(generation) - OTHERS) if name in " ".join(process.cmdline())]
+        for pid in set(generation) - OTHERS:
+            with contextlib.suppress(psutil.Error):  # gone meanwhile, which says nothing about the others
+                if name in " ".join((process := psutil.Process(pid)).cmdline()):
+                    found.append(process)
     return found
 
 
@@ -78,9 +81,9 @@ class Told(LocalChannel):
 
     asked: ClassVar[list[tuple[str, str, int]]] = []  # job, thread, pid of the worker
 
-    def ask(self, payload: bytes, timeout_s: float) -> bytes:
+    def send(self, payload: bytes, timeout_s: float) -> None:
         self.asked.append((json.loads(payload)["id"], threading.current_thread().name, self.pid))
-        return super().ask(payload, timeout_s)
+        super().send(payload, timeout_s)
 
 
 class Telling(LocalBackend):
@@ -186,7 +189,17 @@ def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(monkeypatch: pytes
         [report] = run_all(sandbox, [call("import time\ntime.sleep(1.5)")])
         stop.set()
         killer.join()
-    assert (report.verdict, report.total) == (Verdict.INFRA, 1)
+    assert (report.verdict, report.total) == (Verdict.INFRA, 1), report
+
+
+def test_a_worker_that_died_with_nothing_to_do_is_no_attempt_at_the_next_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandbox.sandbox.ATTEMPTS", 1)
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        [idle] = called("worker.py")
+        idle.kill()
+        while cgroups.alive(idle.pid):
+            time.sleep(0.005)
+        assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
 
 
 def by_default() -> None:
