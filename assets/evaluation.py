@@ -193,8 +193,6 @@ def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifac
         with bench.workshop.sandbox() as sandbox:
             card = evaluate(Path(contestant.path), contestant.checkpoint, contestant.content_hash, benchmark, sandbox, told)
         card.write(folder / "scorecard.json")
-        asked = {problem.problem_id: benchmark.prompt(problem)[-1]["content"] for problem in benchmark.problems}
-        (folder / "asked.json").write_text(json.dumps(asked), encoding="utf-8")
         known = bench.store.current("checkpoints", contestant.checkpoint)
         stamps = {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
         return Made({"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps, content_hash=card.content_hash, isolation=card.isolation)

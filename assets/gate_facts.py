@@ -15,7 +15,7 @@ from evaluation.checks import Facts
 from evaluation.gate import Gate
 from evaluation.policy import Measure
 from evaluation.scorecard import Scorecard
-from problems.evidence import read_suspects
+from problems.evidence import suspects_of
 from resources.ledger import Entry
 from resources.workshop import Bench
 from rewards import watch
@@ -59,14 +59,6 @@ def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
         total += gate.level
         rows.append((gate.chain, gate.benchmark, f"{gate.level:.3g}", f"{gate.p_value:.4f}", "shown" if gate.shown else "", f"{total:.3g}"))
     return rows[::-1]
-
-
-def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
-    """By benchmark, the tasks that a problem in the present training data resembles; empty where no contamination report is there."""
-    clean = store.current("datasets", "clean_problems")
-    if clean is None:
-        return {}
-    return {name: tuple(sorted({row["task"] for row in rows})) for name, rows in read_suspects(clean.path).items()}
 
 
 def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:

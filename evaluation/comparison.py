@@ -112,14 +112,14 @@ class CleanScore(Plain):
     after: Rate | None
 
 
-def counts_of(card: Scorecard) -> Counts:
-    """Raises Incomparable where an answer has no verdict, and where there is none."""
+def counts_of(card: Scorecard, tests: str = "") -> Counts:
+    """By all tests, or by those of one set. Raises Incomparable where an answer has no verdict, and where there is none."""
     if broken := [s.task_id for s in card.samples if s.verdict == "INFRA"]:
         raise Incomparable(f"{card.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again")
     counts: Counts = {}
     for sample in card.samples:
         solved, drawn = counts.get(sample.task_id, (0, 0))
-        counts[sample.task_id] = solved + (sample.verdict == "AC"), drawn + 1
+        counts[sample.task_id] = solved + sample.passes(tests), drawn + 1
     if not counts:
         raise Incomparable(f"{card.benchmark}: {card.checkpoint} has no answers there: evaluate again")
     return counts
@@ -174,9 +174,10 @@ def clean_score(benchmark: str, before: Scorecard, after: Scorecard, suspect: It
 
 
 def check_comparable(before: Scorecard, after: Scorecard) -> None:
+    """Raises Incomparable. How the answers of a file were drawn is not known, and nothing is asked of it."""
     for name in ("benchmark", "benchmark_version", "harness_version", "sampling"):
         ours, theirs = getattr(before, name), getattr(after, name)
-        if ours != theirs:
+        if ours != theirs and not (name == "sampling" and not (ours and theirs)):
             what = f"different {name.replace('_', ' ')}s ({_short(ours)} and {_short(theirs)})"
             raise Incomparable(f"{before.checkpoint} and {after.checkpoint} were scored with {what}: evaluate both on the same one")
     tasks = [{sample.task_id for sample in card.samples} for card in (before, after)]

@@ -28,7 +28,6 @@ class Contestant:
     name: str
     answers: dict[str, tuple[str, ...]]  # task -> its answers, by number of the sample
     statements: dict[str, str] = field(default_factory=dict)  # task -> what was asked, where the file says so
-    card: Scorecard | None = None  # what the answers are from
 
 
 def read_contestant(path: Path) -> Contestant:
@@ -44,7 +43,7 @@ def read_contestant(path: Path) -> Contestant:
 
 
 def of_card(card: Scorecard, name: str = "") -> Contestant:
-    return Contestant(name or card.checkpoint, _by_task((each.task_id, each.sample, each.answer) for each in card.samples), card=card)
+    return Contestant(name or card.checkpoint, _by_task((each.task_id, each.sample, each.answer) for each in card.samples), dict(card.prompts))
 
 
 def read_statements(path: Path) -> dict[str, str]:

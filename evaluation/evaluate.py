@@ -51,6 +51,7 @@ def evaluate(
         sampling=benchmark.sampling.model_dump(mode="json"),
         samples=samples,
         isolation=isolation,
+        prompts={problem.problem_id: prompt[-1]["content"] for problem, prompt in zip(benchmark.problems, prompts, strict=True)},
         measured=counted | measured(samples, references),
     )
 

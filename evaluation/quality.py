@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, median
 
+from evaluation.comparison import Rate, points
 from evaluation.scorecard import Sample, Scorecard
 from problems.syntax import parse
 from rewards.lint import lint
@@ -67,7 +68,7 @@ def trend(cards: Sequence[Scorecard]) -> list[tuple[str, ...]]:
         (
             card.checkpoint,
             card.benchmark,
-            f"{100 * card.pass_at_1:.1f} %",
+            f"{points(Rate.of(card).share)} %",
             *(
                 format(card.measured[f"quality_{name}"], form) if f"quality_{name}" in card.measured else ""
                 for name, form in (("answers", ".0f"), ("style", ".3f"), ("offences", ".2f"), ("complexity", ".2f"), ("length", ".2f"))

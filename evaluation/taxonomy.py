@@ -62,8 +62,13 @@ def kind(sample: Sample) -> Kind | None:
     if not sample.program.strip() or (sample.verdict == "CE" and "```" not in sample.answer and "~~~" not in sample.answer):
         return Kind("extraction")
     if sample.verdict == "WA":
-        return Kind("WA", f"test {sample.failed_test}" if sample.failed_test else "")
+        return Kind("WA", f"test {sample.failed_test}" if sample.failed_test else _first_lost(sample))
     return Kind(sample.verdict, sample.raised)
+
+
+def _first_lost(sample: Sample) -> str:
+    """The set of tests that it does not pass, where there are several: "plus"."""
+    return next((name for name, passed in sample.sets.items() if not passed), "") if len(sample.sets) > 1 else ""
 
 
 def counts(samples: Iterable[Sample]) -> Counter[Kind]:

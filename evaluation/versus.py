@@ -5,7 +5,7 @@ In: for each contestant its scorecards, one a run (a training seed). Out: a `Row
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from evaluation.comparison import (
@@ -21,6 +21,7 @@ from evaluation.comparison import (
     points,
     values_of,
 )
+from evaluation.figures import Suspects, suspects_in
 from evaluation.paired import holm
 from evaluation.policy import Policy
 from evaluation.scorecard import Scorecard
@@ -61,7 +62,7 @@ class Row(Plain):
         return "no difference shown" if self.p > alpha else "none shown among so many tests"
 
 
-def versus(contestants: Sequence[Contestant], *, k: int = 1, alpha: float = 0.05, suspects: Mapping[str, Sequence[str]] | None = None) -> list[Row]:
+def versus(contestants: Sequence[Contestant], *, k: int = 1, alpha: float = 0.05, suspects: Suspects | None = None) -> list[Row]:
     """Raises Incomparable where a contestant shares no benchmark with the first or was asked other tasks, ValueError for fewer than k answers."""
     first, rows = contestants[0], []
     for other in contestants[1:]:
@@ -69,7 +70,7 @@ def versus(contestants: Sequence[Contestant], *, k: int = 1, alpha: float = 0.05
         if not shared:
             asked = "; ".join(f"{c.name}: {', '.join(c.cards) or 'nothing'}" for c in (first, other))
             raise Incomparable(f"{first.name} and {other.name} share no benchmark ({asked}): evaluate both on the same one")
-        rows += [_row(name, first, other, k, alpha, (suspects or {}).get(name, ())) for name in shared]
+        rows += [_row(name, first, other, k, alpha, suspects_in(first.cards[name][0], suspects or {}) or ()) for name in shared]
     adjusted = holm([row.p for row in rows])
     return [row.model_copy(update={"p_holm": p}) for row, p in zip(rows, adjusted, strict=True)]
 
@@ -84,7 +85,7 @@ def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list
     return told
 
 
-def _row(benchmark: str, first: Contestant, other: Contestant, k: int, alpha: float, suspect: Sequence[str]) -> Row:
+def _row(benchmark: str, first: Contestant, other: Contestant, k: int, alpha: float, suspect: Collection[str]) -> Row:
     old, new = first.cards[benchmark], other.cards[benchmark]
     for card in (*old[1:], *new):
         check_comparable(old[0], card)

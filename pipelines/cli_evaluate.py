@@ -49,9 +49,13 @@ def evaluate(
         raise typer.BadParameter("--benchmark judges answers: give --completions FILE, or --model or --endpoint to ask for them")
     from pipelines.failures import price_of
     from pipelines.judged import Asked, Asks, evaluate_completions, evaluate_model
+    from problems.evidence import suspects_of
+    from resources.home import Home
     from resources.profile import load_profile
 
-    asked, errors = Asked(benchmark, data, out, sanitize, partial, tuple(k or ()), price_of(load_profile(profile))), Console(stderr=True)
+    loaded, errors = load_profile(profile), Console(stderr=True)
+    suspects = suspects_of(Home.from_environment().store(loaded.storage.root))
+    asked = Asked(benchmark, data, out, sanitize, partial, tuple(k or ()), price_of(loaded), suspects)
     if completions is not None:
         raise typer.Exit(evaluate_completions(completions, asked, Console(), errors))
     raise typer.Exit(evaluate_model(Asks(model, endpoint, n, temperature, top_p, seed, form.value), asked, Console(), errors))

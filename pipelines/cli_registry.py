@@ -64,14 +64,19 @@ def provenance(
 
 
 def reproduce(
-    score: Annotated[str, typer.Argument(help="A score such as chain-0001--heldout, or the beginning of its hash.")],
+    score: Annotated[str, typer.Argument(help="A score such as chain-0001--heldout, the beginning of its hash, or a scorecard's path.")],
+    data: Annotated[Path | None, typer.Option(help="The benchmark's file of a scorecard, where it lies elsewhere now.")] = None,
     out: Annotated[Path | None, typer.Option(help="Write the new scorecard to this file.")] = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Runs a score again from its passport, answers and verdicts, and names each difference. Exits 0 where every verdict is the same, 1 not."""
+    """Runs a score again from its passport and names each difference. Exits 0 where every verdict is the same, 1 not.
+
+    A score of the store is answered and judged again. Of a scorecard that `ratchet evaluate --benchmark` wrote the answers that it holds are judged
+    again; where they were left out of it, its file of completions or its model is asked for them.
+    """
     from pipelines.reproduce import reproduce
 
-    raise typer.Exit(reproduce(score, out, profile, Console()))
+    raise typer.Exit(reproduce(score, out, profile, Console(), data))
 
 
 def card(

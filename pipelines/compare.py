@@ -6,21 +6,17 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
 from rich.console import Console
 from rich.table import Table
 
 from artifacts.store import Store, write_atomic
-from assets.gate_facts import suspects_of
 from evaluation.comparison import Incomparable, p_text, points, signed
 from evaluation.scorecard import Scorecard
 from evaluation.versus import Contestant, Row, can_show, versus
+from pipelines.scorecards import NoScorecard, at_path, short
+from problems.evidence import suspects_of
 from resources.home import Home
 from resources.profile import load_profile
-
-
-class NoScorecard(Incomparable):
-    """What was named has no scores, or is no scorecard; the message says which, and the mend."""
 
 
 def compare(
@@ -46,34 +42,29 @@ def compare(
         return 0
     rows = versus(contestants, k=k, alpha=alpha, suspects=_suspects(suspects) if suspects else suspects_of(store))
     console.print(_table(rows, k, alpha))
-    console.print("\n".join(_told(rows, alpha)), highlight=False, soft_wrap=True)
+    console.print("\n".join([*_told(rows, alpha), *_partial(contestants)]), highlight=False, soft_wrap=True)
     if to:
         write_atomic(to, json.dumps([row.model_dump(mode="json") for row in rows], indent=1) + "\n")
     return 0
 
 
 def _cards(store: Store, named: str) -> list[Scorecard]:
-    """All scorecards of a checkpoint in the store, the newest last; or the one in a file."""
-    path = Path(named).expanduser()
-    if path.is_file():
-        try:
-            return [Scorecard.read(path)]
-        except (ValidationError, ValueError) as error:
-            first = str(error).splitlines()[0]
-            raise NoScorecard(f"{path}: no whole scorecard ({first}): write it again with `ratchet evaluate`") from error
+    """All scorecards of a checkpoint in the store, the newest last; or those of a file or folder."""
+    if found := at_path(named):
+        return found
     names = [name for name in store.names("scores") if name.rpartition("--")[0] == named]
     cards = [Scorecard.read(version.path / "scorecard.json") for name in names for version in store.versions("scores", name)]
     if not cards:
         scored = sorted({name.rpartition("--")[0] for name in store.names("scores") if "--" in name})
         there = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
-        raise NoScorecard(f"no scores of {named!r}: give a scorecard's file, or {there}; `ratchet evaluate` makes them")
+        raise NoScorecard(f"no scores of {named!r}: give a scorecard's file or folder, or {there}; `ratchet evaluate` makes them")
     return cards
 
 
 def _short(named: Sequence[str]) -> list[str]:
     """Files by their names without folder and ending, where that tells them apart."""
-    short = [",".join(Path(run).stem if Path(run).expanduser().is_file() else run for run in each.split(",")) for each in named]
-    return short if len(set(short)) == len(set(named)) else list(named)
+    names = [",".join(short(run) if Path(run).expanduser().exists() else run for run in each.split(",")) for each in named]
+    return names if len(set(names)) == len(set(named)) else list(named)
 
 
 def _on_same_tasks(
@@ -102,6 +93,11 @@ def _suspects(path: Path) -> dict[str, list[str]]:
         return {name: [row["task"] for row in rows] for name, rows in json.loads(path.read_text(encoding="utf-8")).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoScorecard(f"{path}: no list of suspect tasks ({error}): give the suspects.json beside a dataset's contamination report") from error
+
+
+def _partial(contestants: Sequence[Contestant]) -> list[str]:
+    found = {(c.name, name): len(card.partial) for c in contestants for name, cards in c.cards.items() for card in cards if card.partial}
+    return [f"PARTIAL: {count} tasks of {name} have no answer of {who}; compared are the others." for (who, name), count in found.items()]
 
 
 def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:

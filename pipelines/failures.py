@@ -5,8 +5,7 @@ In: score artifacts of the home, or a scorecard's file. Out: text. Hidden tests 
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -17,15 +16,16 @@ from evaluation.cost import Price, Spent
 from evaluation.quality import HEAD, trend
 from evaluation.scorecard import Sample, Scorecard
 from evaluation.taxonomy import Kind, failures, rows
+from pipelines.scorecards import at_path, read
 from resources.home import Home, NotReady
 from resources.profile import Profile, load_profile
 
-CARD, ASKED = "scorecard.json", "asked.json"
+CARD = "scorecard.json"
 
 
 def show_failures(score: str, kind: str, task: str, count: int, profile: str | None, console: Console) -> int:
     """Exits 0; 1 where nothing that fails is of that kind or task. Raises NotReady for a score that is not there."""
-    card, asked = _read(score, _store(load_profile(profile)))
+    card = _read(score, lambda: _store(load_profile(profile)))
     failing = sum(sample.verdict != "AC" for sample in card.samples)
     console.print(f"{card.checkpoint} on {card.benchmark}: {failing} of {len(card.samples)} answers fail, {100 * card.cut:.1f} % were cut by length.")
     if not kind and not task:
@@ -38,18 +38,20 @@ def show_failures(score: str, kind: str, task: str, count: int, profile: str | N
         return 0
     found = failures(card, kind, task)
     for sample, why in found[:count]:
-        _show(sample, why, asked.get(sample.task_id, ""), console)
+        _show(sample, why, card.prompts.get(sample.task_id, ""), console)
     console.print(f"{min(count, len(found))} of {len(found)} shown" if found else "none of them is of that kind and task", style="dim")
     return 0 if found else 1
 
 
-def show_quality(benchmark: str, profile: str | None, console: Console) -> int:
-    """Scores by when they were made, the oldest first."""
+def show_quality(scores: Sequence[str], benchmark: str, profile: str | None, console: Console) -> int:
+    """The scores named, in that order; without any all of the home by when they were made, the oldest first. Raises NotReady."""
     loaded = load_profile(profile)
     store, price = _store(loaded), price_of(loaded)
     made = [artifact for name in store.names("scores") if "--" in name and (artifact := store.current("scores", name))]
-    cards = [Scorecard.read(each.path / CARD) for each in sorted(made, key=lambda each: each.manifest.created_at)]
-    cards = [card for card in cards if benchmark in ("", card.benchmark)]
+    found = [_read(score, lambda: store) for score in scores] or [
+        Scorecard.read(each.path / CARD) for each in sorted(made, key=lambda each: each.manifest.created_at)
+    ]
+    cards = [card for card in found if benchmark in ("", card.benchmark)]
     if not cards:
         raise NotReady("there is no score yet: `ratchet evaluate CHECKPOINT` makes some")
     table = Table(box=None, header_style="dim")
@@ -69,19 +71,17 @@ def _store(profile: Profile) -> Store:
     return Home.from_environment().store(profile.storage.root)
 
 
-def _read(score: str, store: Store) -> tuple[Scorecard, dict[str, str]]:
-    """The card, and what each task asked, where that was kept beside it."""
-    path = Path(score).expanduser()
-    if path.is_file():
-        folder, file = path.parent, path
-    elif made := store.current("scores", score):
-        folder, file = made.path, made.path / CARD
-    else:
-        raise NotReady(f"no score {score!r}: give the path of a scorecard.json, or one of: {_names(store) or 'none yet'}")
-    if not file.is_file():
-        raise NotReady(f"{score} holds the scores of several benchmarks: give one of {_names(store)}")
-    asked = folder / ASKED
-    return Scorecard.read(file), json.loads(asked.read_text(encoding="utf-8")) if asked.is_file() else {}
+def _read(score: str, store: Callable[[], Store]) -> Scorecard:
+    """Of a path or a name in the store. Raises NoScorecard, and NotReady for what is not there."""
+    if found := at_path(score):
+        if len(found) > 1:
+            raise NotReady(f"{score} holds the scores of several benchmarks, {', '.join(card.benchmark for card in found)}: give one of its files")
+        return found[0]
+    if (made := store().current("scores", score)) is None:
+        raise NotReady(f"no score {score!r}: give the path of a scorecard, or one of: {_names(store()) or 'none yet'}")
+    if not (made.path / CARD).is_file():
+        raise NotReady(f"{score} holds the scores of several benchmarks: give one of {_names(store())}")
+    return read(made.path / CARD)
 
 
 def _names(store: Store) -> str:
@@ -89,10 +89,18 @@ def _names(store: Store) -> str:
 
 
 def _show(sample: Sample, why: Kind, asked: str, console: Console) -> None:
-    console.rule(escape(f"{sample.task_id}, answer {sample.sample}: {why}, {sample.passed} of {sample.total} tests pass"), align="left")
+    console.rule(escape(f"{sample.task_id}, answer {sample.sample}: {why}{_passes(sample)}"), align="left")
     for title, text in (("Prompt", asked or "(not kept with this score)"), ("Answer", sample.answer), ("First failing test", _test(sample))):
         console.print(f"[dim]{title}[/]\n{escape(text.rstrip())}\n", highlight=False, soft_wrap=True)
 
 
+def _passes(sample: Sample) -> str:
+    if sample.sets:
+        return f", passes {', '.join(name for name, passed in sample.sets.items() if passed) or 'no set of tests'}" if len(sample.sets) > 1 else ""
+    return f", {sample.passed} of {sample.total} tests pass"
+
+
 def _test(sample: Sample) -> str:
-    return sample.first_failed or (f"test {sample.failed_test}, which is hidden" if sample.failed_test else "none: the program did not get that far")
+    hidden = f"test {sample.failed_test}, which is hidden" if sample.failed_test else ""
+    told = sample.first_failed or hidden or ("" if sample.detail else "none: the program did not get that far")
+    return "\n".join(line for line in (told, sample.detail) if line)

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 import json
 import time
-from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from artifacts.store import write_atomic
-from evaluation.completions import Completion, read
-from evaluation.cost import Price, Spent
-from evaluation.drawn import Endpoint, Source, Told, answers, folder_of
+from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.comparison import points
+from evaluation.completions import read
+from evaluation.cost import Price
+from evaluation.drawn import Endpoint, Form, Source, Told, answers, folder_of
+from evaluation.figures import Score, Suspects, figures, scores, suspects_in
+from evaluation.generation import Sampling
 from evaluation.harness.judging import Harness, Judged, Verdicts, check, judge
-from evaluation.harness.published import opened
-from evaluation.pass_at_k import curve
-from evaluation.statistics import Interval, wilson
+from evaluation.harness.published import Opened, opened
+from evaluation.harness.scoring import Answers, scorecard
+from evaluation.scorecard import Origin, Scorecard
+from evaluation.statistics import wilson
 from resources.home import Home
-
-KS = (1, 10, 100)
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,12 @@ class Asked:
     partial: bool = False
     ks: tuple[int, ...] = ()
     price: Price = field(default_factory=Price)
+    suspects: Suspects = field(default_factory=dict)
+
+    def origin(self, at: Opened, **who: str) -> Origin:
+        """What a scorecard keeps of the question. who: the file of completions, or the model that is asked."""
+        named = str(Path(self.benchmark).absolute()) if at.yours else self.benchmark
+        return Origin(benchmark=named, data=str(at.data.absolute()), sanitized=self.sanitized, **who)
 
 
 @dataclass(frozen=True)
@@ -53,34 +60,18 @@ class Asks:
     seed: int = 0
     form: Literal["auto", "chat", "base"] = "auto"
 
-    @property
-    def source(self) -> Source:
-        if self.endpoint:
-            return Endpoint(self.endpoint, self.model or "champion", "base" if self.form == "base" else "chat")
-        return replace(folder_of(self.model or ""), form=self.form)
-
-
-@dataclass(frozen=True)
-class Score:
-    """Of one set of tests. `lacking`: k -> why there is no estimate."""
-
-    name: str
-    correct: dict[str, int]
-    drawn: dict[str, int]
-    at: dict[int, float] = field(default_factory=dict)
-    intervals: dict[int, Interval] = field(default_factory=dict)
-    lacking: dict[int, str] = field(default_factory=dict)
-
 
 def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Console) -> int:
     """Exits 0 with a score, 1 where no task could be measured. Raises ProblemError, FileNotFoundError, NotJudged."""
     home = Home.from_environment().path
-    found = opened(asked.benchmark, asked.data, home).harness(home)
+    at = opened(asked.benchmark, asked.data, home)
+    found = at.harness(home)
     broken: list[str] | None = [] if asked.partial else None
-    completions = read(path, found.prefer, broken)
+    said = [found.named(each) for each in read(path, found.prefer, broken)]
     for line in broken or ():
         errors.print(f"left out: {line}", style="yellow", highlight=False, soft_wrap=True)
-    return score(found, completions, str(path), asked, console, errors, home)
+    name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
+    return score(found, Answers(said, asked.origin(at, completions=str(path.absolute())), name), asked, console, errors, home)
 
 
 def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) -> int:
@@ -89,128 +80,104 @@ def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) 
     at = opened(asked.benchmark, asked.data, home)
     found, benchmark = at.harness(home), at.benchmark()
     drawing = {"n": asks.n, "temperature": asks.temperature, "top_p": asks.top_p, "seed": asks.seed}
-    sampling, told, who = benchmark.sampling.model_copy(update=drawing), Told(), f"{asks.model or ''} {asks.endpoint or ''}".strip()
-    with _progress(errors) as progress:
-        bar = progress.add_task(f"answers of {who}", total=None, so_far="")
-        drawn = answers(benchmark, asks.source, sampling, home / "answers", lambda done, of: progress.update(bar, completed=done, total=of), told)
+    origin = asked.origin(at, model=asks.model or "", endpoint=asks.endpoint or "", form=asks.form)
+    given, told = drawn_by(origin, benchmark, found, benchmark.sampling.model_copy(update=drawing), home, errors)
     if len(told.models) > 1:
         errors.print(f"answered by {', '.join(f'{name} ({count})' for name, count in told.models.items())}", style="yellow", highlight=False)
-    kept = [found.answered(found.tasks[each.task_id], each) for each in map(found.named, drawn)]
-    return score(found, kept, who, asked, console, errors, home)
+    return score(found, given, asked, console, errors, home)
 
 
-def score(found: Harness, completions: Sequence[Completion], who: str, asked: Asked, console: Console, errors: Console, home: Path) -> int:
-    """Judges, writes the verdicts, prints the scorecard."""
-    completions = [found.named(each) for each in completions]
-    missing = check(found, completions, asked.partial)
+def drawn_by(origin: Origin, benchmark: Benchmark, found: Harness, sampling: Sampling, home: Path, errors: Console) -> tuple[Answers, Told]:
+    """The answers of the model or endpoint that the origin names; those that the home kept are not asked for."""
+    source, told, who = source_of(origin), Told(), f"{origin.model} {origin.endpoint}".strip()
+    with progress_bar(errors) as progress:
+        bar = progress.add_task(f"answers of {who}", total=None, so_far="")
+        drawn = answers(benchmark, source, sampling, home / "answers", lambda done, of: progress.update(bar, completed=done, total=of), told)
+    chats = source.chats
+    prompts = {benchmark.task_id(each): benchmark.prompt(each)[-1]["content"] if chats else benchmark.raw_prompt(each) for each in benchmark.problems}
+    said = [found.named(each) for each in drawn]
+    content = str(told.who.get("folder", ""))
+    return Answers(said, origin, origin.model or "champion", content, sampling.model_dump(mode="json"), prompts), told
+
+
+def source_of(origin: Origin) -> Source:
+    """Who is asked. With an endpoint, `model` is its name there. Raises FileNotFoundError."""
+    if origin.endpoint:
+        return Endpoint(origin.endpoint, origin.model or "champion", "base" if origin.form == "base" else "chat")
+    return replace(folder_of(origin.model), form=cast(Form, origin.form))
+
+
+def score(found: Harness, given: Answers, asked: Asked, console: Console, errors: Console, home: Path) -> int:
+    """Judges, writes the verdicts and the scorecard, prints what it comes to."""
+    missing = check(found, given.said, asked.partial)
     verdicts = Verdicts(home / "benchmarks" / f"{found.name}.verdicts.jsonl")
-    begun = time.monotonic()
     try:
-        with _progress(errors) as progress:
-            judged = judge(found, completions, lambda: _sandbox(found), verdicts, asked.sanitized, *_told(found, progress))
+        judged, seconds = judge_all(found, given, verdicts, errors)
     finally:
         verdicts.close()
-    rows = [each.row() for each in judged]
     if asked.out:
-        write_atomic(asked.out, "".join(json.dumps(row) + "\n" for row in rows))
-    measured = [each for each in judged if each.measured]
-    if not measured:
+        write_atomic(asked.out, "".join(json.dumps(each.row()) + "\n" for each in judged))
+    if not any(each.measured for each in judged):
         errors.print(f"no task of {found.name} could be measured here: {judged[0].detail}", style="red")
         return 1
-    scores = [_score(which, measured, asked.ks or KS, explicit=bool(asked.ks)) for which in found.sets]
-    card = _card(found, who, asked, judged, missing, scores, time.monotonic() - begun)
-    solved = len({each.task_id for each in measured if each.verdict == "AC"})
-    spent = Spent(solved, sum(each.tokens or 0 for each in completions), sum(each.seconds or 0.0 for each in completions))
-    card["spent"] = {"tokens": spent.tokens or None, "seconds": spent.seconds or None, "cost": spent.cost(asked.price)}
-    if spent.tokens or spent.seconds:
-        card["spent"]["a solved problem"] = spent.a_problem(asked.price)
+    card = scorecard(found, given, judged, missing, seconds)
+    told = figures(card, asked.ks, asked.suspects, asked.price)
     if asked.out:
-        write_atomic(asked.out.with_name(f"{asked.out.name.split('.')[0]}.scorecard.json"), json.dumps(card, indent=1) + "\n")
-    _show(card, scores, console)
+        card.write(asked.out.with_name(f"{asked.out.name.split('.')[0]}.scorecard.json"), told)
+    _show(card, told, asked, console)
     return 0
 
 
-def _sandbox(found: Harness) -> AbstractContextManager[Any]:
+def judge_all(found: Harness, given: Answers, verdicts: Verdicts, errors: Console) -> tuple[list[Judged], float]:
+    """With a bar. Returns the verdicts, in the order of the answers, and the seconds that it took."""
     from sandbox.sandbox import Sandbox, SandboxConfig
 
-    return Sandbox(SandboxConfig(packages=found.packages))
+    begun = time.monotonic()
+    with progress_bar(errors) as progress:
+        opens, sanitized = lambda: Sandbox(SandboxConfig(packages=found.packages)), given.origin.sanitized
+        judged = judge(found, given.judged_as(found), opens, verdicts, sanitized, *_told(found, progress))
+    return judged, time.monotonic() - begun
 
 
-def _score(which: str, judged: Sequence[Judged], ks: Sequence[int], explicit: bool) -> Score:
-    correct, drawn = defaultdict[str, int](int), defaultdict[str, int](int)
-    for each in judged:
-        drawn[each.task_id] += 1
-        correct[each.task_id] += each.passed[which] is True
-    made = Score(which, dict(correct), dict(drawn))
-    fewest = min(drawn, key=lambda task: drawn[task])
-    for k in ks:
-        if drawn[fewest] < k:
-            if explicit:
-                made.lacking[k] = f"no estimate: {fewest} has {drawn[fewest]} samples"
-            continue
-        (found,) = curve([correct[task] for task in drawn], list(drawn.values()), [k])
-        single = k == 1 and max(drawn.values()) == 1
-        made.at[k] = found.share
-        made.intervals[k] = wilson(sum(correct.values()), len(drawn)) if single else Interval(found.low, found.high)
-    return made
-
-
-def _card(
-    found: Harness, who: str, asked: Asked, judged: Sequence[Judged], missing: list[str], scores: Sequence[Score], seconds: float
-) -> dict[str, Any]:
-    kinds = defaultdict[str, int](int)
-    for each in judged:
-        kinds[each.verdict] += 1
-    return {
-        "benchmark": found.name,
-        "release": found.release,
-        "harness": f"{found.version} (as {found.upstream})",
-        "answers": who,
-        "sanitized": asked.sanitized,
-        "tasks": len(found.tasks),
-        "samples": len(judged),
-        "partial": missing or None,
-        "unmeasured": {each.task_id: each.detail for each in judged if not each.measured},
-        "cut": sum(each.cut for each in judged) / len(judged),
-        "verdicts": dict(sorted(kinds.items())),
-        "scores": {
-            each.name: {f"pass@{k}": {"value": each.at[k], "low": each.intervals[k].low, "high": each.intervals[k].high} for k in each.at}
-            | {f"pass@{k}": {"value": None, "why": why} for k, why in each.lacking.items()}
-            for each in scores
-        },
-        "seconds": round(seconds, 2),
-    }
-
-
-def _show(card: dict[str, Any], scores: Sequence[Score], console: Console) -> None:
-    table = Table(title=f"{card['benchmark']} {card['release']}, {card['samples']} samples", title_justify="left")
+def _show(card: Scorecard, told: Mapping[str, Any], asked: Asked, console: Console) -> None:
+    suspect = suspects_in(card, asked.suspects)
+    table = Table(title=f"{card.benchmark} {card.release}, {len(card.samples)} samples", title_justify="left")
     for heading in ("tests", "score", "value", "95 % interval", "tasks"):
         table.add_column(heading, justify="right" if heading in ("value", "tasks") else "left")
-    for each in scores:
-        for k, value in each.at.items():
-            low, high = each.intervals[k]
-            table.add_row(each.name, f"pass@{k}", f"{100 * value:.1f} %", f"{100 * low:.1f} to {100 * high:.1f} %", str(len(each.drawn)))
-        for k, why in each.lacking.items():
-            table.add_row(each.name, f"pass@{k}", "", why, str(len(each.drawn)))
+    for each in scores(card, asked.ks):
+        _rows(table, each, each.name)
+    if suspect and card.first.keys() - suspect:
+        for each in scores(card, asked.ks, suspect):
+            _rows(table, each, f"{each.name}, clean")
     console.print(table)
-    told = [
-        f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in card['verdicts'].items())}",
-        f"cut by length: {100 * card['cut']:.1f} %",
+    lines = [
+        f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in told['verdicts'].items())}",
+        f"cut by length: {100 * card.cut:.1f} %",
     ]
-    if said := card["spent"].get("a solved problem"):
-        told.append(f"a solved problem took: {said}")
-    if card["unmeasured"]:
-        told.append(f"not measured: {len(card['unmeasured'])} tasks ({_few(sorted(card['unmeasured']))})")
-    if card["partial"]:
-        told.append(f"PARTIAL: {len(card['partial'])} of {card['tasks']} tasks have no completion ({_few(card['partial'])})")
-    console.print("\n".join(told), highlight=False, soft_wrap=True)
+    if said := told["spent"]["a solved problem"]:
+        lines.append(f"a solved problem took: {said}")
+    if suspect is not None:
+        lines.append(f"clean: without the {len(suspect)} tasks that resemble something in this home's training data")
+    if card.unmeasured:
+        lines.append(f"not measured: {len(card.unmeasured)} tasks ({_few(sorted(card.unmeasured))})")
+    if card.partial:
+        of = len(card.partial) + len(card.first) + len(card.unmeasured)
+        lines.append(f"PARTIAL: {len(card.partial)} of {of} tasks have no completion ({_few(card.partial)})")
+    console.print("\n".join(lines), highlight=False, soft_wrap=True)
+
+
+def _rows(table: Table, score: Score, name: str) -> None:
+    for k, rate in score.at.items():
+        table.add_row(name, f"pass@{k}", f"{points(rate.share)} %", f"{points(rate.low)} to {points(rate.high)} %", str(score.tasks))
+    for k, why in score.lacking.items():
+        table.add_row(name, f"pass@{k}", "", why, str(score.tasks))
 
 
 def _few(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
 
 
-def _progress(errors: Console) -> Progress:
+def progress_bar(errors: Console) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[so_far]}"))
     return Progress(*columns, console=errors, transient=True)
 

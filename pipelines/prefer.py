@@ -22,8 +22,6 @@ from resources.home import Home, NotReady
 from resources.profile import Profile, load_profile
 
 if TYPE_CHECKING:
-    from artifacts.store import Artifact
-    from evaluation.benchmarks import Benchmark
     from serving.preference.round import About
 
 PORTS = 20  # tried, from the one that was asked for
@@ -91,59 +89,30 @@ def _contestants(wanted: Wanted, home: Home, profile: Profile) -> tuple[list[Con
     asked: dict[str, str] = {}
     for each in found:
         asked |= each.statements
-    if card := next((each.card for each in found if each.card), None):
-        asked |= _statements(card, home, profile)
     return found, asked | (read_statements(wanted.tasks) if wanted.tasks else {})
 
 
 def _common(names: Sequence[str], benchmark: str, home: Home, profile: Profile) -> dict[str, Scorecard]:
     """Each one's scorecard on the same version of one benchmark. Raises FileNotFoundError that says who was scored on what."""
     by_test: dict[tuple[str, str], dict[str, Scorecard]] = {}
-    for _, card in _cards(home, profile):
+    for card in _cards(home, profile):
         if card.checkpoint in names and benchmark in ("", card.benchmark):
             by_test.setdefault((card.benchmark, card.benchmark_version), {})[card.checkpoint] = card
     whole = [(name != "heldout", name, cards) for (name, _), cards in by_test.items() if len(cards) == len(set(names))]
     if not whole:
-        scored = sorted({card.checkpoint for _, card in _cards(home, profile)})
+        scored = sorted({card.checkpoint for card in _cards(home, profile)})
         where = f" on one version of {benchmark}" if benchmark else " on the same tasks"
         raise FileNotFoundError(f"{' and '.join(names)}: no file, and no scorecards of all{where}; scored here are: {', '.join(scored) or 'none'}")
     return min(whole, key=lambda row: row[:2])[2]
 
 
-def _cards(home: Home, profile: Profile) -> Iterator[tuple[Artifact, Scorecard]]:
+def _cards(home: Home, profile: Profile) -> Iterator[Scorecard]:
     store = home.store(profile.storage.root)
     for name in store.names("scores"):
         if made := store.current("scores", name):
             for path in sorted(made.path.glob("*.json")):
                 if path.name == "scorecard.json" or "--" in path.name:
-                    yield made, Scorecard.read(path)
-
-
-def _statements(card: Scorecard, home: Home, profile: Profile) -> dict[str, str]:
-    """What this scorecard's tasks ask, from the benchmark of the very version that it was made on; empty where that is not at hand."""
-    for benchmark in _benchmarks(card, home, profile):
-        if benchmark.version == card.benchmark_version:
-            return {problem.problem_id: benchmark.prompt(problem)[-1]["content"] for problem in benchmark.problems}
-    return {}
-
-
-def _benchmarks(card: Scorecard, home: Home, profile: Profile) -> Iterator[Benchmark]:
-    from evaluation.benchmarks import PUBLIC, NotMeasured, heldout, load_public, validation
-    from problems.catalogue import listed
-    from problems.schema import read_parquet
-    from problems.sources.compositional import heldout_draw
-
-    if card.benchmark in PUBLIC:
-        found = load_public(card.benchmark, listed(home.path).get(card.benchmark), hub=profile.evaluation.hub)
-        if not isinstance(found, NotMeasured):
-            yield found
-    elif card.benchmark == "heldout":
-        for draw in {made.manifest.facts.get("draw") for made, other in _cards(home, profile) if other.benchmark_version == card.benchmark_version}:
-            if draw is not None:
-                yield heldout(heldout_draw(profile.family, draw, len(card.solved)))
-    elif clean := home.store(profile.storage.root).current("datasets", "clean_problems"):
-        problems = read_parquet(clean.path / "problems.parquet")
-        yield validation([problem for problem in problems if problem.split == "validation" and problem.source == "embedded"])
+                    yield Scorecard.read(path)
 
 
 def _door(host: str, port: int) -> socket.socket:

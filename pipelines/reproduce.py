@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,14 +11,17 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from artifacts.manifest import Manifest, code_version, hardware, package_versions
+from artifacts.manifest import code_version, hardware, package_versions
 from artifacts.passport import Shelf
 from artifacts.store import Artifact, Store, write_atomic
 from evaluation.benchmarks import PUBLIC, NotMeasured, heldout, load_public, validation
 from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.comparison import Rate
 from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.figures import figures
 from evaluation.generation import Sampling
-from evaluation.scorecard import Scorecard
+from evaluation.scorecard import Sample, Scorecard
+from pipelines.scorecards import at_path
 from problems.catalogue import listed
 from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
@@ -35,8 +38,13 @@ class NotReproducible(NotReady):
     """Something that the score was made from is not here; the message names it and says what to do."""
 
 
-def reproduce(score: str, out: Path | None, profile: str | None, console: Console) -> int:
-    """Exits 0 where every verdict is the same, 1 where one differs. Raises NotReproducible where it cannot be run again."""
+def reproduce(score: str, out: Path | None, profile: str | None, console: Console, data: Path | None = None) -> int:
+    """Exits 0 where every verdict is the same, 1 where one differs. Raises NotReproducible where it cannot be run again.
+
+    score: a name or hash in the store, or the path of what `ratchet evaluate --benchmark` wrote; data: where that benchmark's file lies now.
+    """
+    if found := at_path(score):
+        return _judged_again(score, found, data, out, console)
     home, loaded = Home.from_environment(), load_profile(profile)
     store = home.store(loaded.storage.root)
     shelf = Shelf.of(store)
@@ -52,7 +60,22 @@ def reproduce(score: str, out: Path | None, profile: str | None, console: Consol
         )  # fmt: skip
     if out:
         write_atomic(out, again.model_dump_json(indent=1))
-    return _tell(made.manifest, card, again, console)
+    then = {"code": made.manifest.code_version} | made.manifest.hardware | made.manifest.packages
+    return _tell(made.manifest.name, then, HARNESS_VERSION, card, again, console)
+
+
+def _judged_again(named: str, found: Sequence[Scorecard], data: Path | None, out: Path | None, console: Console) -> int:
+    from pipelines.judged_again import judged_again
+
+    if len(found) > 1:
+        raise NotReproducible(f"{named} holds the scores of several benchmarks, {', '.join(card.benchmark for card in found)}: give one of its files")
+    [card] = found
+    if card.origin is None:
+        raise NotReproducible(f"{named} is a checkpoint's score, whose passport lies in the store: give its name, such as {card.checkpoint}--heldout")
+    again = judged_again(card, card.origin, data, Console(stderr=True))
+    if out:
+        again.write(out, figures(again))
+    return _tell(named, card.origin.made_with, again.harness_version, card, again, console)
 
 
 def differences(before: Scorecard, after: Scorecard) -> list[str]:
@@ -63,32 +86,38 @@ def differences(before: Scorecard, after: Scorecard) -> list[str]:
         name = f"{key[0]}#{key[1]}"
         if key not in old or key not in new:
             lines.append(f"{name}: only in the {'new' if key in new else 'recorded'} score")
-        elif old[key].verdict != new[key].verdict:
-            why = "another answer" if old[key].answer != new[key].answer else "the same answer"
-            lines.append(f"{name}: {old[key].verdict} was recorded, {new[key].verdict} now; {why}")
+        elif (old[key].verdict, old[key].sets) != (new[key].verdict, new[key].sets):
+            why = "the same answer" if old[key].answer == new[key].answer else "another answer" if before.keeps_answers else "the answer was left out"
+            lines.append(f"{name}: {_said(old[key])} was recorded, {_said(new[key])} now; {why}")
     return lines
 
 
-def passport_differences(manifest: Manifest, card: Scorecard, isolation: str) -> list[str]:
+def _said(sample: Sample) -> str:
+    """The verdict, with the sets that pass where there are several: two failures may differ in them."""
+    passed = [name for name, passes in sample.sets.items() if passes]
+    return f"{sample.verdict} ({', '.join(passed)} pass)" if len(sample.sets) > 1 and passed else sample.verdict
+
+
+def passport_differences(made_with: Mapping[str, Any], card: Scorecard, harness: str, isolation: str) -> list[str]:
     """What is not as it was when the score was made: code, packages, machine, harness, isolation."""
-    then: dict[str, Any] = {"code": manifest.code_version, "harness": card.harness_version, "isolation": card.isolation}
-    now: dict[str, Any] = {"code": code_version(), "harness": HARNESS_VERSION, "isolation": isolation}
-    then |= manifest.hardware | manifest.packages
-    now |= hardware() | package_versions()
+    then = {"harness": card.harness_version, "isolation": card.isolation} | dict(made_with)
+    now = {"harness": harness, "isolation": isolation, "code": code_version()} | hardware() | package_versions()
     return [f"{name}: {then.get(name, 'absent')} then, {now.get(name, 'absent')} now" for name in then | now if then.get(name) != now.get(name)]
 
 
-def _tell(manifest: Manifest, card: Scorecard, again: Scorecard, console: Console) -> int:
+def _tell(name: str, made_with: Mapping[str, Any], harness: str, card: Scorecard, again: Scorecard, console: Console) -> int:
     found, texts = differences(card, again), {(s.task_id, s.sample): s.answer for s in again.samples}
     worded = sum(texts.get((s.task_id, s.sample)) != s.answer for s in card.samples)
     state = "the same verdicts" if not found else f"{len(found)} of {len(card.samples)} verdicts differ"
-    console.print(f"{manifest.name}: {state}; {worded} answers are worded otherwise.", style="bold", soft_wrap=True, highlight=False)
-    console.print(f"pass@1 {100 * card.pass_at_1:.2f} % recorded, {100 * again.pass_at_1:.2f} % now, {len(card.solved)} tasks", highlight=False)
+    wording = f"{worded} answers are worded otherwise" if card.keeps_answers else "the recorded answers were left out"
+    console.print(f"{name}: {state}; {wording}.", style="bold", soft_wrap=True, highlight=False)
+    before, now = (Rate.of(each).share for each in (card, again))
+    console.print(f"pass@1 {100 * before:.2f} % recorded, {100 * now:.2f} % now, {len(card.first)} tasks", highlight=False)
     for line in found[:SHOWN]:
         console.print(f"- {line}", soft_wrap=True, highlight=False)
     if len(found) > SHOWN:
         console.print(f"and {len(found) - SHOWN} more: --out FILE writes the new scorecard")
-    changed = passport_differences(manifest, card, again.isolation)
+    changed = passport_differences(made_with, card, harness, again.isolation)
     console.print("Of the passport differs:" if changed else "Nothing of the passport differs.")
     for line in changed:
         console.print(f"- {line}", soft_wrap=True, highlight=False)

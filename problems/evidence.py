@@ -17,6 +17,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from artifacts.store import Store
 from problems.contamination import Overlap
 from problems.curation import Curated
 
@@ -47,6 +48,14 @@ def read_suspects(folder: Path) -> dict[str, list[dict[str, str]]]:
     """By benchmark, each suspect task with the problem that makes it one (keys task, problem_id, how). Raises FileNotFoundError."""
     lists: dict[str, list[dict[str, str]]] = json.loads((folder / SUSPECTS).read_text(encoding="utf-8"))
     return lists
+
+
+def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
+    """By benchmark, the tasks that a problem in the present training data resembles; empty where no contamination report is there."""
+    clean = store.current("datasets", "clean_problems")
+    if clean is None:
+        return {}
+    return {name: tuple(sorted({row["task"] for row in rows})) for name, rows in read_suspects(clean.path).items()}
 
 
 def by_problem(found: Sequence[Overlap], removed: set[str]) -> list[dict[str, Any]]:

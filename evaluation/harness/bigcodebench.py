@@ -30,6 +30,10 @@ class CodeTask:
     prompt: str
     problem: Problem
 
+    @property
+    def canonical(self) -> str:
+        return next(iter(self.problem.solutions), "")
+
     @cached_property
     def content(self) -> str:
         return self.problem.content_hash

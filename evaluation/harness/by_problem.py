@@ -12,6 +12,7 @@ from functools import cached_property
 from evaluation.completions import Completion
 from evaluation.harness.judging import Harness
 from evaluation.harness.sanitize import sanitize
+from problems.rl_parquet import prompt_text, shown_test
 from problems.schema import Problem
 from sandbox.protocol import Job, Limits
 
@@ -25,6 +26,14 @@ class ProblemTask:
     @property
     def entry_point(self) -> str:
         return self.problem.entry_point or ""
+
+    @property
+    def prompt(self) -> str:
+        return prompt_text(self.problem)
+
+    @property
+    def canonical(self) -> str:
+        return next(iter(self.problem.solutions), "")
 
     @cached_property
     def content(self) -> str:
@@ -46,6 +55,10 @@ class ProblemHarness(Harness):
     def job(self, task: ProblemTask, which: str, program: str, job_id: str) -> Job:
         made = task.problem.job(program, job_id)
         return replace(made, limits=self.limits) if self.limits else made
+
+    def shown(self, task: ProblemTask, test: int) -> str:
+        problem = task.problem
+        return shown_test(problem, problem.tests[test - 1]) if 0 < test <= problem.visible_tests else ""
 
 
 def tasks_of(problems: Iterable[Problem], named: Callable[[Problem], str], goes_on: Callable[[Problem], str]) -> dict[str, ProblemTask]:

@@ -20,6 +20,7 @@ from evaluation.completions import Completion
 from evaluation.harness import plus_program
 from evaluation.harness.judging import Harness
 from evaluation.harness.sanitize import sanitize
+from evaluation.taxonomy import Fault, fault
 from problems.encoding import decode, dumps, encode
 from problems.json_lines import JsonLines
 from problems.outputs import TOO_LONG, Output, Question, Runs, outputs
@@ -240,6 +241,10 @@ class PlusHarness(Harness):
 
     def said(self, report: Report) -> tuple[str, str]:
         return said(report)
+
+    def fault(self, report: Report) -> Fault:
+        """All inputs of a set are one test, so that none is told."""
+        return Fault(0, fault(report).raised)
 
 
 def _expected(row: dict[str, Any]) -> Expected:

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from evaluation.completions import Completion, Prefer
+from evaluation.taxonomy import Fault, fault
 from problems.json_lines import JsonLines
 from problems.record import ProblemError
 from rewards.extraction import extract_code
@@ -30,6 +31,14 @@ class Task(Protocol):
     def task_id(self) -> str: ...
     @property
     def entry_point(self) -> str: ...
+    @property
+    def prompt(self) -> str:
+        """What it asks, as published."""
+
+    @property
+    def canonical(self) -> str:
+        """The program that is known to be right; "" where none is published."""
+
     @property
     def content(self) -> str:
         """Hash of all that decides a verdict."""
@@ -52,6 +61,7 @@ class Harness(ABC):
     upstream: str  # the harness it agrees with, and its version
     tasks: Mapping[str, Any]
     release: str  # of the data
+    source: str  # of the tasks, as problems/sources calls it
     sets: tuple[str, ...] = ("base",)
     prefer: Prefer = "solution"
     packages: tuple[str, ...] = ("numpy",)  # that programs may import
@@ -80,9 +90,28 @@ class Harness(ABC):
         """A report's verdict and why, in a person's words."""
         return (UNMEASURED, f"needs {', '.join(report.absent)}") if report.absent else (report.verdict.value, report.detail)
 
+    def fault(self, report: Report) -> Fault:
+        """Where it fails, as far as that can be told."""
+        return fault(report)
+
+    def shown(self, task: Any, test: int) -> str:
+        """A test by its number, from 1, where the statement shows it; hidden tests stay hidden."""
+        return ""
+
     def absent(self, task: Any) -> str:
         """Why a task cannot be measured here; "" where it can."""
         return ""
+
+
+class Ruling(NamedTuple):
+    """What was found of one program on one set of tests."""
+
+    verdict: str
+    detail: str
+    seconds: float
+    test: int = 0  # the first that it fails, from 1; 0 where none is told
+    raised: str = ""  # the type of exception that it ended with
+    isolation: str = ""  # that it ran under
 
 
 @dataclass(frozen=True)
@@ -97,6 +126,9 @@ class Judged:
     seconds: float = 0.0
     cut: bool = False
     program: str = field(default="", repr=False)
+    failed_test: int = 0
+    raised: str = ""
+    isolation: str = ""
 
     @property
     def measured(self) -> bool:
@@ -113,7 +145,7 @@ class Verdicts:
 
     def __init__(self, path: Path | None) -> None:
         """Raises ProblemError where the file is broken."""
-        self.known: dict[str, tuple[str, str, float]] = {}
+        self.known: dict[str, Ruling] = {}
         self._new: list[dict[str, Any]] = []
         self._kept = time.monotonic()
         self._file = JsonLines(path) if path else None
@@ -121,13 +153,14 @@ class Verdicts:
             self._file.open(self._read, "remove the file: everything is judged again then")
 
     def _read(self, row: dict[str, Any]) -> None:
-        self.known[row["key"]] = row["verdict"], row["detail"], row["seconds"]
+        told = {name: row[name] for name in ("test", "raised", "isolation") if name in row}
+        self.known[row["key"]] = Ruling(row["verdict"], row["detail"], row["seconds"], **told)
 
-    def add(self, key: str, verdict: str, detail: str, seconds: float) -> None:
-        self.known[key] = verdict, detail, seconds
-        if verdict == UNMEASURED:  # what it needs may be here next time
+    def add(self, key: str, ruling: Ruling) -> None:
+        self.known[key] = ruling
+        if ruling.verdict == UNMEASURED:  # what it needs may be here next time
             return
-        self._new.append({"key": key, "verdict": verdict, "detail": detail, "seconds": seconds})
+        self._new.append({"key": key} | ruling._asdict())
         if time.monotonic() - self._kept > KEEP_S:
             self.keep()
 
@@ -192,8 +225,7 @@ def judge(
                     waiting.setdefault(key, []).append(at)
             jobs = {key: harness.job(rows[at[0]][0], which, programs[at[0]], key) for key, at in waiting.items()}
             for report in _reports(jobs, opened):
-                verdict, detail = harness.said(report)
-                verdicts.add(report.job_id, verdict, detail, report.wall_s)
+                verdicts.add(report.job_id, _ruling(harness, report))
                 for at in waiting[report.job_id]:
                     judged[at] = _decided(harness, rows[at], programs[at], verdicts)
                 told(judged)
@@ -203,26 +235,36 @@ def judge(
     return [each for each in judged if each is not None]
 
 
+def _ruling(harness: Harness, report: Report) -> Ruling:
+    verdict, detail = harness.said(report)
+    found = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else Fault()
+    return Ruling(verdict, detail, report.wall_s, found.test, found.raised, report.isolation)
+
+
 def _decided(harness: Harness, row: tuple[Any, Completion], program: str, verdicts: Verdicts) -> Judged | None:
     """What the verdicts so far say of a completion; None while one is lacking."""
     task, completion = row
     if why := harness.absent(task):
         return Judged(completion.task_id, completion.sample, dict.fromkeys(harness.sets), UNMEASURED, why, 0.0, completion.cut, program)
     passed: dict[str, bool | None] = dict.fromkeys(harness.sets, False)
-    verdict, detail, seconds = Verdict.AC.value, "", 0.0
+    ruling, detail, seconds, isolation = Ruling(Verdict.AC.value, "", 0.0), "", 0.0, set[str]()
     for which in harness.sets:
         known = verdicts.known.get(key_of(harness, task, which, program))
         if known is None:
             return None
-        verdict, detail, took = known
-        seconds += took
-        if verdict == UNMEASURED:
+        ruling, detail = known, known.detail
+        seconds += known.seconds
+        isolation |= {known.isolation} - {""}
+        if known.verdict == UNMEASURED:
             passed = dict.fromkeys(harness.sets)
-        if verdict != Verdict.AC:
+        if known.verdict != Verdict.AC:
             detail = f"{which}: {detail}" if len(harness.sets) > 1 else detail
             break
         passed[which] = True
-    return Judged(completion.task_id, completion.sample, passed, verdict, detail, seconds, completion.cut, program)
+    return Judged(
+        completion.task_id, completion.sample, passed, ruling.verdict, detail, seconds, completion.cut, program, ruling.test, ruling.raised,
+        ", ".join(sorted(isolation)),
+    )  # fmt: skip
 
 
 def _reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterable[Report]:

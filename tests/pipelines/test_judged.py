@@ -56,8 +56,9 @@ def test_verdicts_and_scorecard_are_written_and_a_second_run_judges_nothing(
     assert code == 0 and "50.0 %" in said and "no estimate: HumanEval/0 has 2 samples" in said
     assert [(row["task_id"], row["sample"], row["base"]) for row in written][:2] == [("HumanEval/0", 0, True), ("HumanEval/0", 1, False)]
     card = json.loads((tmp_path / "verdicts.scorecard.json").read_text())
-    assert "took" not in said and card["spent"] == {"tokens": None, "seconds": None, "cost": None}  # the file does not say
-    assert card["scores"]["base"]["pass@2"]["value"] == 1.0 and card["scores"]["base"]["pass@3"]["value"] is None
+    assert "took" not in said and set(card["figures"]["spent"].values()) == {None}  # the file does not say
+    base = card["figures"]["scores"]["base"]
+    assert base["pass@2"]["value"] == 1.0 and base["pass@3"]["value"] is None
     monkeypatch.setattr(Sandbox, "__enter__", lambda self: pytest.fail("a sandbox was opened"))
     assert run(asked, tmp_path / "answers.jsonl")[0] == 0
 
@@ -98,7 +99,7 @@ def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(tmp_path:
     run(Asked("bigcodebench", file, tmp_path / "verdicts.jsonl"), answers)
     card = json.loads((tmp_path / "verdicts.scorecard.json").read_text())
     assert "needs" in card["unmeasured"]["BigCodeBench/1034"]
-    assert card["verdicts"].get("AC", 0) == len(rows) - len(card["unmeasured"])
+    assert card["figures"]["verdicts"].get("AC", 0) == len(rows) - len(card["unmeasured"])
 
 
 def test_what_the_sandbox_fails_is_asked_again_and_never_scored(three: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:

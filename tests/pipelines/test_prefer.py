@@ -31,7 +31,7 @@ def card(checkpoint: str, benchmark: Benchmark) -> Scorecard:
     samples = tuple(Sample(task_id=p.problem_id, answer=f"{checkpoint} on {p.problem_id}", program="", verdict="WA") for p in benchmark.problems)
     return Scorecard(
         benchmark=benchmark.name, benchmark_version=benchmark.version, harness_version="1", checkpoint=checkpoint, checkpoint_hash=checkpoint,
-        sampling={}, samples=samples, isolation="none",
+        sampling={}, samples=samples, isolation="none", prompts={p.problem_id: benchmark.prompt(p)[-1]["content"] for p in benchmark.problems},
     )  # fmt: skip
 
 

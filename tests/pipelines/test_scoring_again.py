@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
-from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from artifacts.manifest import Manifest
 from assets.evaluation import read_scores
+from evaluation.scorecard import Scorecard
 from pipelines.definitions import defs
 from pipelines.schedules import daily_validation, weekly_benchmarks
 from pipelines.score_sensor import stale_scores
@@ -117,4 +117,5 @@ def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
     assert "extraction" in str(shown["failures"].value) or "cut" in str(shown["failures"].value)
     assert "cut by length" in str(shown["scores"].value) and "style" in str(shown["quality"].value)
     kept = house.workshop.store.require("scores", "tiny--validation")
-    assert (Path(kept.path) / "asked.json").exists()
+    card = Scorecard.read(kept.path / "scorecard.json")
+    assert card.prompts.keys() == card.first.keys()
