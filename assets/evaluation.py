@@ -12,7 +12,7 @@ from assets.checkpoint import checkpoint
 from assets.difficulty_rankings import start_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import scores_picture
-from assets.score_tables import failures_table, interval, quality_table, scores_table
+from assets.score_tables import FULL_AND_CLEAN, failures_table, full_and_clean, quality_table, scores_table
 from assets.tables import markdown
 from assets.verified_reward import unverified_by
 from evaluation.benchmarks import PUBLIC, Benchmark, NotMeasured, heldout, load_public, regression, validation
@@ -21,7 +21,7 @@ from evaluation.cost import Price
 from evaluation.evaluate import HARNESS_VERSION, evaluate
 from evaluation.scorecard import Scorecard
 from problems.catalogue import listed
-from problems.evidence import CONTAMINATION, SUSPECTS
+from problems.evidence import CONTAMINATION, SUSPECTS, suspects_of
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
 from resources.chain import Champion
@@ -36,6 +36,7 @@ class Scores:
     challenger: dict[str, Scorecard]
     champion: dict[str, Scorecard]
     not_measured: dict[str, str]
+    suspects: dict[str, list[str]]  # by source, as the contamination report named them then
 
 
 @dg.asset(group_name=EVALUATION, kinds={"huggingface", "json"}, owners=OWNERS[EVALUATION], deps=[checkpoint], partitions_def=checkpoints)
@@ -49,6 +50,7 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
 
         def make(folder: Path) -> Made:
             (folder / "not_measured.json").write_text(json.dumps(not_measured, indent=1), encoding="utf-8")
+            (folder / SUSPECTS).write_text(json.dumps(suspects_of(bench.store), indent=1), encoding="utf-8")
             for who, artifacts in cards.items():
                 for artifact in artifacts:
                     card = read_card(artifact)
@@ -68,7 +70,7 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
     sides = _sides(scores)
     price = Price(workshop.profile.evaluation.price_per_million_tokens, workshop.profile.price_per_hour)
     metadata = {
-        "scores": dg.MetadataValue.md(scores_table(sides, scores.not_measured, price)),
+        "scores": dg.MetadataValue.md(scores_table(sides, scores.not_measured, scores.suspects, price)),
         "picture": dg.MetadataValue.md(picture),
         "failures": dg.MetadataValue.md(failures_table(sides)),
         "quality": dg.MetadataValue.md(quality_table([card for _, cards in sides for card in cards.values()])),
@@ -174,7 +176,9 @@ def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
 def read_scores(bundle: Artifact) -> Scores:
     cards = {path.stem: Scorecard.read(path) for path in sorted(bundle.path.glob("*--*.json"))}
     sides = {who: {stem.split("--")[1]: card for stem, card in cards.items() if stem.startswith(f"{who}--")} for who in ("challenger", "champion")}
-    return Scores(**sides, not_measured=json.loads((bundle.path / "not_measured.json").read_text(encoding="utf-8")))
+    missing, listed = bundle.path / "not_measured.json", bundle.path / SUSPECTS
+    suspects = json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else {}
+    return Scores(**sides, not_measured=json.loads(missing.read_text(encoding="utf-8")), suspects=suspects)
 
 
 def read_card(artifact: Artifact) -> Scorecard:
@@ -201,20 +205,19 @@ def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifac
 
 
 def _rows(bundle: Artifact) -> list[dict[str, object]]:
-    return [
-        {
-            "chain": bundle.manifest.name, "who": who, "checkpoint": card.checkpoint, "benchmark": name, "pass_at_1": card.pass_at_1,
-            "interval": interval(card), "tasks": len(card.solved), "made_at": bundle.manifest.created_at,
-        }
-        for who, cards in _sides(read_scores(bundle))
-        for name, card in cards.items()
-    ]  # fmt: skip
+    scores = read_scores(bundle)
+    made = []
+    for who, cards in _sides(scores):
+        for name, card in cards.items():
+            named = {"chain": bundle.manifest.name, "who": who, "checkpoint": card.checkpoint, "benchmark": name}
+            told = dict(zip(FULL_AND_CLEAN, full_and_clean(card, scores.suspects), strict=True))
+            made.append(named | told | {"tasks": len(card.first), "pass_at_1": card.pass_at_1, "made_at": bundle.manifest.created_at})
+    return made
 
 
 def _board(rows: list[dict[str, object]]) -> str:
-    head = ("chain", "who", "checkpoint", "benchmark", "pass@1", "95 % interval", "tasks")
-    keys = ("chain", "who", "checkpoint", "benchmark", "pass_at_1", "interval", "tasks")
-    return markdown(head, [[f"{100 * float(str(row[key])):.1f} %" if key == "pass_at_1" else row[key] for key in keys] for row in rows])
+    head = ("chain", "who", "checkpoint", "benchmark", *FULL_AND_CLEAN, "tasks")
+    return markdown(head, [[row[key] for key in head] for row in rows])
 
 
 def _sides(scores: Scores) -> list[tuple[str, dict[str, Scorecard]]]:

@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluation.comparison import Rate
 from evaluation.plots import Bar, Point, common_scale, data_uri, reward_curve, score_bars
 from evaluation.scorecard import Scorecard
 from evaluation.statistics import wilson
@@ -26,7 +27,8 @@ def training_picture(history: Sequence[dict[str, Any]], tasks: int) -> str:
 
 
 def scores_picture(cards: Sequence[tuple[str, Scorecard]]) -> str:
-    return _image("scores", score_bars([Bar(f"{card.benchmark}, {who}", card.pass_at_1, *card.interval, who == "challenger") for who, card in cards]))
+    rates = [(who, card.benchmark, Rate.of(card)) for who, card in cards]
+    return _image("scores", score_bars([Bar(f"{name}, {who}", rate.share, rate.low, rate.high, who == "challenger") for who, name, rate in rates]))
 
 
 def difficulty_picture(ranks: Sequence[Rank]) -> str:

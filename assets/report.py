@@ -18,6 +18,7 @@ from assets.verified_problems import removed_at
 from assets.verified_reward import unverified_by
 from evaluation.cost import Price, Spent
 from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Spending, Step, Unmeasured
+from evaluation.figures import clean_rate
 from evaluation.gate import Decision, Rate, decide
 from evaluation.report import groups, pick_examples, write_report
 from problems.difficulty import read_ranks
@@ -47,9 +48,11 @@ def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg
 
 def _figures(summary: dict[str, Any]) -> dict[str, Any]:
     """The report's own, for the asset's page: what came out, what each benchmark says, what it took, what nobody measured."""
-    shares = [[100 * side["share"] if side else None for side in (row["champion"], row["challenger"])] for row in summary["benchmarks"]]
-    said = [["not measured" if share is None else f"{share:.1f} %" for share in row] for row in shares]
-    scores = markdown(("benchmark", "champion", "challenger"), [(row["name"], *two) for row, two in zip(summary["benchmarks"], said, strict=True)])
+    rows = [
+        (row["name"], *(_said(row, side) for side in ("champion", "challenger")), "" if row["left_out"] is None else row["left_out"])
+        for row in summary["benchmarks"]
+    ]
+    scores = markdown(("benchmark", "champion", "challenger", "suspect tasks"), rows)
     spent = [(row["what"], *("not counted" if row[key] is None else f"{row[key]:,.0f}" for key in ("seconds", "tokens"))) for row in summary["spent"]]
     compared = summary["decision"]["comparison"] or {"won": (), "lost": ()}
     return {
@@ -62,6 +65,14 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
         "minutes": summary["minutes"],
         "not_measured": dg.MetadataValue.json({row["name"]: row["reason"] for row in summary["not_measured"]}),
     }
+
+
+def _said(row: dict[str, Any], side: str) -> str:
+    """A benchmark's score, with the one without suspect tasks where there are some."""
+    if row[side] is None:
+        return "not measured"
+    clean = row[f"{side}_clean"]
+    return f"{100 * row[side]['share']:.1f} %" + (f", clean {100 * clean['share']:.1f} %" if row["left_out"] and clean else "")
 
 
 def decision_of(scores: Scores, bench: Bench) -> Decision:
@@ -186,6 +197,7 @@ def _price(hours: float, price_per_hour: float) -> str:
 def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
     champion, challenger = scores.champion.get(name), scores.challenger.get(name)
     card = challenger or champion
+    clean = {who: clean_rate(each, scores.suspects) for who, each in (("champion", champion), ("challenger", challenger)) if each}
     small = "a model of this size, taught one small family of problems, is far too small for it" if name not in (GATE, "validation") else ""
     return BenchmarkScore(
         name=name,
@@ -193,6 +205,9 @@ def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
         conventions=conventions,
         champion=Rate.of(champion) if champion else None,
         challenger=Rate.of(challenger) if challenger else None,
+        left_out=next((found[1] for found in clean.values() if found), None),
+        champion_clean=found[0] if (found := clean.get("champion")) else None,
+        challenger_clean=found[0] if (found := clean.get("challenger")) else None,
         note=small if card and card.pass_at_1 == 0 else "",
     )
 

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assets.tables import markdown
+from evaluation.comparison import Rate, points
 from evaluation.cost import Price, Spent
+from evaluation.figures import Suspects, clean_text
 from evaluation.quality import HEAD, trend
 from evaluation.scorecard import Scorecard
 from evaluation.taxonomy import rows
 
+FULL_AND_CLEAN = ("pass@1", "95 % interval", "clean")
 Sides = Sequence[tuple[str, dict[str, Scorecard]]]
 
 
-def scores_table(sides: Sides, not_measured: dict[str, str], price: Price) -> str:
-    """A row a scorecard; the share cut by length and what a solved problem took stand beside the score."""
+def scores_table(sides: Sides, not_measured: dict[str, str], suspects: Suspects, price: Price) -> str:
+    """A row a scorecard; the score without suspect tasks, the share cut by length and what a solved problem took stand beside it."""
     scored = [
-        (who, name, f"{100 * card.pass_at_1:.1f} %", interval(card), len(card.solved), f"{100 * card.cut:.1f} %", Spent.of(card).a_problem(price))
+        (who, name, *full_and_clean(card, suspects), len(card.first), f"{100 * card.cut:.1f} %", Spent.of(card).a_problem(price))
         for who, cards in sides
         for name, card in cards.items()
     ]
-    missing = [("", name, "not measured", reason, "", "", "") for name, reason in not_measured.items()]
-    return markdown(("who", "benchmark", "pass@1", "95 % interval", "tasks", "cut by length", "a solved problem took"), [*scored, *missing])
+    missing = [("", name, "not measured", reason, "", "", "", "") for name, reason in not_measured.items()]
+    return markdown(("who", "benchmark", *FULL_AND_CLEAN, "tasks", "cut by length", "a solved problem took"), [*scored, *missing])
 
 
 def failures_table(sides: Sides) -> str:
@@ -40,6 +43,7 @@ def quality_table(cards: Sequence[Scorecard]) -> str:
     return markdown(HEAD, trend(cards)) if cards else "no scores yet"
 
 
-def interval(card: Scorecard) -> str:
-    low, high = card.interval
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
+def full_and_clean(card: Scorecard, suspects: Suspects) -> tuple[str, str, str]:
+    """Three cells, under FULL_AND_CLEAN; the last is empty where no contamination report covers the benchmark."""
+    rate = Rate.of(card)
+    return f"{points(rate.share)} %", f"{points(rate.low)} to {points(rate.high)} %", clean_text(card, suspects)

@@ -82,6 +82,11 @@ class BenchmarkScore(Fact):
     conventions: str
     champion: Rate | None
     challenger: Rate | None
+    left_out: int | None = None
+    """Tasks that resemble something in the training data; None where no contamination report covers the benchmark."""
+    champion_clean: Rate | None = None
+    """Without those; None where none is left."""
+    challenger_clean: Rate | None = None
     note: str = ""
     """Why the score is what it is, such as a 0 of a model that is far too small."""
 

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict
 
 from artifacts.hashing import hash_data
 from artifacts.store import write_atomic
-from evaluation.statistics import Interval, wilson
 
 
 class Sample(BaseModel):
@@ -106,12 +105,6 @@ class Scorecard(BaseModel):
     def pass_at_1(self) -> float:
         solved = self.solved
         return sum(solved.values()) / len(solved)
-
-    @property
-    def interval(self) -> Interval:
-        """Of pass@1, 95 %, by Wilson's formula."""
-        solved = self.solved
-        return wilson(sum(solved.values()), len(solved))
 
     @property
     def cut(self) -> float:

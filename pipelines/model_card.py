@@ -10,10 +10,13 @@ from rich.console import Console
 
 from artifacts.passport import Passport, Shelf
 from artifacts.store import Store, write_atomic
+from assets.score_tables import FULL_AND_CLEAN, full_and_clean
+from evaluation.figures import Suspects
 from evaluation.scorecard import Scorecard
 from pipelines.explain import find
 from pipelines.provenance import of_entry
 from pipelines.registry_commands import outcome
+from problems.evidence import suspects_of
 from resources.home import Home
 from resources.ledger import Entry, ledger_of
 from resources.profile import load_profile
@@ -29,7 +32,7 @@ def card(version: str, out: Path | None, wandb: bool, profile: str | None, conso
     entry = find(history, version)[-1]
     shelf = Shelf.of(store)
     passport = of_entry(entry, shelf)
-    text = model_card(entry, outcome(history, entry), passport, scores_of(entry, shelf, store))
+    text = model_card(entry, outcome(history, entry), passport, scores_of(entry, shelf, store), suspects_of(store))
     if out:
         write_atomic(out / FILE, text)
         console.print(f"{out / FILE}", soft_wrap=True, highlight=False)
@@ -50,7 +53,7 @@ def scores_of(entry: Entry, shelf: Shelf, store: Store) -> list[Scorecard]:
     return sorted({each.benchmark: each for each in cards}.values(), key=lambda each: each.benchmark)
 
 
-def model_card(entry: Entry, became: str, passport: Passport, cards: list[Scorecard]) -> str:
+def model_card(entry: Entry, became: str, passport: Passport, cards: list[Scorecard], suspects: Suspects) -> str:
     """README.md with the metadata block that the hub reads."""
     from huggingface_hub import EvalResult, ModelCardData
     from huggingface_hub.repocard import ModelCard
@@ -68,7 +71,7 @@ def model_card(entry: Entry, became: str, passport: Passport, cards: list[Scorec
         model_name=entry.checkpoint, eval_results=results or None, library_name="transformers", pipeline_tag="text-generation", language="code",
         base_model=base, tags=["code", "reinforcement-learning", "verl", "ratchet"], checkpoint_hash=entry.checkpoint_hash,
     )  # fmt: skip
-    return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n{_body(entry, became, passport, summary, cards)}"))
+    return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n{_body(entry, became, passport, summary, cards, suspects)}"))
 
 
 def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str:
@@ -89,7 +92,7 @@ def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str
         return str(run.url or run.dir)
 
 
-def _body(entry: Entry, became: str, passport: Passport, summary: dict[str, Any], cards: list[Scorecard]) -> str:
+def _body(entry: Entry, became: str, passport: Passport, summary: dict[str, Any], cards: list[Scorecard], suspects: Suspects) -> str:
     reasons = "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", []))
     config = summary["config"]
     told = {name: config[name] for name in SETTINGS if name in config}
@@ -100,12 +103,13 @@ def _body(entry: Entry, became: str, passport: Passport, summary: dict[str, Any]
         "code": ", ".join(summary["code_versions"]), "harness": ", ".join(summary["harness"]), "sandbox": ", ".join(summary["isolation"]),
         "nowhere any more": ", ".join(summary["missing"]),
     }  # fmt: skip
-    scores = [(each.benchmark, f"{100 * each.pass_at_1:.1f} %", _interval(each), len(each.solved), each.benchmark_version[:12]) for each in cards]
+    scores = [(each.benchmark, *full_and_clean(each, suspects), len(each.first), each.benchmark_version[:12]) for each in cards]
+    columns = ("benchmark", *FULL_AND_CLEAN, "tasks", "version")
     return "\n\n".join(
         [
             f"# {entry.checkpoint}, version {entry.version}",
             f"A language model that writes Python, {became} on {entry.created_at[:10]} by a statistical gate (entry {entry.entry} of its ledger).",
-            f"## Scores\n\n{_table(('benchmark', 'pass@1', '95 % interval', 'tasks', 'version'), scores) if scores else 'None are kept here.'}",
+            f"## Scores\n\n{_table(columns, scores) if scores else 'None are kept here.'}",
             f"## Why it was {became.split(',')[0]}\n\n{reasons}",
             f"## Training\n\n{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}",
             f"## Origin\n\n{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}",
@@ -113,11 +117,6 @@ def _body(entry: Entry, became: str, passport: Passport, summary: dict[str, Any]
             "## Limits\n\nIts programs are untrusted: run them in a sandbox. Scores hold for the benchmarks and versions above, no others.",
         ]
     ) + "\n"  # fmt: skip
-
-
-def _interval(each: Scorecard) -> str:
-    low, high = each.interval
-    return f"{100 * low:.1f} to {100 * high:.1f} %"
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:

@@ -53,7 +53,7 @@ def read_suspects(folder: Path) -> dict[str, list[dict[str, str]]]:
 def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
     """By benchmark, the tasks that a problem in the present training data resembles; empty where no contamination report is there."""
     clean = store.current("datasets", "clean_problems")
-    if clean is None:
+    if clean is None or not (clean.path / SUSPECTS).exists():
         return {}
     return {name: tuple(sorted({row["task"] for row in rows})) for name, rows in read_suspects(clean.path).items()}
 

@@ -42,7 +42,9 @@ def facts_of(old: list[bool], new: list[bool], first: bool = False, **changes: A
     before, after = card("chain-0001", benchmark, old), card("chain-0002", benchmark, new)
     zero = BenchmarkScore(
         name="humaneval", version="5f8e3ac1d5b2" * 5, conventions="greedy, asked as a chat; published unit tests, 3 s a program",
-        champion=Rate.counted(0, 164), challenger=Rate.counted(0, 164), note="It has a million parameters and has seen small compositions only",
+        champion=Rate.counted(0, 164), challenger=Rate.counted(0, 164), left_out=3,
+        champion_clean=Rate.counted(0, 161), challenger_clean=Rate.counted(0, 161),
+        note="It has a million parameters and has seen small compositions only",
     )  # fmt: skip
     made = ReportFacts(
         chain="chain-0002", profile="embedded", created_at="2026-11-21 03:14 UTC", version=2,
@@ -130,6 +132,7 @@ def test_what_was_not_measured_is_listed_with_the_reason_and_a_zero_with_its_int
     page = render(promoted)
     assert "Not measured" in page and "no file of it was given" in page
     assert "(0 of 164; 0.0 to 2.3)" in page
+    assert "without the 3 tasks that resemble something in the training data" in page and "(0 of 161; 0.0 to 2.3)" in page
 
 
 def test_a_refused_challenger_has_its_report_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 
 import dagster as dg
@@ -13,7 +14,7 @@ from evaluation.scorecard import Scorecard
 from pipelines.definitions import defs
 from pipelines.schedules import daily_validation, weekly_benchmarks
 from pipelines.score_sensor import stale_scores
-from problems.evidence import CONTAMINATION
+from problems.evidence import CONTAMINATION, SUSPECTS
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.chain import Champion, open_chain
@@ -27,6 +28,8 @@ def cleaned(house: House, validation: int, report: str) -> None:
     problems = generate(FamilyConfig(demonstrations=4, train=2, validation=validation))
     with house.workshop.store.draft("datasets", "clean_problems") as folder:
         write_parquet(problems, folder / "problems.parquet")
+        suspect = next(problem.problem_id for problem in problems if problem.split == "validation")
+        (folder / SUSPECTS).write_text(json.dumps({"validation": [{"task": suspect, "problem_id": "x", "how": "tests"}]}))
         facts = {"reports": {CONTAMINATION: report}}
         house.workshop.store.publish(
             folder, Manifest(kind="datasets", name="clean_problems", key=f"{validation}{report}", content_hash="", facts=facts)
@@ -115,7 +118,9 @@ def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
     assert list(scores.champion) == ["validation"] and not scores.challenger and "quick" in scores.not_measured["heldout"]
     [shown] = [e.materialization.metadata for e in ended.get_asset_materialization_events() if e.asset_key == dg.AssetKey("benchmark_scores")]
     assert "extraction" in str(shown["failures"].value) or "cut" in str(shown["failures"].value)
-    assert "cut by length" in str(shown["scores"].value) and "style" in str(shown["quality"].value)
+    assert "% without 1" in str(shown["scores"].value) and "cut by length" in str(shown["scores"].value) and "style" in str(shown["quality"].value)
+    board = house.workshop.store.require("reports", "leaderboard")
+    assert "% without 1" in (board.path / "leaderboard.md").read_text(encoding="utf-8")
     kept = house.workshop.store.require("scores", "tiny--validation")
     card = Scorecard.read(kept.path / "scorecard.json")
     assert card.prompts.keys() == card.first.keys()
