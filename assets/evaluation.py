@@ -195,7 +195,8 @@ def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifac
             bench.stage.progress.at(done, total, f"{contestant.checkpoint} on {benchmark.name}: {stage}")
 
         with bench.workshop.sandbox() as sandbox:
-            card = evaluate(Path(contestant.path), contestant.checkpoint, contestant.content_hash, benchmark, sandbox, told)
+            kept = bench.workshop.home.path / "answers"
+            card = evaluate(Path(contestant.path), contestant.checkpoint, contestant.content_hash, benchmark, sandbox, told, kept)
         card.write(folder / "scorecard.json")
         known = bench.store.current("checkpoints", contestant.checkpoint)
         stamps = {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}

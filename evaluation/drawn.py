@@ -69,6 +69,7 @@ class Told:
 
     asked: int = 0
     found: int = 0
+    found_s: float = 0.0  # that those took when they were made
     who: dict[str, Any] = field(default_factory=dict)
     models: dict[str, int] = field(default_factory=dict)
     journal: Path = Path()
@@ -101,7 +102,8 @@ def draw(
     """Answers in the order of the prompts, `sampling.n` in a row for each; those that are kept are not asked for."""
     rows = keys(prompts, sampling)
     with Kept(cache, source.who, sampling) as kept:
-        found = sum(key in kept.answers for key in set(rows))
+        there = set(rows) & kept.answers.keys()
+        found, found_s = len(there), sum(kept.answers[key].seconds for key in there)
         if on_progress:
             on_progress(sum(key in kept.answers for key in rows), len(rows))
         if found < len(set(rows)):
@@ -110,7 +112,8 @@ def draw(
             else:
                 _generate(source, prompts, sampling, kept, on_progress)
         if told:
-            told.asked, told.found, told.who, told.models = len(set(rows)) - found, found, dict(source.who), dict(kept.models)
+            told.asked, told.found, told.found_s = len(set(rows)) - found, found, found_s
+            told.who, told.models = dict(source.who), dict(kept.models)
             told.journal = kept.path
         return [kept.answers[key] for key in rows]
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation import Answer, generate
+from evaluation.generation import Answer, Prompt, Sampling, generate
 from evaluation.quality import measured
 from evaluation.scorecard import Sample, Scorecard
 from evaluation.taxonomy import fault
@@ -31,17 +31,27 @@ class NotJudged(RuntimeError):
 
 
 def evaluate(
-    checkpoint: Path, checkpoint_name: str, checkpoint_hash: str, benchmark: Benchmark, sandbox: Sandbox, on_progress: Progress | None = None
+    checkpoint: Path,
+    checkpoint_name: str,
+    checkpoint_hash: str,
+    benchmark: Benchmark,
+    sandbox: Sandbox,
+    on_progress: Progress | None = None,
+    kept: Path | None = None,
 ) -> Scorecard:
-    """Raises FileNotFoundError where the folder holds no model, and NotJudged where answers stay without a verdict."""
+    """kept: a folder where answers are kept as they come, so that an evaluation that was killed goes on from them; without it all are made now.
+
+    Raises FileNotFoundError where the folder holds no model, and NotJudged where answers stay without a verdict.
+    """
     started = time.perf_counter()
     prompts = [benchmark.prompt(problem) for problem in benchmark.problems]
-    answers = generate(checkpoint, prompts, benchmark.sampling, lambda done, of: on_progress("generate", done, of) if on_progress else None)
+    answers, before_s = _answers(checkpoint, prompts, benchmark.sampling, on_progress, kept)
     generated = time.perf_counter()
     samples, isolation = judge_answers(benchmark, answers, sandbox, on_progress)
     judged = time.perf_counter()
     references = {problem.problem_id: problem.solutions[0] for problem in benchmark.problems if problem.solutions}
-    counted = {"generation_s": generated - started, "judging_s": judged - generated, "tokens": float(sum(answer.tokens for answer in answers))}
+    tokens = float(sum(answer.tokens for answer in answers))
+    counted = {"generation_s": before_s + generated - started, "judging_s": judged - generated, "tokens": tokens}
     return Scorecard(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -54,6 +64,22 @@ def evaluate(
         prompts={problem.problem_id: prompt[-1]["content"] for problem, prompt in zip(benchmark.problems, prompts, strict=True)},
         measured=counted | measured(samples, references),
     )
+
+
+def _answers(
+    checkpoint: Path, prompts: Sequence[Prompt], sampling: Sampling, on_progress: Progress | None, kept: Path | None
+) -> tuple[list[Answer], float]:
+    """The answers, and the seconds that those took which were there before."""
+    from evaluation.drawn import Folder, Told, draw
+
+    def told(done: int, of: int) -> None:
+        if on_progress:
+            on_progress("generate", done, of)
+
+    if kept is None:
+        return generate(checkpoint, prompts, sampling, told), 0.0
+    passed = Told()
+    return draw(prompts, Folder(checkpoint, form="chat", engine="hf"), sampling, kept, told, passed), passed.found_s
 
 
 def judge_answers(

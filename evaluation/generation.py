@@ -55,7 +55,7 @@ class Answer:
     text: str
     tokens: int
     cut: bool  # ended by length, not by the model or a stop word
-    seconds: float = field(default=0.0, compare=False)  # its share of the time that its batch took, or from question to answer
+    seconds: float = field(default=0.0, compare=False)  # its share of the time that the batches took, or from question to answer
 
 
 Answers = Callable[[list[tuple[int, Answer]]], None]  # (place, answer) of those that have just come
@@ -107,7 +107,8 @@ def generate(
     batches = [left for batch in whole if (left := [row for row in batch if row.index not in found])]
     workers = len(os.sched_getaffinity(0)) if device == "cpu" and model.num_parameters() <= SMALL else 1
     with _threads(1 if workers > 1 else torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(_decode, model, batch, rule) for batch in batches]
+        at_once = min(workers, len(batches))
+        futures = [pool.submit(_decode, model, batch, rule, at_once) for batch in batches]
         for future in as_completed(futures):
             made = future.result()
             found.update(made)
@@ -186,8 +187,11 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
     return {token for token in [*listed, tokenizer.eos_token_id] if token is not None}
 
 
-def _decode(model: Any, batch: list[_Row], rule: _Rule) -> list[tuple[int, Answer]]:
-    """The rows' answers. Shared KV cache, left padding, so that the last column is each row's next; a row that ends leaves the batch."""
+def _decode(model: Any, batch: list[_Row], rule: _Rule, at_once: int) -> list[tuple[int, Answer]]:
+    """The rows' answers. Shared KV cache, left padding, so that the last column is each row's next; a row that ends leaves the batch.
+
+    at_once: batches that share the machine, and so the time.
+    """
     import torch
 
     began, rows = time.perf_counter(), batch
@@ -218,7 +222,7 @@ def _decode(model: Any, batch: list[_Row], rule: _Rule) -> list[tuple[int, Answe
             ids = choice.unsqueeze(1)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
             position = position[:, -1:] + 1
-    seconds = (time.perf_counter() - began) / len(batch)
+    seconds = (time.perf_counter() - began) / (len(batch) * at_once)
     return [(row.index, rule.answer(row, seconds)) for row in batch]
 
 

@@ -1,0 +1,97 @@
+"""A run of `benchmark_scores` that is killed while the model answers: the next one goes on from the answers that are there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from artifacts.store import Artifact
+from assets.evaluation import read_scores
+from evaluation.benchmarks import validation
+from evaluation.benchmarks.embedded import answering
+from evaluation.evaluate import evaluate
+from pipelines.definitions import defs
+from problems.schema import Problem
+from problems.sources.compositional import FamilyConfig, generate
+from sandbox.sandbox import Sandbox
+from tests.pipelines.house import House
+from tests.pipelines.test_scoring_again import cleaned
+
+ROOT = Path(__file__).parents[2]
+NAME, TASKS = "validation-1", 24
+RUN = """
+import sys
+import dagster as dg
+from evaluation import generation
+from resources.workshop import Workshop
+from tests.pipelines.test_scores_killed import score
+generation.BATCH = 2
+with dg.instance_for_test() as instance:
+    score(Workshop(path=sys.argv[1], profile_name="small"), instance)
+"""
+
+
+def score(workshop: object, instance: dg.DagsterInstance) -> None:
+    instance.add_dynamic_partitions("checkpoints", [NAME])
+    tags = {"ratchet/kind": "validation", "ratchet/why": "test"}
+    resources = {"workshop": workshop, "io_manager": dg.mem_io_manager}
+    job = defs.resolve_job_def("evaluate_checkpoint")
+    assert job.execute_in_process(instance=instance, partition_key=NAME, tags=tags, resources=resources).success
+
+
+@pytest.fixture
+def champion(house: House) -> Artifact:
+    """A tiny model of real weights, champion of a home with validation problems."""
+    from artifacts.manifest import Manifest
+    from verl_jobs.tiny_model import TinyModel, make
+
+    cleaned(house, TASKS, "one")
+    with house.workshop.store.draft("checkpoints", "tiny") as folder:
+        make(TinyModel(hidden=32, layers=2), [problem.statement for problem in problems()] * 2, folder)
+        made = house.workshop.store.publish(folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash=""))
+    house.workshop.ledger.append(
+        "install", checkpoint="tiny", checkpoint_hash=made.content_hash, path=str(made.path), decision={"reasons": []}, chain="tiny", against=None
+    )
+    return made
+
+
+def problems() -> list[Problem]:
+    return generate(FamilyConfig(demonstrations=4, train=2, validation=TASKS))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_killed_run_goes_on_from_the_answers_that_are_there(
+    champion: Artifact, house: House, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = house.workshop.home.path / "answers"
+    killed = subprocess.Popen([sys.executable, "-c", RUN, str(house.workshop.home.path)], cwd=ROOT, stdout=subprocess.DEVNULL)
+    while sum(file.read_bytes().count(b"\n") for file in kept.glob("*.jsonl")) < 5:
+        assert killed.poll() is None, "it ended before it was killed"
+        time.sleep(0.01)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.wait()
+    [journal] = kept.glob("*.jsonl")
+    head, first, *others = journal.read_bytes().rpartition(b"\n")[0].splitlines()
+    assert 4 <= len([first, *others]) < TASKS
+    told_apart = json.dumps(json.loads(first) | {"text": "kept", "seconds": 1000.0}).encode()  # no model says so
+    journal.write_bytes(b"\n".join([head, told_apart, *others, b""]))
+    monkeypatch.setattr("evaluation.generation.BATCH", 2)
+    score(house.workshop, instance)
+    rows = [json.loads(line) for line in journal.read_bytes().splitlines()[1:]]
+    assert len(rows) == len({row["prompt"] for row in rows})
+    made = read_scores(house.workshop.store.require("scores", NAME)).champion["validation"]
+    asked = validation(problems(), answering(house.workshop.profile.training.answer_tokens))
+    with Sandbox() as sandbox:
+        undisturbed = evaluate(champion.path, "tiny", champion.content_hash, asked, sandbox)
+    differ = [(a.answer, b.task_id) for a, b in zip(made.samples, undisturbed.samples, strict=True) if a.answer != b.answer]
+    assert [answer for answer, _ in differ] == ["kept"]
+    assert made.measured["generation_s"] > 1000.0  # what the killed run took is in it
