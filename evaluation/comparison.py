@@ -53,10 +53,14 @@ class Rate(Plain):
     @classmethod
     def over(cls, counts: Counts, k: int = 1) -> Rate:
         """Raises ValueError where a task has fewer than k answers."""
-        if is_greedy(counts, k):
-            return cls.counted(sum(c for c, _ in counts.values()), len(counts))
-        [at] = curve(*_columns(counts), [k])
-        return cls(solved=None, tasks=len(counts), share=at.share, low=at.low, high=at.high)
+        return cls.at(counts, [k])[k]
+
+    @classmethod
+    def at(cls, counts: Counts, ks: Sequence[int]) -> dict[int, Rate]:
+        """The same for several k at once, from one set of draws."""
+        if is_greedy(counts) and list(ks) == [1]:
+            return {1: cls.counted(sum(c for c, _ in counts.values()), len(counts))}
+        return {at.k: cls(solved=None, tasks=len(counts), share=at.share, low=at.low, high=at.high) for at in curve(*_columns(counts), ks)}
 
     @classmethod
     def counted(cls, solved: int, tasks: int) -> Rate:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from evaluation.comparison import Incomparable, Rate, counts_of, points
@@ -24,8 +24,8 @@ class Score:
 
     name: str
     tasks: int
-    at: dict[int, Rate] = field(default_factory=dict)
-    lacking: dict[int, str] = field(default_factory=dict)
+    at: dict[int, Rate]
+    lacking: dict[int, str]
 
 
 def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = ()) -> list[Score]:
@@ -36,13 +36,9 @@ def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = (
         if not counts:
             raise Incomparable(f"{card.benchmark}: no task is left")
         fewest = min(counts, key=lambda task: counts[task][1])
-        made = Score(name or "all", len(counts))
-        for k in ks or KS:
-            if counts[fewest][1] >= k:
-                made.at[k] = Rate.over(counts, k)
-            elif ks:
-                made.lacking[k] = f"no estimate: {fewest} has {counts[fewest][1]} samples"
-        found.append(made)
+        most = counts[fewest][1]
+        at = Rate.at(counts, allowed) if (allowed := [k for k in ks or KS if k <= most]) else {}
+        found.append(Score(name or "all", len(counts), at, {k: f"no estimate: {fewest} has {most} samples" for k in ks if k > most}))
     return found
 
 
@@ -73,25 +69,45 @@ def clean_text(card: Scorecard, lists: Suspects) -> str:
     return f"{points(rate.share)} % without {left_out}" if rate else f"all {left_out} tasks are suspect"
 
 
-def figures(card: Scorecard, ks: Sequence[int] = (), lists: Suspects | None = None, price: Price | None = None) -> dict[str, Any]:
-    """All of it as JSON. `clean` is None where no report covers the benchmark."""
-    suspect, spent = suspects_in(card, lists or {}), Spent.of(card)
-    kept = suspect is not None and card.first.keys() - suspect
-    clean = None if suspect is None else {"left_out": sorted(suspect), "scores": _told(scores(card, ks, suspect)) if kept else {}}
-    return {
-        "tasks": len(card.first),
-        "samples": len(card.samples),
-        "scores": _told(scores(card, ks)),
-        "clean": clean,
-        "verdicts": dict(sorted(Counter(sample.verdict for sample in card.samples).items())),
-        "cut": card.cut,
-        "spent": {
-            "tokens": spent.tokens or None,
-            "seconds": spent.seconds or None,
-            "cost": spent.cost(price or Price()),
-            "a solved problem": spent.a_problem(price or Price()) if spent.tokens or spent.seconds else None,
-        },
-    }
+@dataclass(frozen=True)
+class Figures:
+    """`clean`: the scores without suspect tasks; None where no report covers the benchmark, empty where no task is left."""
+
+    card: Scorecard
+    full: list[Score]
+    suspect: frozenset[str] | None
+    clean: list[Score] | None
+    spent: Spent
+    price: Price
+
+    @classmethod
+    def of(cls, card: Scorecard, ks: Sequence[int] = (), lists: Suspects | None = None, price: Price | None = None) -> Figures:
+        suspect, full = suspects_in(card, lists or {}), scores(card, ks)
+        clean = None if suspect is None else full if not suspect else scores(card, ks, suspect) if card.first.keys() - suspect else []
+        return cls(card, full, suspect, clean, Spent.of(card), price or Price())
+
+    @property
+    def a_problem(self) -> str:
+        """What a solved problem took; "" where the answers do not say."""
+        return self.spent.a_problem(self.price) if self.spent.tokens or self.spent.seconds else ""
+
+    def as_json(self) -> dict[str, Any]:
+        clean = None if self.suspect is None else {"left_out": sorted(self.suspect), "scores": _told(self.clean or ())}
+        spent = {"tokens": self.spent.tokens or None, "seconds": self.spent.seconds or None, "cost": self.spent.cost(self.price)}
+        return {
+            "tasks": len(self.card.first),
+            "samples": len(self.card.samples),
+            "scores": _told(self.full),
+            "clean": clean,
+            "verdicts": verdicts(self.card),
+            "cut": self.card.cut,
+            "spent": spent | {"a solved problem": self.a_problem or None},
+        }
+
+
+def verdicts(card: Scorecard) -> dict[str, int]:
+    """How many answers have which verdict."""
+    return dict(sorted(Counter(sample.verdict for sample in card.samples).items()))
 
 
 def _told(found: Sequence[Score]) -> dict[str, Any]:

@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.table import Table
 
 from artifacts.hashing import hash_data, hash_folder
-from artifacts.store import write_atomic
 from assets.tables import markdown
 from evaluation.ablation import Contribution, contribution
 from evaluation.gate import points, signed
@@ -155,7 +154,7 @@ def scored(job: TrainingJob, made: Study) -> Scorecard:
     step, chosen = best(job.path, {row["step"]: row[VALIDATION] for row in metrics(job.path) if VALIDATION in row})
     with made.bench.workshop.sandbox() as sandbox:
         card = evaluate(chosen, f"{job.chain}-{job.key[:8]}-step-{step}", hash_folder(chosen), benchmark, sandbox)
-    write_atomic(kept, card.model_dump_json(indent=1))
+    card.write(kept)
     return card
 
 

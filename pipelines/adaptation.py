@@ -167,7 +167,7 @@ class Cell:
             learn(study.start, [chat(example) for example in self.examples()], self.way, study.config, self.seed, checkpoint)  # type: ignore[arg-type]
             took = time.perf_counter() - began
         card = evaluate(checkpoint, self.name, hash_folder(checkpoint), benchmark, sandbox)
-        write_atomic(self.path, card.model_copy(update={"measured": card.measured | {"learning_s": took}}).model_dump_json(indent=1))
+        card.model_copy(update={"measured": card.measured | {"learning_s": took}}).write(self.path)
         if checkpoint != study.start and not study.keep:
             shutil.rmtree(checkpoint)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -19,12 +19,12 @@ from evaluation.comparison import points
 from evaluation.completions import read
 from evaluation.cost import Price
 from evaluation.drawn import Endpoint, Form, Source, Told, answers, folder_of
-from evaluation.figures import Score, Suspects, figures, scores, suspects_in
+from evaluation.figures import Figures, Score, Suspects, verdicts
 from evaluation.generation import Sampling
 from evaluation.harness.judging import Harness, Judged, Verdicts, check, judge
 from evaluation.harness.published import Opened, opened
 from evaluation.harness.scoring import Answers, scorecard
-from evaluation.scorecard import Origin, Scorecard
+from evaluation.scorecard import Origin
 from evaluation.statistics import wilson
 from resources.home import Home
 
@@ -80,7 +80,9 @@ def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) 
     at = opened(asked.benchmark, asked.data, home)
     found, benchmark = at.harness(home), at.benchmark()
     drawing = {"n": asks.n, "temperature": asks.temperature, "top_p": asks.top_p, "seed": asks.seed}
-    origin = asked.origin(at, model=asks.model or "", endpoint=asks.endpoint or "", form=asks.form)
+    folder = Path(asks.model or "").expanduser()
+    model = str(folder.absolute()) if asks.model and folder.is_dir() and not asks.endpoint else asks.model or ""
+    origin = asked.origin(at, model=model, endpoint=asks.endpoint or "", form=asks.form)
     given, told = drawn_by(origin, benchmark, found, benchmark.sampling.model_copy(update=drawing), home, errors)
     if len(told.models) > 1:
         errors.print(f"answered by {', '.join(f'{name} ({count})' for name, count in told.models.items())}", style="yellow", highlight=False)
@@ -96,8 +98,8 @@ def drawn_by(origin: Origin, benchmark: Benchmark, found: Harness, sampling: Sam
     chats = source.chats
     prompts = {benchmark.task_id(each): benchmark.prompt(each)[-1]["content"] if chats else benchmark.raw_prompt(each) for each in benchmark.problems}
     said = [found.named(each) for each in drawn]
-    content = str(told.who.get("folder", ""))
-    return Answers(said, origin, origin.model or "champion", content, sampling.model_dump(mode="json"), prompts), told
+    content, name = str(told.who.get("folder", "")), Path(origin.model).name if Path(origin.model).is_absolute() else origin.model
+    return Answers(said, origin, name or "champion", content, sampling.model_dump(mode="json"), prompts), told
 
 
 def source_of(origin: Origin) -> Source:
@@ -110,21 +112,21 @@ def source_of(origin: Origin) -> Source:
 def score(found: Harness, given: Answers, asked: Asked, console: Console, errors: Console, home: Path) -> int:
     """Judges, writes the verdicts and the scorecard, prints what it comes to."""
     missing = check(found, given.said, asked.partial)
-    verdicts = Verdicts(home / "benchmarks" / f"{found.name}.verdicts.jsonl")
+    known = Verdicts(home / "benchmarks" / f"{found.name}.verdicts.jsonl")
     try:
-        judged, seconds = judge_all(found, given, verdicts, errors)
+        judged, seconds = judge_all(found, given, known, errors)
     finally:
-        verdicts.close()
+        known.close()
     if asked.out:
         write_atomic(asked.out, "".join(json.dumps(each.row()) + "\n" for each in judged))
     if not any(each.measured for each in judged):
         errors.print(f"no task of {found.name} could be measured here: {judged[0].detail}", style="red")
         return 1
     card = scorecard(found, given, judged, missing, seconds)
-    told = figures(card, asked.ks, asked.suspects, asked.price)
+    made = Figures.of(card, asked.ks, asked.suspects, asked.price)
     if asked.out:
-        card.write(asked.out.with_name(f"{asked.out.name.split('.')[0]}.scorecard.json"), told)
-    _show(card, told, asked, console)
+        card.write(asked.out.with_name(f"{asked.out.name.split('.')[0]}.scorecard.json"), made.as_json())
+    _show(made, console)
     return 0
 
 
@@ -139,25 +141,24 @@ def judge_all(found: Harness, given: Answers, verdicts: Verdicts, errors: Consol
     return judged, time.monotonic() - begun
 
 
-def _show(card: Scorecard, told: Mapping[str, Any], asked: Asked, console: Console) -> None:
-    suspect = suspects_in(card, asked.suspects)
+def _show(made: Figures, console: Console) -> None:
+    card = made.card
     table = Table(title=f"{card.benchmark} {card.release}, {len(card.samples)} samples", title_justify="left")
     for heading in ("tests", "score", "value", "95 % interval", "tasks"):
         table.add_column(heading, justify="right" if heading in ("value", "tasks") else "left")
-    for each in scores(card, asked.ks):
+    for each in made.full:
         _rows(table, each, each.name)
-    if suspect and card.first.keys() - suspect:
-        for each in scores(card, asked.ks, suspect):
-            _rows(table, each, f"{each.name}, clean")
+    for each in made.clean or () if made.suspect else ():
+        _rows(table, each, f"{each.name}, clean")
     console.print(table)
     lines = [
-        f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in told['verdicts'].items())}",
+        f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in verdicts(card).items())}",
         f"cut by length: {100 * card.cut:.1f} %",
     ]
-    if said := told["spent"]["a solved problem"]:
-        lines.append(f"a solved problem took: {said}")
-    if suspect is not None:
-        lines.append(f"clean: without the {len(suspect)} tasks that resemble something in this home's training data")
+    if made.a_problem:
+        lines.append(f"a solved problem took: {made.a_problem}")
+    if made.suspect is not None:
+        lines.append(f"clean: without the {len(made.suspect)} tasks that resemble something in this home's training data")
     if card.unmeasured:
         lines.append(f"not measured: {len(card.unmeasured)} tasks ({_few(sorted(card.unmeasured))})")
     if card.partial:

@@ -13,12 +13,12 @@ from rich.progress import Progress
 
 from artifacts.manifest import code_version, hardware, package_versions
 from artifacts.passport import Shelf
-from artifacts.store import Artifact, Store, write_atomic
+from artifacts.store import Artifact, Store
 from evaluation.benchmarks import PUBLIC, NotMeasured, heldout, load_public, validation
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.comparison import Rate
 from evaluation.evaluate import HARNESS_VERSION, evaluate
-from evaluation.figures import figures
+from evaluation.figures import Figures
 from evaluation.generation import Sampling
 from evaluation.scorecard import Sample, Scorecard
 from pipelines.scorecards import at_path
@@ -59,7 +59,7 @@ def reproduce(score: str, out: Path | None, profile: str | None, console: Consol
             lambda stage, done, of: bar.update(tasks[stage], completed=done, total=of),
         )  # fmt: skip
     if out:
-        write_atomic(out, again.model_dump_json(indent=1))
+        again.write(out)
     then = {"code": made.manifest.code_version} | made.manifest.hardware | made.manifest.packages
     return _tell(made.manifest.name, then, HARNESS_VERSION, card, again, console)
 
@@ -74,7 +74,7 @@ def _judged_again(named: str, found: Sequence[Scorecard], data: Path | None, out
         raise NotReproducible(f"{named} is a checkpoint's score, whose passport lies in the store: give its name, such as {card.checkpoint}--heldout")
     again = judged_again(card, card.origin, data, Console(stderr=True))
     if out:
-        again.write(out, figures(again))
+        again.write(out, Figures.of(again).as_json())
     return _tell(named, card.origin.made_with, again.harness_version, card, again, console)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.comparison import Incomparable, Rate
-from evaluation.figures import clean_rate, clean_text, figures, scores, suspects_in
+from evaluation.figures import Figures, clean_rate, clean_text, scores, suspects_in
 from evaluation.scorecard import Sample, Scorecard
 
 
@@ -52,7 +52,7 @@ def test_a_report_that_names_no_task_one_that_names_all_and_none_differ() -> Non
 
 
 def test_figures_head_the_file_and_are_not_read_back(tmp_path: Path) -> None:
-    told = figures(FOUR, lists={"humanevalplus": ["humanevalplus/1"]})
+    told = Figures.of(FOUR, lists={"humanevalplus": ["humanevalplus/1"]}).as_json()
     FOUR.write(tmp_path / "card.json", told)
     assert next(iter(json.loads((tmp_path / "card.json").read_text()).items())) == ("figures", told)
     assert told["clean"]["scores"]["plus"]["pass@1"]["value"] == pytest.approx(2 / 3) and told["verdicts"] == {"AC": 4, "WA": 4}

@@ -123,6 +123,14 @@ def test_a_score_is_judged_again_from_its_own_answers_and_a_forged_verdict_is_na
 
 
 @needs_files
+def test_an_answer_that_no_utf_8_holds_is_kept_to_the_letter(bench: Bench) -> None:
+    bench.rows[0]["canonical_solution"] = "    return '\ud800' and None\n"
+    path = bench.score("one", [True] * 4)
+    assert Scorecard.read(path).samples[0].answer == bench.rows[0]["canonical_solution"]
+    assert again(path)[0] == 0
+
+
+@needs_files
 def test_answers_that_were_left_out_are_read_again_where_they_came_from(bench: Bench) -> None:
     path = bench.score("one", [True, False, True, False])
     card = Scorecard.read(path)
