@@ -40,12 +40,8 @@ def test_a_score_is_drawn_again_by_its_model_and_sampling_where_the_answers_are_
     evaluate_model(Asks(str(checkpoint), None, 2, 1.0), asked, quiet, quiet)
     path = tmp_path / "verdicts.scorecard.json"
     card = Scorecard.read(path)
-    assert (
-        card.checkpoint == checkpoint.name
-        and card.checkpoint_hash
-        and card.sampling["temperature"] == 1.0
-        and card.prompts == {"double": "double", "square": "square"}
-    )
+    assert card.checkpoint == checkpoint.name and card.checkpoint_hash and card.sampling["temperature"] == 1.0
+    assert card.prompts == {"double": "double", "square": "square"}
     bare = tuple(sample.model_copy(update={"answer": "", "program": ""}) for sample in card.samples)
     card.model_copy(update={"samples": bare}).write(path)
     for file in (tmp_path / "home" / "answers").glob("*.jsonl"):
