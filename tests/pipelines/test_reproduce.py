@@ -89,3 +89,14 @@ def test_an_answer_that_only_one_card_has_is_a_difference() -> None:
     plain = {"benchmark": "b", "benchmark_version": "v", "harness_version": "1", "checkpoint": "c", "checkpoint_hash": "h", "sampling": {}}
     one, two = (Scorecard.model_validate({**plain, "isolation": "none", "samples": samples[:count]}) for count in (1, 2))
     assert differences(one, two) == ["t/1#0: only in the new score"] and differences(two, one) == ["t/1#0: only in the recorded score"]
+
+
+def test_two_failures_that_differ_in_a_set_of_tests_are_a_difference() -> None:
+    plain = {"benchmark": "b", "benchmark_version": "v", "harness_version": "1", "checkpoint": "c", "checkpoint_hash": "h", "sampling": {}}
+    cards = [
+        Scorecard.model_validate(
+            {**plain, "isolation": "none", "samples": [{"task_id": "t/1", "answer": "x", "program": "x", "verdict": "WA", "sets": s}]}
+        )
+        for s in ({"base": True, "plus": False}, {"base": False, "plus": False})
+    ]
+    assert differences(*cards) == ["t/1#0: WA (base pass) was recorded, WA now; the same answer"]
