@@ -95,9 +95,9 @@ def drawn_by(origin: Origin, benchmark: Benchmark, found: Harness, sampling: Sam
     with progress_bar(errors) as progress:
         bar = progress.add_task(f"answers of {who}", total=None, so_far="")
         drawn = answers(benchmark, source, sampling, home / "answers", lambda done, of: progress.update(bar, completed=done, total=of), told)
-    chats = source.chats
-    prompts = {benchmark.task_id(each): benchmark.prompt(each)[-1]["content"] if chats else benchmark.raw_prompt(each) for each in benchmark.problems}
-    said = [found.named(each) for each in drawn]
+    said, chats = [found.named(each) for each in drawn], source.chats
+    asked = [benchmark.prompt(each)[-1]["content"] if chats else benchmark.raw_prompt(each) for each in benchmark.problems]
+    prompts = {each.task_id: text for each, text in zip(said[:: sampling.n], asked, strict=True)}
     content, name = str(told.who.get("folder", "")), Path(origin.model).name if Path(origin.model).is_absolute() else origin.model
     return Answers(said, origin, name or "champion", content, sampling.model_dump(mode="json"), prompts), told
 

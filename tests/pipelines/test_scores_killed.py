@@ -10,7 +10,6 @@ import sys
 import time
 from pathlib import Path
 
-import dagster as dg
 import pytest
 
 from artifacts.store import Artifact
@@ -18,7 +17,6 @@ from assets.evaluation import read_scores
 from evaluation.benchmarks import validation
 from evaluation.benchmarks.embedded import answering
 from evaluation.evaluate import evaluate
-from pipelines.definitions import defs
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox
@@ -31,20 +29,20 @@ RUN = """
 import sys
 import dagster as dg
 from evaluation import generation
+from pipelines.definitions import defs
 from resources.workshop import Workshop
-from tests.pipelines.test_scores_killed import score
 generation.BATCH = 2
+home, name = sys.argv[1:]
 with dg.instance_for_test() as instance:
-    score(Workshop(path=sys.argv[1], profile_name="small"), instance)
+    instance.add_dynamic_partitions("checkpoints", [name])
+    resources = {"workshop": Workshop(path=home, profile_name="small"), "io_manager": dg.mem_io_manager}
+    job, tags = defs.resolve_job_def("evaluate_checkpoint"), {"ratchet/kind": "validation", "ratchet/why": "test"}
+    assert job.execute_in_process(instance=instance, partition_key=name, tags=tags, resources=resources).success
 """
 
 
-def score(workshop: object, instance: dg.DagsterInstance) -> None:
-    instance.add_dynamic_partitions("checkpoints", [NAME])
-    tags = {"ratchet/kind": "validation", "ratchet/why": "test"}
-    resources = {"workshop": workshop, "io_manager": dg.mem_io_manager}
-    job = defs.resolve_job_def("evaluate_checkpoint")
-    assert job.execute_in_process(instance=instance, partition_key=NAME, tags=tags, resources=resources).success
+def run(house: House) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", RUN, str(house.workshop.home.path), NAME], cwd=ROOT, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture
@@ -69,11 +67,9 @@ def problems() -> list[Problem]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_run_goes_on_from_the_answers_that_are_there(
-    champion: Artifact, house: House, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_goes_on_from_the_answers_that_are_there(champion: Artifact, house: House) -> None:
     kept = house.workshop.home.path / "answers"
-    killed = subprocess.Popen([sys.executable, "-c", RUN, str(house.workshop.home.path)], cwd=ROOT, stdout=subprocess.DEVNULL)
+    killed = run(house)
     while sum(file.read_bytes().count(b"\n") for file in kept.glob("*.jsonl")) < 5:
         assert killed.poll() is None, "it ended before it was killed"
         time.sleep(0.01)
@@ -84,8 +80,7 @@ def test_a_killed_run_goes_on_from_the_answers_that_are_there(
     assert 4 <= len([first, *others]) < TASKS
     told_apart = json.dumps(json.loads(first) | {"text": "kept", "seconds": 1000.0}).encode()  # no model says so
     journal.write_bytes(b"\n".join([head, told_apart, *others, b""]))
-    monkeypatch.setattr("evaluation.generation.BATCH", 2)
-    score(house.workshop, instance)
+    assert run(house).wait() == 0
     rows = [json.loads(line) for line in journal.read_bytes().splitlines()[1:]]
     assert len(rows) == len({row["prompt"] for row in rows})
     made = read_scores(house.workshop.store.require("scores", NAME)).champion["validation"]
