@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from evaluation.scorecard import Sample, Scorecard
@@ -51,15 +50,18 @@ def fault(report: Report) -> Fault:
     return Fault(at, said[1] if said and report.verdict is Verdict.RE else "")
 
 
-def kind(sample: Sample) -> Kind | None:
-    """None for an answer that passes. What was cut, or holds no program, has that as its reason, whatever became of the rest."""
+def kind(sample: Sample, as_given: bool = False) -> Kind | None:
+    """None for an answer that passes. What was cut, or holds no program, has that as its reason, whatever became of the rest.
+
+    as_given: nothing was extracted, the answer is the program: what is no Python is just that.
+    """
     if sample.verdict == "AC":
         return None
     if sample.verdict == "INFRA":
         return Kind("INFRA")
     if sample.cut:
         return Kind("cut")
-    if not sample.program.strip() or (sample.verdict == "CE" and "```" not in sample.answer and "~~~" not in sample.answer):
+    if not sample.program.strip() or (sample.verdict == "CE" and not as_given and "```" not in sample.answer and "~~~" not in sample.answer):
         return Kind("extraction")
     if sample.verdict == "WA":
         return Kind("WA", f"test {sample.failed_test}" if sample.failed_test else _first_lost(sample))
@@ -71,14 +73,16 @@ def _first_lost(sample: Sample) -> str:
     return next((name for name, passed in sample.sets.items() if not passed), "") if len(sample.sets) > 1 else ""
 
 
-def counts(samples: Iterable[Sample]) -> Counter[Kind]:
-    return Counter(found for sample in samples if (found := kind(sample)))
+def kinds(card: Scorecard) -> list[tuple[Sample, Kind]]:
+    """The answers that fail. Those of a file were judged as given."""
+    as_given = card.origin is not None and bool(card.origin.completions)
+    return [(sample, found) for sample in card.samples if (found := kind(sample, as_given))]
 
 
 def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
     """(kind, in words, answers, of which), the most frequent first; the last lists what it was: tests by number, exceptions by type."""
     found: dict[str, Counter[str]] = {}
-    for each, count in counts(card.samples).items():
+    for each, count in Counter(each for _, each in kinds(card)).items():
         found.setdefault(each.name, Counter())[each.of] += count
     ordered = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
     return [(name, SAID.get(name, name), of.total(), _listed(of, most)) for name, of in ordered]
@@ -87,7 +91,7 @@ def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
 def failures(card: Scorecard, wanted: str = "", task: str = "") -> list[tuple[Sample, Kind]]:
     """The answers that fail. wanted: a kind (RE), or one with what it is of (RE ZeroDivisionError); task: an id, or its end after a slash."""
     tasks = {sample.task_id for sample in card.samples if not task or sample.task_id == task or sample.task_id.endswith(f"/{task}")}
-    found = [(sample, each) for sample in card.samples if sample.task_id in tasks and (each := kind(sample))]
+    found = [(sample, each) for sample, each in kinds(card) if sample.task_id in tasks]
     return [(sample, each) for sample, each in found if wanted.lower() in ("", each.name.lower(), str(each).lower())]
 
 

@@ -12,7 +12,7 @@ from evaluation.evaluate import judge_answers
 from evaluation.generation import Answer, Sampling
 from evaluation.quality import HEAD, quality, size, trend
 from evaluation.scorecard import Scorecard
-from evaluation.taxonomy import Kind, counts, failures, kind, rows
+from evaluation.taxonomy import Kind, failures, kind, kinds, rows
 from problems.schema import Problem
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox
@@ -52,7 +52,7 @@ def test_an_answer_has_its_kind(card: Scorecard, name: str) -> None:
 
 
 def test_kinds_are_counted_the_most_frequent_first_and_found_by_name_or_task(card: Scorecard) -> None:
-    assert counts(card.samples)[Kind("WA", "test 1")] == 1 and counts(card.samples).total() == len(SAID) - 1
+    assert [found for _, found in kinds(card)].count(Kind("WA", "test 1")) == 1 and len(kinds(card)) == len(SAID) - 1
     table = rows(card)
     assert [(name, count) for name, _, count, _ in table[:2]] == [("WA", 2), ("extraction", 2)]
     assert next(of for name, _, _, of in table if name == "RE") == "ZeroDivisionError: 1"

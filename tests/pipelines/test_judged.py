@@ -15,6 +15,7 @@ from evaluation.cost import Price
 from evaluation.harness import judging
 from evaluation.harness.published import opened
 from pipelines.judged import Asked, evaluate_completions
+from pipelines.reproduce import reproduce
 from problems.record import ProblemError
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
@@ -104,6 +105,8 @@ def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(tmp_path:
     card = json.loads((tmp_path / "verdicts.scorecard.json").read_text())
     assert "needs" in card["unmeasured"]["BigCodeBench/1034"]
     assert card["figures"]["verdicts"].get("AC", 0) == len(rows) - len(card["unmeasured"])
+    assert reproduce(str(tmp_path / "verdicts.scorecard.json"), tmp_path / "again.json", None, Console(quiet=True)) == 0
+    assert json.loads((tmp_path / "again.json").read_text())["unmeasured"] == card["unmeasured"]
 
 
 def test_what_the_sandbox_fails_is_asked_again_and_never_scored(three: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:

@@ -171,5 +171,8 @@ def test_failures_and_quality_are_shown_of_a_file(bench: Bench) -> None:
     assert "one on humaneval: 3 of 4 answers fail" in text and "HumanEval/1, answer 0" in text
     assert "separate_paren_groups" in text and "return None" in text  # the prompt and the answer
     assert "25.0 %" in text and "style" in text
+    bench.rows[3]["canonical_solution"] = "    return (\n"
+    show_failures(str(bench.score("no Python", [True] * 4)), "", "", 5, None, Console(file=told, width=200))
+    assert " CE " in told.getvalue() and "extraction" not in told.getvalue()  # judged as given: nothing was extracted
     contestant = read_contestant(path)
     assert contestant.name == "one" and contestant.answers["HumanEval/1"] == ("    return None\n",)
