@@ -100,7 +100,7 @@ def _said(sample: Sample) -> str:
 
 def passport_differences(made_with: Mapping[str, Any], card: Scorecard, harness: str, isolation: str) -> list[str]:
     """What is not as it was when the score was made: code, packages, machine, harness, isolation."""
-    then = {"harness": card.harness_version, "isolation": card.isolation} | dict(made_with)
+    then = {"harness": card.harness_version, "isolation": card.isolation or "not noted"} | dict(made_with)
     now = {"harness": harness, "isolation": isolation, "code": code_version()} | hardware() | package_versions()
     return [f"{name}: {then.get(name, 'absent')} then, {now.get(name, 'absent')} now" for name in then | now if then.get(name) != now.get(name)]
 
