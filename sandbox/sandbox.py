@@ -10,21 +10,19 @@ import queue
 import threading
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
+from sandbox import travel
 from sandbox.backends import Backend, Channel, Kind, WorkerDied, backend_of
 from sandbox.backends.local import IsolationError
-from sandbox.protocol import COMPARES, AssertTest, CallTest, Job, Report, StdioTest, Test, TestResult, UnittestTest, Verdict
-from sandbox.wire import NotPlain, encode
+from sandbox.protocol import Job, Report, TestResult, Verdict
 
 ATTEMPTS = 2  # a job whose worker failed is tried once more, on another worker
 STARTS = 3  # of a worker, when the sandbox is opened
-GRACE_S = 60.0  # beyond all limits of a job: then its worker is broken
 REOPEN_S = 1.0
 PASS_ON_S = 0.01
-RUNS = 12  # of a method of a unittest, at most: itself twice, and its decoys
 AHEAD = 4  # jobs a worker that one `run` keeps queued: enough that none waits, few enough that the caller's iterable is read lazily
 
 
@@ -147,7 +145,7 @@ class Sandbox:
         most = AHEAD * self.workers
         try:
             for job in jobs:
-                payload, repeats = _payload(job), list[Report]()
+                payload, repeats = travel.payload(job), list[Report]()
                 for _ in range(repeat):
                     self._tasks.put(_Task(job, payload, run, repeats))
                 waiting += repeat
@@ -280,7 +278,7 @@ class Sandbox:
         try:
             channel = self._handed(task, channel, here)
             self._deliver(late)
-            answer = channel.hear(_longest_s(task.job))
+            answer = channel.hear(travel.longest_s(task.job))
             if answer.startswith(b'{"broken"'):
                 raise WorkerDied(json.loads(answer)["broken"])
             late.append((task, answer, channel.where))
@@ -296,12 +294,12 @@ class Sandbox:
         """The worker that has the task now. One that has died with nothing to do says nothing about a job, and is replaced."""
         if channel:
             try:
-                channel.send(task.payload, _longest_s(task.job))
+                channel.send(task.payload, travel.longest_s(task.job))
                 return channel
             except WorkerDied:
                 channel.close()
         channel = self._another(here)
-        channel.send(task.payload, _longest_s(task.job))
+        channel.send(task.payload, travel.longest_s(task.job))
         return channel
 
     def _deliver(self, late: list[_Answered]) -> None:
@@ -309,7 +307,7 @@ class Sandbox:
             task, answer, where = late.pop()
             try:
                 told = json.loads(answer)
-                task.run.reports.put((task, _report(task.job, told | {"isolation": where + told["isolation"]})))
+                task.run.reports.put((task, travel.report(task.job, told | {"isolation": where + told["isolation"]})))
             except (WorkerDied, ValueError, KeyError, TypeError) as failure:  # no answer to the job: its worker is broken
                 self._again(task, str(failure))
 
@@ -322,52 +320,6 @@ class Sandbox:
     def _failed(self, job: Job, why: str) -> Report:
         rows = tuple(TestResult(Verdict.INFRA, why) for _ in job.tests)
         return Report(job.job_id, Verdict.INFRA, rows, isolation=self._isolation, detail=why)
-
-
-def _longest_s(job: Job) -> float:
-    runs = len(job.tests)
-    if isinstance(job.tests[0], UnittestTest):  # each method is run by itself, and its decoys
-        runs = sum(max(1, test.source.count("def ")) * RUNS for test in job.tests if isinstance(test, UnittestTest))
-    return GRACE_S + job.limits.wall_s * runs * 2
-
-
-def _payload(job: Job) -> bytes:
-    """The job as the worker reads it; call values already in the form in which they travel and are compared."""
-    kinds = {"call": CallTest, "stdio": StdioTest, "assert": AssertTest, "unittest": UnittestTest}
-    if not job.tests or any(type(test) is not kinds[job.style] for test in job.tests):
-        raise ValueError(f"job {job.job_id}: style {job.style} needs at least one test, all of them {kinds[job.style].__name__}")
-    if job.entry_point is None and job.style != "stdio":
-        raise ValueError(f"job {job.job_id}: style {job.style} needs an entry point")
-    if job.compare not in COMPARES[job.style] or (job.checker is not None and job.style not in ("call", "stdio")):
-        raise ValueError(f"job {job.job_id}: style {job.style} compares {' or '.join(COMPARES[job.style])}, and only call and stdio have a checker")
-    message = {
-        "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": vars(job.limits),
-        "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
-        "packages": list(job.packages),
-        "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
-    }  # fmt: skip
-    return json.dumps(message).encode()
-
-
-def _test(job: Job, at: int, test: Test) -> dict[str, Any]:
-    if not isinstance(test, CallTest):
-        return asdict(test)
-    try:
-        return {"call": encode([list(test.args), test.kwargs]), "want": encode(test.expected)}
-    except NotPlain as error:
-        raise ValueError(f"job {job.job_id}: test {at}: {error} (what is not may stand in an assert test)") from None
-
-
-def _report(job: Job, answer: dict[str, Any]) -> Report:
-    names = answer["names"] or [""] * len(answer["tests"])
-    rows = tuple(TestResult(Verdict(verdict), detail, wall_s, name) for (verdict, detail, wall_s), name in zip(answer["tests"], names, strict=True))
-    if len(rows) < len(job.tests) or (len(rows) > len(job.tests) and job.style != "unittest"):
-        raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
-    return Report(
-        job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"], wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
-        isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"], denied=answer["denied"],
-        unusable=answer["unusable"], absent=tuple(answer["absent"]),
-    )  # fmt: skip
 
 
 def run_all(sandbox: Sandbox, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:

@@ -16,7 +16,8 @@ import pytest
 
 from sandbox import slot
 from sandbox.protocol import Limits, Report, Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig, _payload, run_all
+from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.travel import payload
 from sandbox.worker import Worker
 from tests.sandbox.jobs import call, stdio
 
@@ -86,7 +87,7 @@ def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 def says(worker: Worker, source: str) -> str:
     """The verdict: AC when the program prints "yes"."""
-    return str(worker.judge(json.loads(_payload(stdio(source, "", "yes"))))["verdict"])
+    return str(worker.judge(json.loads(payload(stdio(source, "", "yes"))))["verdict"])
 
 
 WAYS = {
