@@ -22,6 +22,7 @@ class ProblemTask:
     task_id: str
     problem: Problem
     goes_on: str  # what a completion goes on from
+    ahead: str = ""  # what upstream puts before each answer, whole programs too
 
     @property
     def entry_point(self) -> str:
@@ -50,7 +51,7 @@ class ProblemHarness(Harness):
 
     def program(self, task: ProblemTask, completion: Completion, sanitized: bool) -> str:
         text = completion.text if completion.whole else f"{task.goes_on}{chr(10) * sanitized}{completion.text}"
-        return sanitize(text, task.entry_point) if sanitized else text
+        return task.ahead + (sanitize(text, task.entry_point) if sanitized else text)
 
     def job(self, task: ProblemTask, which: str, program: str, job_id: str) -> Job:
         made = task.problem.job(program, job_id)
@@ -61,5 +62,8 @@ class ProblemHarness(Harness):
         return shown_test(problem, problem.tests[test - 1]) if 0 < test <= problem.visible_tests else ""
 
 
-def tasks_of(problems: Iterable[Problem], named: Callable[[Problem], str], goes_on: Callable[[Problem], str]) -> dict[str, ProblemTask]:
-    return {named(problem): ProblemTask(named(problem), problem, goes_on(problem)) for problem in problems}
+Text = Callable[[Problem], str]
+
+
+def tasks_of(problems: Iterable[Problem], named: Text, goes_on: Text, ahead: Text = lambda _: "") -> dict[str, ProblemTask]:
+    return {named(problem): ProblemTask(named(problem), problem, goes_on(problem), ahead(problem)) for problem in problems}

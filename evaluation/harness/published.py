@@ -134,8 +134,9 @@ def _big_code(most: int) -> Callable[[Opened, Path], Harness]:
 
 
 def _contest(at: Opened, home: Path) -> Harness:
-    """Tasks bear upstream's keys."""
-    tasks = tasks_of(at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "")
+    """Tasks bear upstream's keys. LeetCodeDataset's prompt is the imports and helper classes that solutions take for granted."""
+    ahead = (lambda each: f"{each.starter_code}\n") if at.source.name == "leetcode" else (lambda each: "")
+    tasks = tasks_of(at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "", ahead)
     return ProblemHarness(
         at.name, "1", "its published tests", tasks, at.digest, at.source.name, packages=("numpy", "sortedcontainers"), extract=extract_code
     )

@@ -109,6 +109,19 @@ def test_a_task_whose_package_is_absent_is_not_measured_and_not_failed(tmp_path:
     assert json.loads((tmp_path / "again.json").read_text())["unmeasured"] == card["unmeasured"]
 
 
+def test_an_answer_to_a_leetcode_task_needs_none_of_the_imports_that_upstream_puts_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
+    row = {
+        "task_id": "twice", "prompt": "from typing import List\n", "problem_description": "Double each.", "entry_point": "Solution().twice",
+        "completion": "class Solution:\n    def twice(self, xs: List[int]) -> List[int]:\n        return [2 * x for x in xs]\n",
+        "test": "def check(candidate):\n    assert candidate([1, 2]) == [2, 4]\n",
+    }  # fmt: skip
+    (tmp_path / "data.jsonl").write_text(json.dumps(row) + "\n")
+    for key in ("completion", "solution"):
+        (tmp_path / "answers.jsonl").write_text(json.dumps({"task_id": "twice", key: row["completion"]}) + "\n")
+        assert "100.0 %" in run(Asked("leetcode", tmp_path / "data.jsonl"), tmp_path / "answers.jsonl")[1]
+
+
 def test_what_the_sandbox_fails_is_asked_again_and_never_scored(three: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
     found = opened("humaneval", three[0], tmp_path).harness(tmp_path)
 
