@@ -26,7 +26,7 @@ from resources import lease
 from resources.chain import Chain, next_id, records
 from resources.home import Home, NotReady
 from resources.plugins import tried
-from resources.profile import CHANGES, UNVERIFIED, Profile, load_profile
+from resources.profile import CHANGES, FOLDER, UNVERIFIED, Profile, load_profile, profile_path
 from resources.ray import answers
 from resources.ray_head import live_holders
 from resources.room import check_machines, memory_gib
@@ -41,7 +41,7 @@ NO_ROOM = 2**20  # bytes of disk with which nothing goes on
 
 def demo(profile_name: str | None, console: Console) -> int:
     """Goes on with the open chain of this home, else runs the next one, until its decision. Exit code: 0 decided, 3 somebody trains here, else 1."""
-    _as_begun()
+    profile_name = as_begun(profile_name)
     home, _ = ready(profile_name)
     if holder := lease.holder(home.lease):
         console.print(str(lease.LeaseHeld(holder, home.lease)), style="yellow", soft_wrap=True)
@@ -62,12 +62,15 @@ def demo(profile_name: str | None, console: Console) -> int:
     return 0
 
 
-def _as_begun() -> None:
-    """An open chain that was begun with changes to its profile goes on with them, unless others are asked for now."""
+def as_begun(profile_name: str | None) -> str | None:
+    """An open chain goes on with the profile and the changes that it was begun with, unless others are asked for now."""
     runs = Home.from_environment().runs
-    open_chains = [record for record in (records(runs) if runs.is_dir() else []) if record.id == next_id(runs)]
-    if open_chains and CHANGES not in os.environ:
-        os.environ[CHANGES] = "\n".join(open_chains[0].changes)
+    begun = next((record for record in (records(runs) if runs.is_dir() else []) if record.id == next_id(runs)), None)
+    if begun is None:
+        return profile_name
+    if CHANGES not in os.environ:
+        os.environ[CHANGES] = "\n".join(begun.changes)
+    return profile_name or os.environ.get("RATCHET_PROFILE") or begun.profile
 
 
 def ready(profile_name: str | None, *, trains: bool = True) -> tuple[Home, Profile]:
@@ -106,7 +109,10 @@ def _check_own_reward(home: Home, profile: Profile) -> None:
 
 
 def name_of(profile_name: str | None) -> str:
-    return profile_name or os.environ.get("RATCHET_PROFILE") or "embedded"
+    """What finds the profile again from any folder. Raises ProfileError."""
+    name = profile_name or os.environ.get("RATCHET_PROFILE") or "embedded"
+    path = profile_path(name)
+    return name if path.parent == FOLDER else str(path.resolve())
 
 
 def start_worker(home: Home, job: str, partition: str, profile_name: str | None, why: str) -> subprocess.Popen[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -14,12 +15,13 @@ import yaml
 from rich.console import Console
 
 from pipelines.cluster_commands import list_submissions
-from pipelines.demo import ready
+from pipelines.demo import as_begun, name_of, ready
 from pipelines.job_commands import list_jobs, print_manifest, resume, show_draws, show_job, show_logs, show_samples, stop
 from pipelines.status import show_status
 from resources import lease
 from resources.chain import open_chain
 from resources.home import Home, NotReady
+from resources.profile import CHANGES
 from resources.ray_head import HOLDERS, free_ports
 from rewards.composite import RewardConfig
 from verl_jobs import draws, faults, owner, samples
@@ -171,6 +173,19 @@ def test_of_a_study_that_was_stopped_the_command_is_named_that_goes_on_with_it(t
     command = "`ratchet train --seeds 3 --profile small --set training.steps=4` goes on"
     assert f"study-a is stopped. What was saved is kept: {command} from there." in told
     assert f"study-a has not ended: {command} with it." in said(resume, None)
+
+
+def test_an_open_run_goes_on_with_the_profile_and_the_changes_that_it_was_begun_with(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(CHANGES, raising=False)
+    assert as_begun(None) == "small" and os.environ.pop(CHANGES) == "training.algorithm=rloo"
+    assert as_begun("gpu") == "gpu"
+    os.environ.pop(CHANGES)
+
+
+def test_a_profile_of_one_s_own_is_found_again_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.yaml").write_text("seed: 7\n")
+    monkeypatch.chdir(tmp_path)
+    assert name_of("mine.yaml") == str(tmp_path / "mine.yaml") and name_of("small") == "small"
 
 
 def test_a_run_s_manifest_runs_its_own_job_file(home: Home) -> None:
