@@ -130,6 +130,8 @@ class View:
             return f"  {row.title}: {row.done} of {row.total} {line.text}".rstrip() if grown and row.done < row.total else ""
         row.state, row.ended = line.event, line.t
         said = {"end": f"done in {_span(row.ended - row.begun)}", "found": "there already", "failed": "FAILED"}[line.event]
+        if line.text == "DagsterExecutionInterruptedError":
+            return f"{row.title}: stopped"
         return f"{row.title}: {said}{f' ({line.text})' if line.text else ''}"
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -61,6 +61,8 @@ def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's Seri
     error = errors[0]
     while error.cause:
         error = error.cause
+    if error.cls_name == "DagsterExecutionInterruptedError":
+        return "the run was stopped; what was saved is kept, and `ratchet jobs resume` goes on from there"
     return re.sub(r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split()))  # resources.home.NotReady: why -> NotReady: why
 
 
