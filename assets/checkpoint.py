@@ -65,7 +65,7 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
             _try_own_parts(context, job)
             _train(context, bench, job)
             history = metrics(job.path)
-            scores = {record["step"]: record[VALIDATION] for record in history if VALIDATION in record}
+            scores = job.validations()
             step, chosen = best(job.path, scores)
             shutil.copytree(chosen, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json"))
             (folder / "measured.json").write_text(json.dumps(history), encoding="utf-8")

@@ -30,7 +30,7 @@ from resources.profile import CHANGES, Profile, ProfileError, load_profile
 from resources.ray import TrainingFailed
 from rewards.config import RewardConfig, Weights
 from verl_jobs.config import Curriculum, Training
-from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.job import TrainingJob
 
 BASELINE = "baseline"
 BUDGET = ("steps", "problems_per_step", "group_size")  # of `training`: with these a run would cost more or less than the baseline
@@ -151,7 +151,7 @@ def scored(job: TrainingJob, made: Study) -> Scorecard:
     benchmark, kept = heldout(draw, sampling), job.path / "heldout.json"
     if kept.exists() and (card := Scorecard.read(kept)).benchmark_version == benchmark.version:
         return card
-    step, chosen = best(job.path, {row["step"]: row[VALIDATION] for row in metrics(job.path) if VALIDATION in row})
+    step, chosen = best(job.path, job.validations())
     with made.bench.workshop.sandbox() as sandbox:
         card = evaluate(chosen, f"{job.chain}-{job.key[:8]}-step-{step}", hash_folder(chosen), benchmark, sandbox)
     card.write(kept)

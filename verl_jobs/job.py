@@ -87,6 +87,16 @@ class TrainingJob(BaseModel):
         path = self.path / "stopped.json"
         return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
 
+    def validations(self) -> dict[int, float]:
+        """Validation score by step, of the steps at which the run was to be scored.
+
+        A run that is stopped saves where it is, and is scored there when it goes on. That step is left out, so that it ends early, keeps and chooses
+        as one that was never stopped; unless no other has been scored.
+        """
+        scored = {int(row["step"]): float(row[VALIDATION]) for row in metrics(self.path) if VALIDATION in row}
+        due = {step: score for step, score in scored.items() if step % self.training.save_every == 0}
+        return due if any(due) else scored  # the start's alone, of step 0, chooses nothing
+
 
 def candidates(folder: Path) -> dict[int, Path]:
     """Step -> published candidate, in order of steps. Half-written ones carry no manifest and are not seen."""

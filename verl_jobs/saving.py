@@ -19,7 +19,7 @@ from artifacts.manifest import NAME, Manifest
 from artifacts.store import write_atomic
 from verl_jobs import faults, owner
 from verl_jobs.config import Keep
-from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
+from verl_jobs.job import TrainingJob, candidates
 from verl_jobs.mirror import Mirror
 
 SEAL = "whole"
@@ -132,14 +132,9 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     return target
 
 
-def scores_of(folder: Path) -> dict[int, float]:
-    """Validation score of each step that has one."""
-    return {row["step"]: float(row[VALIDATION]) for row in metrics(folder) if VALIDATION in row}
-
-
 def prune(job: TrainingJob, mirror: Mirror | None = None) -> None:
     """Removes saves and candidates that the job's policy does not keep, here and in the mirror."""
-    saves, scores, keep = job.path / "saves", scores_of(job.path), job.training.keep
+    saves, scores, keep = job.path / "saves", job.validations(), job.training.keep
     whole, published = whole_saves(saves), candidates(job.path)
     stay, stay_published = kept(whole, scores, keep), kept(published, scores, keep)
     for step in set(whole) - stay:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from verl_jobs.config import Training
-from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.job import TrainingJob
 
 BASE, COMMAND = "base.json", "command.json"  # what all trials share, and what trains one
 
@@ -42,8 +42,7 @@ def worse_at(study: Path, job: TrainingJob) -> int | None:
 def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:
     """(step, share solved) of each validation of a trial, after the start's and up to where it was ended."""
     last = worse_at(study, job)
-    found = [(int(row["step"]), float(row[VALIDATION])) for row in metrics(job.path) if VALIDATION in row and row["step"] > 0]
-    return [each for each in found if last is None or each[0] <= last]
+    return [(step, score) for step, score in job.validations().items() if step > 0 and (last is None or step <= last)]
 
 
 def last_words(job: TrainingJob) -> str:

@@ -78,6 +78,8 @@ def _no_progress(history: History, stop: Stop) -> str | None:
 def check(folder: Path) -> None:
     """Raises EarlyStop, with the reason in the job's `stopped.json`; RuntimeError while there is no checkpoint to keep."""
     job, history = TrainingJob.read(folder / "job.json"), metrics(folder)
+    due = job.validations()
+    history = [row if row["step"] in due else {key: value for key, value in row.items() if key != VALIDATION} for row in history]
     if found := reason(history, job.training.stop):
         if not candidates(folder):
             raise RuntimeError(f"training goes wrong before its first checkpoint: {found}")

@@ -107,6 +107,22 @@ def test_saves_and_candidates_go_by_the_same_policy(tmp_path: Path) -> None:
     assert best(tmp_path, {10: 0.4, 25: 0.1, 30: 0.0, 35: 0.3})[0] == 10
 
 
+def test_where_a_run_was_stopped_and_went_on_nothing_is_chosen(tmp_path: Path) -> None:
+    job = a_job(tmp_path, training=Training(keep=Keep(last=2, best=1, every=0)))
+    for step in (5, 7, 10, 15, 20):
+        publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
+    scored(tmp_path, {0: 0.3, 5: 0.4, 7: 0.9, 10: 0.5})
+    assert job.validations() == {0: 0.3, 5: 0.4, 10: 0.5}
+    prune(job)
+    assert list(candidates(tmp_path)) == [10, 15, 20]
+
+
+def test_where_nothing_else_was_scored_the_step_of_the_stop_is_better_than_none(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    scored(tmp_path, {0: 0.3, 7: 0.9})
+    assert job.validations() == {0: 0.3, 7: 0.9}
+
+
 def test_a_candidate_is_published_once_and_whole(tmp_path: Path) -> None:
     job, weights = a_job(tmp_path), weights_of(a_save(tmp_path, 10))
     (tmp_path / "candidates" / ".step-000010").mkdir(parents=True)  # left by a kill in the middle of a copy
