@@ -44,10 +44,10 @@ class ProblemTask:
 @dataclass(frozen=True)
 class ProblemHarness(Harness):
     limits: Limits | None = None  # in place of the problems' own
-    extract: Callable[[str], str] = str  # what of a model's answer is the program; a file's answers are judged as given
+    extract: Callable[[str], str] | None = None  # what of a model's answer is the program, where not as usual; a file's are judged as given
 
     def answered(self, task: ProblemTask, completion: Completion) -> Completion:
-        return replace(completion, text=self.extract(completion.text))
+        return replace(completion, text=self.extract(completion.text)) if self.extract else super().answered(task, completion)
 
     def program(self, task: ProblemTask, completion: Completion, sanitized: bool) -> str:
         text = completion.text if completion.whole else f"{task.goes_on}{chr(10) * sanitized}{completion.text}"

@@ -120,7 +120,9 @@ def _mbpp(at: Opened, home: Path) -> Harness:
     """The code, the set-up and the assertions of the published test tasks; a few-shot answer ends at its [DONE]."""
     problems = mbpp(at.problems()).problems
     tasks = tasks_of(problems, lambda each: f"Mbpp/{each.extra['task_id']}", lambda each: "")
-    return ProblemHarness(at.name, "1", "Austin et al. 2021", tasks, at.digest, at.source.name, extract=lambda text: text.split("[DONE]")[0])
+    return ProblemHarness(
+        at.name, "1", "Austin et al. 2021", tasks, at.digest, at.source.name, extract=lambda text: extract_code(text.split("[DONE]")[0])
+    )
 
 
 def _big_code(most: int) -> Callable[[Opened, Path], Harness]:

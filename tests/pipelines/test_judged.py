@@ -122,6 +122,15 @@ def test_an_answer_to_a_leetcode_task_needs_none_of_the_imports_that_upstream_pu
         assert "100.0 %" in run(Asked("leetcode", tmp_path / "data.jsonl"), tmp_path / "answers.jsonl")[1]
 
 
+def test_of_what_a_chat_says_the_fenced_program_is_judged(three: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
+    file, rows = three
+    harness = opened("humaneval", file, tmp_path).harness(tmp_path)
+    for row in rows:
+        program, task = row["prompt"] + row["canonical_solution"], harness.tasks[row["task_id"]]
+        said = Completion(row["task_id"], 0, f"Here it is:\n```python\n{program}```\nIt passes.", whole=True)
+        assert harness.program(task, harness.answered(task, said), False) == program
+
+
 def test_what_the_sandbox_fails_is_asked_again_and_never_scored(three: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
     found = opened("humaneval", three[0], tmp_path).harness(tmp_path)
 
