@@ -108,7 +108,10 @@ def test_a_run_that_was_scored_is_not_scored_again_and_another_draw_is_no_score_
     profile = load_profile("small")
     record, version = SimpleNamespace(number=1), heldout(heldout_draw(profile.family, 1, profile.evaluation.heldout)).version
     made = cast(Study, SimpleNamespace(profile=profile, bench=SimpleNamespace(chain=SimpleNamespace(record=record))))
-    job = cast(TrainingJob, SimpleNamespace(path=tmp_path))
+    job = TrainingJob(
+        folder=str(tmp_path), chain="study-a-s1", start="s", train="t", validation="v", inputs={}, training=profile.training,
+        reward=profile.reward, reward_hash="f", isolation="auto", seed=1,
+    )  # fmt: skip
     card("10", version).write(tmp_path / "heldout.json")
     assert scored(job, made).pass_at_1 == 0.5
     record.number = 2
