@@ -1,4 +1,4 @@
-"""A file of JSON lines that outlives kills: held by one process at a time, on disk with each append, a torn last line cut off."""
+"""A file of JSON lines that outlives kills: held by one process at a time, written with each append, a torn last line cut off."""
 
 from __future__ import annotations
 
@@ -35,10 +35,14 @@ class JsonLines:
             whole += len(line)
         self._file.truncate(whole)
 
-    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """All rows in one write, then to disk."""
+    def append(self, rows: Iterable[Mapping[str, Any]], synced: bool = True) -> None:
+        """All rows in one write, which outlives this process; then to disk, which outlives the machine, unless `sync` is called for many at once."""
         self._file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
         self._file.flush()
+        if synced:
+            self.sync()
+
+    def sync(self) -> None:
         os.fsync(self._file.fileno())
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from rewards.extraction import extract_code
 from sandbox.protocol import Job, Report, Verdict
 
 ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
-KEEP_S = 1.0  # a kill loses no more of what was judged
+SYNC_S = 1.0  # a machine that fails loses no more of what was judged; a kill loses nothing
 UNMEASURED = "UNMEASURED"  # the task needs a package that is not here
 
 
@@ -146,8 +146,7 @@ class Verdicts:
     def __init__(self, path: Path | None) -> None:
         """Raises ProblemError where the file is broken."""
         self.known: dict[str, Ruling] = {}
-        self._new: list[dict[str, Any]] = []
-        self._kept = time.monotonic()
+        self._synced = time.monotonic()
         self._file = JsonLines(path) if path else None
         if self._file:
             self._file.open(self._read, "remove the file: everything is judged again then")
@@ -160,18 +159,14 @@ class Verdicts:
         self.known[key] = ruling
         if ruling.verdict == UNMEASURED:  # what it needs may be here next time
             return
-        self._new.append({"key": key} | ruling._asdict())
-        if time.monotonic() - self._kept > KEEP_S:
-            self.keep()
-
-    def keep(self) -> None:
-        if self._file and self._new:
-            self._file.append(self._new)
-        self._new, self._kept = [], time.monotonic()
+        if self._file:
+            late = time.monotonic() - self._synced > SYNC_S
+            self._file.append([{"key": key} | ruling._asdict()], synced=late)
+            self._synced = time.monotonic() if late else self._synced
 
     def close(self) -> None:
-        self.keep()
         if self._file:
+            self._file.sync()
             self._file.close()
 
 
