@@ -27,13 +27,16 @@ import sys
 import time
 from _signal import SIGINT, default_int_handler  # type: ignore[import-not-found]
 from _signal import signal as set_handler
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from gc import enable as enable_gc
-from os import O_WRONLY, chdir, closerange, dup2, setsid, write
+from os import O_WRONLY, chdir, close, closerange, dup2, setsid, write
 from os import open as open_
 from resource import RLIMIT_AS, RLIMIT_CPU, RLIMIT_NOFILE, RLIMIT_NPROC, setrlimit
+from struct import unpack
 from typing import Any, NoReturn
 
+SIGKILL = int(signal.SIGKILL)  # ctypes takes no enum
+MOST_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # of a message: descriptors, four bytes each
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path.append(ROOT)
 
@@ -46,8 +49,10 @@ PRELOADED = (
 )
 
 
-# not os.fork: its hooks in threading and random cost each child 0.5 ms. This process has one thread and holds no lock, which is all they see to
-_fork = ctypes.PyDLL(None).fork
+_libc = ctypes.PyDLL(None)
+# not os.fork: its hooks in threading and random cost each child 0.5 ms. This process has one thread and holds no lock, which is all they see to.
+# Not os.kill and os.wait4: after each job both have nothing left to do, and say so by an exception, which writes a dozen pages
+_fork, _kill, _waitpid = _libc.fork, _libc.kill, _libc.waitpid
 
 
 class Zygote:
@@ -79,28 +84,30 @@ class Zygote:
         self.control.send(json.dumps({"ready": self.in_force}).encode())
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
+        own, recvmsg = self.control.fileno(), self.control.recvmsg
         while True:
             for handle, _ in poll.poll():
-                if handle != self.control.fileno():
+                if handle != own:
                     if handle in self.running:  # not yet reaped by an "end" of the same round
                         poll.unregister(handle)
                         self._report_exit(handle)
                     continue
                 try:
-                    message, descriptors, _, _ = socket.recv_fds(self.control, 4096, 8)
+                    message, ancillary, _, _ = recvmsg(4096, MOST_ANCILLARY)
                 except ConnectionResetError:  # the owner was killed in the middle of a message
                     message = b""
                 if not message:
                     return  # what is left of a job dies with us: we are pid 1, or the outer half kills it
                 what, *order = message.split()
                 if what == b"start":
-                    poll.register(self._start(order, descriptors), select.POLLIN)
+                    ((_, _, handles),) = ancillary
+                    poll.register(self._start(order, unpack(f"{len(handles) // 4}i", handles)), select.POLLIN)
                 else:
                     for watched in self.running:
                         poll.unregister(watched)
                     self._end()
 
-    def _start(self, order: list[bytes], descriptors: list[int]) -> int:
+    def _start(self, order: list[bytes], descriptors: Sequence[int]) -> int:
         role, style = order[0].decode(), order[1].decode()
         cpu_s, address_bytes, processes, files = map(int, order[2:])
         pid = _fork()
@@ -111,7 +118,7 @@ class Zygote:
             finally:
                 os._exit(70)  # before the ready message: the owner takes it for a failure of ours
         for handle in descriptors:
-            os.close(handle)
+            close(handle)
         watched = os.pidfd_open(pid)
         self.running[watched] = (role, pid)
         return watched
@@ -137,16 +144,11 @@ class Zygote:
     def _kill_all(self) -> None:
         """Every process that a job left, however it hid; each orphan's parent is this process (pid 1, or a subreaper)."""
         while True:
-            try:
-                if self.own_pids:
-                    os.kill(-1, signal.SIGKILL)
-                else:
-                    isolation.kill_descendants()
-            except ProcessLookupError:
-                pass
-            try:
-                os.wait4(-1, 0)
-            except ChildProcessError:
+            if self.own_pids:
+                _kill(-1, SIGKILL)
+            else:
+                isolation.kill_descendants()
+            if _waitpid(-1, None, 0) < 0:
                 return
 
     def _scratch_state(self) -> tuple[int, ...]:
@@ -164,7 +166,7 @@ class Zygote:
 
 
 def _become(
-    cpu_s: int, address_bytes: int, processes: int, files: int, descriptors: list[int], uid: int | None, rules: int | None, count: bool, folder: str
+    cpu_s: int, address_bytes: int, processes: int, files: int, handles: Sequence[int], uid: int | None, rules: int | None, count: bool, folder: str
 ) -> None:
     """In the fork: limits, no privileges, nothing open but what the role needs. Free names alone: an attribute would cost three pages where it is
     looked up the first time."""
@@ -174,7 +176,7 @@ def _become(
     except OSError:
         pass
     at = 0
-    for handle in descriptors:
+    for handle in handles:
         dup2(handle, at)
         at += 1
     setrlimit(RLIMIT_CPU, (cpu_s, cpu_s + 1))
