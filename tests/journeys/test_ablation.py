@@ -30,4 +30,4 @@ def test_a_change_is_trained_scored_and_reported_once(tmp_path: Path) -> None:
     (change,) = json.loads(page.read_text())["changes"].values()
     assert change["tasks"] == 24 and change["seeds"] == 1
     again = ratchet(tmp_path / "home")
-    assert again.count("there already") == 2 and json.loads(page.read_text())["changes"]["curriculum=window"] == change
+    assert again.count("seed 1001 (1 of 1): there already") == 2 and json.loads(page.read_text())["changes"]["curriculum=window"] == change

@@ -61,4 +61,4 @@ def saved(home: Path) -> list[int]:
 def places(nodes: Nodes, actor: str) -> list[str]:
     """Where the live actors of this class are, by Ray's state API."""
     ips = {node["node_id"]: node["node_ip"] for node in nodes.state("nodes")}
-    return sorted(ips[each["node_id"]] for each in nodes.state("actors") if each["class_name"] == actor and each["state"] == "ALIVE")
+    return sorted(ips[each["node_id"]] for each in nodes.state("actors") if each["class_name"].endswith(actor) and each["state"] == "ALIVE")

@@ -72,8 +72,9 @@ CLUSTER = """
 import json, sys, time
 import ray
 from ray.cluster_utils import Cluster
-ray._private.utils.write_ray_address = lambda *told, **by_name: None  # of this machine: another ray.init() would join this cluster
-asked = json.loads(sys.argv[1])
+asked, write = json.loads(sys.argv[1]), ray._private.utils.write_ray_address
+# not where another ray.init() of this machine would find it and join; where its own jobs do, which else take any Ray that runs here
+ray._private.utils.write_ray_address = lambda address: write(address, asked["session"])
 common = {"num_cpus": 16, "num_gpus": asked["gpus"], "object_store_memory": 10**8}
 head = {"node_ip_address": asked["head"], "dashboard_host": asked["head"], "dashboard_port": asked["port"], "include_dashboard": True}
 cluster = Cluster(initialize_head=True, head_node_args=common | head | {"temp_dir": asked["session"]})
