@@ -21,6 +21,11 @@ def die_with_parent(parent: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def can_be_ended() -> None:
+    """A script's background jobs ignore SIGINT, and Dagster has SIGTERM do what SIGINT does: without this `ratchet jobs stop` would not be heard."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def of_run(mark: str) -> list[psutil.Process]:
     """All processes of this user whose environment bears the mark, and this one."""
     found = [psutil.Process()]

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from pipelines.process import die_with_parent
+from pipelines.process import can_be_ended, die_with_parent
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -20,6 +20,7 @@ BUSY = 3
 
 def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
     die_with_parent(parent)
+    can_be_ended()
     import dagster as dg
 
     from assets.partitions import checkpoints

@@ -81,13 +81,13 @@ def strike(home: Path, victim: str, rng: random.Random, seen: dict[str, Any]) ->
     if not found or (folder / "done.json").exists():
         return ""
     killed = rng.choice(sorted(found, key=lambda process: process.pid))
-    name, before = _line(killed)[0].split("(")[0][:40], steps(folder)
+    name, before = _line(killed)[0].split("(")[0].rpartition("/")[2], steps(folder)
     began = time.monotonic()
     killed.send_signal(signal.SIGKILL)
     seen["at"] = f"step {before}"
     if wait_until(lambda: steps(folder) > before or (folder / "done.json").exists(), RECOVERY_S):
         seen["recovered_s"] = round(time.monotonic() - began, 1)
-    return f"{victim} ({name.rpartition('/')[2]})"
+    return f"{victim} ({name})"
 
 
 def steps(folder: Path) -> int:

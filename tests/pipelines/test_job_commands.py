@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -27,6 +28,29 @@ from rewards.composite import RewardConfig
 from verl_jobs import draws, faults, owner, samples
 from verl_jobs.config import Curriculum, Training
 from verl_jobs.job import VALIDATION, TrainingJob
+
+HELD = """
+import signal, sys, time
+from pathlib import Path
+from resources import lease
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+lease.take(Path(sys.argv[1]), "study-a")
+time.sleep(600)
+"""
+IN_BACKGROUND = """
+import signal, time
+from dagster._utils.interrupts import capture_interrupts
+from pipelines.process import can_be_ended
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+can_be_ended()
+try:
+    with capture_interrupts():  # as each of its runs does
+        pass
+    print("runs", flush=True)
+    time.sleep(600)
+except KeyboardInterrupt:
+    print("ended")
+"""
 
 
 @pytest.fixture
@@ -158,14 +182,20 @@ def test_stopping_what_does_not_train_says_so(home: Home) -> None:
     assert "chain-0001 does not train." in said(stop, "chain-0001")
 
 
+def test_a_run_of_a_script_s_background_job_hears_that_it_is_to_end() -> None:
+    process = subprocess.Popen([sys.executable, "-c", IN_BACKGROUND], stdout=subprocess.PIPE, text=True)
+    assert process.stdout and process.stdout.readline() == "runs\n"
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=60)[0] == "ended\n"
+
+
 def test_of_a_study_that_was_stopped_the_command_is_named_that_goes_on_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(tmp_path / "home")
     home.make()
     monkeypatch.setenv("RATCHET_HOME", str(home.path))
     changes = ("training.steps=4",)
     open_chain(home.runs, "study-a", kind="study", base_seed=1, profile="small", why="ratchet train --seeds 3", champion=None, changes=changes)
-    held = "import sys, time; from pathlib import Path; from resources import lease; lease.take(Path(sys.argv[1]), 'study-a'); time.sleep(600)"
-    with subprocess.Popen([sys.executable, "-c", held, str(home.lease)]) as training:
+    with subprocess.Popen([sys.executable, "-c", HELD, str(home.lease)]) as training:
         while lease.holder(home.lease) is None:
             time.sleep(0.05)
         told = said(stop, None)
