@@ -34,6 +34,7 @@ from problems.sources.compositional import heldout_draw
 from resources.chain import Chain
 from resources.workshop import Workshop
 
+pytestmark = pytest.mark.slow
 STAGES = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
 
 
@@ -98,7 +99,6 @@ def test_a_second_refresh_finds_everything_and_changes_nothing(refreshed: Worksh
     )
 
 
-@pytest.mark.slow
 def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_taken_back(
     refreshed: Workshop, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,7 +114,6 @@ def test_limits_that_were_chosen_make_another_version_of_the_data_and_can_be_tak
     assert stale(refreshed.home) != [] and refresh(refreshed, instance).success and made(refreshed) == first
 
 
-@pytest.mark.slow
 def test_two_homes_get_the_same_datasets(refreshed: Workshop, workshop: Workshop, instance: dg.DagsterInstance) -> None:
     assert refresh(workshop, instance).success
     assert {n: a.content_hash for n, a in made(workshop).items()} == {n: a.content_hash for n, a in made(refreshed).items()}
