@@ -22,7 +22,8 @@ def die_with_parent(parent: int) -> None:
 
 
 def can_be_ended() -> None:
-    """A script's background jobs ignore SIGINT, and Dagster has SIGTERM do what SIGINT does: without this `ratchet jobs stop` would not be heard."""
+    """A script's background jobs ignore SIGINT, and Dagster has SIGTERM do what SIGINT does: else neither `ratchet jobs stop` nor a SIGTERM to
+    `ratchet ui` is heard."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

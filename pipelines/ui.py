@@ -12,7 +12,7 @@ from rich.console import Console
 
 from pipelines.dagster_home import ROOT
 from pipelines.demo import name_of, ready
-from pipelines.process import MARK
+from pipelines.process import MARK, can_be_ended
 from resources.ray_head import free_ports
 
 
@@ -29,6 +29,7 @@ def ui(port: int, profile_name: str | None, console: Console) -> NoReturn:
     command = [sys.executable, "-m", "dagster", "dev", "-w", workspace, "-h", "127.0.0.1", "-p", str(port)]
     os.chdir(ROOT)
     sys.stdout.flush()
+    can_be_ended()
     os.execve(sys.executable, command, environment)
 
 
