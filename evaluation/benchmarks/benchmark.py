@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -11,6 +11,10 @@ from artifacts.hashing import hash_data
 from evaluation.generation import Chat, Sampling
 from problems.rl_parquet import prompt_text
 from problems.schema import Problem
+
+
+def nothing(_: Problem) -> str:
+    return ""
 
 
 @dataclass(frozen=True)
@@ -25,6 +29,7 @@ class Benchmark:
     conventions: str = ""  # how it follows the benchmark's publication and where it departs, for the report
     upstream: str = ""  # what its own harness calls a task, such as "HumanEval/{}"; empty: as we do
     stop: tuple[str, ...] = ()  # words at which a base model's answer ends
+    ahead: Callable[[Problem], str] = nothing  # what upstream puts before each answer
 
     def task_id(self, problem: Problem) -> str:
         return self.upstream.format(problem.extra["task_id"]) if self.upstream else problem.problem_id
@@ -38,12 +43,14 @@ class Benchmark:
 
     def program(self, problem: Problem, code: str) -> str:
         """What is judged of an answer. A whole function after the starter code replaces the unfinished one; imports and helpers stay."""
-        return f"{problem.starter_code.rstrip()}\n{code}" if self.completes and code else code
+        if not code:
+            return code
+        return f"{problem.starter_code.rstrip()}\n{code}" if self.completes else self.ahead(problem) + code
 
     @cached_property
     def version(self) -> str:
         """sha256 over problems and prompts: another release, draw or wording is another version, and scores of two versions are never compared."""
-        return hash_data([[problem.content_hash, self.prompt(problem), self.completes] for problem in self.problems])
+        return hash_data([[each.content_hash, self.prompt(each), self.completes, *filter(None, [self.ahead(each)])] for each in self.problems])
 
 
 @dataclass(frozen=True)
@@ -62,6 +69,7 @@ def from_problems(
     conventions: str = "",
     upstream: str = "",
     stop: Sequence[str] = ("\n```",),
+    ahead: Callable[[Problem], str] = nothing,
 ) -> Benchmark:
     """Raises ValueError where there is no problem, or one twice: a score over those would be none."""
     ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
@@ -69,4 +77,4 @@ def from_problems(
         raise ValueError(f"benchmark {name} has no problems: give it at least one")
     if twice := next((a.problem_id for a, b in pairwise(ordered) if a.problem_id == b.problem_id), None):
         raise ValueError(f"benchmark {name} has the problem {twice} twice: leave one out")
-    return Benchmark(name, ordered, sampling, gated, completes, conventions, upstream, tuple(stop))
+    return Benchmark(name, ordered, sampling, gated, completes, conventions, upstream, tuple(stop), ahead)

@@ -15,12 +15,20 @@ from problems.schema import Problem
 
 CONVENTIONS = "greedy; the last fenced block is the program; all of upstream's tests, each within its time"
 TOKENS = 2000  # upstream's, of LiveCodeBench
+MODULES = "string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, functools, operator, io, sys, json"
+NAMES = "".join(f"from {name} import *\n" for name in f"{MODULES}, builtins, typing".split(", "))
+LIVE = f"{NAMES}import {MODULES}\nsys.setrecursionlimit(50000)\n\n"  # what LiveCodeBench's testing_util.py gives every program without being asked
+
+
+def ahead(problem: Problem) -> str:
+    """What upstream puts before each answer. LeetCodeDataset's prompt is the imports and helper classes that solutions take for granted."""
+    return {"livecodebench": LIVE, "leetcode": f"{problem.starter_code}\n"}.get(problem.source, "")
 
 
 def contest(name: str, problems: Sequence[Problem]) -> Benchmark:
     source = name.replace("-", "_")
     tasks = [problem for problem in problems if problem.source == source]
-    return from_problems(name, tasks, Sampling(max_new_tokens=TOKENS), conventions=CONVENTIONS)
+    return from_problems(name, tasks, Sampling(max_new_tokens=TOKENS), conventions=CONVENTIONS, ahead=ahead)
 
 
 codecontests, livecodebench, leetcode = (partial(contest, name) for name in ("codecontests", "livecodebench", "leetcode"))

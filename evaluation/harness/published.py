@@ -12,7 +12,7 @@ from pathlib import Path
 from artifacts.hashing import hash_file, hash_folder
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.bigcodebench import complete, instruct
-from evaluation.benchmarks.contests import between, codecontests, leetcode, livecodebench
+from evaluation.benchmarks.contests import ahead, between, codecontests, leetcode, livecodebench
 from evaluation.benchmarks.humaneval import humaneval
 from evaluation.benchmarks.humanevalplus import humanevalplus
 from evaluation.benchmarks.mbpp import mbpp
@@ -136,11 +136,10 @@ def _big_code(most: int) -> Callable[[Opened, Path], Harness]:
 
 
 def _contest(at: Opened, home: Path) -> Harness:
-    """Tasks bear upstream's keys. LeetCodeDataset's prompt is the imports and helper classes that solutions take for granted."""
-    ahead = (lambda each: f"{each.starter_code}\n") if at.source.name == "leetcode" else (lambda each: "")
+    """Tasks bear upstream's keys."""
     tasks = tasks_of(at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "", ahead)
     return ProblemHarness(
-        at.name, "1", "its published tests", tasks, at.digest, at.source.name, packages=("numpy", "sortedcontainers"), extract=extract_code
+        at.name, "2", "its published tests", tasks, at.digest, at.source.name, packages=("numpy", "sortedcontainers"), extract=extract_code
     )
 
 

@@ -122,6 +122,24 @@ def test_an_answer_to_a_leetcode_task_needs_none_of_the_imports_that_upstream_pu
         assert "100.0 %" in run(Asked("leetcode", tmp_path / "data.jsonl"), tmp_path / "answers.jsonl")[1]
 
 
+def test_an_answer_to_livecodebench_has_upstream_s_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
+    case = {"input": "[3]", "output": "[6]", "testtype": "functional"}
+    row = {
+        "question_id": "1", "question_title": "twice", "question_content": "Double each.", "platform": "leetcode", "contest_date": "2024-10-01",
+        "starter_code": "class Solution:\n    def twice(self, xs: List[int]) -> List[int]:\n        ", "difficulty": "easy",
+        "public_test_cases": json.dumps([case]), "private_test_cases": json.dumps([case]), "metadata": json.dumps({"func_name": "twice"}),
+    }  # fmt: skip
+    (tmp_path / "test.jsonl").write_text(json.dumps(row) + "\n")
+    answer = row["starter_code"] + "return [pow(2, 1) * each for each in accumulate(xs)]"
+    (tmp_path / "said.json").write_text(json.dumps([{"question_id": "1", "code_list": [answer]}]))
+    assert "100.0 %" in run(Asked("livecodebench", tmp_path / "test.jsonl"), tmp_path / "said.json")[1]
+    at = opened("livecodebench", tmp_path / "test.jsonl", tmp_path)
+    [task], benchmark = at.harness(tmp_path).tasks.values(), at.benchmark()
+    said = Completion("1", 0, answer, whole=True)
+    assert at.harness(tmp_path).program(task, said, False) == benchmark.program(task.problem, answer)  # the scorecard's, and the graph's
+
+
 def test_of_what_a_chat_says_the_fenced_program_is_judged(three: tuple[Path, list[dict[str, Any]]], tmp_path: Path) -> None:
     file, rows = three
     harness = opened("humaneval", file, tmp_path).harness(tmp_path)
