@@ -73,7 +73,7 @@ class Attempt:
         """All calls are handed over at once; each result starts the next test's clock."""
         request = self._header() + b"".join(frame(test["call"].encode()) for test in self.tests)
         results: list[Result] = []
-        with self._started("call", request, len(self.tests)) as watch:
+        with self._started("call", request, len(self.tests), answers=len(self.tests)) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return [row(*not_loaded(loaded), watch)]
@@ -210,7 +210,7 @@ class Attempt:
     def _claimed(self, tests: list[tuple[Claim, ...]]) -> list[Result] | None:
         """As calls, where each assertion compares one with a literal. None where only the judge can tell: nothing has been decided then."""
         request = self._header() + b"".join(frame(claim.call.encode()) for test in tests for claim in test)
-        with self._started("call", request, len(tests)) as watch:
+        with self._started("call", request, len(tests), answers=sum(map(len, tests))) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return [row(*not_loaded(loaded), watch)]
@@ -258,25 +258,35 @@ class Attempt:
         return b"".join(frame(text.encode("utf-8", "surrogatepass")) for text in (self.job["entry"] or "", self.job["source"]))
 
     @contextlib.contextmanager
-    def _started(self, style: str, request: bytes, tests: int, stdin: bytes = b"", limits: Limits | None = None) -> Iterator[Watch]:
-        """A program's process that has been set up; nothing of it is left afterwards. Raises Broken where it cannot be set up."""
+    def _started(
+        self, style: str, request: bytes, tests: int, stdin: bytes = b"", limits: Limits | None = None, answers: int | None = None
+    ) -> Iterator[Watch]:
+        """A program's process that runs; nothing of it is left afterwards. Raises Broken where it cannot be set up.
+
+        answers: how many calls it answers, where that is all that it does.
+        """
         results, channel = os.pipe2(os.O_CLOEXEC)
+        waiting, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
         nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         limits = limits or self.limits
-        watch = Watch(self.slots, results, [out] if err is None else [out, err], limits, self.owner, "program")
-        self.slot.start("program", style, limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel])
+        watch = Watch(self.slots, results, [out] if err is None else [out, err], limits, self.owner, "program", gate)
+        if answers is not None:
+            watch.due = 2 + answers  # that it is set up, that it is loaded
+        self.slot.start("program", style, limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel, waiting])
         yield from self._until_the_end(watch)
 
     @contextlib.contextmanager
     def _judged(self) -> Iterator[Watch]:
         """A judge's process and a program's, joined by a socket."""
         results, channel = os.pipe2(os.O_CLOEXEC)
+        waiting, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         asks, answers = socket.socketpair()
         answers_kept = answers.dup()
-        watch = Watch(self.slots, results, [out], self.limits, self.owner, "judge")
+        watch = Watch(self.slots, results, [out], self.limits, self.owner, "judge", gate)
+        watch.due = 2 + len(self.tests)
         # when the program has ended, the judge must hear it even if a child of the program holds the socket
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
         tests = {"do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"], "tests": [test["source"] for test in self.tests]}
@@ -285,7 +295,8 @@ class Attempt:
         request = sealed(frame(json.dumps(tests).encode()))
         self.slots[1].start("judge", "assert", judging, len(self.tests), [*nothing * 3, request, channel, asks.detach()])
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        self.slot.start("program", "assert", self.limits, len(self.tests), [stdin, out_inner, out_inner, sealed(self._header()), answers.detach()])
+        program = [stdin, out_inner, out_inner, sealed(self._header()), answers.detach(), waiting]
+        self.slot.start("program", "assert", self.limits, len(self.tests), program)
         with answers_kept:
             yield from self._until_the_end(watch)
 
@@ -314,6 +325,7 @@ class Attempt:
         try:
             yield watch
         finally:
+            watch.let_leave()
             for slot in self.slots:
                 slot.end()
             used = [slot.ended() for slot in self.slots]

@@ -1,11 +1,12 @@
 """What runs in a program's own process. Nothing here is trusted: the program shares the interpreter and may change all of it.
 
-Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4 the channel to the judge's side.
+Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4 the channel to the judge's side,
+5 the gate: a byte comes when the program may run, an end when a process that has answered all may leave.
 Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, N result that is not plain data, X exception,
 M no result, but the arguments as they are now, K a call of a function of the tests, before the answer.
 With `assert` the requests come on the channel, and objects may cross (sandbox/objects.py): a request is [args, kwargs] for the entry point, or
 [operation, args, kwargs], or one of "records" and "drop", which are not answered; "returned" and "raised" answer a K.
-S is sent before a byte of the program is read: what happens earlier is our failure, what happens later is the program's.
+S is sent and the gate passed before a byte of the program is read: what happens earlier is our failure, what happens later is the program's.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from sandbox.held import Held
 from sandbox.objects import parts
 from sandbox.wire import NotPlain, decode, dump, encode, frame
 
-REQUEST, CHANNEL = 3, 4
+REQUEST, CHANNEL, GATE = 3, 4, 5
 
 
 def send(kind: bytes, text: str = "") -> None:
@@ -37,7 +38,10 @@ def send(kind: bytes, text: str = "") -> None:
 def run(style: str) -> NoReturn:
     """Never returns: the process ends here, whatever the program does. `use_streams` was called before the fork."""
     send(b"S")
+    os.read(GATE, 1)
     entry_point, source, *calls = _request()
+    if style != "call":
+        os.close(GATE)
     try:
         code = _compiled(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
@@ -53,6 +57,7 @@ def run(style: str) -> NoReturn:
     if style == "call":
         for call in calls:
             _answer(candidate, call)
+        os.read(GATE, 1)  # the end of a process takes its time: not in another program's turn
         os._exit(0)
     turn = threading.RLock()  # threads of the program may all call a function of the tests
 
@@ -69,6 +74,7 @@ def run(style: str) -> NoReturn:
 def rehearse() -> None:
     """What `run` does with a right program of style call, in a process that is to go on afterwards."""
     send(b"S")
+    os.read(GATE, 1)
     entry_point, source, *calls = _request()
     candidate = _load(_compiled(source), _module("program"), entry_point)
     for call in calls:

@@ -33,7 +33,7 @@ CALL = '[[["b","a","abc"]],{"number":3}]'
 
 def rehearse() -> None:
     """Runs a small program in this process, as `program.run` would: what the interpreter makes at its first use (caches of types, `List[int]`) is
-    there then. Descriptors 3 and 4 are what a program's process has there, and nobody listens."""
+    there then. Descriptors 3 to 5 are what a program's process has there, and nobody listens."""
     request = os.memfd_create("rehearsal", os.MFD_CLOEXEC)
     os.write(request, b"".join(frame(text.encode()) for text in ("rehearsed", SOURCE, CALL)))
     os.dup2(request, program.REQUEST)

@@ -86,6 +86,7 @@ class Sandbox:
         self._isolation = ""
         self._closed = True
         self._lock = threading.Lock()
+        self._longest_s = 0.0  # that any job so far may take
         self._without = 0  # threads whose worker broke and that have no other yet
 
     @property
@@ -103,7 +104,8 @@ class Sandbox:
         self._backend = self._backend or backend_of(self.config.backend, self.config.isolation, self.config.packages)
         started: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
         self._closed = False
-        self._threads = [threading.Thread(target=self._serve, args=(started, i), name=f"sandbox-{i}", daemon=True) for i in range(self.workers)]
+        channels = range(self._backend.channels(self.workers))
+        self._threads = [threading.Thread(target=self._serve, args=(started, i), name=f"sandbox-{i}", daemon=True) for i in channels]
         for thread in self._threads:
             thread.start()
         levels = [started.get() for _ in self._threads]
@@ -142,7 +144,7 @@ class Sandbox:
         if repeat < 1:
             raise ValueError(f"repeat is {repeat}: a job is run at least once")
         run, waiting = _Run(), 0
-        most = AHEAD * self.workers
+        most = AHEAD * len(self._threads)
         try:
             for job in jobs:
                 payload, repeats = travel.payload(job), list[Report]()
@@ -215,7 +217,7 @@ class Sandbox:
                 break
             if self._closed or task.run.abandoned:
                 continue
-            if task.failed_at == here and self.workers - 1 > self._without:
+            if task.failed_at == here and len(self._threads) - 1 > self._without:
                 self._deliver(late)
                 self._tasks.put(task)
                 time.sleep(PASS_ON_S)
@@ -261,7 +263,7 @@ class Sandbox:
                 try:
                     return self._another(here)
                 except (WorkerDied, IsolationError, OSError):
-                    if self._without >= self.workers:
+                    if self._without >= len(self._threads):
                         return None  # nobody has one: a job that is taken now says why
                     time.sleep(REOPEN_S)
             return None
@@ -278,7 +280,7 @@ class Sandbox:
         try:
             channel = self._handed(task, channel, here)
             self._deliver(late)
-            answer = channel.hear(travel.longest_s(task.job))
+            answer = channel.hear(self._patience_s(task.job))
             if answer.startswith(b'{"broken"'):
                 raise WorkerDied(json.loads(answer)["broken"])
             late.append((task, answer, channel.where))
@@ -289,6 +291,12 @@ class Sandbox:
             self._deliver(late)
             self._again(task, str(failure))
             return None
+
+    def _patience_s(self, job: Job) -> float:
+        """How long its worker may take: the program may have to wait for the end of another, whose turn it is."""
+        longest = travel.longest_s(job)
+        self._longest_s = max(self._longest_s, longest)
+        return longest + self._longest_s
 
     def _handed(self, task: _Task, channel: Channel | None, here: int) -> Channel:
         """The worker that has the task now. One that has died with nothing to do says nothing about a job, and is replaced."""

@@ -24,6 +24,7 @@ from sandbox import cgroups
 from sandbox.denied import Denied
 from sandbox.isolation import SIGNALLED
 from sandbox.protocol import Limits
+from sandbox.turn import Turn
 
 ZYGOTE = Path(__file__).with_name("zygote.py")
 START_S = 20.0  # a zygote that takes longer is broken
@@ -50,9 +51,11 @@ class Broken(RuntimeError):
 class Slot:
     """Raises Refused when the machine does not let the zygote confine itself as told, Broken when the zygote was killed, or failed otherwise."""
 
-    def __init__(self, rung: str, packages: dict[str, str], preload: list[str], number: int, scratch: str, *, judge: bool = False) -> None:
+    def __init__(
+        self, rung: str, packages: dict[str, str], preload: list[str], number: int, scratch: str, turn: Turn, *, judge: bool = False
+    ) -> None:
         """number: 0 to 7, unique in this process. scratch: where a rung without mounts keeps what programs write. judge: its processes run tests."""
-        self.rung = rung
+        self.rung, self.turn = rung, turn
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if rung == "bare" else None
         self._cpu_s = 0.0  # of all jobs so far
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

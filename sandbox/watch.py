@@ -69,13 +69,17 @@ class Span:
 class Watch:
     """Listens to the processes of one attempt: frames on the results pipe, output, exits. Nothing here trusts what it reads."""
 
-    def __init__(self, slots: list[Slot], results: int, outputs: list[int], limits: Limits, owner: int, speaker: str) -> None:
-        """slots: the program's, then the judge's if there is one. speaker: the role whose end is the end of the results.
+    def __init__(
+        self, slots: list[Slot], results: int, outputs: list[int], limits: Limits, owner: int, speaker: str, gate: int | None = None
+    ) -> None:
+        """slots: the program's, then the judge's if there is one. speaker: the role whose end is the end of the results. gate: what the program
+        waits for when it has been set up.
 
         limits: where they name totals, what is left of them for this program.
         """
         self.slot, self.limits, self.owner, self.speaker = slots[0], limits, owner, speaker
-        self.results, self.outputs = results, outputs
+        self.results, self.outputs, self.gate, self.turn = results, outputs, gate, self.slot.turn
+        self.due = -1  # messages, after which the program has nothing more to do; negative where its end alone tells
         self.kept: dict[int, list[bytes]] = {handle: [] for handle in outputs}
         self.output_bytes = 0
         self._idle = False  # nothing came in the last tick
@@ -110,8 +114,28 @@ class Watch:
             self._pump(START_S)
         if self._frames.popleft() != b"S":
             raise Broken("a process could not be set up: unknown first message")
+        if self.gate is not None:
+            self._let_go(self.gate)
         self.test.begin()
         self.whole.begin()
+
+    def _let_go(self, gate: int) -> None:
+        self.turn.take()
+        try:
+            os.write(gate, b"g")
+        except BrokenPipeError:
+            self.let_leave()
+            raise Broken("a process ended before it could run its program") from None
+        if not self.turn.shared:  # nobody waits for its end
+            os.close(gate)
+            self.gate = None
+
+    def let_leave(self) -> None:
+        """The program is not heard any more."""
+        self.turn.give()
+        if self.gate is not None:
+            os.close(self.gate)
+            self.gate = None
 
     def rest(self) -> list[bytes]:
         """All frames that came and were not asked for."""
@@ -238,10 +262,14 @@ class Watch:
             self._open.discard(handle)
             return False
         if handle == self.results:
+            before = len(self._frames)
             try:
                 self._frames.extend(self._reader.feed(data))
             except TooLong as error:
                 self._too_long = str(error)
+            self.due -= len(self._frames) - before
+            if self.due == 0:
+                self.turn.give()
         else:
             self.output_bytes += len(data)
             self.kept[handle].append(data)

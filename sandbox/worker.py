@@ -25,6 +25,7 @@ from sandbox.attempt import Attempt
 from sandbox.messages import whole
 from sandbox.protocol import Limits, Verdict
 from sandbox.slot import READ_BYTES, Broken, Refused, Slot
+from sandbox.turn import Turn
 from sandbox.wire import Frames, frame
 
 STARTS = 3  # of a zygote that is killed before it can say whether its rung holds
@@ -38,8 +39,8 @@ class Worker:
     A judge has a zygote of its own, so that no program shares a process table, a cgroup or a uid with it.
     """
 
-    def __init__(self, rung: str, packages: dict[str, str], owner: int) -> None:
-        self.packages, self.owner = packages, owner
+    def __init__(self, rung: str, packages: dict[str, str], owner: int, turn: Turn) -> None:
+        self.packages, self.owner, self.turn = packages, owner, turn
         self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
         self.slots: dict[tuple[str, bool], Slot] = {}
         self.rung = rung
@@ -52,7 +53,7 @@ class Worker:
 
     def judge(self, job: dict[str, Any]) -> dict[str, Any]:
         """The report, as plain data. Raises Broken when the slot fails and no program can have made it fail."""
-        started = time.monotonic()
+        started = time.monotonic() - self.turn.waited_s
         limits = Limits(**job["limits"])
         if absent := [name for name in job["packages"] if name not in self.packages]:
             return self._lacking(job, absent)
@@ -71,7 +72,7 @@ class Worker:
         worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
-            "wall_s": time.monotonic() - started, "isolation": self.isolation, "denied": denied.take() if denied else None,
+            "wall_s": time.monotonic() - self.turn.waited_s - started, "isolation": self.isolation, "denied": denied.take() if denied else None,
             "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable, "names": attempt.names, "absent": [],
         }  # fmt: skip
 
@@ -98,7 +99,8 @@ class Worker:
         kind = (role, numpy and "numpy" in self.packages)
         if kind not in self.slots:
             preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
-            self.slots[kind] = Slot(self.rung, self.packages, preload, 2 * list(PRELOADS).index(role) + kind[1], self.scratch, judge=role == "judge")
+            number = 2 * list(PRELOADS).index(role) + kind[1]
+            self.slots[kind] = Slot(self.rung, self.packages, preload, number, self.scratch, self.turn, judge=role == "judge")
         return self.slots[kind]
 
     def _drop(self, slots: list[Slot]) -> None:
@@ -107,7 +109,7 @@ class Worker:
             slot.close()
 
 
-def climb(rung: str, packages: dict[str, str], owner: int) -> Worker:
+def climb(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Worker:
     """A worker on this rung, or with "auto" on the highest that the machine grants.
 
     Raises Refused when it grants none, and Broken when zygotes end before they can tell: that is no reason to go down.
@@ -115,17 +117,17 @@ def climb(rung: str, packages: dict[str, str], owner: int) -> Worker:
     reasons = []
     for tried in isolation.RUNGS if rung == "auto" else (rung,):
         try:
-            return _started(tried, packages, owner)
+            return _started(tried, packages, owner, turn)
         except Refused as refusal:
             reasons.append(str(refusal))
     raise Refused("; ".join(reasons))
 
 
-def _started(rung: str, packages: dict[str, str], owner: int) -> Worker:
+def _started(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Worker:
     for _ in range(STARTS - 1):
         with contextlib.suppress(Broken):
-            return Worker(rung, packages, owner)
-    return Worker(rung, packages, owner)
+            return Worker(rung, packages, owner, turn)
+    return Worker(rung, packages, owner, turn)
 
 
 def main() -> None:
@@ -144,7 +146,7 @@ def main() -> None:
     os.dup2(2, 1)  # nobody's print may come between the reports
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
-        worker = climb(config["isolation"], config["packages"], owner)
+        worker = climb(config["isolation"], config["packages"], owner, Turn(config.get("turn")))
     except Refused as refusal:
         _write(target, {"refused": str(refusal)})
         return

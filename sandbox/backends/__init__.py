@@ -30,8 +30,11 @@ class Channel(Protocol):
 class Backend(Protocol):
     workers: int  # how many this place can have at work at once
 
+    def channels(self, workers: int) -> int:
+        """How many to open so that this many programs run at once."""
+
     def open(self, number: int, of: int) -> Channel:
-        """Starts the worker with this number (from 0) of so many.
+        """Starts the channel with this number (from 0), of those for so many workers.
 
         Raises IsolationError when this place does not grant the isolation asked for, WorkerDied when none came up.
         """

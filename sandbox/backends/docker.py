@@ -52,6 +52,9 @@ class DockerBackend:
         except DockerException as error:
             raise IsolationError(f"no Docker engine to work with ({error}): start one, set DOCKER_HOST, or take another backend") from error
 
+    def channels(self, workers: int) -> int:
+        return workers
+
     def open(self, number: int, of: int) -> DockerChannel:
         from docker.errors import DockerException
 

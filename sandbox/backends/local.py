@@ -32,14 +32,21 @@ class LocalBackend:
         self.isolation = isolation
         self.packages = folders_of(packages)
         self.workers = len(os.sched_getaffinity(0))
+        self._turns = os.memfd_create("turns", os.MFD_CLOEXEC)
         sweep(Path(tempfile.gettempdir()))
 
+    def channels(self, workers: int) -> int:
+        """Two for each where they leave half of the cores: they take turns, so that a program runs while the one before it is cleaned away."""
+        return 2 * workers if 2 * workers == self.workers else workers
+
     def open(self, number: int, of: int) -> LocalChannel:
-        """As many workers as cores, or a multiple: each keeps to one, with its zygotes and programs, which takes a sixth less time a program."""
+        """As many channels as cores, or a multiple: each keeps to one, with its zygotes and programs, which takes a sixth less time a program."""
         cores = sorted(os.sched_getaffinity(0))
-        return LocalChannel(self.isolation, self.packages, cores[number % len(cores)] if of % len(cores) == 0 else None)
+        core = cores[number % len(cores)] if self.channels(of) % len(cores) == 0 else None
+        return LocalChannel(self.isolation, self.packages, core, (self._turns, number // 2) if self.channels(of) > of else None)
 
     def close(self) -> None:
+        os.close(self._turns)
         sweep(Path(tempfile.gettempdir()))
 
 
@@ -48,11 +55,11 @@ class LocalChannel:
 
     where = ""
 
-    def __init__(self, isolation: str, packages: dict[str, str], core: int | None = None) -> None:
-        config = {"isolation": isolation, "packages": packages, "owner": os.getpid(), "core": core}
+    def __init__(self, isolation: str, packages: dict[str, str], core: int | None = None, turn: tuple[int, int] | None = None) -> None:
+        config = {"isolation": isolation, "packages": packages, "owner": os.getpid(), "core": core, "turn": turn}
         self._process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-E", "-P", str(WORKER), json.dumps(config)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), start_new_session=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), start_new_session=True, pass_fds=turn[:1] if turn else (),
         )  # fmt: skip
         assert self._process.stdin and self._process.stdout
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()

@@ -62,6 +62,9 @@ class RayBackend:
                 raise IsolationError(f"no Ray to join ({error}): start one, set RAY_ADDRESS, or take another backend") from None
         self.workers = max(1, int(ray.available_resources().get("CPU", 0)))
 
+    def channels(self, workers: int) -> int:
+        return workers
+
     def open(self, number: int, of: int) -> RayChannel:
         """Waits for a free CPU, but not so long that a cluster that lost a node holds up whoever closes the sandbox."""
         import ray

@@ -18,6 +18,7 @@ from sandbox import slot
 from sandbox.protocol import Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from sandbox.travel import payload
+from sandbox.turn import Turn
 from sandbox.worker import Worker
 from tests.sandbox.jobs import call, stdio
 
@@ -80,7 +81,7 @@ def older(folder: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
 @pytest.fixture
 def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Worker]:
     older(tmp_path, monkeypatch, 5)
-    worker = Worker("bare", {}, os.pidfd_open(os.getpid()))
+    worker = Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))
     yield worker
     worker.close()
 
@@ -167,4 +168,4 @@ def left() -> list[int]:
 def test_without_landlock_the_rung_is_refused_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     older(tmp_path, monkeypatch, 0)
     with pytest.raises(slot.Refused, match="Landlock"):
-        Worker("bare", {}, os.pidfd_open(os.getpid()))
+        Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))

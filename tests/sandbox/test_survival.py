@@ -195,10 +195,10 @@ def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(monkeypatch: pytes
 def test_a_worker_that_died_with_nothing_to_do_is_no_attempt_at_the_next_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sandbox.sandbox.ATTEMPTS", 1)
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
-        [idle] = called("worker.py")
-        idle.kill()
-        while cgroups.alive(idle.pid):
-            time.sleep(0.005)
+        for idle in called("worker.py"):
+            idle.kill()
+            while cgroups.alive(idle.pid):
+                time.sleep(0.005)
         assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
 
 

@@ -1,0 +1,104 @@
+"""Two channels a worker: never more programs at once than workers, and a turn that nobody can keep."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import platform
+import signal
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sandbox.backends.local import LocalBackend, LocalChannel
+from sandbox.protocol import CallTest, Job, Report, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig
+from tests.sandbox.jobs import QUICK, call, stdio
+
+CORES = len(os.sched_getaffinity(0))
+pytestmark = pytest.mark.skipif(CORES % 2 == 1, reason="an odd number of cores: no worker has two channels here")
+SPAN = "import time\nbegun = time.monotonic()\ntime.sleep(0.03)\nspan = [begun, time.monotonic()]\n"
+
+
+def numbered(job: Job, count: int) -> list[Job]:
+    return [replace(job, job_id=str(i)) for i in range(count)]
+
+
+def most_at_once(spans: list[list[float]]) -> int:
+    return max(sum(begun <= moment < ended for begun, ended in spans) for moment, _ in spans)
+
+
+@pytest.mark.parametrize("style", ["call", "stdio"])
+def test_never_more_programs_at_once_than_workers(style: str) -> None:
+    if style == "call":  # a wrong answer is in the report as it came
+        jobs = numbered(call(SPAN + "def f(): return span", CallTest((), {}, None)), 20)
+    else:
+        jobs = numbered(stdio(SPAN + "print(span)", "", "none"), 20)
+    with Sandbox(SandboxConfig(workers=CORES // 2)) as sandbox:
+        details = [report.tests[0].detail for report in sandbox.run(jobs)]
+    spans = [ast.literal_eval(detail[detail.index("[") : detail.index("]") + 1]) for detail in details]
+    assert len(spans) == 20 and most_at_once(spans) <= CORES // 2
+
+
+class Seen(LocalBackend):
+    """Keeps the workers that it opened."""
+
+    def __init__(self) -> None:
+        super().__init__("auto", ())
+        self.channels_opened: list[LocalChannel] = []
+
+    def open(self, number: int, of: int) -> LocalChannel:
+        self.channels_opened.append(super().open(number, of))
+        return self.channels_opened[-1]
+
+
+def test_a_worker_that_is_killed_in_its_turn_has_given_it() -> None:
+    backend, found = Seen(), list[Report]()
+    slow = numbered(stdio("import time\ntime.sleep(0.3)", "", ""), 6 * CORES)
+    with Sandbox(SandboxConfig(workers=CORES // 2), backend=backend) as sandbox:
+        running = threading.Thread(target=lambda: found.extend(sandbox.run(slow)))
+        running.start()
+        for victim in backend.channels_opened[:2]:  # one of a pair has the turn, whichever
+            time.sleep(0.4)
+            os.kill(victim.pid, signal.SIGKILL)
+        running.join()
+    assert sorted(int(report.job_id) for report in found) == list(range(6 * CORES))
+    assert {report.verdict for report in found} == {Verdict.AC}
+
+
+def test_waiting_for_a_turn_is_no_time_of_the_program() -> None:
+    job = stdio("import time\ntime.sleep(1)", "", "", limits=replace(QUICK, wall_s=1.9))
+    with Sandbox(SandboxConfig(workers=CORES // 2)) as sandbox:
+        reports = list(sandbox.run(numbered(job, 2 * CORES)))
+    assert all(report.verdict is Verdict.AC and report.wall_s < 1.9 for report in reports)
+
+
+def waiting() -> list[psutil.Process]:
+    """Processes below us that read from descriptor 5, the gate."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(OSError):
+            if Path(f"/proc/{process.pid}/syscall").read_text().startswith("0 0x5 "):
+                found.append(process)
+    return found
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or os.geteuid() != 0, reason="the kernel's word on what a process waits for")
+def test_a_process_that_is_killed_before_its_turn_is_no_verdict_on_its_program() -> None:
+    found, struck = list[Report](), 0
+    with Sandbox(SandboxConfig(workers=CORES // 2)) as sandbox:
+        jobs = numbered(stdio("import time\ntime.sleep(0.5)", "", ""), 5 * CORES)
+        running = threading.Thread(target=lambda: found.extend(sandbox.run(jobs)))
+        running.start()
+        while not struck and running.is_alive():
+            for process in waiting():
+                process.kill()
+                struck += 1
+            time.sleep(0.01)
+        running.join()
+    assert struck and {report.verdict for report in found} == {Verdict.AC}
