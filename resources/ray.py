@@ -34,7 +34,7 @@ from verl_jobs.preflight import check
 
 TRAINER = "verl_jobs.entry"
 POLL_S = 0.5
-NO_AGENT = "No available agent"  # ray/dashboard/modules/job/job_head.py
+NO_AGENT = ("No available agent", "Cannot connect to host")  # ray/dashboard/modules/job/job_head.py: not there yet, and gone again
 GONE_S = 20.0
 END_S = 60.0  # that a training is given to save when it is cancelled
 PATIENCE_S = 15.0
@@ -280,8 +280,8 @@ def _submit(client: Any, job: TrainingJob, bootstrap: dict[str, str] | None, opt
     while _status(client, name) is None:
         try:
             client.submit_job(entrypoint=entrypoint, submission_id=name, entrypoint_num_cpus=0, **options)
-        except RuntimeError as error:  # the dashboard of a Ray that is starting answers before its node's agent is there
-            if NO_AGENT not in str(error) or time.monotonic() > deadline:
+        except RuntimeError as error:  # the dashboard answers before its node's agent is there, and for some seconds after its end
+            if not any(said in str(error) for said in NO_AGENT) or time.monotonic() > deadline:
                 raise
             time.sleep(POLL_S)
     return name
