@@ -135,9 +135,9 @@ def profile(samples: int) -> None:
 
 def _used() -> dict[str, tuple[float, float]]:
     """CPU milliseconds and page faults so far, by kind of process, from /proc: own, and of the children that were waited for."""
-    worker = next(pid for pid in _children(os.getpid()) if b"worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes())
-    zygotes = [inner for outer in _children(worker) for inner in (_children(outer) or [outer])]
-    seen = {"front": _stat(os.getpid())[:2], "worker": _stat(worker)[:2]}
+    workers = [pid for pid in _children(os.getpid()) if b"worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    zygotes = [inner for worker in workers for outer in _children(worker) for inner in (_children(outer) or [outer])]
+    seen = {"front": _stat(os.getpid())[:2], "worker": tuple(sum(told) for told in zip(*(_stat(worker)[:2] for worker in workers), strict=True))}
     totals = [_stat(zygote) for zygote in zygotes]
     seen["zygotes"] = (sum(total[0] for total in totals), sum(total[1] for total in totals))
     seen["programs and judges"] = (sum(total[2] for total in totals), sum(total[3] for total in totals))

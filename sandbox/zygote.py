@@ -40,7 +40,7 @@ MOST_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # of a message: descriptors, four byt
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path.append(ROOT)
 
-from sandbox import isolation, program, rehearsal, seccomp  # noqa: E402  # found by the line above
+from sandbox import hugepages, isolation, program, rehearsal, seccomp  # noqa: E402  # found by the line above
 
 SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the moment: they say nothing about what the machine grants
 PRELOADED = (
@@ -234,6 +234,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a handler would make even pid 1 mortal
     control.recv(1)  # the owner has put us into our cgroup
     control = _keep_low_descriptors_busy(control)
+    hugepages.move_code()
     run = _role(judge=config["judge"])  # now: later our files are out of sight
     try:
         in_force, listener = isolation.enter(config["rung"], config["packages"])

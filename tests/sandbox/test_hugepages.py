@@ -1,0 +1,28 @@
+"""The interpreter goes on in its moved code, and its forks do; on a kernel without huge pages nothing is moved."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+MOVES = """
+import json, os
+from sandbox import hugepages
+moved = hugepages.move_code()
+if not (pid := os.fork()):
+    os._exit(len(json.loads(json.dumps(sorted("fork")))))
+child = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+code = [line.split() for line in open("/proc/self/maps")]
+anonymous = sum(row[1] == "r-xp" and len(row) == 5 for row in code)
+print(json.dumps([moved, child, anonymous, any("wx" in row[1] for row in code)]))
+"""
+
+
+def test_the_interpreter_and_its_forks_run_on_in_the_moved_code() -> None:
+    told = subprocess.run([sys.executable, "-c", MOVES], capture_output=True, text=True, cwd=Path(__file__).resolve().parents[2])
+    assert told.returncode == 0, told.stderr
+    moved, child, anonymous, writable = json.loads(told.stdout)
+    assert child == 4 and not writable
+    assert anonymous == (moved > 0) and moved % (2 << 20) == 0
