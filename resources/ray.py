@@ -31,6 +31,7 @@ from verl_jobs.job import SWEEP, TrainingJob
 from verl_jobs.layout import PATIENCE
 from verl_jobs.overrides import environment
 from verl_jobs.preflight import check
+from verl_jobs.saving import whole_saves
 
 TRAINER = "verl_jobs.entry"
 POLL_S = 0.5
@@ -163,7 +164,7 @@ def train(
     bootstrap: dict[str, str] | None = None,
     entry: str = TRAINER,
 ) -> None:
-    """Returns when the job has finished. Submits it, or attaches to it; after a death it is submitted again, `attempts` times in all.
+    """Returns when the job has finished. Submits it, or attaches to it; after a death it is submitted again, until `attempts` lives brought no save.
 
     While it is in here, this process renews the job's lease. What interrupts it (Ctrl-C, a run terminated in Dagster) ends the job, with a save.
     bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed, and before anything is started or
@@ -175,16 +176,25 @@ def train(
     job.write()
     if "WANDB_SWEEP_ID" in os.environ:  # the private Ray may have been started for another run of the sweep
         write_atomic(job.path / "sweep.json", json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}))
-    for attempt in range(1, attempts + 1):
+    attempt, reached = 1, _newest_save(job)
+    while job.done is None:
+        with owner.owned(job.path):
+            ray = _or_here(job, ray) if begun else ray
+            end = _run_once(job, ray, on_poll, bootstrap, entry)
+        begun = True
         if job.done is not None:
             return
-        with owner.owned(job.path):
-            ray = _or_here(job, ray) if begun or attempt > 1 else ray
-            end = _run_once(job, ray, on_poll, bootstrap, entry)
-        if job.done is None and (attempt == attempts or end != LOST):
+        if (saved := _newest_save(job)) > reached:
+            attempt, reached = 0, saved
+        if attempt == attempts or end != LOST:
             raise TrainingFailed(f"training {job.chain} ended {end}: {_last_words(job.path / 'trainer.log')} (log: {job.path / 'trainer.log'})")
-        if job.done is None:
-            faults.record(job.path, f"a process of the training ended: attempt {attempt + 1} of {attempts} begins, from the last save")
+        attempt += 1
+        where = f"from step {reached}" if reached else "from its start"
+        faults.record(job.path, f"a process of the training ended: it goes on {where}, life {attempt} of {attempts}")
+
+
+def _newest_save(job: TrainingJob) -> int:
+    return max(whole_saves(job.path / "saves"), default=0)
 
 
 def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:

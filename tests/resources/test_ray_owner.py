@@ -116,3 +116,17 @@ def test_an_owner_that_is_interrupted_ends_its_job_with_a_save(job: TrainingJob,
     process.wait(60)
     assert said(job)[1] == f"saves and ends: cancelled ({why})"
     assert all(each.status.is_terminal() for each in jobs_of(job, cluster))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("dying", "lives"), [("saves", 5), ("nothing", 3)])
+def test_lives_are_counted_from_the_last_save(job: TrainingJob, cluster: Path, dying: str, lives: int) -> None:
+    """One that saves may die more often than three times, one that does not is given up after three."""
+    (job.path / "mortal").write_text(dying)
+    owner = an_owner(job, cluster)
+    assert wait_until(lambda: len(said(job)) >= lives, 120), (job.path / "owner.log").read_text()
+    if dying == "saves":
+        (job.path / "go").touch()
+        (job.path / "mortal").unlink()
+    assert (owner.wait(60) == 0) == (dying == "saves")
+    assert len(said(job)) == lives or (dying == "saves" and len(said(job)) > lives)
