@@ -244,7 +244,7 @@ def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
 
 def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob) -> None:
     from resources.place import ray_of
-    from resources.ray import train
+    from resources.ray_job import train
 
     ray = ray_of(bench.workshop.home, bench.profile, job)
     job.path.mkdir(parents=True, exist_ok=True)

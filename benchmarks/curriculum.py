@@ -37,7 +37,8 @@ from problems.rl_parquet import prompt_text, write_verl
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, demonstration, heldout_draw
 from problems.sources.compositional import generate as compose
-from resources.ray import Private, train
+from resources.ray import Private
+from resources.ray_job import train
 from rewards.composite import RewardConfig, reward_hash, score_answers
 from rewards.own import reward_of
 from sandbox.sandbox import Sandbox, SandboxConfig

@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sa
 from problems.rl_parquet import prompt_text, write_verl
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, demonstration, generate, heldout_draw
-from resources.ray import Private, train
+from resources.ray import Private
+from resources.ray_job import train
 from rewards.composite import RewardConfig, reward_hash
 from rewards.extraction import extract_code
 from sandbox.protocol import Verdict

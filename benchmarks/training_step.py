@@ -21,7 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
 
-from resources.ray import Private, ensure_head, train
+from resources.ray import Private, ensure_head
+from resources.ray_job import train
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.overrides import overrides
 

@@ -15,7 +15,7 @@ from problems.schema import Problem, read_parquet
 from resources.home import Home, NotReady
 from resources.place import ray_of
 from resources.profile import Profile, load_profile
-from resources.ray import train
+from resources.ray_job import train
 from rewards.composite import reward_hash
 from sandbox.sandbox import Sandbox
 from verl_jobs.agents.executor import Executor

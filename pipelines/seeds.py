@@ -14,7 +14,8 @@ from evaluation.plots import Band, bands
 from evaluation.statistics import t_interval
 from pipelines.demo import INTERRUPTED
 from pipelines.study import NotPrepared, Outcome, Study, outcome, study, write_report
-from resources.ray import TrainingFailed, train
+from resources.ray import TrainingFailed
+from resources.ray_job import train
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 
 COLUMNS = ("seed", "validation, start", "best", "gain, points", "at step", "steps", "minutes", "ended early")

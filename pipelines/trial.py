@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from pipelines.process import die_with_parent
-from resources.ray import Joined, Private, TrainingFailed, train
+from resources.ray import Joined, Private, TrainingFailed
+from resources.ray_job import train
 from verl_jobs.job import TrainingJob
 from verl_jobs.preflight import CannotTrain
 from verl_jobs.start import UnfitStart

@@ -31,7 +31,7 @@ def ray_cluster(profile: Profile, name: str = "ratchet") -> dict[str, Any]:
 def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
     """A cluster for this job alone. A cluster that is lost is made again, and the training goes on from its last whole save.
 
-    Its id is of the form that `resources.ray` gives, so that a step that attaches finds it. Raises ProfileError.
+    Its id is of the form that `resources.ray_job` gives, so that a step that attaches finds it. Raises ProfileError.
     """
     kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
     spec = {

@@ -1,6 +1,6 @@
 """What would stop a training after its hardware was taken, looked at before: its rows, its start policy, the disk it will need.
 
-In: a `TrainingJob`. Out: nothing, or `CannotTrain`; its start policy is looked at by `verl_jobs/start.py`. `resources/ray.py` asks before Ray is
+In: a `TrainingJob`. Out: nothing, or `CannotTrain`; its start policy is looked at by `verl_jobs/start.py`. `resources/ray_job.py` asks before Ray is
 started; nothing is written.
 """
 

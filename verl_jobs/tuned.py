@@ -23,7 +23,7 @@ from verl_jobs.job import TrainingJob
 from verl_jobs.search import BASE, COMMAND, last_words, mark, trial_job, validations
 
 POLL_S = 0.5
-END_S = 90.0  # a training that is asked to end saves first, for which it is given 60 s (resources/ray.py)
+END_S = 90.0  # a training that is asked to end saves first, for which it is given 60 s (resources/ray_job.py)
 OF_TUNE = ("RAY_", "RATCHET_RAY_", "OMP_NUM_THREADS", "PYTHONBREAKPOINT")  # put into this process's environment by Tune's Ray, for itself
 
 

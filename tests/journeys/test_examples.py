@@ -48,7 +48,8 @@ class Told(Briefly):
 TRAIN = """
 import sys
 from pathlib import Path
-from resources.ray import Private, train
+from resources.ray import Private
+from resources.ray_job import train
 from verl_jobs.job import TrainingJob
 job = TrainingJob.read(Path(sys.argv[1]))
 train(job, Private(job.path / "ray", job), attempts=1)

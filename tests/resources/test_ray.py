@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
-from resources.ray import _died, _last_words, _token
+from resources.ray import _token
 from resources.ray_head import HOLDERS, free_ports, live_holders
+from resources.ray_job import _died, _last_words
 from tests.journeys.chain import wait_until
 from verl_jobs.owner import hold
 

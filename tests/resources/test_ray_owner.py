@@ -25,7 +25,8 @@ from verl_jobs.job import TrainingJob
 pytestmark = [pytest.mark.timeout(400)]
 
 OWNER = (
-    "import sys; from pathlib import Path; from resources.ray import Private, train; from verl_jobs.job import TrainingJob\n"
+    "import sys; from pathlib import Path; from resources.ray import Private; from resources.ray_job import train\n"
+    "from verl_jobs.job import TrainingJob\n"
     "job = TrainingJob.read(Path(sys.argv[1]))\n"
     "train(job, Private(Path(sys.argv[2]), job), entry='toy_training')"
 )

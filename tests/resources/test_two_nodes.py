@@ -24,7 +24,8 @@ from verl_jobs.scale import Scale
 
 PATHS = f"{ROOT}:{Path(__file__).parent}"
 OWNER = (
-    "import sys; from pathlib import Path; from resources.ray import Joined, Private, train; from verl_jobs.job import TrainingJob\n"
+    "import sys; from pathlib import Path; from resources.ray import Joined, Private; from resources.ray_job import train\n"
+    "from verl_jobs.job import TrainingJob\n"
     "job = TrainingJob.read(Path(sys.argv[1]))\n"
     "here = lambda: Private(Path(sys.argv[3]), job)\n"
     "train(job, Joined(sys.argv[2], job, 3.0, here), entry='toy_spread')"

@@ -29,7 +29,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TRAIN = """
 import sys
 from pathlib import Path
-from resources.ray import Private, train
+from resources.ray import Private
+from resources.ray_job import train
 from verl_jobs.job import TrainingJob
 job = TrainingJob.read(Path(sys.argv[1]))
 train(job, Private(job.path / "ray", job), attempts=1)

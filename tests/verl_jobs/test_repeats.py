@@ -30,7 +30,8 @@ SMALL = {"steps": 2, "save_every": 2, "problems_per_step": 8, "group_size": 4, "
 TRAIN = """
 import sys
 from pathlib import Path
-from resources.ray import Private, train
+from resources.ray import Private
+from resources.ray_job import train
 from verl_jobs.job import TrainingJob
 for folder in map(Path, sys.argv[1:]):
     job = TrainingJob.read(folder / "job.json")
