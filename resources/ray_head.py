@@ -23,6 +23,7 @@ from pathlib import Path
 import psutil
 
 from artifacts.store import write_atomic
+from verl_jobs.owner import Silence, started
 
 GRACE_S = 20.0
 START_S = 90.0
@@ -94,10 +95,8 @@ def python(session: Path) -> str:
 
 def watch(folder: Path, ray: subprocess.Popen[bytes]) -> None:
     """Returns when Ray has ended, or nobody held it for GRACE_S."""
-    last_held = time.monotonic()
-    while ray.poll() is None and time.monotonic() - last_held < GRACE_S:
-        if live_holders(folder):
-            last_held = time.monotonic()
+    silence = Silence()
+    while ray.poll() is None and silence.seconds(heard=bool(live_holders(folder))) < GRACE_S:
         time.sleep(0.5)
 
 
@@ -119,10 +118,10 @@ def live_holders(folder: Path) -> list[int]:
     alive = []
     for path in (folder / HOLDERS).glob("[0-9]*"):  # a mark that is only now being written has another name
         try:
-            if psutil.Process(int(path.name)).create_time() == float(path.read_text(encoding="utf-8")):
+            if started(int(path.name)) == path.read_text(encoding="utf-8"):
                 alive.append(int(path.name))
                 continue
-        except (psutil.NoSuchProcess, ValueError, FileNotFoundError):
+        except (FileNotFoundError, ProcessLookupError):
             pass
         path.unlink(missing_ok=True)
     return alive

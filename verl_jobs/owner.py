@@ -16,8 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
-
 from artifacts.store import write_atomic
 
 NOTICE = "notice.json"
@@ -25,6 +23,7 @@ LEASE = "lease"
 LOCK = "trainer.lock"
 LEASE_S = 30.0  # a Dagster step that died is back within 16 s (docs/measurements.md)
 RENEW_S = 3.0
+STILL_S = 2.0
 OWNED = "owned"  # to the training's command line: somebody renews its lease
 HOLDERS = "RATCHET_HOLDERS"  # where a process of the private Ray says that it needs it (resources/ray_head.py)
 
@@ -83,6 +82,20 @@ def owned(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
         thread.join()
 
 
+class Silence:
+    """How long nothing was heard, by somebody who looks often. Between two looks no more than STILL_S count: where this process stood still (a
+    machine or a container that was paused), so did those whom it would have heard."""
+
+    def __init__(self) -> None:
+        self._seconds, self._looked = 0.0, time.monotonic()
+
+    def seconds(self, *, heard: bool) -> float:
+        now = time.monotonic()
+        self._seconds = 0.0 if heard else self._seconds + min(now - self._looked, STILL_S)
+        self._looked = now
+        return self._seconds
+
+
 class Lease:
     """The lease as the training sees it. It looks for changes and asks its own clock alone: those of two machines may differ.
 
@@ -91,13 +104,12 @@ class Lease:
 
     def __init__(self, folder: Path, term_s: float = LEASE_S) -> None:
         self.path, self.term_s = folder / LEASE, term_s
-        self._seen, self._at = self._read(), time.monotonic()
+        self._seen, self._silence = self._read(), Silence()
 
     def expired(self) -> bool:
         """Whether nobody has renewed it for its term."""
-        if (found := self._read()) != self._seen:
-            self._seen, self._at = found, time.monotonic()
-        return self._seen is not None and time.monotonic() - self._at > self.term_s
+        before, self._seen = self._seen, self._read()
+        return self._silence.seconds(heard=self._seen != before) > self.term_s and self._seen is not None
 
     def _read(self) -> bytes | None:
         return self.path.read_bytes() if self.path.exists() else None
@@ -105,4 +117,12 @@ class Lease:
 
 def hold(holders: Path) -> None:
     """Makes this process a holder of a private Ray; its end, however it comes, is the end of that."""
-    write_atomic(holders / str(os.getpid()), repr(psutil.Process().create_time()))
+    write_atomic(holders / str(os.getpid()), started(os.getpid()))
+
+
+def started(pid: int) -> str:
+    """When a process was started, in ticks since the machine was (proc(5)): unlike the time of day, which may be set, always the same.
+
+    Raises FileNotFoundError or ProcessLookupError where there is none.
+    """
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]

@@ -1,19 +1,20 @@
 """The private Ray: who holds it, and what is told of a training that ended."""
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
-import psutil
 import pytest
 
 from resources.ray import _token
 from resources.ray_head import HOLDERS, free_ports, live_holders
 from resources.ray_job import _died, _last_words
 from tests.journeys.chain import wait_until
-from verl_jobs.owner import hold
+from verl_jobs.owner import hold, started
 
 
 def test_a_holder_counts_while_it_lives(tmp_path: Path) -> None:
@@ -23,7 +24,7 @@ def test_a_holder_counts_while_it_lives(tmp_path: Path) -> None:
 
 def test_a_process_number_that_is_used_again_is_not_the_holder(tmp_path: Path) -> None:
     (tmp_path / "holders").mkdir()
-    (tmp_path / "holders" / str(os.getpid())).write_text(repr(psutil.Process().create_time() - 1))
+    (tmp_path / "holders" / str(os.getpid())).write_text(str(int(started(os.getpid())) - 1))
     assert live_holders(tmp_path) == []
 
 
@@ -38,6 +39,29 @@ def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
         holder.kill()
     assert live_holders(tmp_path) == []
     assert list((tmp_path / "holders").iterdir()) == []
+
+
+WATCHES = (
+    "import subprocess, sys; from pathlib import Path; from resources import ray_head\n"
+    "ray_head.GRACE_S = 3.0; print(1, flush=True)\n"
+    "with subprocess.Popen(['sleep', '60']) as ray:\n"
+    "    ray_head.watch(Path(sys.argv[1]), ray); ray.kill()"
+)
+
+
+def test_a_head_that_stood_still_has_not_missed_its_holders(tmp_path: Path) -> None:
+    """A container that is paused, a machine that is moved: all of its processes stood still."""
+    hold(tmp_path / HOLDERS)
+    with subprocess.Popen([sys.executable, "-c", WATCHES, str(tmp_path)], stdout=subprocess.PIPE) as head:
+        assert head.stdout and head.stdout.readline()
+        time.sleep(0.5)
+        head.send_signal(signal.SIGSTOP)
+        time.sleep(4)
+        head.send_signal(signal.SIGCONT)
+        time.sleep(1)
+        assert head.poll() is None
+        (tmp_path / HOLDERS / str(os.getpid())).unlink()
+        assert head.wait(20) == 0
 
 
 def test_a_mark_that_is_being_written_is_left_alone(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from resources import ray as private_ray
@@ -131,3 +133,21 @@ def test_lives_are_counted_from_the_last_save(job: TrainingJob, cluster: Path, d
         (job.path / "mortal").unlink()
     assert (owner.wait(60) == 0) == (dying == "saves")
     assert len(said(job)) == lives or (dying == "saves" and len(said(job)) > lives)
+
+
+@pytest.mark.soak
+def test_a_pause_of_all_its_processes_costs_a_training_nothing(job: TrainingJob, cluster: Path) -> None:
+    """Longer than any lease: a container that is paused, a machine that is moved."""
+    owner = an_owner(job, cluster)
+    assert wait_until(lambda: said(job), 60), (job.path / "owner.log").read_text()
+    head = psutil.Process(json.loads((cluster / "head.json").read_text())["pid"])
+    everything = [psutil.Process(owner.pid), head, *head.children(recursive=True)]
+    for process in everything:
+        process.suspend()
+    time.sleep(45)
+    for process in everything:
+        process.resume()
+    time.sleep(25)  # longer than the grace of the head, and than Ray needs to miss a node
+    assert head.is_running() and len(said(job)) == 1
+    (job.path / "go").touch()
+    assert owner.wait(30) == 0 and len(jobs_of(job, cluster)) == 1
