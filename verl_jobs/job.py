@@ -16,6 +16,7 @@ done.json               written last
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -107,10 +108,18 @@ def candidates(folder: Path) -> dict[int, Path]:
 def metrics(folder: Path) -> list[dict[str, Any]]:
     """One dictionary a step, in order, over all attempts: what a later attempt did again replaces what an earlier one said.
 
-    A line torn by a kill is passed over. Each holds `step` and verl's own keys.
+    A line torn by a kill is passed over. Each holds `step` and verl's own keys, and is not to be changed: files that have not grown are not read
+    again.
     """
+    found = [(path, path.stat()) for path in sorted(folder.glob("metrics-*.jsonl"))]
+    return list(_read(tuple((path, about.st_size, about.st_mtime_ns) for path, about in found)))
+
+
+@lru_cache(maxsize=8)
+def _read(files: tuple[tuple[Path, int, int], ...]) -> list[dict[str, Any]]:
+    """files: each with its size and time, by which it is known that it is the same."""
     steps: dict[int, dict[str, Any]] = {}
-    for path in sorted(folder.glob("metrics-*.jsonl")):
+    for path, _, _ in files:
         for line in path.read_bytes().splitlines():
             try:
                 record = json.loads(line)

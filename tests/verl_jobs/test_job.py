@@ -50,3 +50,13 @@ def test_a_later_attempt_replaces_the_steps_that_it_did_again(tmp_path: Path) ->
 def test_steps_that_no_checkpoint_would_save_are_refused() -> None:
     with pytest.raises(ValueError, match="no multiple of save_every"):
         Training(steps=25, save_every=10)
+
+
+def test_a_step_that_is_written_later_is_read_though_the_steps_before_are_remembered(tmp_path: Path) -> None:
+    file = tmp_path / "metrics-001.jsonl"
+    for step in range(1, 4):
+        with file.open("a") as out:
+            out.write(json.dumps({"step": step, "data": {"a": step}}) + "\n")
+        assert [row["step"] for row in metrics(tmp_path)] == list(range(1, step + 1))
+    (tmp_path / "metrics-002.jsonl").write_text(json.dumps({"step": 3, "data": {"a": 30}}) + "\n")
+    assert metrics(tmp_path)[-1]["a"] == 30
