@@ -49,6 +49,7 @@ WATCHES = (
 )
 
 
+@pytest.mark.slow
 def test_a_head_that_stood_still_has_not_missed_its_holders(tmp_path: Path) -> None:
     """A container that is paused, a machine that is moved: all of its processes stood still."""
     hold(tmp_path / HOLDERS)

@@ -57,6 +57,7 @@ class Seen(LocalBackend):
         return self.channels_opened[-1]
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed_in_its_turn_has_given_it() -> None:
     backend, found = Seen(), list[Report]()
     slow = numbered(stdio("import time\ntime.sleep(0.3)", "", ""), 6 * CORES)
@@ -71,6 +72,7 @@ def test_a_worker_that_is_killed_in_its_turn_has_given_it() -> None:
     assert {report.verdict for report in found} == {Verdict.AC}
 
 
+@pytest.mark.slow
 def test_waiting_for_a_turn_is_no_time_of_the_program() -> None:
     job = stdio("import time\ntime.sleep(1)", "", "", limits=replace(QUICK, wall_s=1.9))
     with Sandbox(SandboxConfig(workers=CORES // 2)) as sandbox:
@@ -88,6 +90,7 @@ def waiting() -> list[psutil.Process]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64" or os.geteuid() != 0, reason="the kernel's word on what a process waits for")
 def test_a_process_that_is_killed_before_its_turn_is_no_verdict_on_its_program() -> None:
     found, struck = list[Report](), 0
