@@ -37,13 +37,12 @@ def move_code() -> int:
     libc.madvise(copy, size, MADV_HUGEPAGE)
     ctypes.memmove(copy, first, size)
     moved = _huge_bytes(copy) == size and not libc.mprotect(copy, size, READ | EXECUTE)
-    if moved:
-        libc.mremap(copy, size, size, MAYMOVE | FIXED, first)  # at once, under our feet: what runs meanwhile is libc
+    if moved and libc.mremap(copy, size, size, MAYMOVE | FIXED, first) == first:  # at once, under our feet: what runs meanwhile is libc
         libc.munmap(room, copy - room)
         libc.munmap(copy + size, room + HUGE - copy)
-    else:
-        libc.munmap(room, size + HUGE)
-    return size if moved else 0
+        return size
+    libc.munmap(room, size + HUGE)
+    return 0
 
 
 def _up(address: int) -> int:

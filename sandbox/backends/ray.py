@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from sandbox.backends import WorkerDied
-from sandbox.backends.local import IsolationError, LocalBackend
+from sandbox.backends.local import IsolationError, LocalBackend, LocalChannel
 
 START_S = 60.0
 FREE_S = 10.0
@@ -27,7 +27,8 @@ class Place:
 
     def open(self) -> dict[str, str]:
         try:
-            self._channel = self._backend.open(0, 1)
+            # not by `open`: Ray has counted one CPU for it, and what else is on this node is not known here
+            self._channel = LocalChannel(self._backend.isolation, self._backend.packages)
         except IsolationError as refused:
             return {"refused": str(refused)}
         return {"isolation": self._channel.isolation}

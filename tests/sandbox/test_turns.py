@@ -16,6 +16,7 @@ import psutil
 import pytest
 
 from sandbox.backends.local import LocalBackend, LocalChannel
+from sandbox.backends.ray import Place
 from sandbox.protocol import CallTest, Job, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.sandbox.jobs import QUICK, call, stdio
@@ -105,3 +106,11 @@ def test_a_process_that_is_killed_before_its_turn_is_no_verdict_on_its_program()
             time.sleep(0.01)
         running.join()
     assert struck and {report.verdict for report in found} == {Verdict.AC}
+
+
+def test_a_worker_in_a_ray_actor_keeps_to_no_core() -> None:
+    """All actors of a node would keep to the same one."""
+    place = Place("auto", ())
+    place.open()
+    assert os.sched_getaffinity(place.pids()[1]) == os.sched_getaffinity(0)
+    place.close()
