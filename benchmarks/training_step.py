@@ -4,7 +4,8 @@
 
 CHAIN_FOLDER: `$RATCHET_HOME/runs/<chain>` of a finished chain; its job is done again from its start policy, in a scratch folder. Bare means: the
 same overrides less our checkpoint callback and the W&B and MLflow loggers, started by a script that does nothing but start it. Both run on a private
-Ray of the same kind. Prints the median seconds of a step (the first of each run is left out: it warms up) and the ratio.
+Ray of the same kind, and write the same answers: step k is compared with step k. Prints the median seconds of each step over the rounds (the first
+and the last are left out: one warms up, the other saves) and the ratio of their sums.
 """
 
 from __future__ import annotations
@@ -44,9 +45,10 @@ def main() -> None:
     arguments = parser.parse_args()
     [told] = arguments.chain.glob("training/*/job.json")
     scratch = Path(tempfile.mkdtemp(prefix="ratchet-step-"))
-    seconds: dict[str, list[float]] = {"ours": [], "bare": []}
+    seconds: dict[str, list[list[float]]] = {"ours": [], "bare": []}
     for number in range(arguments.rounds):
-        for kind, run in (("ours", ours), ("bare", bare)):
+        order = [("ours", ours), ("bare", bare)]
+        for kind, run in order if number % 2 == 0 else reversed(order):  # so that a machine that slows down does so for both
             folder = scratch / f"{kind}-{number}"
             folder.mkdir(parents=True)
             job = TrainingJob.read(told)
@@ -54,11 +56,14 @@ def main() -> None:
             job = job.model_copy(update={"folder": str(folder), "training": training})
             job.write()
             steps = run(job, scratch / "ray")
-            seconds[kind] += steps
+            seconds[kind].append(steps)
             print(f"{kind}: {' '.join(f'{step:.2f}' for step in steps)}", flush=True)
-    medians = {kind: statistics.median(steps) for kind, steps in seconds.items()}
-    print(f"\n| | median s a step | steps |\n|---|---|---|\n| verl_jobs.entry | {medians['ours']:.2f} | {len(seconds['ours'])} |")
-    print(f"| bare verl.trainer.main_ppo | {medians['bare']:.2f} | {len(seconds['bare'])} |\n\nratio {medians['ours'] / medians['bare']:.3f}")
+    medians = {kind: [statistics.median(step) for step in zip(*runs, strict=True)] for kind, runs in seconds.items()}
+    print("\n| step | verl_jobs.entry, s | bare verl.trainer.main_ppo, s | ratio |\n|---|---|---|---|")
+    for step, (mine, theirs) in enumerate(zip(medians["ours"], medians["bare"], strict=True), start=2):
+        print(f"| {step} | {mine:.2f} | {theirs:.2f} | {mine / theirs:.3f} |")
+    mine, theirs = sum(medians["ours"]), sum(medians["bare"])
+    print(f"| all | {mine:.2f} | {theirs:.2f} | {mine / theirs:.3f} |")
     shutil.rmtree(scratch)
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from resources.home import NotReady
 
-LONGEST_END_S = 60.0
+LONGEST_END_S = 90.0  # Ray kills what has not ended 60 s after it was told to (verl_jobs/overrides.py)
 
 
 def list_submissions(address: str, console: Console) -> int:
@@ -40,7 +40,7 @@ def show_submission_logs(address: str, run: str | None, lines: int, console: Con
 
 
 def stop_submission(address: str, run: str | None, console: Console) -> int:
-    """Ends a job of the cluster; what was saved is kept. 0 when it has ended, 1 when it has not within a minute."""
+    """Ends a job of the cluster; what was saved is kept. 0 when it has ended, 1 when it has not within 90 s."""
     client = _client(address)
     name = _one(client, address, run).submission_id
     client.stop_job(name)

@@ -31,6 +31,7 @@ from verl_jobs import draws, faults, samples
 from verl_jobs.draws import Draw
 from verl_jobs.health import alarms
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.samples import CUT
 
 LONGEST_END_S = 120.0  # the training saves, Ray notices that nobody holds it any more
 TAIL = 40
@@ -73,7 +74,7 @@ def show_job(run: str | None, console: Console) -> int:
         "reward, last": _last(rows, REWARD, ".3f"),
         "validation": "  ".join(f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row),
         "entropy, length": f"{_last(rows, 'actor/entropy', '.3f')}, {_last(rows, 'response_length/mean', '.0f')} tokens, "
-        f"{_last(rows, 'response_length/clip_ratio', '.1%')} cut",
+        f"{_last(rows, CUT, '.1%')} cut",
         "a step": f"{_last(rows, 'timing_s/step', '.1f')} s, {_last(rows, 'perf/throughput', '.0f')} tokens/s",
         "folder": str(folder),
         "watch": "; ".join(alarms(rows)),

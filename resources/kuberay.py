@@ -6,10 +6,14 @@ In: the profile, and for a `RayJob` a job. Out: a dictionary to print as YAML. F
 
 from __future__ import annotations
 
+import shlex
 from importlib.metadata import version
 from typing import Any
 
+import yaml
+
 from resources.profile import KubeRay, Kubernetes, Profile, ProfileError
+from resources.ray import told
 from verl_jobs.job import TrainingJob
 
 HOME, CLAIM = "/var/lib/ratchet", "ratchet-home"
@@ -35,7 +39,8 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
     """
     kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
     spec = {
-        "entrypoint": f"python -m verl_jobs.entry {job.path / 'job.json'}",
+        "entrypoint": shlex.join(["python", "-m", "verl_jobs.entry", str(job.path / "job.json")]),
+        "runtimeEnvYAML": yaml.safe_dump(told(job, profile.ray.patience_s)),
         "jobId": f"{job.chain}-{job.key[:10]}-kuberay",
         "entrypointNumCpus": 0,
         "backoffLimit": 2,

@@ -93,10 +93,13 @@ class Joined:
         return time.monotonic() - self.answered_at < PATIENCE_S
 
     def submission(self) -> dict[str, Any]:
-        """What a private Ray's processes find in their environment from the start. This code is on the cluster's nodes, as in the image."""
-        training = self.job.training
-        told = environment(training, self.job.path) | _threads(training.threads) | {PATIENCE: str(self.patience_s)}
-        return {"runtime_env": {"env_vars": told}}
+        """This code is on the cluster's nodes, as in the image."""
+        return {"runtime_env": told(self.job, self.patience_s)}
+
+
+def told(job: TrainingJob, patience_s: float) -> dict[str, Any]:
+    """Ray's runtime_env of this job on a cluster: what a private Ray's processes find in their environment from the start."""
+    return {"env_vars": environment(job.training, job.path) | _threads(job.training.threads) | {PATIENCE: str(patience_s)}}
 
 
 def answers(address: str) -> bool:

@@ -23,7 +23,7 @@ from resources.home import NotReady
 from resources.ray import POLL_S, Joined, Private, TrainingFailed
 from verl_jobs import faults, owner
 from verl_jobs.entry import DIED
-from verl_jobs.job import SWEEP, TrainingJob
+from verl_jobs.job import SWEEP, TrainingJob, next_attempt
 from verl_jobs.preflight import check
 from verl_jobs.saving import whole_saves
 
@@ -32,6 +32,7 @@ NO_AGENT = ("No available agent", "Cannot connect to host")  # ray/dashboard/mod
 GONE_S = 20.0
 END_S = 60.0  # that a training is given to save when it is cancelled
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours what its workers said
+LOG = "trainer.log"
 MOVED = "moved"  # in the job's folder: it went on here since its cluster was gone, and stays here
 LOST = "LOST"  # the end of a job that a death took, not an error of its own: it is submitted again
 
@@ -51,9 +52,9 @@ def train(
     bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed, and before anything is started or
     written CannotTrain or UnfitStart.
     """
-    if entry == TRAINER and not (job.path / "job.json").exists():  # a job that has begun was looked at then
+    begun = (job.path / LOG).exists() or next_attempt(job.path) > 1  # the second of one that KubeRay started
+    if entry == TRAINER and not begun:
         check(job)
-    begun = (job.path / "job.json").exists()
     job.write()
     if "WANDB_SWEEP_ID" in os.environ:  # the private Ray may have been started for another run of the sweep
         write_atomic(job.path / "sweep.json", json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}))
@@ -68,7 +69,7 @@ def train(
         if (saved := _newest_save(job)) > reached:
             attempt, reached = 0, saved
         if attempt == attempts or end != LOST:
-            raise TrainingFailed(f"training {job.chain} ended {end}: {_last_words(job.path / 'trainer.log')} (log: {job.path / 'trainer.log'})")
+            raise TrainingFailed(f"training {job.chain} ended {end}: {_last_words(job.path / LOG)} (log: {job.path / LOG})")
         attempt += 1
         where = f"from step {reached}" if reached else "from its start"
         faults.record(job.path, f"a process of the training ended: it goes on {where}, life {attempt} of {attempts}")
@@ -166,7 +167,7 @@ def _submit(client: Any, job: TrainingJob, bootstrap: dict[str, str] | None, opt
         (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
     command = ["python" if options else sys.executable, "-m", entry, str(job.path / "job.json"), owner.OWNED]
     name = f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}"
-    entrypoint = f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / 'trainer.log'))} 2>&1"
+    entrypoint = f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / LOG))} 2>&1"
     deadline = time.monotonic() + ray_head.START_S
     while _status(client, name) is None:
         try:
@@ -187,9 +188,10 @@ def _gone(ray: Private | Joined) -> bool:
 
 
 def _attach_name(client: Any, job: TrainingJob) -> str | None:
-    """The submission of this very work that is still alive, if there is one."""
-    prefix = f"{job.chain}-{job.key[:10]}-"
-    alive = [each for each in client.list_jobs() if (each.submission_id or "").startswith(prefix) and not each.status.is_terminal()]
+    """The submission of this very work, in this very folder, that is still alive, if there is one: homes that share a Ray name their chains alike."""
+    prefix, folder = f"{job.chain}-{job.key[:10]}-", shlex.quote(str(job.path / "job.json"))
+    ours = [each for each in client.list_jobs() if (each.submission_id or "").startswith(prefix) and folder in each.entrypoint]
+    alive = [each for each in ours if not each.status.is_terminal()]
     return alive[0].submission_id if alive else None
 
 

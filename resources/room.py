@@ -10,7 +10,8 @@ import subprocess
 
 from resources.home import NotReady
 from resources.profile import Profile
-from verl_jobs.planner import GIB, GPUS, DoesNotFit, Gpu, Shape, cpu_phases, plan, shape_of
+from verl_jobs.fit import check_fit
+from verl_jobs.planner import GIB, GPUS, DoesNotFit, Gpu, Shape, cpu_phases, shape_of
 
 
 def memory_gib(profile: Profile) -> float:
@@ -56,7 +57,7 @@ def check_machines(profile: Profile) -> None:
     shape = shape_of_start(profile)
     if shape is not None:
         try:
-            plan(shape, min(found, key=lambda gpu: gpu.memory), training.ranks, training)
+            check_fit(shape, min(found, key=lambda gpu: gpu.memory), training)
         except DoesNotFit as error:
             raise NotReady(str(error)) from error
 

@@ -44,6 +44,11 @@ class Algorithm:
         return any("clip_ratio_low=" in override for override in self.overrides)
 
     @property
+    def sums_over_tokens(self) -> bool:
+        """Whether an answer's loss is a sum over a constant: the longest that an answer may be."""
+        return _actor("loss_agg_mode", "seq-mean-token-sum-norm") in self.overrides
+
+    @property
     def drops_equal_groups(self) -> bool:
         return "algorithm.filter_groups.enable=True" in self.overrides
 
@@ -71,7 +76,7 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "dr_grpo": Algorithm(
         "Dr. GRPO",
         "Liu et al. 2025, arXiv:2503.20783",
-        "A = r - mean of the G answers; the loss is summed over tokens and divided by a constant, the longest answer",
+        "A = r - mean of the G answers; the loss is summed over tokens and divided by a constant, the longest that an answer may be",
         _estimator("grpo", "algorithm.norm_adv_by_std_in_grpo=False", _actor("loss_agg_mode", "seq-mean-token-sum-norm")),
     ),
     "rloo": Algorithm(

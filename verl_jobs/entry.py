@@ -26,6 +26,7 @@ from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics, next_att
 from verl_jobs.layout import settled
 from verl_jobs.overrides import TRACES, environment, overrides
 from verl_jobs.resharding import reshard
+from verl_jobs.samples import CUT
 from verl_jobs.saving import repair, restored
 
 REPORT_EVERY_S = 1.0
@@ -37,7 +38,7 @@ REPORTED = {
     "reward": "critic/rewards/mean",
     "validation": VALIDATION,
     "length": "response_length/mean",
-    "cut": "response_length/clip_ratio",
+    "cut": CUT,
     "entropy": "actor/entropy",
     "grad_norm": "actor/grad_norm",
     "seconds": "timing_s/step",
@@ -146,15 +147,24 @@ class Reporter(threading.Thread):
         machine.load()  # from here on the CPUs' load is counted
 
     def run(self) -> None:
+        said = ""
         while not self.ended.wait(REPORT_EVERY_S):
-            self.report()
-            if self.lease and self.lease.expired():
-                owner.give_notice(self.job.path, f"nobody renewed its lease for {self.lease.term_s:.0f} s")
-            self._look_for_deaths()
-            if owner.notice(self.job.path):
-                self.asked_at = self.asked_at or time.monotonic()
-                if time.monotonic() - self.asked_at > HANGS_S:
-                    os._exit(DIED)  # its processes go with it
+            try:
+                self._look()
+            except Exception as error:  # a full disk, a Ray that does not answer: the next look may do better, and without any nobody would look
+                if (met := f"{type(error).__name__}: {error}") != said:
+                    said = met
+                    print(f"a look at the training failed, the next is in {REPORT_EVERY_S:.0f} s: {met}", flush=True)
+
+    def _look(self) -> None:
+        if self.lease and self.lease.expired():
+            owner.give_notice(self.job.path, f"nobody renewed its lease for {self.lease.term_s:.0f} s")
+        self._look_for_deaths()
+        if owner.notice(self.job.path):
+            self.asked_at = self.asked_at or time.monotonic()
+            if time.monotonic() - self.asked_at > HANGS_S:
+                os._exit(DIED)  # its processes go with it
+        self.report()
 
     def _look_for_deaths(self) -> None:
         now = time.monotonic()

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from verl_jobs.samples import CUT
 from verl_jobs.stopping import ENTROPY, FROM_START, OF_UPDATE
 
 History = Sequence[Mapping[str, Any]]
@@ -18,14 +19,14 @@ KEYS: dict[str, tuple[str, ...]] = {  # the first that was measured
     "KL": (*FROM_START, OF_UPDATE),
     "entropy": (ENTROPY,),
     "length": ("response_length/mean",),
-    "cut": ("response_length/clip_ratio",),
+    "cut": (CUT,),
     "tokens_per_second": ("perf/throughput",),
     "seconds_a_step": ("timing_s/step",),
 }
 
 
 def last_figures(history: History) -> dict[str, float]:
-    """Of the last step. length: tokens of an answer; cut: share of answers that reached the longest length; KL: nats a token."""
+    """Of the last step. length: tokens of an answer; cut: share of answers that their length ended; KL: nats a token."""
     steps = [row for row in history if row["step"] > 0]
     if not steps:
         return {}

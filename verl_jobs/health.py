@@ -11,6 +11,7 @@ from statistics import fmean
 from typing import Any
 
 from rewards import watch
+from verl_jobs.samples import CUT
 
 LAST = 5  # steps that are looked at
 
@@ -24,7 +25,7 @@ class Bound:
 
 
 BOUNDS = (
-    Bound("response_length/clip_ratio", 0.1, "{:.0%} of the answers were cut by their length", "raise training.answer_tokens"),
+    Bound(CUT, 0.1, "{:.0%} of the answers were cut by their length", "raise training.answer_tokens"),
     Bound("training/rollout_probs_diff_mean", 0.01, "engine and trainer differ by {:.3f} in a token's probability", "set training.importance_cap: 2"),
     Bound(watch.LOST, 0.0, "{:.1f} answers a step had no verdict", "see the trainer's log: the sandbox failed, and they were left out"),
     Bound("response/aborted_ratio", 0.0, "{:.0%} of the answers were given up by the engine", "see the engine's log"),

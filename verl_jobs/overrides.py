@@ -69,6 +69,8 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         *(f"actor_rollout_ref.actor.{key}={t.clip}" for key in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")),
         f"actor_rollout_ref.actor.entropy_coeff={t.entropy_coefficient}",
         *t.method.overrides,
+        # without it verl divides each micro-batch by the longest answer that happens to be in it
+        *([f"actor_rollout_ref.actor.loss_scale_factor={t.response_tokens}"] if t.method.sums_over_tokens else []),
         *(_critic(t, model) if t.method.critic else []),
         *_agent_loops(t),
         *(_conversations(t) if t.agents.on else []),
@@ -234,11 +236,17 @@ def environment(training: Training, folder: Path) -> dict[str, str]:
         "TQ_NUM_THREADS": "1",  # its default of 8 logs a warning at every put and get on a small host
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
+        "RAY_JOB_STOP_WAIT_TIME_S": "60",  # from `ray job stop` to SIGKILL, for a step to end and a save; Ray's 3 s are too few
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
         "WANDB_MODE": "online" if os.environ.get("WANDB_API_KEY") else "offline",
     }
     if training.engine != "hf":
-        return common
+        return common | {  # as verl sets them where it starts its Ray itself (verl/trainer/constants_ppo.py)
+            "VLLM_LOGGING_LEVEL": "WARN",
+            "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true",
+            "VLLM_DISABLE_COMPILE_CACHE": "1",
+            **({"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if training.scale.megatron else {}),
+        }
     return common | {
         "VERL_PLATFORM": "cpu",
         "VERL_ENGINE_DEVICE": "cuda",  # verl registers its FSDP engine for cuda and npu; the code is device-neutral

@@ -69,7 +69,7 @@ def owned(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
     def renew() -> None:
         count = 0
         while not left.is_set():
-            (folder / LEASE).write_text(f"{os.getpid()} {count}", encoding="ascii")
+            _renew(folder / LEASE, count)
             count += 1
             left.wait(every_s)
 
@@ -80,6 +80,13 @@ def owned(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
     finally:
         left.set()
         thread.join()
+
+
+def _renew(lease: Path, count: int) -> None:
+    """In one write and over what is there: emptied first, it would be empty for as long as this thread waits for its turn between the two."""
+    handle = os.open(lease, os.O_WRONLY | os.O_CREAT, 0o644)
+    os.pwrite(handle, f"{os.getpid()} {count}".ljust(40).encode("ascii"), 0)
+    os.close(handle)
 
 
 class Silence:

@@ -20,6 +20,7 @@ MFU = 0.35  # of the peak, training with FSDP; verl publishes 0.31 to 0.40
 BANDWIDTH = 0.6  # of the peak, decoding
 RESERVE = 4 * GIB  # CUDA context, NCCL, fragmentation
 CPU_TOKENS, CPU_ROWS = 16_384, 512  # of a forward pass, and of one batch of the engine, on a CPU (scale.py, overrides.py)
+STATE, OTHERS = ("weights", "gradients", "optimizer"), "reference, critic"
 MICRO_BATCHES = (65_536, 32_768, 16_384, 8_192, 4_096, 2_048, 1_024, 512)  # tokens a forward pass
 
 
@@ -222,24 +223,31 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
         "old log-probabilities": log_prob_bytes(shape, tokens, t.ranks, mixed=False) | kept,
         "update": update_bytes(shape, learned, t.ranks, mixed=False, checkpointing=checkpointing, lora=t.lora),
     }
-    others = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + (12 * shape.parameters if t.method.critic else 0)
     for phase in phases.values():
-        phase |= {"reference, critic": others // t.ranks} if others else {}
+        phase |= others(shape, t, t.ranks)
     return {name: {key: t.ranks * size for key, size in phase.items()} for name, phase in phases.items()}
+
+
+def others(shape: Shape, training: Training, ranks: int) -> dict[str, int]:
+    """Bytes of the models beside the policy on one of so many ranks: a reference's weights (with adapters it is the policy without them), and a
+    critic's with its two moments."""
+    reference = 4 * shape.parameters if training.kl_coefficient and not training.lora else 0
+    found = reference + (12 * shape.parameters if training.method.critic else 0)
+    return {OTHERS: found // ranks} if found else {}
 
 
 def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     """The plan with the largest micro-batch that fits, offloading only where it must. Raises DoesNotFit with the numbers."""
-    longest = training.prompt_tokens + training.response_tokens
+    longest, beside = training.prompt_tokens + training.response_tokens, others(shape, training, gpus)
     room = gpu.memory - RESERVE
     for offload in (False, True):
-        kept = _kept(update_bytes(shape, 0, gpus, lora=training.lora)) if not offload else 0  # beside the engine
-        parallel = _tensor_parallel(shape, gpu, gpus, kept, training.scale.engine_memory)
+        kept = _kept(update_bytes(shape, 0, gpus, lora=training.lora) | beside) if not offload else 0  # beside the engine
+        parallel = next((parallel for parallel in (1, 2, 4, 8) if holds(shape, gpu, gpus, parallel, kept, training.scale.engine_memory)), 0)
         for tokens in (size for size in MICRO_BATCHES if size >= longest):
-            update = update_bytes(shape, tokens, gpus, lora=training.lora)
+            update = update_bytes(shape, tokens, gpus, lora=training.lora) | beside
             if parallel and sum(update.values()) <= room:
                 return _made(shape, gpu, gpus, training, tokens, parallel, offload, update)
-    least = update_bytes(shape, max(longest, MICRO_BATCHES[-1]), gpus, lora=training.lora)
+    least = update_bytes(shape, max(longest, MICRO_BATCHES[-1]), gpus, lora=training.lora) | beside
     told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in least.items())
     raise DoesNotFit(
         f"{shape.name} does not fit on {gpus} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept free): an update of "
@@ -251,16 +259,13 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
 
 def _kept(update: Mapping[str, int]) -> int:
     """Of the update, what stays in memory between two of them."""
-    return sum(update[name] for name in ("weights", "gradients", "optimizer"))
+    return sum(update.get(name, 0) for name in (*STATE, OTHERS))
 
 
-def _tensor_parallel(shape: Shape, gpu: Gpu, gpus: int, kept: int, share: float) -> int:
-    """The fewest GPUs that hold the engine's weights and leave it as much again for the KV cache; 0 where none do. share: of a GPU, the engine's."""
-    for parallel in (1, 2, 4, 8):
-        weights, fair = 2 * shape.parameters // parallel, parallel <= gpus and shape.kv_heads % parallel == 0
-        if fair and 2 * weights <= share * gpu.memory and kept <= (1 - share) * gpu.memory:
-            return parallel
-    return 0
+def holds(shape: Shape, gpu: Gpu, gpus: int, parallel: int, kept: int, share: float) -> bool:
+    """Whether an engine over `parallel` GPUs has its weights and as much again for the KV cache within its `share` of each, beside what is kept."""
+    fair = parallel <= gpus and shape.kv_heads % parallel == 0
+    return fair and 2 * (2 * shape.parameters // parallel) <= share * gpu.memory and kept <= (1 - share) * gpu.memory
 
 
 def _made(shape: Shape, gpu: Gpu, gpus: int, t: Training, micro: int, parallel: int, offload: bool, update: dict[str, int]) -> Plan:

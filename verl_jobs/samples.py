@@ -14,6 +14,8 @@ from pathlib import Path
 from artifacts.store import write_atomic
 
 FOLDER = "samples"
+CUT = "watch/answers_cut"  # among a step's metrics: the share of its answers that their length ended
+BY_LENGTH = "length"  # why an answer ended, as an engine says it
 
 
 @dataclass(frozen=True)

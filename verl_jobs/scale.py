@@ -122,10 +122,20 @@ def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) 
     return ""
 
 
+def token_budget(scale: Scale, engine: Engine, longest: int) -> int:
+    """Tokens of one forward pass on a rank, where it is filled by tokens."""
+    return scale.micro_batch_tokens or (16_384 if engine == "hf" else 16 * longest)
+
+
+def recomputes(scale: Scale, engine: Engine) -> bool:
+    """Whether activations are computed again in the backward pass."""
+    return engine != "hf" if scale.activation_checkpointing is None else scale.activation_checkpointing
+
+
 def scale_overrides(scale: Scale, engine: Engine, ranks: int, problems: int, group: int, longest: int, critic: bool) -> list[str]:
     """What verl is told of it. longest: tokens of prompt and answer; critic: whether one is trained beside the policy."""
     cpu = engine == "hf"
-    budget = scale.micro_batch_tokens or (16_384 if cpu else 16 * longest)
+    budget = token_budget(scale, engine, longest)
     learners = [ACTOR, *([CRITIC] if critic else [])]
     told = [
         f"trainer.nnodes={scale.nodes}",
@@ -135,9 +145,8 @@ def scale_overrides(scale: Scale, engine: Engine, ranks: int, problems: int, gro
         f"actor_rollout_ref.rollout.tensor_model_parallel_size={scale.tensor_parallel}",
         *([] if cpu else [f"actor_rollout_ref.rollout.gpu_memory_utilization={scale.engine_memory}"]),
     ]
-    recompute = not cpu if scale.activation_checkpointing is None else scale.activation_checkpointing
     models = ["actor_rollout_ref.model", *(["critic.model"] if critic else [])]
-    told += [f"{model}.enable_gradient_checkpointing={recompute}" for model in models]
+    told += [f"{model}.enable_gradient_checkpointing={recomputes(scale, engine)}" for model in models]
     told += _megatron(scale.megatron, scale.offload) if scale.megatron else [line for learner in learners for line in _fsdp(scale, cpu, learner)]
     return [*told, *_placement(scale), *(_distillation(scale.distillation) if scale.distillation else [])]
 

@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import transfer_queue as tq
@@ -22,7 +23,7 @@ from verl_jobs import curriculum, draws, faults, remax, samples, saving, stoppin
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.rescaled import rescale
-from verl_jobs.samples import Sample
+from verl_jobs.samples import BY_LENGTH, CUT, Sample
 
 LONE = f"{PREFIX}/lone_answers_left_out"
 BASELINE = f"{PREFIX}/greedy_baseline"
@@ -86,9 +87,11 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             batch, baseline = self._without_greedy(batch, partition_id)
             metrics = metrics | {BASELINE: baseline}
         fields = tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["extra_fields", "extra_info", "rm_scores"])
-        seen = [_plain(field).get("reward_extra_info", {}) for field in fields["extra_fields"]]  # as verl's own filter reads them
-        samples.write(_job_folder(), global_steps, map(self._sample, fields["extra_info"], seen, fields["rm_scores"]))
-        figures = step_metrics(seen, asked=batch_size * self.answers)
+        told = [_plain(field) for field in fields["extra_fields"]]
+        seen = [each.get("reward_extra_info", {}) for each in told]  # as verl's own filter reads them
+        cut = list(map(self._cut, told, fields["rm_scores"]))
+        samples.write(_job_folder(), global_steps, map(_sample, fields["extra_info"], seen, fields["rm_scores"], cut))
+        figures = step_metrics(seen, asked=batch_size * self.answers) | {CUT: fmean(cut)}
         if table := curriculum.present():
             drawn = table.observe([*self.cleared, *map(_outcome, fields["extra_info"], seen)])
             draws.write(_job_folder(), global_steps, drawn)
@@ -113,17 +116,12 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         self.trainer.config.actor_rollout_ref.rollout.temperature = temperature  # trainer_base.py reads it anew in each step
         return {TEMPERATURE: temperature}
 
-    def _sample(self, about: Any, seen: dict[str, Any], scores: Any) -> Sample:
-        """scores: (tokens) of the answer; one as long as an answer may be counts as cut, as in verl's `response_length/clip_ratio`."""
-        return Sample(
-            problem_id=str(_plain(about).get("problem_id", "")),
-            answer=str(seen.get("answer", "")),
-            reward=float(scores.sum()),
-            verdict=str(seen.get("verdict", "")),
-            tests_passed=float(seen.get("tests_passed", 0.0)),
-            trace=json.loads(seen.get("trace", "{}")),
-            cut=len(scores) >= self.longest,
-        )
+    def _cut(self, told: dict[str, Any], scores: Any) -> bool:
+        """Whether its length ended the answer. scores: (tokens); where an agent loop does not say why it ended, one as long as it may be was cut.
+
+        verl's `response_length/clip_ratio` is another thing: the share of answers as long as the longest of their batch.
+        """
+        return bool(told["stop_reason"] == BY_LENGTH if "stop_reason" in told else len(scores) >= self.longest)
 
     def _without_greedy(self, batch: Any, partition_id: str) -> tuple[Any, float]:
         """The batch less the greedy answers, whose rewards become baselines, and their mean. A prompt without one goes with all of its answers.
@@ -150,6 +148,18 @@ def _last_fault() -> str:
 def _plain(field: Any) -> dict[str, Any]:
     found: dict[str, Any] = getattr(field, "data", field)
     return found
+
+
+def _sample(about: Any, seen: dict[str, Any], scores: Any, cut: bool) -> Sample:
+    return Sample(
+        problem_id=str(_plain(about).get("problem_id", "")),
+        answer=str(seen.get("answer", "")),
+        reward=float(scores.sum()),
+        verdict=str(seen.get("verdict", "")),
+        tests_passed=float(seen.get("tests_passed", 0.0)),
+        trace=json.loads(seen.get("trace", "{}")),
+        cut=cut,
+    )
 
 
 def _outcome(about: Any, seen: dict[str, Any]) -> tuple[str, bool]:

@@ -24,7 +24,7 @@ from sandbox.sandbox import Sandbox
 from verl_jobs import draws
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob, metrics
-from verl_jobs.samples import Sample, read
+from verl_jobs.samples import CUT, Sample, read
 from verl_jobs.tiny_model import TinyModel, make
 
 ROOT = Path(__file__).parents[2]
@@ -115,6 +115,7 @@ def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(tm
     assert "actor/cut_weights" in last and "critic/vf_loss" in last
     samples = read(job.path, 1)
     assert len(draws.read(job.path, 1)) == 4
+    assert last[CUT] == sum(sample.cut for sample in samples) / 8 > 0  # of a model that knows nothing
     assert len(samples) == 8 and all(set(sample.trace) == {"own"} for sample in samples)
     assert all(sample.answer.startswith("def solve(") for sample in samples)
     assert all(shorter(sample) for sample in samples)
@@ -136,7 +137,7 @@ def test_a_recipe_trains_for_a_step(name: str, tmp_path: Path, monkeypatch: pyte
         case "curriculum":
             assert len(draws.read(job.path, 1)) == 4
         case "multi_turn":
-            assert last["num_turns/mean"] > 2 and len(samples) >= 8
+            assert last["num_turns/mean"] > 2 and len(samples) >= 8 and last[CUT] == sum(sample.cut for sample in samples) / len(samples) > 0
         case "transfer":
             assert list((job.path / "candidates" / "step-000001").rglob("adapter_config.json"))
 

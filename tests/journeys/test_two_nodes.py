@@ -1,4 +1,4 @@
-"""The recipe examples/two_nodes.yaml with verl itself, on a real Ray of two raylets on this machine, one of which is killed in the middle."""
+"""The recipe examples/two_nodes.yaml with verl itself, on a real Ray of two raylets on this machine: one of them is killed in the middle, or both."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from safetensors.numpy import load_file
 
 from resources.profile import FOLDER
 from tests.journeys.chain import demo, left, wait_until
@@ -16,6 +17,7 @@ from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from verl_jobs import faults
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.saving import whole_saves
+from verl_jobs.step_time import operations, tasks
 
 
 @pytest.mark.soak
@@ -44,10 +46,45 @@ def test_a_chain_on_two_nodes_comes_to_a_decision_though_one_of_them_is_lost(tmp
     print(run.seconds, told)
 
 
-def small(folder: Path, address: str) -> Path:
-    """The recipe on the budget of the profile `small`."""
+@pytest.mark.soak
+@pytest.mark.timeout(3000)
+def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_ray_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a joined Ray is rarely asked for, all at once; its ranks and their number stay, on one node now."""
+    home, seen = tmp_path / "home", list[int]()
+    frozen = "model.embed_tokens.weight"
+    with two_nodes(1, str(ROOT)) as nodes:
+        for name, value in (nodes.environment | {"PYTHONPATH": str(ROOT)}).items():
+            monkeypatch.setenv(name, value)
+
+        def lose_all(command: subprocess.Popen[bytes]) -> str:
+            assert wait_until(lambda: saved(home) or command.poll() is not None, 1500) and command.poll() is None
+            seen.extend(saved(home))
+            nodes.kill(OTHER)
+            nodes.kill(HEAD)
+            return HEAD
+
+        asked = {"agents": {"turns": 2}, "prompt_tokens": 160, "frozen": [frozen], "trace": [1, 4]}
+        run = demo(home, kill=lose_all, profile=str(small(tmp_path, nodes.dashboard, asked, visible_tests=2)), timeout=2500)
+    assert run.code == 0, run.output[-3000:]
+    folder = training_of(home)
+    assert folder and left(home).ledger
+    job = TrainingJob.read(folder / "job.json")
+    last = metrics(folder)[-1]
+    assert last["step"] == job.training.steps and last["num_turns/mean"] > 2
+    told = [fault.what for fault in faults.read(folder)]
+    assert any("the training goes on here, on one node" in what for what in told), told
+    before, after = (load_file(path / "model.safetensors") for path in (Path(job.start), folder / "candidates" / "step-000004"))
+    moved = {name for name in before if not (before[name] == after[name]).all()}
+    assert moved == before.keys() - {frozen}
+    assert operations(folder) and tasks(folder)
+    print(run.seconds, seen, told)
+
+
+def small(folder: Path, address: str, training: dict[str, Any] | None = None, visible_tests: int = 0) -> Path:
+    """The recipe on the budget of the profile `small`, with these changes."""
     recipe, budget = (yaml.safe_load(path.read_text()) for path in (ROOT / "examples" / "two_nodes.yaml", FOLDER / "small.yaml"))
-    budget["training"] |= recipe["training"] | {"steps": 4}
+    budget["training"] |= recipe["training"] | {"steps": 4} | (training or {})
+    budget["family"]["visible_tests"] = visible_tests
     budget["ray"] = recipe["ray"] | {"address": address, "patience_s": 5}
     (folder / "two_nodes_small.yaml").write_text(yaml.safe_dump(budget))
     return folder / "two_nodes_small.yaml"

@@ -9,12 +9,15 @@ from typing import Any
 import jsonschema
 import kubernetes_validate
 import pytest
+import yaml
 
 from resources.kuberay import ray_cluster, ray_job
 from resources.profile import KubeRay, Profile, ProfileError, load_profile
+from resources.ray import Joined
 from rewards.composite import RewardConfig
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
+from verl_jobs.layout import PATIENCE
 
 SCHEMA = json.loads((Path(__file__).parents[1] / "deploy" / "kuberay-1.7.json").read_text(encoding="utf-8"))
 JOB = TrainingJob(
@@ -94,6 +97,13 @@ def test_the_job_file_is_the_one_that_a_local_ray_runs() -> None:
     manifest = ray_job(profile(), JOB)
     assert manifest["spec"]["entrypoint"] == f"python -m verl_jobs.entry {JOB.folder}/job.json"
     assert manifest["spec"]["jobId"].startswith(f"{JOB.chain}-{JOB.key[:10]}-")  # what an attaching step looks for
+
+
+def test_its_processes_find_what_those_of_a_joined_ray_do_and_wait_for_the_nodes_that_scaling_brings() -> None:
+    asked = profile()
+    told = yaml.safe_load(ray_job(asked, JOB)["spec"]["runtimeEnvYAML"])
+    assert told == Joined("http://head:8265", JOB, asked.ray.patience_s).submission()["runtime_env"]
+    assert float(told["env_vars"][PATIENCE]) == asked.ray.patience_s > 0
 
 
 def test_a_token_is_asked_for() -> None:

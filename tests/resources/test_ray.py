@@ -10,10 +10,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from resources.ray import _token
+import resources.ray
+from resources.ray import Joined, TrainingFailed, _token
 from resources.ray_head import HOLDERS, free_ports, live_holders
-from resources.ray_job import _died, _last_words
+from resources.ray_job import MOVED, _died, _last_words, train
 from tests.journeys.chain import wait_until
+from tests.verl_jobs.test_job import a_job
 from verl_jobs.owner import hold, started
 
 
@@ -86,6 +88,17 @@ def test_the_token_is_made_once_and_is_the_users_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("code", "died"), [(None, True), (-9, True), (137, True), (75, True), (1, False), (2, False)])
 def test_a_death_is_told_from_an_error(code: int | None, died: bool) -> None:
     assert _died(SimpleNamespace(driver_exit_code=code)) is died
+
+
+def test_a_training_that_never_began_is_not_moved_when_it_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cluster went away between the command line's look at it and the submission."""
+    monkeypatch.setattr(resources.ray, "PATIENCE_S", 0.1)
+    job = a_job(tmp_path / "job")
+    joined = Joined("http://127.0.0.1:9", job, 0.1, lambda: pytest.fail("it was to go on here"))
+    for _ in range(2):
+        with pytest.raises(TrainingFailed, match="no Ray answers at"):
+            train(job, joined, entry="toy_training")
+    assert not (job.path / MOVED).exists()
 
 
 def test_the_last_words_are_the_error_and_not_the_noise_after_it(tmp_path: Path) -> None:

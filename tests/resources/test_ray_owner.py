@@ -70,14 +70,17 @@ def said(job: TrainingJob) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
-def jobs_of(job: TrainingJob, cluster: Path) -> list[Any]:
+def client_of(cluster: Path) -> Any:
     from ray.job_submission import JobSubmissionClient
 
     head = private_ray._running(cluster)
     assert head
     # told here: a test before this one may have imported ray, which reads its settings once
-    client = JobSubmissionClient(head.dashboard, headers={"Authorization": f"Bearer {private_ray._token(cluster).read_text().strip()}"})
-    return [each for each in client.list_jobs() if (each.submission_id or "").startswith(f"{job.chain}-{job.key[:10]}-")]
+    return JobSubmissionClient(head.dashboard, headers={"Authorization": f"Bearer {private_ray._token(cluster).read_text().strip()}"})
+
+
+def jobs_of(job: TrainingJob, cluster: Path) -> list[Any]:
+    return [each for each in client_of(cluster).list_jobs() if (each.submission_id or "").startswith(f"{job.chain}-{job.key[:10]}-")]
 
 
 @pytest.mark.slow
@@ -90,6 +93,31 @@ def test_an_owner_that_dies_is_followed_by_one_that_finds_its_job(job: TrainingJ
     assert not wait_until(lambda: len(said(job)) > 1, TERM_S + 2), said(job)  # longer than the lease: the second one renews it
     (job.path / "go").touch()
     assert second.wait(30) == 0 and len(jobs_of(job, cluster)) == 1 and job.done == {}
+
+
+@pytest.mark.slow
+def test_two_homes_that_share_a_ray_have_a_job_each_though_their_chains_are_named_alike(job: TrainingJob, cluster: Path) -> None:
+    (job.path / "other").mkdir()
+    other = a_job(job.path / "other", chain=job.chain)
+    other.write()
+    assert other.key == job.key
+    owners = [an_owner(each, cluster) for each in (job, other)]
+    assert wait_until(lambda: said(job) and said(other), 60), (other.path / "owner.log").read_text()
+    for each in (job, other):
+        (each.path / "go").touch()
+    assert [owner.wait(30) for owner in owners] == [0, 0] and job.done == other.done == {}
+
+
+@pytest.mark.slow
+def test_what_ray_was_told_to_stop_has_the_time_to_save(job: TrainingJob, cluster: Path) -> None:
+    """`ray job stop`: SIGTERM, and SIGKILL after Ray's own 3 s, where it is told nothing else."""
+    (job.path / "slow").write_text("6")
+    owner = an_owner(job, cluster)
+    assert wait_until(lambda: said(job), 60), (job.path / "owner.log").read_text()
+    [submitted] = jobs_of(job, cluster)
+    client_of(cluster).stop_job(submitted.submission_id)
+    assert owner.wait(60) == 1 and said(job)[1:] == ["asked to end", "saves and ends: SIGTERM"]
+    assert "ended STOPPED" in (job.path / "owner.log").read_text()
 
 
 @pytest.mark.soak

@@ -1,11 +1,12 @@
 """A training that learns nothing and keeps its part of the contract with its owner: one at a time, a lease, a notice, `done.json` last.
 
 `python -m toy_training FOLDER/job.json`; ends well when the file `go` is there. What it does it writes into `toy.log`.
-Where the file `mortal` is there it dies at once, after a save if that says so.
+Where the file `mortal` is there it dies at once, after a save if that says so; `slow` holds the seconds that it needs to end after SIGTERM.
 """
 
 import fcntl
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -23,6 +24,14 @@ def main(job: TrainingJob) -> None:
         owner.withdraw_notice(job.path)
         owner.hold(Path(os.environ[owner.HOLDERS]))
         lease = owner.Lease(job.path, TERM_S)
+        if (slow := job.path / "slow").exists():
+
+            def ends_slowly(*_: object) -> None:
+                say(job, "asked to end")
+                time.sleep(float(slow.read_text()))
+                owner.give_notice(job.path, "SIGTERM")
+
+            signal.signal(signal.SIGTERM, ends_slowly)
         say(job, f"begins {os.getpid()}")
         if (mortal := job.path / "mortal").exists():
             if mortal.read_text() == "saves":

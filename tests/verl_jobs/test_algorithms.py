@@ -178,7 +178,8 @@ NEW = [[-0.6, -2.5, -0.5], [-1.2, -0.2]]
 ADVANTAGES = [1.5, -0.8]
 
 
-def loss(name: Name) -> float:
+def loss(name: Name, width: int = 3) -> float:
+    """Of the two answers, in a micro-batch whose tensors are so wide."""
     from verl.trainer.ppo.core_algos import get_policy_loss_fn
     from verl.workers.config import FSDPActorConfig
 
@@ -190,10 +191,12 @@ def loss(name: Name) -> float:
     }
     clip = {key: float(actor[key]) for key in ("clip_ratio_low", "clip_ratio_high") if key in actor}
     config = FSDPActorConfig(strategy="fsdp2", use_dynamic_bsz=True, rollout_n=2, ppo_mini_batch_size=1, **clip)
+    if "loss_scale_factor" in actor:
+        config.global_batch_info["loss_scale_factor"] = int(actor["loss_scale_factor"])  # as verl/workers/utils/losses.py hands it on
     function = get_policy_loss_fn(actor.get("policy_loss.loss_mode", "vanilla"))
 
     def padded(rows: list[list[float]]) -> torch.Tensor:
-        return torch.tensor([row + [0.0] * (3 - len(row)) for row in rows])
+        return torch.tensor([row + [0.0] * (width - len(row)) for row in rows])
 
     inside = padded([[1.0] * len(row) for row in OLD])
     given = padded([[value] * len(row) for value, row in zip(ADVANTAGES, OLD, strict=True)])
@@ -222,9 +225,10 @@ def test_clipped_surrogate_as_the_mean_over_tokens(name: Name, high: float) -> N
     assert loss(name) == pytest.approx(mean([value for row in surrogate(0.2, high) for value in row]), abs=1e-6)
 
 
-def test_dr_grpo_divides_the_sum_over_tokens_by_a_constant() -> None:
-    longest = 3  # of the batch's tensor: verl's constant where none is given
-    assert loss("dr_grpo") == pytest.approx(mean([sum(row) for row in surrogate(0.2, 0.2)]) / longest, abs=1e-6)
+@pytest.mark.parametrize("width", [3, 11])
+def test_dr_grpo_divides_the_sum_over_tokens_by_the_same_constant_in_every_micro_batch(width: int) -> None:
+    longest = Training(algorithm="dr_grpo").answer_tokens
+    assert loss("dr_grpo", width) == pytest.approx(mean([sum(row) for row in surrogate(0.2, 0.2)]) / longest, abs=1e-7)
 
 
 def test_gspo_s_ratio_is_that_of_the_whole_answer() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from rewards.watch import LOST
 from verl_jobs.health import LAST, alarms
+from verl_jobs.samples import CUT
 
 
 def steps(key: str, values: list[float]) -> list[dict[str, Any]]:
@@ -17,7 +18,7 @@ def steps(key: str, values: list[float]) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("response_length/clip_ratio", 0.44, "44% of the answers were cut by their length: raise training.answer_tokens"),
+        (CUT, 0.44, "44% of the answers were cut by their length: raise training.answer_tokens"),
         ("training/rollout_probs_diff_mean", 0.05, "differ by 0.050 in a token's probability: set training.importance_cap"),
         (LOST, 2.0, "2.0 answers a step had no verdict"),
     ],
@@ -28,7 +29,7 @@ def test_what_is_beyond_its_bound_is_said_with_its_mend(key: str, value: float, 
 
 
 def test_what_was_bad_and_is_well_again_is_not_said() -> None:
-    assert alarms(steps("response_length/clip_ratio", [1.0] * 10 + [0.0] * LAST)) == []
+    assert alarms(steps(CUT, [1.0] * 10 + [0.0] * LAST)) == []
 
 
 def test_an_entropy_that_falls_is_said_before_it_ends_the_training() -> None:

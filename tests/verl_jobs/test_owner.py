@@ -56,10 +56,12 @@ def test_the_lease_of_a_killed_owner_is_renewed_no_more(tmp_path: Path) -> None:
 def test_an_owner_renews_its_lease_while_its_own_thread_is_busy(tmp_path: Path) -> None:
     with owned(tmp_path, every_s=0.01):
         assert wait_until((tmp_path / LEASE).exists, 5)
-        lease, began = Lease(tmp_path, term_s=0.5), time.monotonic()
+        lease, began, read = Lease(tmp_path, term_s=0.5), time.monotonic(), set[bytes]()
         while time.monotonic() - began < 1.0:
             sum(range(1000))
+            read.add((tmp_path / LEASE).read_bytes())
         assert not lease.expired()
+    assert all(said.startswith(f"{os.getpid()} ".encode()) for said in read)  # never half-written
 
 
 def test_the_first_reason_of_a_notice_stays_until_it_is_withdrawn(tmp_path: Path) -> None:

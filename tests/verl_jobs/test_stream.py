@@ -95,6 +95,8 @@ def test_the_mask_is_one_on_the_policy_s_own_tokens_alone(
     for asked, wrote in zip(policy.asked, policy.wrote, strict=True):  # what it saw is what it is trained on: nothing was tokenized again
         assert stream.all[: len(asked) + len(wrote)] == asked + wrote
     assert [stream.tokens[end - 1] for end in stream.ends] == [wrote[-1] for wrote in policy.wrote]
+    cut = any(wrote[-1] != tokenizer.eos_token_id for wrote in policy.wrote)
+    assert stream.reason == ("length" if cut else "completed")  # be it an earlier program than the last
 
 
 @pytest.mark.parametrize("ends", [True, False])

@@ -20,6 +20,7 @@ from verl_jobs.agents.stream import PolicyWriter, Template, Written
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.reward import NoScore, Scorer, as_verl, job_of, overlong, scorer_of
+from verl_jobs.samples import BY_LENGTH
 
 
 def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOutput:
@@ -35,7 +36,7 @@ def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOu
         reward_score=reward["score"],
         num_turns=rollout.messages,
         metrics=AgentLoopMetrics(),
-        extra_fields={"reward_extra_info": reward, **weights, "turn_scores": [], "tool_rewards": []},
+        extra_fields={"reward_extra_info": reward, **weights, "stop_reason": stream.reason, "turn_scores": [], "tool_rewards": []},
     )
 
 
@@ -57,7 +58,8 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
             params = sampling_params | {"max_tokens": limit}
             said = await self.server_manager.generate(request_id=name, prompt_ids=ids, sampling_params=params)
             version[0] = said.extra_fields.get("global_steps") or 0
-            return [(list(said.token_ids), list(said.log_probs or [0.0] * len(said.token_ids)), said.stop_reason or "")]
+            reason = BY_LENGTH if len(said.token_ids) >= limit else said.stop_reason or ""  # verl's servers call that completed too
+            return [(list(said.token_ids), list(said.log_probs or [0.0] * len(said.token_ids)), reason)]
 
         cast, scorer = await asyncio.to_thread(_opened, job.model_dump_json())
         policy = PolicyWriter(Template(self.tokenizer), ask, job.training.answer_tokens, job.training.response_tokens)

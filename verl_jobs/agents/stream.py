@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verl_jobs.agents.conversation import Conversation
+from verl_jobs.samples import BY_LENGTH
 
 ANSWER = "\u2063answer\u2063"  # stands for an answer in the template: invisible separators, which nobody says
 LEAST = 8  # tokens of room without which an answer is not begun
@@ -19,24 +20,29 @@ Ask = Callable[[list[list[int]], list[int]], Awaitable[list[Written]]]  # prompt
 
 @dataclass
 class Stream:
-    """`tokens` follow the prompt; `mask` is 1 where the policy wrote, `log_probs` 0 where it did not. `ends`: where each of its messages ends."""
+    """`tokens` follow the prompt; `mask` is 1 where the policy wrote, `log_probs` 0 where it did not. `ends`: where each of its messages ends.
+
+    `reason`: why it ended: by its length where that cut any of the policy's messages, else as the last one did.
+    """
 
     prompt: list[int]
     tokens: list[int] = field(default_factory=list)
     mask: list[int] = field(default_factory=list)
     log_probs: list[float] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
+    reason: str = ""
 
     @property
     def all(self) -> list[int]:
         return self.prompt + self.tokens
 
     def wrote(self, written: Written) -> None:
-        tokens, log_probs, _ = written
+        tokens, log_probs, reason = written
         self.tokens += tokens
         self.mask += [1] * len(tokens)
         self.log_probs += log_probs
         self.ends.append(len(self.tokens))
+        self.reason = self.reason if self.reason == BY_LENGTH else reason
 
     def heard(self, tokens: Sequence[int]) -> None:
         self.tokens += tokens

@@ -1,0 +1,55 @@
+"""A training is refused where its own layout does not fit, though another would, and is told which."""
+
+from __future__ import annotations
+
+import pytest
+
+from verl_jobs.config import Training
+from verl_jobs.fit import check_fit
+from verl_jobs.planner import GPUS, SHAPES, DoesNotFit, plan
+from verl_jobs.scale import Megatron, Scale
+
+SEVEN = SHAPES["Qwen/Qwen2.5-Coder-7B"]
+
+
+def training(ranks: int = 4, **scale: object) -> Training:
+    return Training(engine="vllm", ranks=ranks, prompt_tokens=512, answer_tokens=512, group_size=16, scale=Scale.model_validate(scale))
+
+
+def test_what_fits_only_with_offloading_is_refused_without() -> None:
+    gpu = GPUS["H100"]
+    best = plan(SEVEN, gpu, 2, training(2))
+    assert best.offload
+    with pytest.raises(DoesNotFit, match=r"beside \d\d\.\d GiB\. This fits: .*--set training\.scale\.offload=idle"):
+        check_fit(SEVEN, gpu, training(2))
+    check_fit(SEVEN, gpu, training(2, offload="idle", micro_batch_tokens=best.micro_batch, tensor_parallel=best.tensor_parallel))
+
+
+def test_a_forward_pass_that_is_too_long_is_refused_with_one_that_is_not() -> None:
+    shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["RTX4090"]
+    small = plan(shape, gpu, 4, training()).micro_batch
+    with pytest.raises(DoesNotFit, match=rf"an update takes .* activations .*micro_batch_tokens={small}"):
+        check_fit(shape, gpu, training(micro_batch_tokens=2 * small))
+    check_fit(shape, gpu, training(micro_batch_tokens=small))
+
+
+@pytest.mark.parametrize("gpus", [2, 4, 8])
+@pytest.mark.parametrize("gpu", ["L40S", "A100-80", "H200"])
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_what_the_planner_picks_fits(name: str, gpu: str, gpus: int) -> None:
+    asked = training().model_copy(update={"ranks": gpus})
+    try:
+        best = plan(SHAPES[name], GPUS[gpu], gpus, asked)
+    except DoesNotFit:
+        return
+    scale = Scale(micro_batch_tokens=best.micro_batch, tensor_parallel=best.tensor_parallel, offload="idle" if best.offload else "none")
+    check_fit(SHAPES[name], GPUS[gpu], asked.model_copy(update={"scale": scale}))
+
+
+def test_a_critic_and_a_reference_take_their_room() -> None:
+    alone, both = (plan(SEVEN, GPUS["H200"], 4, training().model_copy(update=more)) for more in ({}, {"algorithm": "ppo", "kl_coefficient": 0.01}))
+    assert sum(both.update.values()) - sum(alone.update.values()) == pytest.approx((4 + 12) * SEVEN.parameters / 4, rel=1e-6)
+
+
+def test_what_the_formulas_do_not_hold_for_is_let_through() -> None:
+    check_fit(SEVEN, GPUS["H100"], training(megatron=Megatron(tensor_parallel=4)))
