@@ -101,12 +101,12 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "dapo": Algorithm(
         "DAPO, decoupled clip and dynamic sampling",
         "Yu et al. 2025, arXiv:2503.14476",
-        f"{GROUP}; groups of equal rewards are drawn again (at most {MOST_BATCHES} batches a step); clip(rho, 0.8, 1.28); mean over tokens; "
+        f"{GROUP}; groups that are all solved or all unsolved are drawn again (at most {MOST_BATCHES} batches a step); clip(rho, 0.8, 1.28); mean over tokens; "
         f"an answer that reaches into the last {OVERLONG_SHARE:.0%} of its length loses up to 1",
         _estimator(
             "grpo",
             "algorithm.filter_groups.enable=True",
-            "algorithm.filter_groups.metric=reward",
+            "algorithm.filter_groups.metric=acc",  # as in the paper: `reward` would keep an unsolved group for its answers' lengths
             _actor("clip_ratio_low", 0.2),
             _actor("clip_ratio_high", 0.28),
             _actor("loss_agg_mode", "token-mean"),

@@ -32,7 +32,7 @@ TEMPERATURE = f"{PREFIX}/temperature"
 
 class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no types
     """sampler_kwargs: `answers`, how many a prompt is asked for; `least`, how many scored ones a group needs; `greedy`, whether session 0 is a
-    greedy answer and a baseline; `most_dropped`, how many groups of equal rewards a step may draw again; `normalised`, `clip`: of rewards
+    greedy answer and a baseline; `most_dropped`, how many groups that are alike a step may draw again; `normalised`, `clip`: of rewards
     (verl_jobs/rescaled.py); `longest`, tokens of an answer; the rest is verl's.
     """
 
