@@ -26,7 +26,7 @@ class Stop(BaseModel):
     """KL in nats a token, mean of three steps: to the start policy where a KL coefficient has it measured, and of the update."""
     entropy: float = Field(0.1, ge=0, lt=1)
     """Share of the first steps' entropy below which the policy has collapsed; 0: never."""
-    patience: NonNegativeInt = 0
+    patience: NonNegativeInt = 10
     """Validations without a new best after which there is no progress; 0: goes on to the end."""
 
 

@@ -125,15 +125,21 @@ def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(tm
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("name", ["curriculum", "multi_turn", "transfer"])
+@pytest.mark.parametrize("name", ["ppo", "own_reward", "own_loss", "curriculum", "multi_turn", "transfer"])
 def test_a_recipe_trains_for_a_step(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`two_nodes` is in test_two_nodes.py, the others are in the run above."""
+    """Each by itself; `two_nodes` is in test_two_nodes.py."""
     recipe = profile(name, monkeypatch)
     tiny = recipe.training.model_copy(update={"steps": 1, "save_every": 1, "problems_per_step": 4, "group_size": 2, "warm_up_steps": 0})
     job = trained(tiny, recipe.reward, tmp_path, recipe.family.visible_tests)
     [last] = [row for row in metrics(job.path) if row["step"] == 1]
     samples = read(job.path, 1)
     match name:
+        case "ppo":
+            assert "critic/vf_loss" in last and "actor/cut_weights" not in last
+        case "own_reward":
+            assert all(set(sample.trace) == {"own"} for sample in samples)
+        case "own_loss":
+            assert "actor/cut_weights" in last and "critic/vf_loss" not in last
         case "curriculum":
             assert len(draws.read(job.path, 1)) == 4
         case "multi_turn":

@@ -59,4 +59,4 @@ def test_a_growing_gap_between_visible_and_hidden_tests_ends_it() -> None:
 def test_no_progress_is_counted_in_validations_since_the_best() -> None:
     history = run(30, **{VALIDATION: lambda t: (0.6 if t == 10 else 0.4) if t % 5 == 0 else None})
     assert reason(history, Stop(patience=4)) == "no progress: 4 validations since the best, 60.0 % at step 10"
-    assert reason(history, Stop(patience=5)) is None and reason(history, Stop()) is None
+    assert reason(history, Stop(patience=5)) is None and reason(history, Stop(patience=0)) is None
