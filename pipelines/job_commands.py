@@ -166,6 +166,8 @@ def watch(run: str | None, console: Console) -> int:
             view.follow()
         except KeyboardInterrupt:
             return INTERRUPTED
+    if not console.is_terminal:  # there the picture's last line is not ended
+        console.line()
     console.print(f"{record.id}: {_state(home, chain.record)}")
     return 0
 

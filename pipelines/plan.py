@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from resources.profile import load_profile
@@ -37,7 +39,10 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
         seconds.add_row(name, f"{value:.1f}")
     seconds.add_row("[bold]together[/]", f"[bold]{sum(found.seconds.values()):.1f}[/], {found.tokens_per_second:,.0f} tokens/s")
     console.print(seconds)
-    console.print("to `ratchet train`", *(f"  --set {line}" for line in found.changes()), sep="\n", highlight=False)
+    changes = [f"base={model}"] if model and model != profile.base else []
+    changes += ["training.engine=vllm"] if t.engine == "hf" else []  # which is for CPUs
+    lines = (escape(f"  --set {shlex.quote(line)}") for line in [*changes, *found.changes()])
+    console.print("to `ratchet train`", *lines, sep="\n", soft_wrap=True, highlight=False)
     console.print(
         f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: {MFU:.0%} of the peak while learning, "
         f"{t.scale.engine_memory:.0%} of the memory for the engine, {RESERVE / GIB:.0f} GiB free. The memory of an update was checked "

@@ -45,6 +45,7 @@ from verl_jobs.tiny_model import TinyModel
 from verl_jobs.warm_up import WarmUp
 
 CHANGES = "RATCHET_SET"  # changes to any profile, one `section.key=value` a line: what `--set` and `--algorithm` give
+LOOPBACK = "127.0.0.1"
 UNVERIFIED = "RATCHET_UNVERIFIED"  # 1: `--unverified` was given
 FOLDER = Path(__file__).resolve().parent.parent / "pipelines" / "profiles"
 
@@ -191,11 +192,20 @@ class RayPlace(Section):
 
     address: str = Field("", pattern=r"^(https?://.+)?$")
     """Dashboard of a Ray to submit to, `http://host:8265`; its nodes must see RATCHET_HOME at the same path. Empty: a private Ray on this machine."""
-    bind: str = "127.0.0.1"
-    """Address of this machine that the private Ray's ports bind; with another than the loopback other machines may join it (its token stays on)."""
+    bind: str = LOOPBACK
+    """Address of this machine for the private Ray. On 127.0.0.1 it keeps to itself. At another one other machines may join it, and then Ray's servers
+    listen on every interface, for they know no third way: the dashboard alone keeps to the address. Who comes in is asked for its token; Ray's
+    metrics are there for all to read."""
     patience_s: PositiveFloat = 120.0
     """Seconds that a training which has begun waits for the Ray of `address`, or nodes of it, that are gone; then it goes on with what is left."""
     kuberay: KubeRay = KubeRay()
+
+    @field_validator("bind")
+    @classmethod
+    def alone_or_for_others(cls, address: str) -> str:
+        if address != LOOPBACK and re.fullmatch(r"localhost|::1|0*127\..*", address):
+            raise ValueError(f"Ray keeps to itself on {LOOPBACK} alone and listens on every interface for {address}: give {LOOPBACK}")
+        return address
 
 
 class Orchestration(Section):

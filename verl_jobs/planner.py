@@ -14,6 +14,7 @@ from pathlib import Path
 
 from verl_jobs.config import Training
 from verl_jobs.lora import Lora
+from verl_jobs.scale import misfit
 
 GIB = 2**30
 MFU = 0.35  # of the peak, training with FSDP; verl publishes 0.31 to 0.40
@@ -238,6 +239,9 @@ def others(shape: Shape, training: Training, ranks: int) -> dict[str, int]:
 
 def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     """The plan with the largest micro-batch that fits, offloading only where it must. Raises DoesNotFit with the numbers."""
+    asked = training.scale.model_copy(update={"tensor_parallel": 1})  # which the plan chooses
+    if why := misfit(asked, "vllm", gpus, training.problems_per_step, training.group_size):
+        raise DoesNotFit(f"{gpus} x {gpu.name}, a rank each: {why}")
     longest, beside = training.prompt_tokens + training.response_tokens, others(shape, training, gpus)
     room = gpu.memory - RESERVE
     for offload in (False, True):
@@ -264,7 +268,7 @@ def _kept(update: Mapping[str, int]) -> int:
 
 def holds(shape: Shape, gpu: Gpu, gpus: int, parallel: int, kept: int, share: float) -> bool:
     """Whether an engine over `parallel` GPUs has its weights and as much again for the KV cache within its `share` of each, beside what is kept."""
-    fair = parallel <= gpus and shape.kv_heads % parallel == 0
+    fair = gpus % parallel == 0 and shape.kv_heads % parallel == 0
     return fair and 2 * (2 * shape.parameters // parallel) <= share * gpu.memory and kept <= (1 - share) * gpu.memory
 
 

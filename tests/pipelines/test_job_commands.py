@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from io import StringIO
 from pathlib import Path
@@ -17,12 +18,13 @@ from rich.console import Console
 
 from pipelines.cluster_commands import list_submissions
 from pipelines.demo import as_begun, name_of, ready
-from pipelines.job_commands import list_jobs, print_manifest, resume, show_draws, show_job, show_logs, show_samples, stop
+from pipelines.job_commands import list_jobs, print_manifest, resume, show_draws, show_job, show_logs, show_samples, stop, watch
 from pipelines.status import show_status
 from resources import lease
-from resources.chain import open_chain
+from resources.chain import Chain, open_chain
 from resources.home import Home, NotReady
 from resources.profile import CHANGES
+from resources.progress import Progress
 from resources.ray_head import HOLDERS, free_ports
 from rewards.composite import RewardConfig
 from verl_jobs import draws, faults, owner, samples
@@ -101,6 +103,44 @@ def test_a_run_that_trains_is_told_as_training(home: Home) -> None:
 def test_one_run_is_shown_with_its_algorithm_and_curve(home: Home) -> None:
     text = said(show_job, None)
     assert "RLOO (Ahmadian et al. 2024, arXiv:2402.14740)" in text and "0: 25.0%" in text and "reward, mean of 5 steps" in text
+
+
+@pytest.fixture
+def chain(home: Home) -> Chain:
+    """That run with two stages done and one at work."""
+    found = Chain(home.runs / "chain-0001")
+    for name in ("raw_problems", "verified_problems"):
+        with found.stage(name) as stage:
+            stage.made += 1
+            stage.say(f"{name} said")
+    Progress(found.progress_file, "checkpoint").tell("begin")
+    return found
+
+
+def test_a_watched_run_that_has_ended_is_drawn_whole(chain: Chain) -> None:
+    chain.change(state="done", decision="promote")
+    text = said(watch, "chain-0001")
+    assert "✓ problems read" in text and "verified_problems said" in text and "reinforcement learning with verl" in text
+    assert "reward, mean of 5 steps  0.100 → 0.250  step 4" in text and "validation pass@1  0: 25.0 %" in text
+    assert "profile small training.algorithm=rloo" in text and text.splitlines()[-1] == "chain-0001: promoted"
+
+
+def test_a_watched_run_is_followed_until_it_lets_go_of_its_lease(home: Home, chain: Chain) -> None:
+    def ends() -> None:
+        time.sleep(0.5)
+        with (chain.folder / "training" / "abc" / "metrics-001.jsonl").open("a") as file:
+            file.write(json.dumps({"step": 5, "data": {"critic/score/mean": 0.5}}) + "\n")
+        time.sleep(0.7)
+        lease.give_back(home.lease)
+
+    lease.take(home.lease, "chain-0001")
+    training, began = threading.Thread(target=ends), time.monotonic()
+    training.start()
+    console = Console(file=StringIO(), width=140, force_terminal=True, highlight=False)
+    assert watch("chain-0001", console) == 0 and time.monotonic() - began > 1.2
+    training.join()
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert text.index("step 4") < text.index("step 5") < text.index("chain-0001: interrupted")
 
 
 def test_why_a_training_was_ended_early_is_told_by_status_and_by_its_own_page(home: Home) -> None:

@@ -32,6 +32,8 @@ def test_without_a_name_the_environment_decides(monkeypatch: pytest.MonkeyPatch)
         ("reward: {weights: {corectness: 1}}", "reward.weights.corectness: no such key, did you mean 'correctness'"),
         ("training: {learning_rate: fast}", "training.learning_rate: .*got 'fast'"),
         ("training: {steps: 7, save_every: 2}", "steps 7 is no multiple of save_every 2"),
+        ("ray: {bind: localhost}", "ray.bind: .*listens on every interface for localhost: give 127.0.0.1"),
+        ("ray: {bind: 127.0.0.2}", "listens on every interface for 127.0.0.2"),
         ("orchestration: {launcher: kubernetes}", "needs a section `kubernetes`"),
         ("[1, 2]", "a profile is a mapping of sections, this is a list"),
         ("a: [", "not YAML"),
