@@ -106,7 +106,7 @@ ALGORITHMS: dict[Name, Algorithm] = {
         _estimator(
             "grpo",
             "algorithm.filter_groups.enable=True",
-            "algorithm.filter_groups.metric=acc",  # as in the paper: `reward` would keep an unsolved group for its answers' lengths
+            "algorithm.filter_groups.metric=acc",  # as in the paper: by `reward` an unsolved group stays for its answers' lengths
             _actor("clip_ratio_low", 0.2),
             _actor("clip_ratio_high", 0.28),
             _actor("loss_agg_mode", "token-mean"),
