@@ -101,8 +101,8 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "dapo": Algorithm(
         "DAPO, decoupled clip and dynamic sampling",
         "Yu et al. 2025, arXiv:2503.14476",
-        f"{GROUP}; groups that are all solved or all unsolved are drawn again (at most {MOST_BATCHES} batches a step); clip(rho, 0.8, 1.28); mean over tokens; "
-        f"an answer that reaches into the last {OVERLONG_SHARE:.0%} of its length loses up to 1",
+        f"{GROUP}; groups that are all solved or all unsolved are drawn again (at most {MOST_BATCHES} batches a step); clip(rho, 0.8, 1.28); "
+        f"mean over tokens; an answer that reaches into the last {OVERLONG_SHARE:.0%} of its length loses up to 1",
         _estimator(
             "grpo",
             "algorithm.filter_groups.enable=True",
