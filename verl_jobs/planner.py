@@ -243,20 +243,25 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     if why := misfit(asked, "vllm", gpus, training.problems_per_step, training.group_size):
         raise DoesNotFit(f"{gpus} x {gpu.name}, a rank each: {why}")
     longest, beside = training.prompt_tokens + training.response_tokens, others(shape, training, gpus)
-    room = gpu.memory - RESERVE
+    room, scale = gpu.memory - RESERVE, training.scale
+    mixed, checkpointing = scale.precision != "fp32", scale.activation_checkpointing is not False
+
+    def needs(tokens: int) -> dict[str, int]:
+        return update_bytes(shape, tokens, gpus, mixed=mixed, checkpointing=checkpointing, lora=training.lora) | beside
+
     for offload in (False, True):
-        kept = _kept(update_bytes(shape, 0, gpus, lora=training.lora) | beside) if not offload else 0  # beside the engine
-        parallel = next((parallel for parallel in (1, 2, 4, 8) if holds(shape, gpu, gpus, parallel, kept, training.scale.engine_memory)), 0)
+        kept = _kept(needs(0)) if not offload else 0  # beside the engine
+        parallel = next((parallel for parallel in (1, 2, 4, 8) if holds(shape, gpu, gpus, parallel, kept, scale.engine_memory)), 0)
         for tokens in (size for size in MICRO_BATCHES if size >= longest):
-            update = update_bytes(shape, tokens, gpus, lora=training.lora) | beside
+            update = needs(tokens)
             if parallel and sum(update.values()) <= room:
                 return _made(shape, gpu, gpus, training, tokens, parallel, offload, update)
-    least = update_bytes(shape, max(longest, MICRO_BATCHES[-1]), gpus, lora=training.lora) | beside
+    least = needs(max(longest, MICRO_BATCHES[-1]))
     told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in least.items())
     raise DoesNotFit(
         f"{shape.name} does not fit on {gpus} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept free): an update of "
         f"one sequence of {longest} tokens takes {sum(least.values()) / GIB:.1f} GiB a GPU ({told}), the engine "
-        f"{2 * shape.parameters / GIB:.1f} GiB of weights within {training.scale.engine_memory:.0%} of its GPUs (training.scale.engine_memory): "
+        f"{2 * shape.parameters / GIB:.1f} GiB of weights within {scale.engine_memory:.0%} of its GPUs (training.scale.engine_memory): "
         "take more GPUs, or shorter sequences"
     )
 

@@ -36,14 +36,15 @@ def test_a_forward_pass_that_is_too_long_is_refused_with_one_that_is_not() -> No
 @pytest.mark.parametrize("gpus", [2, 4, 8])
 @pytest.mark.parametrize("gpu", ["L40S", "A100-80", "H200"])
 @pytest.mark.parametrize("name", sorted(SHAPES))
-def test_what_the_planner_picks_fits(name: str, gpu: str, gpus: int) -> None:
-    asked = training().model_copy(update={"ranks": gpus})
+@pytest.mark.parametrize("told", [{}, {"precision": "fp32"}, {"activation_checkpointing": False}])
+def test_what_the_planner_picks_fits(name: str, gpu: str, gpus: int, told: dict[str, object]) -> None:
+    asked = training(gpus, **told)
     try:
         best = plan(SHAPES[name], GPUS[gpu], gpus, asked)
     except DoesNotFit:
         return
-    scale = Scale(micro_batch_tokens=best.micro_batch, tensor_parallel=best.tensor_parallel, offload="idle" if best.offload else "none")
-    check_fit(SHAPES[name], GPUS[gpu], asked.model_copy(update={"scale": scale}))
+    picked = {"micro_batch_tokens": best.micro_batch, "tensor_parallel": best.tensor_parallel, "offload": "idle" if best.offload else "none"}
+    check_fit(SHAPES[name], GPUS[gpu], training(gpus, **told, **picked))
 
 
 def test_a_critic_and_a_reference_take_their_room() -> None:
