@@ -49,7 +49,7 @@ def remember_failure(context: dg.HookContext) -> None:
     workshop: Workshop = context.resources.workshop
     cause = " ".join(str(context.op_exception).split())[:500]
     run = context.instance.get_run_by_id(context.run_id)
-    if run is not None and "training already" not in cause:
+    if run is not None and "training already" not in cause and "has no partition" not in cause:
         workshop.chain(run.tags).fail(f"{context.op.name}: {cause}")
 
 

@@ -13,11 +13,12 @@ from typing import Any
 import yaml
 
 from resources.profile import KubeRay, Kubernetes, Profile, ProfileError
-from resources.ray import told
+from resources.ray import runtime_env
 from verl_jobs.job import TrainingJob
 
 HOME, CLAIM = "/var/lib/ratchet", "ratchet-home"
 TOKEN = "ratchet-ray"  # a secret with the key auth_token, made by hand: docs/deploy.md
+OF_THE_PODS = ("HF_HUB_OFFLINE", "WANDB_MODE")
 SPOT = {  # label of an interruptible node, its value, and the taint that keeps other pods away
     "gke": ("cloud.google.com/gke-spot", "true"),
     "eks": ("eks.amazonaws.com/capacityType", "SPOT"),
@@ -40,7 +41,7 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
     kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
     spec = {
         "entrypoint": shlex.join(["python", "-m", "verl_jobs.entry", str(job.path / "job.json")]),
-        "runtimeEnvYAML": yaml.safe_dump(told(job, profile.ray.patience_s)),
+        "runtimeEnvYAML": yaml.safe_dump(_environment(job, profile.ray.patience_s)),
         "jobId": f"{job.chain}-{job.key[:10]}-kuberay",
         "entrypointNumCpus": 0,
         "backoffLimit": 2,
@@ -50,6 +51,12 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
     }
     metadata = _metadata(f"{job.chain}-{job.key[:10]}", kubernetes, asked)
     return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
+
+
+def _environment(job: TrainingJob, patience_s: float) -> dict[str, Any]:
+    """Less what its pods say themselves (`ratchet-environment`, `ratchet-secrets`) and the machine that prints this does not know."""
+    told = runtime_env(job, patience_s)["env_vars"]
+    return {"env_vars": {name: value for name, value in told.items() if name not in OF_THE_PODS}}
 
 
 def _kubernetes(profile: Profile) -> Kubernetes:

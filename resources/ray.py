@@ -94,11 +94,11 @@ class Joined:
 
     def submission(self) -> dict[str, Any]:
         """This code is on the cluster's nodes, as in the image."""
-        return {"runtime_env": told(self.job, self.patience_s)}
+        return {"runtime_env": runtime_env(self.job, self.patience_s)}
 
 
-def told(job: TrainingJob, patience_s: float) -> dict[str, Any]:
-    """Ray's runtime_env of this job on a cluster: what a private Ray's processes find in their environment from the start."""
+def runtime_env(job: TrainingJob, patience_s: float) -> dict[str, Any]:
+    """Ray's, of this job on a cluster: what a private Ray's processes find in their environment from the start."""
     return {"env_vars": environment(job.training, job.path) | _threads(job.training.threads) | {PATIENCE: str(patience_s)}}
 
 

@@ -189,9 +189,9 @@ def _gone(ray: Private | Joined) -> bool:
 
 def _attach_name(client: Any, job: TrainingJob) -> str | None:
     """The submission of this very work, in this very folder, that is still alive, if there is one: homes that share a Ray name their chains alike."""
-    prefix, folder = f"{job.chain}-{job.key[:10]}-", shlex.quote(str(job.path / "job.json"))
-    ours = [each for each in client.list_jobs() if (each.submission_id or "").startswith(prefix) and folder in each.entrypoint]
-    alive = [each for each in ours if not each.status.is_terminal()]
+    prefix, file = f"{job.chain}-{job.key[:10]}-", (job.path / "job.json").resolve()
+    ours = [each for each in client.list_jobs() if (each.submission_id or "").startswith(prefix) and not each.status.is_terminal()]
+    alive = [each for each in ours if any(Path(word).resolve() == file for word in shlex.split(each.entrypoint) if word.endswith("job.json"))]
     return alive[0].submission_id if alive else None
 
 

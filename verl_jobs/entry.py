@@ -32,6 +32,7 @@ from verl_jobs.saving import repair, restored
 REPORT_EVERY_S = 1.0
 DEATHS_EVERY_S = 10.0  # looked for
 QUIET_S = 60.0  # without a new step after a death: verl would have noticed by then, or waits for ever
+TIME_TO_SAVE_S = 45.0  # less than its owner waits before it has Ray stop it (resources/ray_job.py)
 HANGS_S = 900.0  # a training that was asked to end and has not ended by then is ended
 DIED = 75  # exit code (EX_TEMPFAIL): a Ray process died under the training, or it was asked to end: it may go on from its last save
 REPORTED = {
@@ -92,9 +93,8 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     if resumed and reshard(job.path / "saves" / f"global_step_{resumed}", training.ranks):
         print(f"the save of step {resumed} was cut anew for {training.ranks} ranks", flush=True)
     loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]
-    signal.signal(
-        signal.SIGTERM, lambda *_: owner.give_notice(job.path, "SIGTERM")
-    )  # Ray's own handler, set by init, would drop all since the last save
+    reporter = Reporter(job, session, owned)
+    signal.signal(signal.SIGTERM, lambda *_: reporter.asked_to_end())  # Ray's own handler, set by init, would drop all since the last save
     told = overrides(
         training,
         seed=job.seed,
@@ -108,7 +108,6 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     if job.training.trace:
         (job.path / TRACES).mkdir(exist_ok=True)
     sys.argv = ["main_ppo", *told, f"hydra.run.dir='{job.path / 'hydra'}'"]
-    reporter = Reporter(job, session, owned)
     reporter.start()
     try:
         main_ppo.main()
@@ -139,6 +138,7 @@ class Reporter(threading.Thread):
     def __init__(self, job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         super().__init__(daemon=True)
         self.job, self.session = job, session
+        self.seen: dict[int, dict[str, float]] = {}
         self.told: dict[int, dict[str, float]] = {}
         self.lease, self.asked_at = owner.Lease(job.path) if owned else None, 0.0
         self.looked_at = self.moved_at = time.monotonic()
@@ -147,24 +147,29 @@ class Reporter(threading.Thread):
         machine.load()  # from here on the CPUs' load is counted
 
     def run(self) -> None:
-        said = ""
+        met: dict[str, str] = {}
         while not self.ended.wait(REPORT_EVERY_S):
-            try:
-                self._look()
-            except Exception as error:  # a full disk, a Ray that does not answer: the next look may do better, and without any nobody would look
-                if (met := f"{type(error).__name__}: {error}") != said:
-                    said = met
-                    print(f"a look at the training failed, the next is in {REPORT_EVERY_S:.0f} s: {met}", flush=True)
+            for look in (self._look_at_its_owner, self._look_for_deaths, self.report):
+                try:
+                    look()
+                except Exception as error:  # a full disk, a Ray that does not answer: the next look may do better, and nobody else looks
+                    if met.get(look.__name__) != (said := f"{type(error).__name__}: {error}"):
+                        met[look.__name__] = said
+                        print(f"{look.__name__.strip('_')} failed, and is tried again in {REPORT_EVERY_S:.0f} s: {said}", flush=True)
 
-    def _look(self) -> None:
+    def _look_at_its_owner(self) -> None:
         if self.lease and self.lease.expired():
             owner.give_notice(self.job.path, f"nobody renewed its lease for {self.lease.term_s:.0f} s")
-        self._look_for_deaths()
         if owner.notice(self.job.path):
             self.asked_at = self.asked_at or time.monotonic()
             if time.monotonic() - self.asked_at > HANGS_S:
                 os._exit(DIED)  # its processes go with it
-        self.report()
+
+    def asked_to_end(self) -> None:
+        """SIGTERM. A training that was asked before, and not only now, has had its time: Ray sends it last, when it is told to stop the job."""
+        if self.asked_at and time.monotonic() - self.asked_at > TIME_TO_SAVE_S:
+            os._exit(DIED)
+        owner.give_notice(self.job.path, "SIGTERM")
 
     def _look_for_deaths(self) -> None:
         now = time.monotonic()
@@ -186,7 +191,8 @@ class Reporter(threading.Thread):
             said = {name: float(record[key]) for name, key in REPORTED.items() if key in record}
             if self.told.get(record["step"]) == said:
                 continue
-            self.moved_at = time.monotonic()
+            if self.seen.get(record["step"]) != said:
+                self.seen[record["step"]], self.moved_at = said, time.monotonic()
             if self.session:
                 self.session.report_custom_message({"step": record["step"], "time": time.time(), **said, **machine.load()})
             self.told[record["step"]] = said

@@ -1,24 +1,23 @@
 """Whether a training fits its GPUs as it was told to be laid: its sharding, offloading, forward passes and engine, not those that would be best.
 
 In: the model's shape, the GPUs, the training. Out: nothing, or DoesNotFit with the numbers and what `ratchet plan` would give. The formulas are the
-planner's (verl_jobs/planner.py), which hold for FSDP2; Megatron and engines apart are not looked at.
+planner's (verl_jobs/planner.py), which hold for FSDP2 with trainer and engine on the same GPUs; what is laid otherwise is not looked at.
 """
 
 from __future__ import annotations
 
 from verl_jobs.config import Training
-from verl_jobs.planner import GIB, RESERVE, STATE, DoesNotFit, Gpu, Shape, holds, others, plan, update_bytes
+from verl_jobs.planner import CRITIC, GIB, RESERVE, STATE, DoesNotFit, Gpu, Shape, critic_bytes, holds, kept_of, plan, update_bytes
 from verl_jobs.scale import recomputes, token_budget
 
 
 def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
-    """Raises DoesNotFit where nothing would fit, or where another layout would."""
-    best, scale = plan(shape, gpu, training.ranks, training), training.scale
+    """Raises DoesNotFit where this layout does not fit, with one that does, if there is any."""
+    scale, found = training.scale, list[str]()
     if scale.megatron or scale.placement == "separate_async":
         return
     update = update_as_told(shape, training)
-    kept = 0 if scale.offload != "none" else sum(size for name, size in update.items() if name in STATE or name in others(shape, training, 1))
-    found = []
+    kept = 0 if scale.offload != "none" else kept_of(update)
     if sum(update.values()) > gpu.memory - RESERVE:
         told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in update.items() if size)
         found.append(f"an update takes {sum(update.values()) / GIB:.1f} GiB a GPU ({told})")
@@ -26,6 +25,7 @@ def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
         weights, share = 2 * shape.parameters / scale.tensor_parallel / GIB, f"{scale.engine_memory:.0%}"
         found.append(f"the engine's {weights:.1f} GiB of weights and as much of a cache are to lie in {share} of a GPU, beside {kept / GIB:.1f} GiB")
     if found:
+        best = plan(shape, gpu, training.ranks, training)
         raise DoesNotFit(
             f"{shape.name} laid so does not fit on {training.ranks} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept "
             f"free): {' and '.join(found)}. This fits: {' '.join(f'--set {line}' for line in best.changes()[1:])}"
@@ -33,13 +33,17 @@ def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
 
 
 def update_as_told(shape: Shape, training: Training) -> dict[str, int]:
-    """Bytes of an update on each GPU."""
+    """Bytes of an update on each GPU. A forward pass that is filled by tokens has so many on each GPU of a group that shares sequences; one of so
+    many answers is shared out among them.
+    """
     t, scale = training, training.scale
     longest, sharers = t.prompt_tokens + t.response_tokens, scale.shards or t.ranks
     mine = t.problems_per_step * t.group_size * longest // t.ranks // scale.updates
-    tokens = mine // scale.accumulation if scale.accumulation else min(mine, token_budget(scale, t.engine, longest))
+    by_answers = mine // scale.accumulation // scale.sequence_parallel if scale.accumulation else 0
+    tokens = by_answers or min(mine, token_budget(scale, t.engine, longest))
     mixed, checkpointing = scale.precision != "fp32", recomputes(scale, t.engine)
-    update = update_bytes(shape, tokens // scale.sequence_parallel, sharers, mixed=mixed, checkpointing=checkpointing, lora=t.lora)
+    update = update_bytes(shape, tokens, sharers, mixed=mixed, checkpointing=checkpointing, lora=t.lora)
     if scale.offload == "always":
         return {name: size for name, size in update.items() if name not in STATE}
-    return update | others(shape, t, sharers)
+    beside = critic_bytes(shape, t) // sharers if scale.offload == "none" else 0
+    return update | ({CRITIC: beside} if beside else {})

@@ -121,16 +121,10 @@ def _own(t: Training) -> list[str]:
         told += [f"data.custom_cls.path=pkg://verl_jobs.{'drawn' if t.drawn else 'plugins'}", f"data.custom_cls.name='{plugins.dataset}'"]
     if plugins.reward_manager:
         told += ["reward.reward_manager.module.path=pkg://verl_jobs.plugins", f"reward.reward_manager.name='{plugins.reward_manager}'"]
-        told += [f"algorithm.filter_groups.metric={_alike(t)}"] if t.method.drops_equal_groups else []
     if plugins.agent_loop:
         told.append(f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{Path(__file__).with_name('own_agent.yaml')}'")
         told.append("actor_rollout_ref.rollout.agent.default_agent_loop=own")
     return told
-
-
-def _alike(t: Training) -> str:
-    """By what DAPO finds a group's answers all alike. A reward manager of one's own may not say which solve the problem."""
-    return "reward" if t.plugins.reward_manager else "acc"
 
 
 def _sampler(t: Training) -> dict[str, object]:
@@ -141,7 +135,7 @@ def _sampler(t: Training) -> dict[str, object]:
     if t.method.greedy:
         told["greedy"] = True
     if t.method.drops_equal_groups:
-        told |= {"filter_groups_metric": _alike(t), "train_batch_size": t.problems_per_step, "gen_batch_size": 1, "max_inflight_gen_batches": 2}
+        told |= {"filter_groups_metric": "acc", "train_batch_size": t.problems_per_step, "gen_batch_size": 1, "max_inflight_gen_batches": 2}
         told["most_dropped"] = (MOST_BATCHES - 1) * t.problems_per_step
     return told
 

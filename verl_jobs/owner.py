@@ -84,9 +84,9 @@ def owned(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
 
 def _renew(lease: Path, count: int) -> None:
     """In one write and over what is there: emptied first, it would be empty for as long as this thread waits for its turn between the two."""
-    handle = os.open(lease, os.O_WRONLY | os.O_CREAT, 0o644)
-    os.pwrite(handle, f"{os.getpid()} {count}".ljust(40).encode("ascii"), 0)
-    os.close(handle)
+    lease.touch()
+    with lease.open("r+b", buffering=0) as file:
+        file.write(f"{os.getpid()} {count}".ljust(40).encode("ascii"))
 
 
 class Silence:

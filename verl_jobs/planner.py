@@ -14,14 +14,14 @@ from pathlib import Path
 
 from verl_jobs.config import Training
 from verl_jobs.lora import Lora
-from verl_jobs.scale import misfit
+from verl_jobs.scale import Scale, misfit
 
 GIB = 2**30
 MFU = 0.35  # of the peak, training with FSDP; verl publishes 0.31 to 0.40
 BANDWIDTH = 0.6  # of the peak, decoding
 RESERVE = 4 * GIB  # CUDA context, NCCL, fragmentation
 CPU_TOKENS, CPU_ROWS = 16_384, 512  # of a forward pass, and of one batch of the engine, on a CPU (scale.py, overrides.py)
-STATE, OTHERS = ("weights", "gradients", "optimizer"), "reference, critic"
+STATE, CRITIC = ("weights", "gradients", "optimizer"), "critic"
 MICRO_BATCHES = (65_536, 32_768, 16_384, 8_192, 4_096, 2_048, 1_024, 512)  # tokens a forward pass
 
 
@@ -125,6 +125,7 @@ class Plan:
     concurrent: int  # longest answers that the KV caches hold at once, over all GPUs
     seconds: dict[str, float]
     tokens: int  # a step, prompts and answers at their longest
+    undone: tuple[str, ...] = ()  # what the training was told of its layout and this plan has otherwise
 
     @property
     def tokens_per_second(self) -> float:
@@ -137,6 +138,7 @@ class Plan:
             f"training.scale.micro_batch_tokens={self.micro_batch}",
             f"training.scale.tensor_parallel={self.tensor_parallel}",
             f"training.scale.offload={'idle' if self.offload else 'none'}",
+            *self.undone,
         ]
 
 
@@ -224,39 +226,39 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
         "old log-probabilities": log_prob_bytes(shape, tokens, t.ranks, mixed=False) | kept,
         "update": update_bytes(shape, learned, t.ranks, mixed=False, checkpointing=checkpointing, lora=t.lora),
     }
+    beside = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + critic_bytes(shape, t)
     for phase in phases.values():
-        phase |= others(shape, t, t.ranks)
+        phase |= {"reference, critic": beside // t.ranks} if beside else {}
     return {name: {key: t.ranks * size for key, size in phase.items()} for name, phase in phases.items()}
 
 
-def others(shape: Shape, training: Training, ranks: int) -> dict[str, int]:
-    """Bytes of the models beside the policy on one of so many ranks: a reference's weights (with adapters it is the policy without them), and a
-    critic's with its two moments."""
-    reference = 4 * shape.parameters if training.kl_coefficient and not training.lora else 0
-    found = reference + (12 * shape.parameters if training.method.critic else 0)
-    return {OTHERS: found // ranks} if found else {}
+def critic_bytes(shape: Shape, training: Training) -> int:
+    """Weights and moments of a critic of the policy's shape, over all ranks. A reference takes none on GPUs: verl keeps it in the host's memory."""
+    return 12 * shape.parameters if training.method.critic else 0
 
 
 def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     """The plan with the largest micro-batch that fits, offloading only where it must. Raises DoesNotFit with the numbers."""
-    asked = training.scale.model_copy(update={"tensor_parallel": 1})  # which the plan chooses
+    asked = training.scale.model_copy(update={"tensor_parallel": 1, "shards": 0, "accumulation": 0, "sequence_parallel": 1})  # as the plan has them
     if why := misfit(asked, "vllm", gpus, training.problems_per_step, training.group_size):
         raise DoesNotFit(f"{gpus} x {gpu.name}, a rank each: {why}")
-    longest, beside = training.prompt_tokens + training.response_tokens, others(shape, training, gpus)
+    longest = training.prompt_tokens + training.response_tokens
     room, scale = gpu.memory - RESERVE, training.scale
     mixed, checkpointing = scale.precision != "fp32", scale.activation_checkpointing is not False
 
-    def needs(tokens: int) -> dict[str, int]:
-        return update_bytes(shape, tokens, gpus, mixed=mixed, checkpointing=checkpointing, lora=training.lora) | beside
+    def needs(tokens: int, offload: bool) -> dict[str, int]:
+        beside = 0 if offload else critic_bytes(shape, training) // gpus
+        update = update_bytes(shape, tokens, gpus, mixed=mixed, checkpointing=checkpointing, lora=training.lora)
+        return update | ({CRITIC: beside} if beside else {})
 
     for offload in (False, True):
-        kept = _kept(needs(0)) if not offload else 0  # beside the engine
+        kept = kept_of(needs(0, offload)) if not offload else 0  # beside the engine
         parallel = next((parallel for parallel in (1, 2, 4, 8) if holds(shape, gpu, gpus, parallel, kept, scale.engine_memory)), 0)
         for tokens in (size for size in MICRO_BATCHES if size >= longest):
-            update = needs(tokens)
+            update = needs(tokens, offload)
             if parallel and sum(update.values()) <= room:
                 return _made(shape, gpu, gpus, training, tokens, parallel, offload, update)
-    least = needs(max(longest, MICRO_BATCHES[-1]))
+    least = needs(max(longest, MICRO_BATCHES[-1]), True)
     told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in least.items())
     raise DoesNotFit(
         f"{shape.name} does not fit on {gpus} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept free): an update of "
@@ -266,9 +268,9 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     )
 
 
-def _kept(update: Mapping[str, int]) -> int:
+def kept_of(update: Mapping[str, int]) -> int:
     """Of the update, what stays in memory between two of them."""
-    return sum(update.get(name, 0) for name in (*STATE, OTHERS))
+    return sum(update.get(name, 0) for name in (*STATE, CRITIC))
 
 
 def holds(shape: Shape, gpu: Gpu, gpus: int, parallel: int, kept: int, share: float) -> bool:
@@ -292,10 +294,12 @@ def _made(shape: Shape, gpu: Gpu, gpus: int, t: Training, micro: int, parallel: 
     seconds = {
         "rollout": rounds * t.answer_tokens * read / (gpu.bandwidth * BANDWIDTH),
         "old log-probabilities": 2 * shape.parameters * tokens / compute,
-        "update": 8 * shape.parameters * tokens / compute,  # forward 2, backward 4, the forward again of checkpointing 2
+        "update": (6 if t.scale.activation_checkpointing is False else 8) * shape.parameters * tokens / compute,  # forward 2 (again: 4), backward 4
     }
     if t.kl_coefficient:
         seconds["reference"] = 2 * shape.parameters * tokens / compute
-    kept = 0 if offload else _kept(update)
+    kept = 0 if offload else kept_of(update)
     rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, kept": kept}
-    return Plan(shape, gpu, gpus, micro, parallel, offload, update, rollout, concurrent, seconds, tokens)
+    usual = {name: Scale.model_fields[name].default for name in ("shards", "accumulation", "sequence_parallel")}
+    undone = tuple(f"training.scale.{name}={value}" for name, value in usual.items() if getattr(t.scale, name) != value)
+    return Plan(shape, gpu, gpus, micro, parallel, offload, update, rollout, concurrent, seconds, tokens, undone)

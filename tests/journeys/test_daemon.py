@@ -6,6 +6,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -18,38 +20,41 @@ from tests.journeys.test_ui import answers
 from verl_jobs.job import metrics, next_attempt
 from verl_jobs.saving import whole_saves
 
+DAGSTER = str(Path(sys.executable).with_name("dagster"))
+
 
 @pytest.mark.soak
 @pytest.mark.timeout(2400)
 def test_a_daemon_that_is_killed_costs_a_chain_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"
     environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": "small", "DAGSTER_HOME": str(home / "dagster")}
-    first = a_ui(tmp_path, environment)
-    launch = [str(Path(sys.executable).with_name("dagster")), "job", "launch", "-w", str(home / "dagster" / "workspace.yaml"), "-j", "full_chain"]
-    launched = subprocess.run(launch, env=environment, capture_output=True, text=True, check=False)
-    assert launched.returncode == 0, launched.stderr[-2000:]
-    assert wait_until(lambda: (folder := training_of(home)) and whole_saves(folder / "saves"), 900), now_at(home)
-
-    for process in daemons(home):
-        process.kill()
-    assert wait_until(lambda: first.poll() is not None, 90)  # the interface does not stay without it
-    second = a_ui(tmp_path, environment)
-    try:
+    tags = '{"kind": "train", "dagster/partition": "chain-0001"}'  # which `dagster job launch` leaves out
+    launch = [DAGSTER, "job", "launch", "-w", str(home / "dagster" / "workspace.yaml"), "-j", "full_chain", "--tags", tags]
+    with a_ui(tmp_path, environment) as first:
+        launched = subprocess.run(launch, env=environment, capture_output=True, text=True, check=False)
+        assert launched.returncode == 0, launched.stderr[-2000:]
+        assert wait_until(lambda: (folder := training_of(home)) and whole_saves(folder / "saves"), 900), now_at(home)
+        for process in daemons(home):
+            process.kill()
+        assert wait_until(lambda: first.poll() is not None, 90)  # the interface does not stay without it
+    with a_ui(tmp_path, environment):
         assert wait_until(lambda: left(home).ledger, 900), now_at(home)
         folder = training_of(home)
-        assert folder and metrics(folder)[-1]["step"] == 8 and next_attempt(folder) == 2  # one life: it was attached to, or never lost its owner
-    finally:
-        second.send_signal(signal.SIGTERM)
-        second.wait(60)
+        assert folder and metrics(folder)[-1]["step"] == 8 and next_attempt(folder) == 2  # one life: its run went on, or the next found it
     assert orphans(home) == []
 
 
-def a_ui(folder: Path, environment: dict[str, str]) -> subprocess.Popen[bytes]:
+@contextmanager
+def a_ui(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     [port] = free_ports(1)
     with (folder / "ui.log").open("ab") as log:
         process = subprocess.Popen(ratchet("ui", "--port", str(port)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-    assert wait_until(lambda: answers(f"http://127.0.0.1:{port}/server_info"), 180), (folder / "ui.log").read_text()[-2000:]
-    return process
+    try:
+        assert wait_until(lambda: answers(f"http://127.0.0.1:{port}/server_info"), 180), (folder / "ui.log").read_text()[-2000:]
+        yield process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
 
 
 def daemons(home: Path) -> list[psutil.Process]:

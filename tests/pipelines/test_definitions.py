@@ -10,6 +10,7 @@ import dagster as dg
 import pytest
 
 from pipelines.definitions import defs
+from pipelines.jobs import CHAIN, remember_failure
 from resources.chain import open_chain
 from tests.pipelines.house import House
 
@@ -112,6 +113,17 @@ def test_a_stage_that_fails_is_a_failure_of_its_chain(house: House) -> None:
         job = defs.resolve_job_def("full_chain")
         ended = job.execute_in_process(instance=instance, partition_key="chain-0001", resources=_of(house), raise_on_error=False)
     assert not ended.success and chain.record.failures == 1 and "raw_problems" in chain.record.error
+
+
+def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_opens_no_chain(house: House) -> None:
+    """As `dagster job launch` starts it, which leaves a job's own tags out."""
+    bare = dg.define_asset_job("bare", dg.AssetSelection.assets(*CHAIN), hooks={remember_failure}, executor_def=dg.in_process_executor)
+    job = dg.Definitions(assets=CHAIN, jobs=[bare], resources=_of(house)).resolve_job_def("bare")
+    with dg.DagsterInstance.ephemeral() as instance:
+        ended = job.execute_in_process(instance=instance, raise_on_error=False)
+    [failed] = [event for event in ended.all_events if event.is_step_failure]
+    assert failed.step_key == "raw_problems" and "dagster/partition" in str(failed.step_failure_data.user_failure_data)
+    assert not list(house.workshop.home.runs.glob("*"))
 
 
 def _of(house: House) -> dict[str, object]:

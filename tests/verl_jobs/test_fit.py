@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from verl_jobs.config import Training
-from verl_jobs.fit import check_fit
+from verl_jobs.fit import check_fit, update_as_told
 from verl_jobs.planner import GPUS, SHAPES, DoesNotFit, plan
 from verl_jobs.scale import Megatron, Scale
 
@@ -47,10 +47,33 @@ def test_what_the_planner_picks_fits(name: str, gpu: str, gpus: int, told: dict[
     check_fit(SHAPES[name], GPUS[gpu], training(gpus, **told, **picked))
 
 
-def test_a_critic_and_a_reference_take_their_room() -> None:
+def test_a_critic_takes_its_room_and_a_reference_that_lies_in_the_host_s_memory_none() -> None:
     alone, both = (plan(SEVEN, GPUS["H200"], 4, training().model_copy(update=more)) for more in ({}, {"algorithm": "ppo", "kl_coefficient": 0.01}))
-    assert sum(both.update.values()) - sum(alone.update.values()) == pytest.approx((4 + 12) * SEVEN.parameters / 4, rel=1e-6)
+    assert sum(both.update.values()) - sum(alone.update.values()) == pytest.approx(12 * SEVEN.parameters / 4, rel=1e-6)
 
 
 def test_what_the_formulas_do_not_hold_for_is_let_through() -> None:
-    check_fit(SEVEN, GPUS["H100"], training(megatron=Megatron(tensor_parallel=4)))
+    large, gpu = SHAPES["Qwen/Qwen2.5-Coder-32B"], GPUS["A100-40"]
+    with pytest.raises(DoesNotFit):
+        check_fit(large, gpu, training())
+    check_fit(large, gpu, training(megatron=Megatron(tensor_parallel=4)))
+    check_fit(large, gpu, training(placement="separate_async", engine_gpus=4))
+
+
+def test_what_the_planner_knows_nothing_of_is_asked_of_the_layout_itself() -> None:
+    large, gpu, told = SHAPES["Qwen/Qwen2.5-Coder-14B"], GPUS["H100"], {"offload": "always", "tensor_parallel": 2, "micro_batch_tokens": 4096}
+    with pytest.raises(DoesNotFit):
+        plan(large, gpu, 2, training(2))
+    check_fit(large, gpu, training(2, **told))
+
+
+def test_ranks_that_share_sequences_each_have_the_whole_budget_of_tokens() -> None:
+    one, four = (update_as_told(SEVEN, training(sequence_parallel=ranks, micro_batch_tokens=4096))["activations"] for ranks in (1, 4))
+    assert one == four
+    one, four = (update_as_told(SEVEN, training(sequence_parallel=ranks, accumulation=4))["activations"] for ranks in (1, 4))
+    assert one == 4 * four
+
+
+def test_what_is_offered_instead_takes_back_what_the_plan_has_otherwise() -> None:
+    with pytest.raises(DoesNotFit, match=r"--set training\.scale\.shards=0 --set training\.scale\.accumulation=0"):
+        check_fit(SEVEN, GPUS["A100-80"], training(8, shards=2, accumulation=1))

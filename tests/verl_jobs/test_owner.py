@@ -55,7 +55,7 @@ def test_the_lease_of_a_killed_owner_is_renewed_no_more(tmp_path: Path) -> None:
 
 def test_an_owner_renews_its_lease_while_its_own_thread_is_busy(tmp_path: Path) -> None:
     with owned(tmp_path, every_s=0.01):
-        assert wait_until((tmp_path / LEASE).exists, 5)
+        assert wait_until(lambda: (tmp_path / LEASE).exists() and (tmp_path / LEASE).stat().st_size, 5)
         lease, began, read = Lease(tmp_path, term_s=0.5), time.monotonic(), set[bytes]()
         while time.monotonic() - began < 1.0:
             sum(range(1000))
