@@ -27,6 +27,7 @@ from resources.profile import CHANGES
 from resources.progress import Progress
 from resources.ray_head import HOLDERS, free_ports
 from rewards.composite import RewardConfig
+from tests.journeys.chain import wait_until
 from verl_jobs import draws, faults, owner, samples
 from verl_jobs.config import Curriculum, Training
 from verl_jobs.job import VALIDATION, TrainingJob
