@@ -24,6 +24,7 @@ from verl_jobs import faults
 from verl_jobs.job import metrics
 
 RUNS = 20
+STEPS = 8  # of the profile `small`
 RECOVERY_S = 400.0
 VICTIMS: dict[str, Callable[[list[str]], bool]] = {
     "the training's driver": lambda line: "verl_jobs.entry" in line,
@@ -49,13 +50,20 @@ def test_trainings_with_a_random_kill_end_by_themselves() -> None:
 
 
 def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
+    """The first half are killed at a random moment, most of which is the start of Ray and verl; the others after a random step."""
     rng, home, seen = random.Random(f"chaos {number}"), FOLDER / f"chaos-{number}", dict[str, Any]()
     victim = sorted(VICTIMS)[number % len(VICTIMS)]
 
     def kill(command: subprocess.Popen[bytes]) -> str:
         assert wait_until(lambda: training_of(home) or command.poll() is not None, 300), "no training began"
-        seen["after_s"] = rng.uniform(0.05, 0.9) * expected["training_s"]
-        time.sleep(seen["after_s"])
+        began = time.monotonic()
+        if number < RUNS // 2:
+            time.sleep(rng.uniform(0.05, 0.9) * expected["training_s"])
+        else:
+            step = rng.randint(1, STEPS - 1)
+            wait_until(lambda: (folder := training_of(home)) and steps(folder) >= step, RECOVERY_S)
+            time.sleep(rng.uniform(0, 2))
+        seen["after_s"] = time.monotonic() - began
         return strike(home, victim, rng, seen)
 
     run = Run(0, 0.0, "")
