@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.verl_jobs.test_job import a_job
+from verl_jobs import owner
 from verl_jobs.config import Training
 from verl_jobs.entry import main
 from verl_jobs.overrides import environment
@@ -43,3 +44,24 @@ def test_what_verl_raises_comes_through_hydra_to_the_entry(tmp_path: Path) -> No
     told = os.environ | environment(Training(), tmp_path)
     done = subprocess.run([sys.executable, "-c", APP], capture_output=True, text=True, env=told, cwd=tmp_path, check=False)
     assert done.stdout.strip() == "came through", done.stderr
+
+
+ASKED = """
+import sys, time
+from pathlib import Path
+from verl_jobs.entry import Reporter
+from verl_jobs.job import TrainingJob
+reporter = Reporter(TrainingJob.read(Path(sys.argv[1])), None, owned=False)
+reporter.asked_at = time.monotonic() - float(sys.argv[2])
+reporter.asked_to_end()
+print("goes on to save")
+"""
+
+
+@pytest.mark.parametrize(("ago", "code", "said"), [(5.0, 0, "goes on to save"), (50.0, 75, "")])
+def test_sigterm_ends_what_has_had_its_time_to_save_and_asks_what_has_not(tmp_path: Path, ago: float, code: int, said: str) -> None:
+    """An owner that cancels asks first, and has Ray stop the job a minute later."""
+    command = [sys.executable, "-c", ASKED, str(a_job(tmp_path).write()), str(ago)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    assert (done.returncode, done.stdout.strip()) == (code, said), done.stderr
+    assert bool(owner.notice(tmp_path)) == bool(said)
