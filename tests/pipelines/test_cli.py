@@ -82,6 +82,7 @@ def test_too_little_memory_is_said_before_anything_starts(tmp_path: Path) -> Non
     assert found.returncode == 2 and "a run needs 1e+06" in found.stderr and not (tmp_path / "home" / "runs").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("demo",), ("train", "--seeds", "2")])
 def test_a_second_training_in_one_home_gets_one_line_and_exit_code_three(tmp_path: Path, command: tuple[str, ...]) -> None:
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path / "training.lease")], stdout=subprocess.PIPE, text=True, cwd=ROOT)
@@ -98,6 +99,7 @@ def test_a_second_training_in_one_home_gets_one_line_and_exit_code_three(tmp_pat
     )
 
 
+@pytest.mark.slow
 def test_a_bad_row_of_a_source_is_named_and_the_others_are_taken(tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     good = '{"id": "1", "statement": "Double x.", "style": "call", "entry_point": "f", "tests": [{"args": [1], "expected": 2}]}'

@@ -71,6 +71,7 @@ def test_draws_that_nobody_shares_are_refused(say: Say, tmp_path: Path) -> None:
         say("old", "new")
 
 
+@pytest.mark.slow
 def test_runs_of_a_recipe_are_compared_over_seeds_and_tasks(say: Say, tmp_path: Path) -> None:
     runs = [written(tmp_path, card("run", [1] * (100 + i) + [0] * (300 - i)), f"old{i}") for i in range(3)]
     better = [written(tmp_path, card("run", [1] * (200 + i) + [0] * (200 - i)), f"new{i}") for i in range(3)]

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from artifacts.hashing import hash_folder
 from verl_jobs.tiny_model import TinyModel, make, train_tokenizer
 from verl_jobs.warm_up import WarmUp, warm_up
@@ -35,6 +37,7 @@ def test_the_chat_template_ends_where_the_answer_begins() -> None:
     assert chat == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
 
 
+@pytest.mark.slow
 def test_the_warm_up_learns_and_repeats(tmp_path: Path) -> None:
     make(SMALL, TEXTS, tmp_path / "base")
     config = WarmUp(steps=12, batch=4)
