@@ -60,6 +60,7 @@ def train(
     algorithm: Annotated[str | None, typer.Option(help="ppo, grpo, rloo, remax, dapo, ...; short for --set training.algorithm=NAME.")] = None,
     change: Annotated[list[str] | None, typer.Option("--set", help="A change to the profile, section.key=value; may be given again.")] = None,
     show: Annotated[bool, typer.Option("--show", help="Say what the algorithm is and what verl is told, and train nothing.")] = False,
+    lengths: Annotated[str | None, typer.Option(help="A dataset (clean_problems, a parquet): limits that hold 99 % of prompts and answers.")] = None,
     seeds: Annotated[int, typer.Option(min=0, help="Train with so many seeds from the same start, and put none before the gate.")] = 0,
     more: Annotated[list[str] | None, typer.Argument(help="Changes as --set takes them.", metavar="[KEY=VALUE]...")] = None,
 ) -> None:
@@ -67,6 +68,10 @@ def train(
     changes = [*(change or []), *(more or []), *([f"training.algorithm={algorithm}"] if algorithm else [])]
     if changes:
         os.environ["RATCHET_SET"] = "\n".join(changes)
+    if lengths:
+        from pipelines.lengths import changes_to_train
+
+        os.environ["RATCHET_SET"] = "\n".join([*changes_to_train(lengths, 0.99, profile, Console(force_terminal=False)), *changes])
     if show:
         from pipelines.algorithm import show_algorithm
 

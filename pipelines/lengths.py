@@ -1,4 +1,4 @@
-"""`ratchet plan --data`: how long prompts and answers are, the limits that follow, and whether the engine's cache holds them."""
+"""`ratchet plan --data`, `ratchet train --lengths`: how long prompts and answers are, the limits that follow, whether the engine holds them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from pipelines.plan import gpus_of
 from problems.rl_parquet import prompt_text
 from problems.schema import Problem, read_parquet
 from problems.trainable import trainable
-from resources.home import Home, available_memory_gib
+from resources.home import Home, NotReady, available_memory_gib
 from resources.profile import Profile, load_profile
+from resources.room import gpus_here
 from verl_jobs.config import Training
 from verl_jobs.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run
-from verl_jobs.planner import CPU_ROWS, GIB, DoesNotFit, plan, shape_of, writing_bytes
+from verl_jobs.planner import CPU_ROWS, GIB, DoesNotFit, Gpu, plan, shape_of, writing_bytes
 
 
 def show_lengths(data: str, run: Path | None, share: float, model: str | None, gpus: str | None, profile_name: str | None, console: Console) -> int:
@@ -24,13 +25,39 @@ def show_lengths(data: str, run: Path | None, share: float, model: str | None, g
 
     data: a dataset of the home (`clean_problems`) or a parquet in our schema; run: a training's folder. Raises FileNotFoundError, ProfileError.
     """
-    profile = load_profile(profile_name)
+    try:
+        found, said = measured(data, run, share, model, gpus_of(gpus) if gpus else None, load_profile(profile_name), console)
+    except DoesNotFit as error:
+        console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
+        return 1
+    changes = " ".join(f"--set {change}" for change in found)
+    console.print(f"Limits that hold {share:.0%} of each kind: {changes}\n{said}", soft_wrap=True, highlight=False)
+    return 0
+
+
+def changes_to_train(data: str, share: float, profile_name: str | None, console: Console) -> list[str]:
+    """The limits as changes to the profile. Raises NotReady, with the numbers, where the engine's cache on this machine does not hold them."""
+    here, profile = gpus_here(), load_profile(profile_name)
+    if profile.training.engine != "hf" and not here:
+        raise NotReady(f"no GPU here to hold the answers: `ratchet plan --data {data} --gpus 8xH100` gives the limits for those of a cluster")
+    try:
+        found, said = measured(data, None, share, None, (len(here), min(here, key=lambda gpu: gpu.memory)) if here else None, profile, console)
+    except DoesNotFit as error:
+        raise NotReady(str(error)) from error
+    console.print(f"Trained with {' and '.join(found)}, which hold {share:.0%} of each kind. {said}", soft_wrap=True, highlight=False)
+    return found
+
+
+def measured(
+    data: str, run: Path | None, share: float, model: str | None, gpus: tuple[int, Gpu] | None, profile: Profile, console: Console
+) -> tuple[list[str], str]:
+    """Prints the quantiles; returns the limits as changes to the profile, and what holds such answers. Raises DoesNotFit."""
     folder = _model(model, profile)
-    measured = _measure(folder, _problems(data, profile), run, fenced=bool(profile.base))
-    prompt, answer = limits(measured[0], measured[1:], share)
+    kinds = _measure(folder, _problems(data, profile), run, fenced=bool(profile.base))
+    prompt, answer = limits(kinds[0], kinds[1:], share)
     t = profile.training
     table = Table("tokens", "texts", *(f"{part:.0%}" for part in SHARES), "longer than the profile's", box=None, header_style="dim")
-    for kind, limit in zip(measured, (t.prompt_tokens, *[t.answer_tokens] * len(measured[1:])), strict=True):
+    for kind, limit in zip(kinds, (t.prompt_tokens, *[t.answer_tokens] * len(kinds[1:])), strict=True):
         quantiles = (str(kind.quantile(part)) for part in SHARES)
         table.add_row(kind.name, f"{len(kind.tokens):,}", *quantiles, f"{kind.over(limit):.1%} of {limit}")
     console.print(table)
@@ -38,13 +65,8 @@ def show_lengths(data: str, run: Path | None, share: float, model: str | None, g
     try:
         said = _cache(folder, needed, gpus)
     except DoesNotFit as error:
-        console.print(f"error: limits of {prompt} + {answer} tokens: {error}", style="bold red", soft_wrap=True, highlight=False)
-        return 1
-    console.print(
-        f"Limits that hold {share:.0%} of each kind: --set training.prompt_tokens={prompt} --set training.answer_tokens={answer}\n{said}",
-        soft_wrap=True, highlight=False,
-    )  # fmt: skip
-    return 0
+        raise DoesNotFit(f"limits of {prompt} + {answer} tokens: {error}") from error
+    return [f"training.prompt_tokens={prompt}", f"training.answer_tokens={answer}"], said
 
 
 def _problems(data: str, profile: Profile) -> list[Problem]:
@@ -74,13 +96,13 @@ def _measure(model: str, problems: list[Problem], run: Path | None, *, fenced: b
     return found
 
 
-def _cache(model: str, training: Training, gpus: str | None) -> str:
+def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
     """What holds the answers of that length. Raises DoesNotFit with the numbers."""
     shape = shape_of(model)
     if training.engine != "hf":
         if gpus is None:
             raise DoesNotFit("which GPUs? Give --gpus, e.g. --gpus 8xH100")
-        count, gpu = gpus_of(gpus)
+        count, gpu = gpus
         found = plan(shape, gpu, count, training)
         return f"The caches of {count} x {gpu.name} hold {found.concurrent:,} such answers at once, {found.rollout['KV cache'] / GIB:.1f} GiB a GPU."
     rows = min(CPU_ROWS, training.problems_per_step * training.group_size)

@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 import shutil
+import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pipelines import cli
 from pipelines.lengths import show_lengths
 from pipelines.plan import gpus_of, show_plan
 from problems.rl_parquet import prompt_text
@@ -122,6 +124,23 @@ def test_limits_hold_the_share_that_was_asked_for_and_eight_tokens_less_do_not(
     answers = [len(tokenizer.encode(problem.solutions[0] + tokenizer.eos_token)) for problem in training]
     for limit, lengths in ((told.prompt_tokens, prompts), (told.answer_tokens, answers)):
         assert sum(length <= limit for length in lengths) >= share * len(lengths) > sum(length <= limit - 8 for length in lengths)
+
+
+@pytest.mark.slow
+def test_a_training_takes_the_limits_that_were_measured(
+    measured: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, model = measured
+    console = Console(file=StringIO(), width=200)
+    monkeypatch.setenv("RATCHET_SET", f"base={model}")
+    assert show_lengths(str(data), None, 0.99, None, None, "embedded", console) == 0
+    limits = re.findall(r"--set training\.\w+=(\d+)", written(console))
+    monkeypatch.setattr(sys, "argv", ["ratchet", "train", "--profile", "embedded", "--lengths", str(data), "--show", "--set", f"base={model}"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capsys.readouterr().out
+    assert ended.value.code == 0 and "Trained with training.prompt_tokens=" in told
+    assert f"data.max_prompt_length={limits[0]}" in told and f"data.max_response_length={limits[1]}" in told
 
 
 @pytest.mark.slow
