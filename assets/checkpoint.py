@@ -43,6 +43,7 @@ from verl_jobs.config import Training
 from verl_jobs.health import alarms
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.saving import best
+from verl_jobs.stopping import a_token
 
 
 @dg.asset(
@@ -130,7 +131,8 @@ def no_growing_gap(context: dg.AssetCheckExecutionContext, workshop: Workshop) -
 def healthy_training(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
     """Warns of answers cut by their length or lost, and of an engine that samples from other probabilities than the trainer's."""
     made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
-    found = alarms(json.loads((made.path / "measured.json").read_text(encoding="utf-8")))
+    history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
+    found = alarms(a_token(history, workshop.profile.training))
     return dg.AssetCheckResult(passed=not found, severity=dg.AssetCheckSeverity.WARN, description="; ".join(found) or None)
 
 

@@ -71,7 +71,8 @@ def train(
     if lengths:
         from pipelines.lengths import changes_to_train
 
-        os.environ["RATCHET_SET"] = "\n".join([*changes_to_train(lengths, 0.99, profile, Console(force_terminal=False)), *changes])
+        limits = changes_to_train(lengths, 0.99, profile, Console(force_terminal=False))
+        os.environ["RATCHET_SET"] = "\n".join([*limits, *os.environ.get("RATCHET_SET", "").splitlines()])
     if show:
         from pipelines.algorithm import show_algorithm
 

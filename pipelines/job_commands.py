@@ -32,6 +32,7 @@ from verl_jobs.draws import Draw
 from verl_jobs.health import alarms
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 from verl_jobs.samples import CUT
+from verl_jobs.stopping import a_token
 
 LONGEST_END_S = 120.0  # the training saves, Ray notices that nobody holds it any more
 TAIL = 40
@@ -77,7 +78,7 @@ def show_job(run: str | None, console: Console) -> int:
         f"{_last(rows, CUT, '.1%')} cut",
         "a step": f"{_last(rows, 'timing_s/step', '.1f')} s, {_last(rows, 'perf/throughput', '.0f')} tokens/s",
         "folder": str(folder),
-        "watch": "; ".join(alarms(rows)),
+        "watch": "; ".join(alarms(a_token(rows, job.training))),
         "faults": "\n".join(map(str, faults.read(folder))),
         "error": record.error,
     }

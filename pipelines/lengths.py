@@ -36,16 +36,26 @@ def show_lengths(data: str, run: Path | None, share: float, model: str | None, g
 
 
 def changes_to_train(data: str, share: float, profile_name: str | None, console: Console) -> list[str]:
-    """The limits as changes to the profile. Raises NotReady, with the numbers, where the engine's cache on this machine does not hold them."""
-    here, profile = gpus_here(), load_profile(profile_name)
-    if profile.training.engine != "hf" and not here:
-        raise NotReady(f"no GPU here to hold the answers: `ratchet plan --data {data} --gpus 8xH100` gives the limits for those of a cluster")
+    """The limits as changes to the profile. Raises NotReady, with the numbers, where the engine on this machine does not hold such answers; one
+    elsewhere is not asked."""
+    profile = load_profile(profile_name)
+    elsewhere = bool(profile.ray.address) or profile.orchestration.launcher == "kubernetes"
     try:
-        found, said = measured(data, None, share, None, (len(here), min(here, key=lambda gpu: gpu.memory)) if here else None, profile, console)
+        found, said = measured(data, None, share, None, None if elsewhere else _here(profile), profile, console)
     except DoesNotFit as error:
         raise NotReady(str(error)) from error
     console.print(f"Trained with {' and '.join(found)}, which hold {share:.0%} of each kind. {said}", soft_wrap=True, highlight=False)
     return found
+
+
+def _here(profile: Profile) -> tuple[int, Gpu] | None:
+    """The GPUs that it trains on; None with an engine on the CPU. Raises NotReady where they are too few."""
+    if profile.training.engine == "hf":
+        return None
+    found, ranks = gpus_here(), profile.training.ranks
+    if len(found) < ranks:
+        raise NotReady(f"training.engine {profile.training.engine} with {ranks} ranks needs as many GPUs, nvidia-smi lists {len(found)}")
+    return ranks, min(found, key=lambda gpu: gpu.memory)
 
 
 def measured(
@@ -101,7 +111,7 @@ def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
     shape = shape_of(model)
     if training.engine != "hf":
         if gpus is None:
-            raise DoesNotFit("which GPUs? Give --gpus, e.g. --gpus 8xH100")
+            return "Whether the engine's cache holds such answers was not asked: `ratchet plan --data ... --gpus 8xH100` does."
         count, gpu = gpus
         found = plan(shape, gpu, count, training)
         return f"The caches of {count} x {gpu.name} hold {found.concurrent:,} such answers at once, {found.rollout['KV cache'] / GIB:.1f} GiB a GPU."

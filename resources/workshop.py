@@ -30,8 +30,8 @@ from sandbox.sandbox import Sandbox
 CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
 PARTITION = "dagster/partition"
 NO_PARTITION = (
-    "this run of {job} has no partition, and would fail after the training, at its first stage that needs one. `dagster job execute`, the UI and "
-    '`ratchet` give one by themselves; `dagster job launch` leaves out a job\'s own tags: add --tags \'{{"dagster/partition": "{key}"}}\''
+    "this run of {job} has no partition, and would fail at its first stage that needs one, after the training: `dagster job launch` leaves out a "
+    "job's own tags. Start it with `dagster job execute -m pipelines.definitions -j {job}`, in the UI, or with `ratchet train`"
 )
 PROFILE = "ratchet/profile"
 SUBHOME = "ratchet/home"  # a folder under RATCHET_HOME that is a home of its own: the job smoke never touches a real champion
@@ -92,8 +92,9 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
     @contextmanager
     def bench(self, context: dg.AssetExecutionContext, *, trains: bool = True) -> Iterator[Bench]:
         """The stage named like the asset. In a chain `trains` takes the home's lease, kept until the process ends; raises lease.LeaseHeld."""
-        if context.job_def.partitions_def is not None and PARTITION not in context.run.tags:
-            raise dg.Failure(NO_PARTITION.format(job=context.run.job_name, key=next_id(self.home.runs)), allow_retries=False)
+        layer = context.job_def.asset_layer
+        if PARTITION not in context.run.tags and any(layer.get(key).partitions_def for key in layer.executable_asset_keys):
+            raise dg.Failure(NO_PARTITION.format(job=context.run.job_name), allow_retries=False)
         self.home.make()
         chain = self.chain(context.run.tags)
         if trains and chain.record.kind == "chain":

@@ -66,6 +66,7 @@ class AfterSave:
         # verl makes this object in the trainer's process, before its loggers read these.
         os.environ["VERL_FILE_LOGGER_PATH"] = str(self.job.path / f"metrics-{next_attempt(self.job.path):03d}.jsonl")
         os.environ["WANDB_DIR"] = str(self.job.path)
+        os.environ.setdefault("WANDB_MODE", "online" if os.environ.get("WANDB_API_KEY") else "offline")  # a pod of KubeRay's is told nothing else
         if (sweep := self.job.path / "sweep.json").exists():
             os.environ.update(json.loads(sweep.read_text(encoding="utf-8")))
         tags = self.job.tags

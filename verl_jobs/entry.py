@@ -187,15 +187,15 @@ class Reporter(threading.Thread):
         self.report()
 
     def report(self) -> None:
-        for record in metrics(self.job.path):
-            said = {name: float(record[key]) for name, key in REPORTED.items() if key in record}
-            if self.told.get(record["step"]) == said:
-                continue
-            if self.seen.get(record["step"]) != said:
-                self.seen[record["step"]], self.moved_at = said, time.monotonic()
-            if self.session:
-                self.session.report_custom_message({"step": record["step"], "time": time.time(), **said, **machine.load()})
-            self.told[record["step"]] = said
+        history = metrics(self.job.path)
+        found = {record["step"]: {name: float(record[key]) for name, key in REPORTED.items() if key in record} for record in history}
+        if found != self.seen:
+            self.seen, self.moved_at = found, time.monotonic()
+        for step, said in found.items():
+            if self.told.get(step) != said:
+                if self.session:
+                    self.session.report_custom_message({"step": step, "time": time.time(), **said, **machine.load()})
+                self.told[step] = said
 
 
 if __name__ == "__main__":

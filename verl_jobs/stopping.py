@@ -14,7 +14,7 @@ from typing import Any
 
 from artifacts.store import write_atomic
 from rewards import watch
-from verl_jobs.config import Stop
+from verl_jobs.config import Stop, Training
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
 
 History = Sequence[Mapping[str, Any]]
@@ -80,16 +80,18 @@ def check(folder: Path) -> None:
     job, history = TrainingJob.read(folder / "job.json"), metrics(folder)
     due = job.validations()
     history = [row if row["step"] in due else {key: value for key, value in row.items() if key != VALIDATION} for row in history]
-    if job.training.method.sums_over_tokens:
-        history = [_a_token(row, job.training.response_tokens) for row in history]
-    if found := reason(history, job.training.stop):
+    if found := reason(a_token(history, job.training), job.training.stop):
         if not candidates(folder):
             raise RuntimeError(f"training goes wrong before its first checkpoint: {found}")
         write_atomic(folder / "stopped.json", json.dumps({"step": history[-1]["step"], "reason": found}))
         raise EarlyStop(found)
 
 
-def _a_token(row: dict[str, Any], longest: int) -> dict[str, Any]:
-    """verl sums KL and entropy over an answer's tokens where it does so with the loss, and divides by the longest that an answer may be."""
-    mean = float(row.get("response_length/mean", 0.0))
-    return {key: value * longest / mean if key in (FROM_START[0], ENTROPY) and mean else value for key, value in row.items()}
+def a_token(history: History, training: Training) -> History:
+    """The history with KL and entropy a token: where verl sums the loss over an answer's tokens and divides by the longest that an answer may be, it
+    does so with these too."""
+    if not training.method.sums_over_tokens:
+        return history
+    keys, longest = (FROM_START[0], ENTROPY), training.response_tokens
+    lengths = [float(row.get("response_length/mean", 0.0)) or longest for row in history]
+    return [row | {key: row[key] * longest / mean for key in keys if key in row} for row, mean in zip(map(dict, history), lengths, strict=True)]

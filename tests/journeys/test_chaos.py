@@ -61,7 +61,7 @@ def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
             time.sleep(rng.uniform(0.05, 0.9) * expected["training_s"])
         else:
             step = rng.randint(1, STEPS - 1)
-            wait_until(lambda: (folder := training_of(home)) and steps(folder) >= step, RECOVERY_S)
+            assert wait_until(lambda: (folder := training_of(home)) and steps(folder) >= step, RECOVERY_S), f"no step {step}"
             time.sleep(rng.uniform(0, 2))
         seen["after_s"] = time.monotonic() - began
         return strike(home, victim, rng, seen)

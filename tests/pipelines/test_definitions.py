@@ -122,8 +122,16 @@ def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_ope
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(instance=instance, raise_on_error=False)
     [failed] = [event for event in ended.all_events if event.is_step_failure]
-    assert failed.step_key == "raw_problems" and "dagster/partition" in str(failed.step_failure_data.user_failure_data)
+    assert failed.step_key == "raw_problems" and "Start it with `dagster job execute" in str(failed.step_failure_data.user_failure_data)
     assert not list(house.workshop.home.runs.glob("*"))
+
+
+def test_a_stage_that_needs_no_partition_is_materialized_by_itself_without_one(house: House) -> None:
+    """As from its page in the UI, which asks for none."""
+    job = dg.Definitions(assets=CHAIN, resources=_of(house)).resolve_implicit_global_asset_job_def()
+    with dg.DagsterInstance.ephemeral() as instance:
+        ended = job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey("raw_problems")])
+    assert ended.success
 
 
 def _of(house: House) -> dict[str, object]:

