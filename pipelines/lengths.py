@@ -14,7 +14,7 @@ from problems.schema import Problem, read_parquet
 from problems.trainable import trainable
 from resources.home import Home, NotReady, available_memory_gib
 from resources.profile import Profile, load_profile
-from resources.room import gpus_here
+from resources.room import gpu_of
 from verl_jobs.config import Training
 from verl_jobs.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run
 from verl_jobs.planner import CPU_ROWS, GIB, DoesNotFit, Gpu, plan, shape_of, writing_bytes
@@ -39,23 +39,13 @@ def changes_to_train(data: str, share: float, profile_name: str | None, console:
     """The limits as changes to the profile. Raises NotReady, with the numbers, where the engine on this machine does not hold such answers; one
     elsewhere is not asked."""
     profile = load_profile(profile_name)
-    elsewhere = bool(profile.ray.address) or profile.orchestration.launcher == "kubernetes"
+    gpu = gpu_of(profile)
     try:
-        found, said = measured(data, None, share, None, None if elsewhere else _here(profile), profile, console)
+        found, said = measured(data, None, share, None, (profile.training.ranks, gpu) if gpu else None, profile, console)
     except DoesNotFit as error:
         raise NotReady(str(error)) from error
     console.print(f"Trained with {' and '.join(found)}, which hold {share:.0%} of each kind. {said}", soft_wrap=True, highlight=False)
     return found
-
-
-def _here(profile: Profile) -> tuple[int, Gpu] | None:
-    """The GPUs that it trains on; None with an engine on the CPU. Raises NotReady where they are too few."""
-    if profile.training.engine == "hf":
-        return None
-    found, ranks = gpus_here(), profile.training.ranks
-    if len(found) < ranks:
-        raise NotReady(f"training.engine {profile.training.engine} with {ranks} ranks needs as many GPUs, nvidia-smi lists {len(found)}")
-    return ranks, min(found, key=lambda gpu: gpu.memory)
 
 
 def measured(

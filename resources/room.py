@@ -46,20 +46,26 @@ def check_machines(profile: Profile) -> None:
         raise NotReady(
             f"training.scale.nodes {training.scale.nodes}: a Ray of this machine's own has one node: give ray.address, a Ray that has them"
         )
+    gpu, shape = gpu_of(profile), shape_of_start(profile)
+    if gpu is not None and shape is not None:
+        try:
+            check_fit(shape, gpu, training)
+        except DoesNotFit as error:
+            raise NotReady(str(error)) from error
+
+
+def gpu_of(profile: Profile) -> Gpu | None:
+    """The smallest GPU of this machine where it trains on them; None on a CPU, or elsewhere. Raises NotReady where there are too few."""
+    training = profile.training
     if training.engine == "hf" or profile.ray.address or profile.orchestration.launcher == "kubernetes":
-        return
+        return None
     found = gpus_here()
     if len(found) < training.ranks:
         raise NotReady(
             f"training.engine {training.engine} with {training.ranks} ranks needs as many GPUs, nvidia-smi lists {len(found)}: take the profile "
             "embedded, or submit to a Ray that has them (ray.address)"
         )
-    shape = shape_of_start(profile)
-    if shape is not None:
-        try:
-            check_fit(shape, min(found, key=lambda gpu: gpu.memory), training)
-        except DoesNotFit as error:
-            raise NotReady(str(error)) from error
+    return min(found, key=lambda gpu: gpu.memory)
 
 
 def gpus_here() -> list[Gpu]:

@@ -12,7 +12,7 @@ from statistics import fmean, pstdev
 from rewards.watch import PREFIX
 
 RAW = f"{PREFIX}/reward_as_paid"  # the mean before it was rescaled: verl's own reward metrics are of what comes after
-CUT = f"{PREFIX}/rewards_cut"  # share
+CLIPPED = f"{PREFIX}/rewards_cut"  # share
 
 
 def rescaled(rewards: Sequence[float], *, normalised: bool, clip: float) -> list[float]:
@@ -44,7 +44,7 @@ def rescale(keys: Sequence[str], partition_id: str, baselines: Mapping[str, floa
         parts[-1] += now - was / spread
         fields.append({"rm_scores": parts})
     tq.kv_batch_put(keys=list(keys), partition_id=partition_id, fields=list_of_dict_to_tensordict(fields))
-    return {RAW: fmean(paid), CUT: fmean(abs(now) == clip for now in made[: len(paid)]) if clip else 0.0}
+    return {RAW: fmean(paid), CLIPPED: fmean(abs(now) == clip for now in made[: len(paid)]) if clip else 0.0}
 
 
 def _moments(rewards: Sequence[float], normalised: bool) -> tuple[float, float]:
