@@ -67,10 +67,12 @@ def test_out_of_reach(rung: Sandbox, what: str, tmp_path_factory: pytest.TempPat
     secret = tmp_path_factory.getbasetemp() / "secret"
     secret.write_text("yes")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        threading.Thread(target=lambda: server.accept(), daemon=True).start()
+        listens = threading.Thread(target=server.accept, daemon=True)
+        listens.start()
         source = BREACHES[what].replace("PORT", str(server.getsockname()[1])).replace("FILE", str(secret)).replace("ROOT", str(Path.cwd()))
         report = says(rung, source)
         socket.create_connection(server.getsockname()).close()  # lets the thread end
+        listens.join()
     assert report.verdict in (Verdict.RE, Verdict.WA), report
 
 

@@ -22,6 +22,7 @@ from sandbox.backends.local import LocalBackend, LocalChannel
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from tests.sandbox.jobs import QUICK, call
+from tests.sandbox.left import slot_cgroups
 
 SLOW = "import time\ntime.sleep(0.3)\ndef f(a, b):\n    return a + b"
 
@@ -235,7 +236,7 @@ def test_closing_leaves_no_process_no_folder_and_no_cgroup() -> None:
         run_all(sandbox, [call("open('x', 'w').write('y')\ndef f(a, b):\n    return 5")] * 4)
         workers = [p.pid for p in below(os.getpid())]
     assert set(below(os.getpid())) == before
-    assert not [path for path in Path("/sys/fs/cgroup").glob("**/ratchet-*") if int(path.name.split("-")[1]) in workers]
+    assert not [path for path, pid in slot_cgroups().items() if pid in workers]
     assert not [path for path in Path("/tmp").glob("ratchet-scratch-*") if int(path.name.split("-")[2]) in workers]
 
 
