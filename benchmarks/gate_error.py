@@ -21,9 +21,16 @@ TASKS = 400
 
 
 def card(name: str, solved: np.ndarray) -> Scorecard:
-    samples = tuple(Sample.model_construct(task_id=str(i), sample=0, verdict="AC" if s else "WA", tags=()) for i, s in enumerate(solved))
+    samples = tuple(Sample.model_construct(task_id=str(i), answer="", program="", verdict="AC" if s else "WA") for i, s in enumerate(solved))
     return Scorecard.model_construct(
-        benchmark="simulated", benchmark_version="1", harness_version="1", checkpoint=name, checkpoint_hash=name, sampling={}, samples=samples
+        benchmark="simulated",
+        benchmark_version="1",
+        harness_version="1",
+        checkpoint=name,
+        checkpoint_hash=name,
+        sampling={},
+        isolation="",
+        samples=samples,
     )
 
 

@@ -43,7 +43,7 @@ from verl_jobs.agents.writers import FrozenWriter
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
 from verl_jobs.tiny_model import TinyModel, make
-from verl_jobs.warm_up import WarmUp, warm_up
+from verl_jobs.warm_up import Question, WarmUp, warm_up
 
 VISIBLE, TURNS, PROMPT, ANSWER, ROOM = 2, 2, 160, 104, 304
 TOKENS = "perf/total_num_tokens"
@@ -99,7 +99,8 @@ def start(folder: Path, problems: Sequence[Problem], seed: int, size: Size) -> N
     """A model from scratch, warmed up on single answers and on mending what the Executor found wrong in them."""
     shown_to = [problem for problem in problems if problem.split == "demonstrations"]
     with Sandbox() as sandbox:
-        chats = [*((prompt_text(problem), demonstration(problem)) for problem in shown_to), *mends(shown_to, Executor(sandbox))]
+        chats: list[tuple[Question, str]] = [(prompt_text(problem), demonstration(problem)) for problem in shown_to]
+        chats += mends(shown_to, Executor(sandbox))
     base = folder / "base"
     texts = [question if isinstance(question, str) else question[-1]["content"] for question, _ in chats] + [answer for _, answer in chats]
     make(TinyModel(seed=seed, positions=512), texts, base)

@@ -134,7 +134,8 @@ def _again(harness: str, dataset: str, data: Path, samples: Path, differ: Any, o
 
 
 def _ours(name: str, data: Path, samples: Path, out: Path) -> Said:
-    command = [sys.executable, "-m", "pipelines.cli", "evaluate", "--benchmark", name, "--completions", samples, "--data", data, "--out", out]
+    files = ["--completions", str(samples), "--data", str(data), "--out", str(out)]
+    command = [sys.executable, "-m", "pipelines.cli", "evaluate", "--benchmark", name, *files]
     subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")})
     return _said(out)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
 
@@ -28,12 +29,20 @@ SETS = {"heldout": 400, "humaneval": 164, "mbpp": 500}
 GATES, BETTER, GAIN = 50, 0.2, 0.1  # of a history: its length, the share of challengers that are better, by how much
 
 
-def card(name: str, benchmark: str, solved: Floats) -> Scorecard:
+def card(name: str, benchmark: str, solved: NDArray[np.bool_]) -> Scorecard:
     samples = tuple(
-        Sample.model_construct(task_id=str(i), sample=0, verdict="AC" if s else "WA", tags=(f"tag-{i % 8}",)) for i, s in enumerate(solved)
+        Sample.model_construct(task_id=str(i), answer="", program="", verdict="AC" if s else "WA", tags=(f"tag-{i % 8}",))
+        for i, s in enumerate(solved)
     )
     return Scorecard.model_construct(
-        benchmark=benchmark, benchmark_version="1", harness_version="1", checkpoint=name, checkpoint_hash=name, sampling={}, samples=samples
+        benchmark=benchmark,
+        benchmark_version="1",
+        harness_version="1",
+        checkpoint=name,
+        checkpoint_hash=name,
+        sampling={},
+        isolation="",
+        samples=samples,
     )
 
 
@@ -141,8 +150,8 @@ def coverage(rng: np.random.Generator, pairs: int) -> Iterator[Row]:
     rules: list[tuple[str, Callable[[int, int], tuple[float, float]]]] = [("Wilson", wilson), ("Wilson, wider at the edges", share_interval)]
     for tasks in (20, 50, 100, 164, 378, 1000):
         chances = binom.pmf(np.arange(tasks + 1)[:, None], tasks, shares)
-        for name, interval in rules:
-            bounds = np.array([interval(solved, tasks) for solved in range(tasks + 1)])
+        for name, rule in rules:
+            bounds = np.array([rule(solved, tasks) for solved in range(tasks + 1)])
             covered = (chances * ((bounds[:, :1] <= shares) & (shares <= bounds[:, 1:]))).sum(0)
             yield f"a share, {name}", tasks, f"{covered.min():.3f} at worst"
     for tasks in (50, 164, 500):

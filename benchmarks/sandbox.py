@@ -137,11 +137,13 @@ def _used() -> dict[str, tuple[float, float]]:
     """CPU milliseconds and page faults so far, by kind of process, from /proc: own, and of the children that were waited for."""
     workers = [pid for pid in _children(os.getpid()) if b"worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
     zygotes = [inner for worker in workers for outer in _children(worker) for inner in (_children(outer) or [outer])]
-    seen = {"front": _stat(os.getpid())[:2], "worker": tuple(sum(told) for told in zip(*(_stat(worker)[:2] for worker in workers), strict=True))}
-    totals = [_stat(zygote) for zygote in zygotes]
-    seen["zygotes"] = (sum(total[0] for total in totals), sum(total[1] for total in totals))
-    seen["programs and judges"] = (sum(total[2] for total in totals), sum(total[3] for total in totals))
-    return seen
+    front, serving, totals = _stat(os.getpid()), [_stat(worker) for worker in workers], [_stat(zygote) for zygote in zygotes]
+    return {
+        "front": (front[0], front[1]),
+        "worker": (sum(each[0] for each in serving), sum(each[1] for each in serving)),
+        "zygotes": (sum(total[0] for total in totals), sum(total[1] for total in totals)),
+        "programs and judges": (sum(total[2] for total in totals), sum(total[3] for total in totals)),
+    }
 
 
 def _children(pid: int) -> list[int]:

@@ -48,12 +48,12 @@ def main() -> None:
     chats = _chats(arguments.home)
     (scratch / "chats.json").write_text(json.dumps(chats))
     _parquet(chats, scratch / "chats.parquet")
-    rows: dict[tuple[str, int], list[tuple[float, float, str]]] = {}
+    rows: dict[tuple[str, int], list[tuple[float, float]]] = {}
     for number in range(arguments.rounds):
         for steps in (arguments.steps, 2 * arguments.steps):
             for kind, command in (("warm_up", _loop), ("verl.trainer.sft_trainer", _verl)):
                 wall, cpu, loss = _run(command(base, scratch, WarmUp(steps=steps), number), scratch)
-                rows.setdefault((kind, steps), []).append((wall, cpu, loss))
+                rows.setdefault((kind, steps), []).append((wall, cpu))
                 print(f"{kind} {steps} steps: {wall:.1f} s, CPU {cpu:.1f} s, last loss {loss}", flush=True)
     print("\n| | start, s | wall s a step | CPU s a step | whole, default steps, by these figures |\n|---|---|---|---|---|")
     for kind in ("warm_up", "verl.trainer.sft_trainer"):
