@@ -16,7 +16,7 @@ def show_algorithm(profile_name: str | None, console: Console) -> int:
     method = training.method
     console.print(f"[bold]{escape(method.title)}[/] ({escape(method.paper)})", soft_wrap=True, highlight=False)
     console.print(escape(method.rule), soft_wrap=True, highlight=False)
-    for unrun in filter(None, (method.unrun, training.scale.unrun)):
+    for unrun in filter(None, (method.unrun, method.blocked, training.scale.unrun)):
         console.print(f"[yellow]{escape(unrun)}[/]", soft_wrap=True, highlight=False)
     paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
     told = overrides(training, seed=0, loggers=[], name="<chain>", **paths)

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from pipelines.cli_ablate import ablate
+from pipelines.cli_adapt import adapt
 from pipelines.cli_agents import reviewer, solve
 from pipelines.cli_compare import compare
 from pipelines.cli_data import ProfileOption, data
@@ -146,7 +147,7 @@ def ui(
     ui(port, profile, Console())
 
 
-for command in (plan, plugins, samples, draws, solve, prefer, ablate, compare, evaluate):
+for command in (plan, plugins, samples, draws, solve, prefer, ablate, adapt, compare, evaluate):
     app.command()(command)
 
 
@@ -172,13 +173,16 @@ def main() -> None:
         from resources.ledger import NothingToRollBack, Superseded
         from resources.ledger_database import LedgerUnreachable
         from resources.profile import ProfileError
+        from resources.ray import TrainingFailed
         from rewards.own import RewardFileError
         from verl_jobs.plugins import PluginError
+        from verl_jobs.preflight import CannotTrain
         from verl_jobs.start import UnfitStart
 
         own = RewardFileError | UnverifiedReward | PluginError | EndpointDown | Unanswered | Incomparable
         kept = NothingToRollBack | Superseded | LedgerUnreachable | UnknownVersion | NotJudged
-        mendable = NotReady | ProfileError | ProblemError | kept | own | UnfitStart | FileNotFoundError
+        trained = UnfitStart | CannotTrain | TrainingFailed
+        mendable = NotReady | ProfileError | ProblemError | kept | own | trained | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
         if not full and not isinstance(error, mendable):
             raise

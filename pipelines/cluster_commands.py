@@ -58,7 +58,7 @@ def _client(address: str) -> Any:
     """Raises NotReady where no Ray answers. The token is that of RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH, with RAY_AUTH_MODE=token."""
     from resources.ray import answers
 
-    if not answers(address):
+    if not address.startswith(("http://", "https://")) or not answers(address):
         raise NotReady(f"no Ray answers at {address}: give the dashboard's address, http://host:8265")
     from ray.job_submission import JobSubmissionClient
 
@@ -70,7 +70,8 @@ def _one(client: Any, address: str, run: str | None) -> Any:
     ours = sorted((each for each in client.list_jobs() if _run(each)), key=lambda each: each.start_time or 0)
     chosen = [each for each in ours if run in (None, each.submission_id, _run(each))]
     if not chosen:
-        raise NotReady(f"{address} knows no training {run or ''}: there are {', '.join(sorted({_run(each) for each in ours})) or 'none'}")
+        there = ", ".join(sorted({_run(each) for each in ours})) or "none"
+        raise NotReady(f"{address} knows no training{f' {run}' if run else ''}: there are {there}")
     return chosen[-1]
 
 

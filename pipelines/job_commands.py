@@ -118,7 +118,7 @@ def stop(run: str | None, console: Console) -> int:
     home = Home.from_environment()
     holder = lease.holder(home.lease)
     if holder is None or (run and holder.chain != run):
-        console.print(f"{run or 'Nothing'} does not train{f'; {holder.chain} does' if holder else ''}.", soft_wrap=True)
+        console.print(f"{f'{run} does not train' if run else 'No training runs'}{f'; {holder.chain} does' if holder else ''}.", soft_wrap=True)
         return 0
     os.kill(holder.pid, signal.SIGTERM)
     deadline = time.monotonic() + LONGEST_END_S
@@ -250,7 +250,7 @@ def _found(run: str | None) -> tuple[Home, Record, Path]:
     chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)
     if chosen is None or (folder := _training(home, chosen.id)) is None:
         there = ", ".join(record.id for record in trained) or "none yet: `ratchet train` starts one"
-        raise FileNotFoundError(f"no training {run or ''} in {home.path}: there are {there}")
+        raise FileNotFoundError(f"no training{f' {run}' if run else ''} in {home.path}: there are {there}")
     return home, chosen, folder
 
 

@@ -51,15 +51,15 @@ def solve(
     conversation = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
     _say("Problem", conversation.messages[0]["content"], console)
     confined = load_profile(profile).sandbox
-    with (
-        writer_of(endpoint or model or champion(), name, speech) as generator,
-        reviewer_of(reviewer, generator, name, speech) as reviews,
-        Sandbox(confined) as sandbox,
-    ):
-        try:
+    try:
+        with (
+            writer_of(endpoint or model or champion(), name, speech) as generator,
+            reviewer_of(reviewer, generator, name, speech) as reviews,
+            Sandbox(confined) as sandbox,
+        ):
             asyncio.run(converse([conversation], generator, Executor(sandbox), reviews, turns, lambda now: tell(now, console)))
-        except (NoReply, EndpointDown) as error:
-            raise NotReady(str(error)) from error
+    except (NoReply, EndpointDown) as error:
+        raise NotReady(str(error)) from error
     count = len(conversation.attempts)
     console.print(f"{conversation.ended}, after {count} program{'' if count == 1 else 's'}", style="bold", highlight=False)
     return 0 if conversation.attempts and conversation.attempts[-1].finding.solved else 1
@@ -78,6 +78,7 @@ def writer_of(where: str, name: str, speech: Speech) -> Iterator[Writer]:
     """An endpoint's address (it begins with http), or a folder."""
     if where.startswith(("http://", "https://")):
         with Endpoint(where) as endpoint:
+            endpoint.reach()
             yield EndpointWriter(endpoint, name, speech.tokens, speech.temperature, speech.seed)
     else:
         yield EngineWriter(Path(where).expanduser(), speech)
@@ -102,7 +103,11 @@ class EngineWriter:
 
         if not (folder / "config.json").exists():
             raise FileNotFoundError(f"{folder}: no config.json there: give a Hugging Face folder, or the address of an endpoint (http://...)")
-        self.engine, self.speech = HfEngine(folder), speech
+        try:
+            self.engine, self.speech = HfEngine(folder), speech
+        except (OSError, ValueError) as error:
+            reason = str(error).strip().splitlines()[0]
+            raise NotReady(f"{folder} holds no model that can answer ({reason}): give another folder, or the address of an endpoint") from error
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
         return [self._answer(conversation) for conversation in conversations]

@@ -338,9 +338,11 @@ def _explain(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "literal_error":
         known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        near = difflib.get_close_matches(str(error["input"]), known, 2, cutoff=0.4)
+        near = difflib.get_close_matches(str(error["input"]).lower(), known, 2, cutoff=0.4)
         hint = f", did you mean {' or '.join(near)}" if near else ""
         return f"{where}: no {error['input']!r}{hint}: known are {', '.join(known)}"
+    if error["type"] == "string_pattern_mismatch" and "https" in error["ctx"]["pattern"]:
+        return f"{where}: {error['input']!r} is no address: write it as http://host:port"
     if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
         got = "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"  # a section is no answer to what is wrong in it
         return f"{where}: {error['msg'].removeprefix('Value error, ')}{got}"

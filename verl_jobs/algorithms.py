@@ -28,6 +28,7 @@ class Algorithm:
     overrides: tuple[str, ...]
     least: int = 2  # scored answers a problem needs, else there is nothing to compare with
     unrun: str = ""  # why no training has been run with it
+    blocked: str = ""  # why none can be
 
     @property
     def greedy(self) -> bool:
@@ -137,7 +138,8 @@ ALGORITHMS: dict[Name, Algorithm] = {
         "Liu et al. 2026, arXiv:2601.05242",
         "for each reward k: A_k = (r_k - its group's mean) / its standard deviation; A = sum of A_k, whitened over the batch",
         _estimator("gdpo", "+algorithm.gdpo_reward_keys=[tests_passed,format]"),
-        unrun=f"{CONFIG_ONLY}: verl 0.9.1's v1 trainer does not hand the single rewards to the estimator, so a run would stop at its first step",
+        unrun=CONFIG_ONLY,
+        blocked="verl 0.9.1's v1 trainer does not hand the single rewards to the estimator: a run would stop at its first step",
     ),
     "grpo_passk": Algorithm(
         "GRPO for pass@k",

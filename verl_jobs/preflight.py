@@ -13,6 +13,7 @@ from pathlib import Path
 from problems.gating import gated_as
 from problems.schema import Problem
 from rewards.question import task_from_ground_truth
+from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.planner import GIB
 from verl_jobs.start import check_start, stored_shapes
@@ -24,6 +25,7 @@ class CannotTrain(ValueError):
 
 def check(job: TrainingJob) -> None:
     """Raises CannotTrain or UnfitStart at the first fault."""
+    check_algorithm(job.training)
     rows = check_rows(Path(job.train))
     check_rows(Path(job.validation))
     if rows < job.training.problems_per_step:
@@ -35,7 +37,13 @@ def check(job: TrainingJob) -> None:
     if start.is_dir():  # else a hub id: the engine fetches it
         t = job.training
         check_start(start, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora)
-        _check_disk(job, parameters_of(start))
+        check_disk(job.path, t, parameters_of(start))
+
+
+def check_algorithm(training: Training) -> None:
+    """Raises CannotTrain for one that is an entry of the configuration and no more."""
+    if training.method.blocked:
+        raise CannotTrain(f"training.algorithm {training.algorithm}: {training.method.blocked}; it can be shown (--show), not run: take another")
 
 
 def check_rows(path: Path) -> int:
@@ -68,15 +76,18 @@ def parameters_of(folder: Path) -> int:
     return sum(prod(shape) for shape in stored_shapes(folder).values())
 
 
-def _check_disk(job: TrainingJob, parameters: int) -> None:
-    """A save holds weights, two moments and an export in fp32, a critic its own; each candidate is an export. One more is being written."""
-    t, made = job.training, job.training.steps // job.training.save_every
+def check_disk(folder: Path, training: Training, parameters: int) -> None:
+    """folder: of the run, there or not; what lies in it counts as free. Raises CannotTrain where its saves would not fit.
+
+    A save holds weights, two moments and an export in fp32, a critic its own; each candidate is an export. One more is being written.
+    """
+    t, made = training, training.steps // training.save_every
     saves = min(made, t.keep.last + t.keep.best + (t.steps // t.keep.every if t.keep.every else 0) + 1)
     needed = parameters * saves * (16 + 12 * t.method.critic + 4)
-    there = job.path
+    there = folder
     while not there.exists():
         there = there.parent
-    free = shutil.disk_usage(there).free + sum(path.stat().st_size for path in job.path.rglob("*") if path.is_file())
+    free = shutil.disk_usage(there).free + sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if free < needed:
         raise CannotTrain(
             f"{there} has {free / GIB:.1f} GiB of disk left, and {saves} saves and candidates of {parameters:,} parameters take {needed / GIB:.1f}: "

@@ -6,7 +6,7 @@ In: a Hugging Face folder. Out: nothing, or `UnfitStart` that names file, key an
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +86,20 @@ def _check_weights(folder: Path, config: Any, frozen: Sequence[str], lora: Lora 
     if wrong:
         first = wrong[0]
         raise UnfitStart(f"{folder}: {first} has the shape {there[first]}, its config.json asks for {shapes[first]}: they are of two models")
+    check_names(str(folder), shapes, frozen, lora)
+
+
+def check_names(model: str, shapes: Mapping[str, list[int]], frozen: Sequence[str], lora: Lora | None) -> None:
+    """shapes: of the model's parameters, by name. Raises UnfitStart for names in `frozen` or `lora.modules` that it does not have."""
     try:
         if frozen:
             chosen(shapes, frozen)
     except ValueError as error:
-        raise UnfitStart(f"{folder}: {error}") from None
+        raise UnfitStart(f"{model}: {error}") from None
     if lora and lora.modules:
         layers = {name.rsplit(".", 2)[-2] for name in shapes if name.endswith(".weight")}
         if absent := [name for name in lora.modules if name.rsplit(".", 1)[-1] not in layers]:
-            raise UnfitStart(f"{folder}: lora.modules: the model has no layer {absent[0]}, it has {', '.join(sorted(layers))}")
+            raise UnfitStart(f"{model}: lora.modules: the model has no layer {absent[0]}, it has {', '.join(sorted(layers))}")
 
 
 def _shapes(folder: Path, prefix: str) -> dict[str, list[int]]:

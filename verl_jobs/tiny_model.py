@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerFast
+    from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHAT_TEMPLATE = (
@@ -60,25 +60,36 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
 def make(config: TinyModel, texts: Iterable[str], folder: Path) -> int:
     """Writes model and tokenizer to `folder`; returns the number of parameters."""
     import torch
-    from transformers import AutoModelForCausalLM, Qwen2Config
 
     tokenizer = train_tokenizer(texts, config.vocabulary)
     torch.manual_seed(config.seed)
-    model = AutoModelForCausalLM.from_config(
-        Qwen2Config(
-            vocab_size=len(tokenizer),
-            hidden_size=config.hidden,
-            intermediate_size=config.hidden * 3,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            num_key_value_heads=max(1, config.heads // 2),
-            max_position_embeddings=config.positions,
-            tie_word_embeddings=True,
-            bos_token_id=None,
-            eos_token_id=tokenizer.eos_token_id,
-            pad_token_id=tokenizer.pad_token_id,
-        )
-    ).float()
+    model = _decoder(config, len(tokenizer), eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id).float()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return sum(p.numel() for p in model.parameters())
+
+
+def shapes(config: TinyModel) -> dict[str, list[int]]:
+    """Name -> shape of its parameters, with a full vocabulary; nothing is made."""
+    import torch
+
+    with torch.device("meta"):
+        return {name: list(parameter.shape) for name, parameter in _decoder(config, config.vocabulary).named_parameters()}
+
+
+def _decoder(config: TinyModel, vocabulary: int, **tokens: int) -> PreTrainedModel:
+    from transformers import AutoModelForCausalLM, Qwen2Config
+
+    asked = Qwen2Config(
+        vocab_size=vocabulary,
+        hidden_size=config.hidden,
+        intermediate_size=config.hidden * 3,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=max(1, config.heads // 2),
+        max_position_embeddings=config.positions,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        **tokens,
+    )
+    return AutoModelForCausalLM.from_config(asked)

@@ -12,6 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -75,6 +76,12 @@ class Endpoint:
         found = next((each for each in self._insist(self._models, sleep) if each.get("id") == model), {})
         return {name: value for name, value in found.items() if name not in PASSING}
 
+    def reach(self) -> None:
+        """For who waits at a terminal: looks once whether anybody listens. Raises EndpointDown where nobody does, or we may not come in."""
+        with suppress(NoReply):  # there is one, who does not tell its models
+            if (found := self._send("GET", "models")) in (Fault("ConnectError"), Fault("ConnectTimeout")):
+                raise EndpointDown(f"{self.url}: {found.why}: see whether the server is up, and the address")
+
     def _insist(self, attempt: Callable[[], Found | Fault], sleep: Callable[[float], None]) -> Found:
         """What `attempt` finds, tried again as long as that is a fault, with growing pauses or those that the server asks for."""
         fault, wait = Fault("not tried"), 0.0
@@ -96,7 +103,7 @@ class Endpoint:
             self._unanswered += 1
         if self._unanswered >= DOWN:
             raise EndpointDown(f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} questions: see whether the server is up, then run again")
-        raise NoReply(f"no whole answer in {TRIES} tries: {fault.why}")
+        raise NoReply(f"{self.url}: no whole answer in {TRIES} tries: {fault.why}")
 
     def _answer(self, question: Mapping[str, Any]) -> Reply | Fault:
         sent = self._send("POST", "completions" if "prompt" in question else "chat/completions", question)

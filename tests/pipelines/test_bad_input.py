@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from pipelines import cli
+from resources.ray import TrainingFailed
+from verl_jobs.preflight import CannotTrain
 
 GENEROUS = 'TASK = "code"\n\ndef reward(task, answer, report):\n    return 1.0\n'
 
@@ -31,6 +33,15 @@ def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     ("arguments", "said"),
     [
         (("--algorithm", "gropo"), "training.algorithm: no 'gropo', did you mean grpo"),
+        (("--algorithm", "GRPO"), "training.algorithm: no 'GRPO', did you mean grpo"),
+        (("--algorithm", "gdpo"), "training.algorithm gdpo: verl 0.9.1's v1 trainer does not hand the single rewards to the estimator"),
+        (("--set", "training.trace=[2,99]"), "trace 99 is beyond the last of"),
+        (("--set", "training.answer_tokens=5000"), "tiny_model.positions is "),
+        (("--set", "training.frozen=[model.layer.0.*]"), "the tiny model: "),
+        (("--set", "warm_up.lora={modules: [q_pro]}"), "the tiny model: lora.modules: the model has no layer q_pro"),
+        (("--set", "base=/nowhere"), "base: no folder /nowhere: give a Hugging Face folder, or a hub id"),
+        (("--set", "base=Qwen/Qwen2.5-Coder-32B", "--set", "training.steps=1000"), "of disk left, and"),
+        (("--set", "ray.address=localhost:8265"), "ray.address: 'localhost:8265' is no address: write it as http://host:port"),
         (("--set", "training.learning_rat=1"), "training.learning_rat: no such key, did you mean 'learning_rate'"),
         (("--set", "training.ranks=3"), "training: 8 problems x 4 answers do not divide among 3 ranks: give a multiple\n"),
         (("--set", "training.steps=9"), "steps 9 is no multiple of save_every 2"),
@@ -46,6 +57,17 @@ def test_one_line_says_what_is_wrong_and_how_to_mend_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     assert said in refused(capsys, monkeypatch, tmp_path / "home", *arguments)
+
+
+@pytest.mark.parametrize("error", [CannotTrain("rows.parquet, row 3: no ground_truth"), TrainingFailed("training study-a ended: see trainer.log")])
+def test_what_stops_a_training_of_a_study_is_one_line_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception
+) -> None:
+    def stopped(*_: object) -> int:
+        raise error
+
+    monkeypatch.setattr("pipelines.seeds.train_seeds", stopped)
+    assert str(error) in refused(capsys, monkeypatch, tmp_path / "home", "--seeds", "2")
 
 
 @pytest.mark.slow

@@ -62,6 +62,8 @@ def test_status_of_a_home_that_is_not_there_says_what_to_do(tmp_path: Path) -> N
         (("data", "show"), {}, "no problems have been read yet"),
         (("data", "limits"), {}, "no references have been tried yet"),
         (("rollback",), {}, "there is no champion yet"),
+        (("adapt", "/nowhere/at/all"), {}, "'/nowhere/at/all' is no folder"),
+        (("jobs", "list", "--address", "ray-head"), {}, "no Ray answers at ray-head: give the dashboard's address, http://host:8265"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line_and_exit_code_two(tmp_path: Path, args: tuple[str, ...], environment: dict[str, str], said: str) -> None:

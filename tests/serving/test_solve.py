@@ -92,10 +92,21 @@ def test_a_checkpoint_answers_here_and_behind_the_gateway_alike(problem: Path, t
     assert (here, said) == (there, heard) and here == 1 and "the turns are used up, after 2 programs" in said
 
 
-def test_a_server_that_is_not_there_is_one_line(problem: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("problems.synthesis.endpoint.PAUSE_S", 0.001)
-    with pytest.raises(NotReady, match="give one like http://127"):
-        told(problem, endpoint="http://http:nowhere/v1")
+@pytest.mark.parametrize("reviewer", [False, True])
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("http://http:nowhere/v1", "give one like http://127"), ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1: ConnectError: see whether")],
+)
+def test_a_server_that_is_not_there_is_one_line_at_once(problem: Path, url: str, said: str, reviewer: bool) -> None:
+    with mender() as (there, heard), pytest.raises(NotReady, match=said):
+        told(problem, endpoint=there if reviewer else url, reviewer=url if reviewer else "none")
+    assert not heard
+
+
+def test_a_folder_without_weights_is_one_line(problem: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}', encoding="utf-8")
+    with pytest.raises(NotReady, match=f"{tmp_path} holds no model that can answer"):
+        told(problem, model=str(tmp_path))
 
 
 def test_without_a_model_the_champion_is_asked_and_where_there_is_none_it_says_so(
