@@ -70,7 +70,10 @@ def ray_cluster(cpus: int = 2) -> Iterator[Any]:
     from ray.cluster_utils import Cluster
 
     head = {"num_cpus": cpus, "node_ip_address": "127.0.0.2", "object_store_memory": 10**8, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    try:
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+    except Exception:  # on a crowded machine a node may miss its own 30 s to start
+        cluster = Cluster(initialize_head=True, head_node_args=head)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path.cwd()))
         ray.init(address=cluster.address, log_to_driver=False, _node_ip_address="127.0.0.2")

