@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from artifacts.hashing import hash_data
 from artifacts.manifest import NAME, Manifest
-from artifacts.store import Store
+from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
 AN_ARTIFACT = frozenset({"start", "checkpoint"})  # inputs that are artifacts under other names than their own
@@ -144,7 +144,7 @@ def walk(subject: Made, shelf: Shelf) -> Passport:
 def _texts(store: Store) -> Iterable[bytes]:
     for kind in KINDS:
         if store.is_local:
-            yield from (path.read_bytes() for path in sorted((store.cache / kind).glob(f"*/*/{NAME}")))
+            yield from (path.read_bytes() for path in manifests(store.cache / kind))
         else:
             yield from (store.filesystem.cat_file(path) for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}")))
 

@@ -6,6 +6,7 @@ Locally a folder is filled beside and renamed; on an object store, which has no 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -86,16 +87,13 @@ class Store:
         if (found := self.find(manifest.kind, manifest.name, manifest.key)) is None:
             whole = manifest.model_copy(update={"content_hash": manifest.content_hash or hash_folder(folder)}).stamped()
             _write_synced(folder / NAME, whole.model_dump_json(indent=1))
-            if self.is_local:
-                target.parent.mkdir(parents=True, exist_ok=True)  # the draft may have been filled under another name
-                if target.exists():  # no manifest inside: left by a crash of an older layout or by hand
-                    shutil.rmtree(target)
-                folder.replace(target)
-                _sync_folder(target.parent)
-            else:
+            if not self.is_local:
                 self._upload(folder, manifest)
-                folder.replace(target)
-            found = Artifact(whole, target)
+            target.parent.mkdir(parents=True, exist_ok=True)  # the draft may have been filled under another name
+            _move(folder, target)
+            if self.is_local:
+                _sync_folder(target.parent)
+            found = Artifact(Manifest.model_validate_json((target / NAME).read_text(encoding="utf-8")), target)
         if current:
             self.point(found.manifest)
         return found
@@ -120,7 +118,7 @@ class Store:
             return None
         with self.draft(kind, name) as folder:
             self.filesystem.get(f"{remote}/", f"{folder}/", recursive=True)
-            folder.replace(local)
+            _move(folder, local)
         return self.find(kind, name, key)
 
     def current(self, kind: str, name: str) -> Artifact | None:
@@ -162,6 +160,23 @@ class Store:
         for path in sorted(folder.rglob("*"), key=lambda p: p.name == NAME):
             if path.is_file():
                 put(self.filesystem, path, f"{remote}/{path.relative_to(folder).as_posix()}")
+
+
+def manifests(kind: Path) -> list[Path]:
+    """Of all that is published under this folder of a store, sorted; none of a draft, which another process is writing, and renames or removes."""
+    return sorted(folder / NAME for name in kind.glob("[!.]*") for folder in name.glob("[!.]*") if (folder / NAME).exists())
+
+
+def _move(folder: Path, target: Path) -> None:
+    """Into its place, unless another process was first with the same: that one may be read already, and stays."""
+    try:
+        folder.replace(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        if not (target / NAME).exists():  # left by a crash of an older layout or by hand
+            shutil.rmtree(target)
+            folder.replace(target)
 
 
 def _write_synced(path: Path, text: str) -> None:

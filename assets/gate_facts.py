@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from artifacts.manifest import NAME, Manifest
-from artifacts.store import Artifact, Store
+from artifacts.manifest import Manifest
+from artifacts.store import Artifact, Store, manifests
 from assets.verified_reward import unverified_by
 from evaluation.checks import Facts
 from evaluation.gate import Gate
@@ -65,7 +65,7 @@ def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:
     """Inputs of this artifact, and of those, whose content is nowhere in the store. An input that is no artifact (a reward, a source) is none."""
     known: dict[str, Manifest] = {}
     for kind in ARTIFACTS:
-        for path in (store.cache / kind).glob(f"*/*/{NAME}"):
+        for path in manifests(store.cache / kind):
             found = Manifest.model_validate_json(path.read_text(encoding="utf-8"))
             known[found.content_hash] = found
     named = {name for kind in ARTIFACTS for name in store.names(kind)}

@@ -68,6 +68,12 @@ def test_an_artifact_that_is_gone_is_named_and_a_reward_is_none(store: Store) ->
     assert not found.node("reward@a reward").missing
 
 
+def test_what_another_process_is_writing_is_not_read(store: Store) -> None:
+    with store.draft("datasets", "raw_problems") as folder:
+        (folder / "manifest.json").write_text('{"kind": "data')
+        assert len(passport(store).nodes) == 10
+
+
 def test_every_edge_of_the_json_joins_two_nodes(store: Store) -> None:
     told = passport(store).as_json()
     ids = {node["id"] for node in told["nodes"]}

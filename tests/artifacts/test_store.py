@@ -39,6 +39,27 @@ def test_a_key_is_published_once(tmp_path: Path) -> None:
     assert publish(store, "a", "2") == first and (first.path / "numbers.txt").read_text() == "1"
 
 
+class Late(Store):
+    """Another process publishes the same after this one has looked for it."""
+
+    def find(self, kind: str, name: str, key: str) -> Artifact | None:
+        if (found := super().find(kind, name, key)) is None:
+            publish(Store(self.root), key, "of the first")
+        return found
+
+
+def test_of_two_processes_that_publish_the_same_the_first_one_s_stays(tmp_path: Path) -> None:
+    made = publish(Late(tmp_path), "a", "of the second")
+    assert made == Store(tmp_path).current("datasets", "numbers") and (made.path / "numbers.txt").read_text() == "of the first"
+    assert [path.name for path in made.path.parent.iterdir() if path.is_dir()] == ["a"]
+
+
+def test_what_lies_there_without_a_manifest_makes_way(tmp_path: Path) -> None:
+    (half := tmp_path / "datasets" / "numbers" / "a").mkdir(parents=True)
+    (half / "half").touch()
+    assert publish(Store(tmp_path), "a", "1").path == half and not (half / "half").exists()
+
+
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
     made = publish(Store(tmp_path), "a", "1")
     (made.path / "numbers.txt").write_text("2")
