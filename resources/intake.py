@@ -6,7 +6,9 @@ only safetensors weights are taken, and no Python file.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -30,8 +32,12 @@ def waiting(home: Home) -> list[Path]:
 
 def fingerprint(folder: Path) -> str:
     """Names, sizes and times of the files: cheap, and different while somebody still copies."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return hash_data([[path.relative_to(folder).as_posix(), path.stat().st_size, path.stat().st_mtime_ns] for path in files])
+    files: list[tuple[str, int, int]] = []
+    for root, _, names in os.walk(folder):  # unlike rglob it lives with what is renamed or removed while it looks
+        for path in (Path(root, name) for name in names):
+            with contextlib.suppress(FileNotFoundError):
+                files.append((path.relative_to(folder).as_posix(), (about := path.stat()).st_size, about.st_mtime_ns))
+    return hash_data(sorted(files))
 
 
 def take_in(store: Store, folder: Path) -> Artifact:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
 
 from pydantic import BaseModel, ConfigDict
 
+LOOKS, LOOK_S = 5, 0.1
 _HELD: dict[Path, TextIO] = {}  # of this process: held until it ends or lets go
 
 
@@ -39,12 +41,10 @@ def take(path: Path, chain: str) -> None:
     if path not in _HELD:
         path.parent.mkdir(parents=True, exist_ok=True)
         file: TextIO = path.open("a+", encoding="utf-8")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(file):
             holder = _read(file)
             file.close()
-            raise LeaseHeld(holder, path) from None
+            raise LeaseHeld(holder, path)
         _HELD[path] = file
     held = _HELD[path]
     held.truncate(0)
@@ -71,6 +71,17 @@ def holder(path: Path) -> Holder | None:
             except BlockingIOError:
                 pass
         return _read(file)
+
+
+def _locked(file: TextIO) -> bool:
+    """Whether we have it now. Who looks for a holder has the lock for a moment too, which is no reason to turn a training away."""
+    for left in reversed(range(LOOKS)):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            time.sleep(LOOK_S if left else 0)
+    return False
 
 
 def _read(file: TextIO) -> Holder | None:

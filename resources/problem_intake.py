@@ -38,8 +38,11 @@ def waiting(home: Home) -> list[Path]:
 
 
 def fingerprint(file: Path) -> str:
-    """Name, size and time: cheap, and different while somebody still copies."""
-    stat = file.stat()
+    """Name, size and time: cheap, and different while somebody still copies. Empty where it was taken away meanwhile."""
+    try:
+        stat = file.stat()
+    except FileNotFoundError:
+        return ""
     return hash_data([file.name, stat.st_size, stat.st_mtime_ns])
 
 

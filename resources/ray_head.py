@@ -8,6 +8,7 @@ it. One a folder: the kernel's lock decides.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -109,7 +110,7 @@ def stop(ray: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         ray.kill()
     for process in tree:
-        if process.is_running():
+        with contextlib.suppress(psutil.NoSuchProcess):  # gone with Ray
             process.kill()
 
 

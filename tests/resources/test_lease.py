@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -61,6 +62,15 @@ def test_the_holder_may_take_it_again_and_give_it_back(path: Path) -> None:
     assert found is not None and found.pid == os.getpid()
     lease.give_back(path)
     assert lease.holder(path) is None
+
+
+def test_who_looks_for_a_holder_at_the_same_moment_turns_no_training_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path.parent.mkdir()
+    with path.open("a") as looks:
+        fcntl.flock(looks, fcntl.LOCK_SH)
+        monkeypatch.setattr("resources.lease.time.sleep", lambda _: fcntl.flock(looks, fcntl.LOCK_UN))
+        lease.take(path, "chain-0001")
+    lease.give_back(path)
 
 
 def test_looking_for_a_holder_makes_no_file(path: Path) -> None:
