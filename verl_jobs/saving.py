@@ -128,6 +128,7 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     ).stamped()
     write_atomic(beside / NAME, manifest.model_dump_json(indent=1))
     sync(beside)
+    shutil.rmtree(target, ignore_errors=True)  # without its manifest: a kill came while it was removed, and the training has gone back behind it
     beside.replace(target)
     return target
 

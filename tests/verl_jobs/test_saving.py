@@ -126,6 +126,7 @@ def test_where_nothing_else_was_scored_the_step_of_the_stop_is_better_than_none(
 def test_a_candidate_is_published_once_and_whole(tmp_path: Path) -> None:
     job, weights = a_job(tmp_path), weights_of(a_save(tmp_path, 10))
     (tmp_path / "candidates" / ".step-000010").mkdir(parents=True)  # left by a kill in the middle of a copy
+    (tmp_path / "candidates" / "step-000010" / "half").mkdir(parents=True)  # and by one in the middle of a removal, before it went back
     first = publish_candidate(job, 10, weights)
     (weights / "model.safetensors").write_bytes(b"changed afterwards")
     assert publish_candidate(job, 10, weights) == first
