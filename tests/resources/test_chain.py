@@ -20,10 +20,11 @@ import sys
 from pathlib import Path
 from resources.chain import Chain
 chain, n = Chain(Path(sys.argv[1])), 0
-print("writes", flush=True)
 while True:
     n += 1
     chain.change(minutes=float(n), error="x" * 5000)
+    if n == 1:
+        print("writes", flush=True)
 """
 
 
