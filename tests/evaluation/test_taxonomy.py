@@ -19,7 +19,7 @@ from sandbox.sandbox import Sandbox
 
 TASK = Problem(
     "toy/0", "toy", "Double x.", "call", tuple({"args": [x], "expected": 2 * x} for x in (1, 2, 3)), "f", visible_tests=1,
-    solutions=("def f(x):\n    return 2 * x\n",), limits=Limits(wall_s=3.0, cpu_s=1.0),
+    solutions=("def f(x):\n    return 2 * x\n",), limits=Limits(wall_s=20.0, cpu_s=1.0),
 )  # fmt: skip
 SAID = {
     "AC": ("```python\ndef f(x):\n    return x + x\n```", None),

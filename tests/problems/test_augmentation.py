@@ -24,7 +24,7 @@ from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
 ALL = Augmentation(kinds=get_args(Kind))
-QUICK = Limits(wall_s=2.0, cpu_s=1.0, memory_mb=128)
+QUICK = Limits(wall_s=20.0, cpu_s=1.0, memory_mb=128)
 LISTS: list[Any] = [[], [1], [7, 3, 9, 3], [5, 4, 3, 2, 1], [2, 2, 8], [6, 11, -4]]
 NUMBERS: list[Any] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, -3]
 ABOVE = "Write {f}({x}), where {x} is a list of integers. It returns the list of those greater than {k}, in the order in which they came."
@@ -194,7 +194,7 @@ def test_references_whose_answers_may_come_in_any_order_agree_and_the_order_kept
     inputs = (["tea", "sun", "tea", "river"], ["moon", "to", "a", "mist"], ["of", "ray", "stone", "light"])
     tests = tuple({"args": [words], "expected": sorted({w for w in words if len(w) >= 3})} for words in inputs)
     problem = toy(said, solutions=sources, tests=tests, compare="unordered")
-    (made,) = augment([problem], Augmentation(kinds=("constant",), variants=1), 4, sandbox).made
+    (made,) = augment([problem], Augmentation(kinds=("constant",), variants=1), 5, sandbox).made
     assert all(test["expected"] == sorted(test["expected"]) for test in made.tests)
 
 

@@ -15,7 +15,7 @@ from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 AMPLE = Limits(wall_s=30.0, cpu_s=10.0, memory_mb=128)
-QUICK = Limits(wall_s=3.0, cpu_s=0.5, memory_mb=128)  # for what hangs
+QUICK = Limits(wall_s=30.0, cpu_s=0.5, memory_mb=128)  # for what hangs
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary(),
     lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text() | st.integers(), inner) | st.sets(st.integers() | st.text()),

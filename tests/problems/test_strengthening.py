@@ -32,7 +32,7 @@ def sandbox() -> Iterator[Sandbox]:
 def far(*solutions: str, **changes: Any) -> Problem:
     """Its tests see nothing near its edges."""
     tests = tuple({"args": [x], "expected": right(x)} for x in (30, -30, 5, 0))
-    limits = Limits(wall_s=2.0, cpu_s=1.0, memory_mb=128)
+    limits = Limits(wall_s=20.0, cpu_s=1.0, memory_mb=128)
     values: dict[str, Any] = {"style": "call", "tests": tests, "entry_point": "f", "solutions": solutions, "limits": limits, "visible_tests": 1}
     return Problem("toy/far", "toy", "The size of x where it is below -4 or above 10, else 0.", **values | changes)
 

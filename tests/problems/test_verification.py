@@ -22,7 +22,8 @@ from problems.verification import Verification, Verified, verify
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-QUICK = Limits(wall_s=1.0, cpu_s=0.5, memory_mb=128)
+QUICK = Limits(wall_s=20.0, cpu_s=0.5, memory_mb=128)  # the clock is for a machine that stands still
+HURRIED = Limits(wall_s=1.0, cpu_s=0.5, memory_mb=128)  # and for what waits
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +69,7 @@ BAD = {
     "wrong": (toy("wrong", "def f(x): return x"), "a solution fails its tests (WA)"),
     "second": (toy("second", solutions=("def f(x): return x + 1", "def f(x): return 2")), "a solution fails its tests (WA)"),
     "hangs": (toy("hangs", "def f(x):\n    while True: pass"), "a solution fails its tests (TLE)"),
-    "sleeps": (toy("sleeps", "import time\ndef f(x): time.sleep(60)"), "a solution fails its tests (TLE)"),
+    "sleeps": (toy("sleeps", "import time\ndef f(x): time.sleep(60)", limits=HURRIED), "a solution fails its tests (TLE)"),
     "syntax": (toy("syntax", "def f(x) return"), "a solution fails its tests (CE)"),
     "attack": (toy("attack", ATTACK), "a solution fails its tests (RE)"),
     "leaves": (toy("leaves", "import os\ndef f(x): os._exit(0)"), "a solution fails its tests (RE)"),
@@ -76,7 +77,10 @@ BAD = {
     "weak": (toy("weak", "def f(x): return None", tests=({"args": [1], "expected": None},)), "tests too weak"),
     "empty": (toy("empty", style="assert", tests=({"source": "def check(candidate): pass"},)), "tests too weak"),
     "unusable": (toy("unusable", style="assert", tests=({"source": "import nosuch\ndef check(candidate): pass"},)), "its tests cannot be run"),
-    "loops": (toy("loops", style="assert", tests=({"source": "def check(candidate):\n    while True: pass"},)), "a solution fails its tests (TLE)"),
+    "loops": (
+        toy("loops", style="assert", tests=({"source": "def check(candidate):\n    while True: pass"},), limits=HURRIED),
+        "a solution fails its tests (TLE)",
+    ),
     "deep": (toy("deep", tests=({"args": [deep(200)], "expected": 2},)), "its tests cannot be run"),
 }  # fmt: skip
 
@@ -171,12 +175,12 @@ def test_a_pass_that_is_killed_goes_on_with_at_most_one_batch_redone(sandbox: Sa
 
 
 def test_what_the_references_took_is_kept_with_the_verdicts_and_proposes_limits(sandbox: Sandbox, tmp_path: Path) -> None:
-    slow = toy("slow", "import time\ndef f(x):\n    time.sleep(0.3)\n    return x + 1")
+    slow = toy("slow", "import time\ndef f(x):\n    time.sleep(0.6)\n    return x + 1")
     first = verify([toy("quick", "def f(x): return x + 1"), slow], sandbox, tmp_path / "journal")
     again = verify([toy("quick", "def f(x): return x + 1"), slow], sandbox, tmp_path / "journal")
     quick_row, slow_row = first.measured
     assert again.measured == first.measured
-    assert slow_row.wall_s >= 0.3 > quick_row.wall_s and slow_row.proposed and slow_row.proposed["wall_s"] >= 5 * slow_row.wall_s
+    assert slow_row.wall_s >= 0.6 and slow_row.wall_s > quick_row.wall_s and slow_row.proposed and slow_row.proposed["wall_s"] >= 5 * slow_row.wall_s
 
 
 def test_a_journal_from_before_times_were_kept_is_read_and_proposes_nothing(sandbox: Sandbox, tmp_path: Path) -> None:
@@ -232,7 +236,7 @@ def test_a_mutant_that_never_ends_is_killed_and_delays_nobody_for_long(sandbox: 
     endless = "def f(x):\n    n = 0\n    while n != abs(x):\n        n = n + 1\n    return x + n - n + 1"
     start = time.monotonic()
     [row] = verify([toy("1", endless)], sandbox, tmp_path / "journal", Verification(mutants=3)).strength
-    assert row.mutants == 3 and row.killed >= 1 and time.monotonic() - start < 15
+    assert row.mutants == 3 and row.killed >= 1 and time.monotonic() - start < 60, "by their CPU time, not by the clock on each test"
 
 
 FLICKERING = "import os\ndef f(x): return x + 1 if os.urandom(1)[0] < 128 else x"
