@@ -86,11 +86,19 @@ def kill_one(home: Path, command: subprocess.Popen[bytes], after: float, rng: ra
 
 
 def _kind(process: psutil.Process) -> str:
-    line = process.cmdline()
+    line = command_line(process)
     for part in ("ratchet demo", "pipelines.worker", "resources.ray_head", "verl_jobs.entry", "zygote", "worker.py", "gcs_server", "raylet/raylet"):
         if part in " ".join(line):
             return part
     return str(line[0].split("(")[0][:40] if line else process.name())
+
+
+def command_line(process: psutil.Process) -> list[str]:
+    """Empty where the process has ended meanwhile."""
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
 
 
 def of_home(home: Path) -> list[psutil.Process]:
@@ -110,7 +118,7 @@ def orphans(home: Path, within: float = SETTLE_S) -> list[str]:
     deadline = time.monotonic() + within
     while (left := of_home(home)) and time.monotonic() < deadline:
         time.sleep(1)
-    return [" ".join(process.cmdline())[:120] for process in left if process.is_running()]
+    return [" ".join(command_line(process))[:120] for process in left if process.is_running()]
 
 
 def now_at(home: Path) -> str:
@@ -154,11 +162,11 @@ def stray(home: Path) -> list[str]:
 
 def wait_until(condition: Callable[[], Any], timeout: float) -> bool:
     deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.5)
-    return False
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.2)
+    return True
 
 
 def _ended(process: subprocess.Popen[bytes], within: float) -> bool:

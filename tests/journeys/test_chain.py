@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from resources.ray_head import python
-from tests.journeys.chain import Run, demo, left, of_home, orphans, stray, wait_until
+from tests.journeys.chain import Run, command_line, demo, left, of_home, orphans, stray, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
 DATA = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
@@ -39,6 +40,8 @@ def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Somebody else's Ray on this host, on Ray's own default port and address file."""
     session = tempfile.mkdtemp(prefix="other-ray-", dir="/tmp")  # a path that is short enough for its sockets
     command = [python(Path(session)), "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=1"]
+    with socket.socket() as probe:  # any other port where there is such a Ray already
+        command += [] if probe.connect_ex(("127.0.0.1", 6379)) else ["--port=0"]
     command += ["--include-dashboard=false", f"--temp-dir={session}", "--disable-usage-stats", f"--object-store-memory={80 * 2**20}"]
     said = tmp_path_factory.mktemp("another ray") / "log"
     with said.open("w") as log:
@@ -57,7 +60,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
 
     def kill(command: subprocess.Popen[bytes]) -> str:
         wait_until(lambda: max(steps(home, 1), default=0) > SAVE_EVERY or command.poll() is not None, 1200)
-        trainers = [process for process in of_home(home) if "verl_jobs.entry" in process.cmdline()]
+        trainers = [process for process in of_home(home) if "verl_jobs.entry" in command_line(process)]
         for process in (command, *trainers):
             process.send_signal(signal.SIGKILL)
         return f"command line, trainers: {len(trainers)}"

@@ -15,10 +15,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.journeys.chain import Run, demo, left, of_home, orphans, wait_until
+from tests.journeys.chain import Run, command_line, demo, left, of_home, orphans, wait_until
 from tests.journeys.undisturbed import FOLDER, before_training, undisturbed
 from verl_jobs import faults
 from verl_jobs.job import metrics
@@ -85,11 +84,11 @@ def strike(home: Path, victim: str, rng: random.Random, seen: dict[str, Any]) ->
     """Kills one process of this kind and waits until a step is done that had not been; returns what was killed, empty where there was none."""
     folder = training_of(home)
     assert folder
-    found = [process for process in of_home(home) if VICTIMS[victim](_line(process))]
+    found = [process for process in of_home(home) if VICTIMS[victim](command_line(process) or [""])]
     if not found or (folder / "done.json").exists():
         return ""
     killed = rng.choice(sorted(found, key=lambda process: process.pid))
-    name, before = _line(killed)[0].split("(")[0].rpartition("/")[2], steps(folder)
+    name, before = (command_line(killed) or [""])[0].split("(")[0].rpartition("/")[2], steps(folder)
     began = time.monotonic()
     killed.send_signal(signal.SIGKILL)
     seen["at"] = f"step {before}"
@@ -115,10 +114,3 @@ def table(rows: list[dict[str, Any]]) -> str:
     recovered = sorted(row["recovered_s"] for row in rows if row["recovered_s"] is not None)
     middle = f", median {recovered[len(recovered) // 2]} s until a new step" if recovered else ""
     return "\n".join(lines) + f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as undisturbed{middle}"
-
-
-def _line(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline() or [""]
-    except psutil.Error:
-        return [""]

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from resources.ray_head import free_ports
-from tests.journeys.chain import left, now_at, of_home, orphans, ratchet, wait_until
+from tests.journeys.chain import command_line, left, now_at, of_home, orphans, ratchet, wait_until
 from tests.journeys.test_chaos import training_of
 from tests.journeys.test_ui import answers
 from verl_jobs.job import metrics, next_attempt
@@ -58,6 +58,6 @@ def a_ui(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen
 
 
 def daemons(home: Path) -> list[psutil.Process]:
-    found = [process for process in of_home(home) if "dagster._daemon" in " ".join(process.cmdline())]
-    assert found, [process.cmdline()[:6] for process in of_home(home)]
+    found = [process for process in of_home(home) if "dagster._daemon" in " ".join(command_line(process))]
+    assert found, [command_line(process)[:6] for process in of_home(home)]
     return found

@@ -10,7 +10,7 @@ import pytest
 
 from tests.journeys.chain import now_at, orphans, ratchet, wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 DISK_MIB = 1600
 
 
@@ -33,19 +33,19 @@ def test_a_full_disk_is_said_in_one_line_and_the_chain_goes_on_when_there_is_roo
     environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": str(profile)}
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(ratchet("demo"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-    assert wait_until(lambda: now_at(home) == "verified_problems", 60)
+    assert wait_until(lambda: now_at(home) == "verified_problems" or process.poll() is not None, 300) and process.poll() is None
     with (small_disk / "filler").open("wb") as filler, pytest.raises(OSError, match="No space left"):
         while True:
             filler.write(bytes(2**20))
             filler.flush()
-    assert process.wait(120) != 0
+    assert process.wait(300) != 0
     told = (tmp_path / "log").read_text()
     assert f"error: the disk of {home} is full: free some" in told and "Traceback" not in told, told
     (small_disk / "filler").unlink()
     assert orphans(home) == []
     with (tmp_path / "again").open("w") as log:
         process = subprocess.Popen(ratchet("demo"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-    went_on = wait_until(lambda: now_at(home) == "sft_checkpoint" or process.poll() is not None, 120)
+    went_on = wait_until(lambda: now_at(home) == "sft_checkpoint" or process.poll() is not None, 300)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert went_on and now_at(home) == "sft_checkpoint", (tmp_path / "again").read_text()

@@ -32,7 +32,7 @@ def answers(count: int, seed: int = 1) -> list[dict[str, Any]]:
 
 def lay(folder: Path, count: int) -> Path:
     folder.mkdir(parents=True)
-    (folder / "mine.jsonl").write_text("".join(json.dumps(task | {"limits": {"wall_s": 0.5}}) + "\n" for task in TASKS))
+    (folder / "mine.jsonl").write_text("".join(json.dumps(task | {"limits": {"cpu_s": 0.5, "wall_s": 20}}) + "\n" for task in TASKS))
     (folder / "mine.yaml").write_text("{name: mine, data: mine.jsonl, max_new_tokens: 8}")
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers(count)))
     return folder
@@ -85,7 +85,7 @@ def killed_and_undisturbed(folder: Path, count: int, times: int, most: int) -> N
 
 @pytest.mark.slow
 def test_two_kills(tmp_path: Path) -> None:
-    killed_and_undisturbed(tmp_path / "judging", 10, 2, 150)
+    killed_and_undisturbed(tmp_path / "judging", 15, 2, 150)
 
 
 @pytest.mark.soak

@@ -15,7 +15,7 @@ from verl_jobs import owner
 from verl_jobs.entry import DIED
 from verl_jobs.job import TrainingJob
 
-TERM_S = 3.0  # of the lease
+TERM_S = 10.0  # of the lease: longer than the next owner needs to start on a busy machine
 
 
 def main(job: TrainingJob) -> None:

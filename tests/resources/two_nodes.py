@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -18,7 +19,7 @@ from typing import Any
 import psutil
 
 from resources.ray_head import free_ports
-from tests.journeys.chain import wait_until
+from tests.journeys.chain import command_line, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD, OTHER = "127.0.0.2", "127.0.0.3"
@@ -47,14 +48,15 @@ class Nodes:
     def kill(self, ip: str) -> None:
         """`kill -9` of a node's raylet, and of the GCS and the dashboard where it is the head; its workers go by themselves."""
         for process in self.processes():
-            line = " ".join(process.cmdline())
+            line = " ".join(command_line(process))
             head = ip == HEAD and ("gcs_server " in line or "/dashboard.py " in line)
             if head or ("raylet/raylet " in line and f"--node_ip_address={ip} " in line):
                 process.kill()
 
     def end(self) -> None:
         for process in self.processes():
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):  # gone with one of the others
+                process.kill()
 
     def processes(self) -> list[psutil.Process]:
         """All of Ray's daemons and workers of both nodes, and what started them."""
