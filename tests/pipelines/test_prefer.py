@@ -98,7 +98,7 @@ def test_the_command_opens_a_page_and_says_at_its_end_what_was_chosen(tmp_path: 
         assert process.stdout
         address = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", process.stdout.readline())
         assert address
-        with httpx.Client(base_url=address[1], headers={"x-ratchet-token": address[2]}) as page:
+        with httpx.Client(base_url=address[1], headers={"x-ratchet-token": address[2]}, timeout=60) as page:
             for judge in ("ann", "bob"):
                 while pair := page.post("/next", json={"judge": judge}).json()["pair"]:
                     chosen = "left" if pair["left"].startswith("b") else "right"

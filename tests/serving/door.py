@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import threading
 import time
@@ -55,9 +56,11 @@ def served(folder: Path, home: Home) -> Iterator[str]:
         thread.join(0.01)
         assert thread.is_alive(), "the gateway ended instead of starting"
     host, port = server.servers[0].sockets[0].getsockname()[:2]
-    yield f"{host}:{port}"
-    server.should_exit = True
-    thread.join()
+    try:
+        yield f"{host}:{port}"
+    finally:  # or the thread of a test that fails would never end
+        server.should_exit = True
+        thread.join()
 
 
 @contextmanager
@@ -67,7 +70,9 @@ def door_to(server: str) -> Iterator[Door]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            fault = made.faults.pop(0) if made.faults else ""
+            fault = ""
+            with contextlib.suppress(IndexError):  # each request has a thread of its own
+                fault = made.faults.pop(0)
             status, answer = self._forward(body) if fault in ("", "cut") else FAULTY.get(fault, (500, b"out of order"))
             self.close_connection = True
             if fault == "hang up":
@@ -105,6 +110,8 @@ def door_to(server: str) -> Iterator[Door]:
     listening = Listening(("127.0.0.1", 0), Handler)
     threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}).start()
     made.url = f"http://127.0.0.1:{listening.server_address[1]}/v1"
-    yield made
-    listening.shutdown()
-    listening.server_close()
+    try:
+        yield made
+    finally:
+        listening.shutdown()
+        listening.server_close()

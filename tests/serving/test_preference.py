@@ -57,7 +57,7 @@ def page(folder: Path) -> Iterator[httpx.Client]:
         thread.join(0.01)
         assert thread.is_alive(), "the page's server ended instead of starting"
     host, port = server.servers[0].sockets[0].getsockname()[:2]
-    with httpx.Client(base_url=f"http://{host}:{port}", headers={"x-ratchet-token": TOKEN}) as client:
+    with httpx.Client(base_url=f"http://{host}:{port}", headers={"x-ratchet-token": TOKEN}, timeout=60) as client:
         yield client
     server.should_exit = True
     thread.join()
@@ -71,7 +71,7 @@ def ask(page: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
 def test_nobody_comes_in_without_the_token(page: httpx.Client) -> None:
     tries = (("GET", "/", ""), ("GET", "/?token=other", ""), ("POST", "/next", "other"), ("POST", f"/next?token={TOKEN}", ""), ("GET", "/docs", ""))
     for method, path, token in tries:
-        reply = httpx.request(method, page.base_url.join(path), headers={"x-ratchet-token": token})
+        reply = httpx.request(method, page.base_url.join(path), headers={"x-ratchet-token": token}, timeout=60)
         assert reply.status_code == 403 and "open the whole address" in reply.text
     assert page.get("/", params={"token": TOKEN}).status_code == 200
 

@@ -44,9 +44,11 @@ def mender() -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}/v1", heard
-    server.shutdown()
-    server.server_close()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}/v1", heard
+    finally:  # or the thread of a test that fails would never end
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.fixture

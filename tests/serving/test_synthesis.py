@@ -154,7 +154,7 @@ with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as 
 
 @pytest.mark.slow
 def test_a_pass_that_is_killed_repeats_at_most_what_was_under_way(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
-    journal, seeds, door.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 0.1
+    journal, seeds, door.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 1.0
     write_parquet([SEED], seeds)
     arguments = [door.url, str(journal), str(seeds), CONFIG.model_dump_json()]
     killed = subprocess.Popen([sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2])

@@ -12,7 +12,7 @@ import pytest
 KILLED = """
 import os, time
 import ray
-ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)  # not one that runs on this machine already
 from verl_jobs.deaths import died
 
 @ray.remote(num_cpus=0)

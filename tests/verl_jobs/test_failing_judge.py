@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -49,7 +50,8 @@ def test_a_batch_ends_though_the_processes_of_its_sandbox_are_killed(scorer: Any
     def kill() -> None:
         for _ in range(3):
             for process in psutil.Process().children(recursive=True):
-                process.kill()
+                with contextlib.suppress(psutil.NoSuchProcess):  # gone with the one before it
+                    process.kill()
             if stop.wait(0.3):
                 return
 
@@ -111,7 +113,7 @@ BATCH = """
 import asyncio, json, os, sys
 from pathlib import Path
 import ray
-ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
+ray.init("local", num_cpus=4, include_dashboard=False, log_to_driver=False)  # not one that runs on this machine already
 import transfer_queue as tq
 from verl_jobs.cpu.batched import BatchedAgentLoopWorker
 from verl_jobs.cpu.replay_buffer import FastReplayBuffer

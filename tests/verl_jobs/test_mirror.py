@@ -129,7 +129,7 @@ def test_on_a_notice_verl_is_told_to_save_after_its_step_and_to_validate_no_more
     callback = saving(job, [5])
     assert (callback.config.trainer.save_freq, callback.config.trainer.test_freq) == (5, 5)
     owner.give_notice(tmp_path, "SIGTERM")
-    assert wait_until(lambda: callback.config.trainer.save_freq == 1, 5) and callback.config.trainer.test_freq == 5
+    assert wait_until(lambda: callback.config.trainer.save_freq == 1, 60) and callback.config.trainer.test_freq == 5
     callback.on_save(SimpleNamespace(), 7, str(a_save(tmp_path, 7, whole=False)))
     assert callback.config.trainer.test_freq == -1 and repair(tmp_path) == 7
 
