@@ -136,7 +136,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None, suppress_health_check=[*settings().suppress_health_check, HealthCheck.function_scoped_fixture])
 @given(lines=LINES)
 def test_every_line_is_a_problem_or_rejected_and_none_is_both(tmp_path: Path, lines: list[bytes]) -> None:
     content = b"\n".join(lines)

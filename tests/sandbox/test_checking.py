@@ -140,9 +140,9 @@ def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
 @pytest.mark.slow
 def test_what_the_judge_itself_works_is_not_the_programs_time(judge: Judge) -> None:
     # by the clock: on a machine with other work so many seconds of CPU would take longer than the clock allows in all
-    check = "import time\n    until = time.monotonic() + 1.1\n    while time.monotonic() < until: pass\n    assert candidate(1) == 2"
-    report = judge(asserting("def f(x):\n    return x + 1", check, limits=Limits(wall_s=1.0, cpu_s=1.0)))
-    assert report.verdict == "AC" and report.tests[0].wall_s > 1.0
+    check = "import time\n    until = time.monotonic() + 4.2\n    while time.monotonic() < until: pass\n    assert candidate(1) == 2"
+    report = judge(asserting("def f(x):\n    return x + 1", check, limits=Limits(wall_s=4.0, cpu_s=1.0)))
+    assert report.verdict == "AC" and report.tests[0].wall_s > 4.0
 
 
 def test_a_test_that_never_ends_holds_its_slot_for_twice_the_limit_at_most(judge: Judge) -> None:

@@ -142,7 +142,7 @@ def solve(x):
 
 
 @pytest.mark.parametrize("style", ["call", "stdio", "assert"])
-@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, suppress_health_check=[*settings().suppress_health_check, HealthCheck.function_scoped_fixture])
 @given(hidden=st.lists(MARK, min_size=1, max_size=3, unique=True), data=st.data())
 def test_nothing_of_a_hidden_test_reaches_a_conversation(executor: Executor, style: Any, hidden: list[str], data: st.DataObject) -> None:
     """Inputs and expected values of hidden tests are marked; the program looks for them and says all that it has."""
