@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,15 +62,17 @@ def checked(name: str, place: Place) -> Place:
 
 def add_source(home: Path, name: str, place: Place | Path | None) -> None:
     """Adds a source, or gives it another place. Raises as `checked` does."""
-    _write(home, listed(home) | {name: checked(name, place if isinstance(place, Place) else Place(place))})
+    whole = checked(name, place if isinstance(place, Place) else Place(place))
+    with _changed(home) as sources:
+        sources[name] = whole
 
 
 def remove_source(home: Path, name: str) -> None:
     """Forgets a source; its files stay. Raises ProblemError when it was never added."""
-    sources = listed(home)
-    if name not in sources:
-        raise ProblemError(f"{name!r} was not added", f"there are: {', '.join(sources) or 'none'}", str(home / FILE))
-    _write(home, {other: place for other, place in sources.items() if other != name})
+    if name not in (there := listed(home)):
+        raise ProblemError(f"{name!r} was not added", f"there are: {', '.join(there) or 'none'}", str(home / FILE))
+    with _changed(home) as sources:
+        sources.pop(name, None)
 
 
 def pinned(home: Path) -> dict[str, Place]:
@@ -89,10 +94,17 @@ def asked(name: str, place: Place) -> str:
 
 def pin(home: Path, name: str, commit: str) -> None:
     """Notes the commit at which a source of the hub is read from now on; a source that was removed meanwhile stays so."""
-    sources = listed(home)
-    if name in sources:
-        _write(home, sources | {name: replace(sources[name], commit=commit)})
+    with _changed(home) as sources:
+        if name in sources:
+            sources[name] = replace(sources[name], commit=commit)
 
 
-def _write(home: Path, sources: dict[str, Place]) -> None:
-    write_atomic(home / FILE, json.dumps({name: place.to_json() for name, place in sorted(sources.items())}, indent=1) + "\n")
+@contextmanager
+def _changed(home: Path) -> Iterator[dict[str, Place]]:
+    """The sources, written back as they are left. A sensor, a run and a person may change them at once: each sees what those before it did."""
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / f".{FILE}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        sources = listed(home)
+        yield sources
+        write_atomic(home / FILE, json.dumps({name: place.to_json() for name, place in sorted(sources.items())}, indent=1) + "\n")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -248,3 +250,24 @@ def test_a_broken_list_of_sources_says_how_to_mend_it(tmp_path: Path) -> None:
 
 def test_the_embedded_source_needs_no_path() -> None:
     assert SOURCES["embedded"].generate is not None
+
+
+ADDER = """
+import sys; from pathlib import Path; from problems.catalogue import add_source
+home, name = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True); sys.stdin.readline()
+for number in range(20):
+    add_source(home, f"{name}_{number}", home / "own.jsonl")
+"""
+
+
+def test_sources_that_two_processes_add_at_once_are_all_there(tmp_path: Path) -> None:
+    (tmp_path / "own.jsonl").touch()
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    adders = [subprocess.Popen([sys.executable, "-c", ADDER, str(tmp_path), name], **pipes) for name in ("one", "two")]
+    assert [adder.stdout.readline() for adder in adders if adder.stdout] == ["ready\n"] * 2
+    for adder in adders:
+        assert adder.stdin
+        adder.stdin.write("go\n")
+        adder.stdin.flush()
+    assert [adder.wait() for adder in adders] == [0, 0] and len(listed(tmp_path)) == 40
