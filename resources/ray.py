@@ -5,11 +5,13 @@ resources/ray_job.py has a training on it, resources/kuberay.py the manifests of
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import secrets
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -171,10 +173,17 @@ def _launch(folder: Path, extra: dict[str, str]) -> None:
 
 
 def _token(folder: Path) -> Path:
-    """Ray's own token, made once a home and readable by this user alone."""
+    """Ray's own token, made once a home and readable by this user alone: whole or not there, and of two processes that make it the first one's."""
     path = folder / "token"
     if not path.exists():
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
-        os.write(handle, secrets.token_hex(32).encode())
-        os.close(handle)
+        handle, beside = tempfile.mkstemp(dir=folder, prefix=".token.")
+        with os.fdopen(handle, "w", encoding="ascii") as file, (folder / "token.lock").open("a") as lock:
+            file.write(secrets.token_hex(32))
+            file.flush()
+            os.fsync(handle)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists():
+                Path(beside).unlink()
+            else:
+                Path(beside).replace(path)
     return path
