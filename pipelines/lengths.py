@@ -17,7 +17,9 @@ from resources.profile import Profile, load_profile
 from resources.room import gpu_of
 from verl_jobs.config import Training
 from verl_jobs.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run
-from verl_jobs.planner import CPU_ROWS, GIB, DoesNotFit, Gpu, plan, shape_of, writing_bytes
+from verl_jobs.memory import CPU_ROWS, writing_bytes
+from verl_jobs.planner import plan
+from verl_jobs.shapes import GIB, DoesNotFit, Gpu, shape_of
 
 
 def show_lengths(data: str, run: Path | None, share: float, model: str | None, gpus: str | None, profile_name: str | None, console: Console) -> int:

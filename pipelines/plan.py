@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from resources.profile import load_profile
-from verl_jobs.planner import GIB, GPUS, MFU, RESERVE, DoesNotFit, Gpu, plan, shape_of
+from verl_jobs.planner import MFU, RESERVE, plan
+from verl_jobs.shapes import GIB, GPUS, DoesNotFit, Gpu, shape_of
 
 
 def show_plan(model: str | None, gpus: str, profile_name: str | None, console: Console) -> int:

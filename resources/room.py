@@ -11,7 +11,8 @@ import subprocess
 from resources.home import NotReady
 from resources.profile import Profile
 from verl_jobs.fit import check_fit
-from verl_jobs.planner import GIB, GPUS, DoesNotFit, Gpu, Shape, cpu_phases, shape_of
+from verl_jobs.memory import cpu_phases
+from verl_jobs.shapes import GIB, GPUS, DoesNotFit, Gpu, Shape, shape_of
 
 
 def memory_gib(profile: Profile) -> float:

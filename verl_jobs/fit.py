@@ -7,8 +7,10 @@ planner's (verl_jobs/planner.py), which hold for FSDP2 with trainer and engine o
 from __future__ import annotations
 
 from verl_jobs.config import Training
-from verl_jobs.planner import CRITIC, GIB, RESERVE, STATE, DoesNotFit, Gpu, Shape, critic_bytes, holds, kept_of, plan, update_bytes
+from verl_jobs.memory import CRITIC, STATE, critic_bytes, kept_of, update_bytes
+from verl_jobs.planner import RESERVE, holds, plan
 from verl_jobs.scale import recomputes, token_budget
+from verl_jobs.shapes import GIB, DoesNotFit, Gpu, Shape
 
 
 def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:

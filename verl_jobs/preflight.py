@@ -15,7 +15,7 @@ from problems.schema import Problem
 from rewards.question import task_from_ground_truth
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.planner import GIB
+from verl_jobs.shapes import GIB
 from verl_jobs.start import check_start, stored_shapes
 
 

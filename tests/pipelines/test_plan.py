@@ -22,7 +22,7 @@ from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.profile import load_profile
 from verl_jobs.fit import check_fit
-from verl_jobs.planner import shape_of
+from verl_jobs.shapes import shape_of
 
 SEVEN = "Qwen/Qwen2.5-Coder-7B"
 

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from verl_jobs.config import Training
-from verl_jobs.planner import GIB, GPUS, SHAPES, DoesNotFit, Shape, plan, shape_of, update_bytes
+from verl_jobs.memory import update_bytes
+from verl_jobs.planner import plan
 from verl_jobs.scale import Scale
+from verl_jobs.shapes import GIB, GPUS, SHAPES, DoesNotFit, Shape, shape_of
 
 TINY = Shape("tiny", 128, 3, 4, 2, 384, 512, True)
 WIDE = Shape("wide", 128, 6, 4, 2, 384, 4096, False)

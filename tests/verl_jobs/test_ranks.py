@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 from verl_jobs.config import Training
-from verl_jobs.planner import cpu_phases, shape_of
+from verl_jobs.memory import cpu_phases
 from verl_jobs.resharding import reshard
 from verl_jobs.saving import damage, seal
 from verl_jobs.scale import Scale
+from verl_jobs.shapes import shape_of
 from verl_jobs.tiny_model import TinyModel, make
 
 ROOT = Path(__file__).parents[2]
