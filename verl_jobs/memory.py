@@ -23,12 +23,12 @@ def update_bytes(
 
     Weights, gradients and Adam's two moments lie in fp32, sharded: 16 bytes a parameter; with adapters 4, and 16 for each of theirs. The layer at
     work and its successor are gathered in the computing type. Activations, in numbers a token: with checkpointing each layer's input (hidden), and
-    once a layer's own 9 hidden + 2 kv + 4 intermediate with 3 intermediate of gradients, or the head's 4 vocabularies (logits, their log-softmax,
-    its gradient, theirs), whichever is more. mixed: bfloat16 (the head's copies but the first stay fp32), else fp32.
+    once a layer's own 6 hidden + 3 q + 2 kv + 4 intermediate with 3 intermediate of gradients, or the head's 4 vocabularies (logits, their
+    log-softmax, its gradient, theirs), whichever is more. mixed: bfloat16 (the head's copies but the first stay fp32), else fp32.
     """
     width = 2 if mixed else 4
     head = shape.vocabulary * (2 + 3 * 4 if mixed else 4 * 4)
-    own = (9 * shape.hidden + 2 * shape.kv_width + 4 * shape.intermediate) * width
+    own = (6 * shape.hidden + 3 * shape.q_width + 2 * shape.kv_width + 4 * shape.intermediate) * width
     inputs = shape.layers * shape.hidden * width
     if checkpointing:
         per_token = max(inputs + 3 * shape.hidden * width + head, inputs + own + 3 * shape.intermediate * width)
@@ -48,10 +48,10 @@ def update_bytes(
 
 def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True) -> dict[str, int]:
     """Memory of the old log-probabilities on one of `ranks` processes, for a micro-batch of so many tokens: no gradients, one layer's activations
-    (5 hidden + 3 intermediate), or the head's logits and their copy in fp32, whichever is more."""
+    (3 hidden + 2 q + 3 intermediate), or the head's logits and their copy in fp32, whichever is more."""
     update = update_bytes(shape, 0, ranks, mixed=mixed)
     width = 2 if mixed else 4
-    per_token = max((5 * shape.hidden + 3 * shape.intermediate) * width, shape.hidden * width + shape.vocabulary * (width + 4))
+    per_token = max((3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate) * width, shape.hidden * width + shape.vocabulary * (width + 4))
     return {key: update[key] for key in ("weights", "optimizer", "gathered layers")} | {"activations": tokens * per_token}
 
 
@@ -62,7 +62,7 @@ def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str
     """
     cached = 2 * shape.kv_bytes()  # of a token, in fp32
     cache = int(rows * (prompt + answer) * cached * (1 + 1 / shape.layers))
-    reading = rows * prompt * (cached + 4 * (5 * shape.hidden + 3 * shape.intermediate))
+    reading = rows * prompt * (cached + 4 * (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate))
     return {"engine's weights": 4 * shape.parameters, "KV cache": cache, "prompts at work": max(0, reading - cache)}
 
 

@@ -16,7 +16,9 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Shape:
-    """A decoder of Qwen2's kind (grouped-query attention, gated MLP, biases on query, key and value)."""
+    """A dense decoder of Qwen2's kind: grouped-query attention, gated MLP, biases on query, key and value. Llama, Mistral and Qwen3 have other
+    small vectors in their place, 0.01 % of the parameters.
+    """
 
     name: str
     hidden: int
@@ -26,28 +28,34 @@ class Shape:
     intermediate: int
     vocabulary: int
     tied: bool
+    head: int = 0  # numbers of one head; 0: as many as make `heads` of them `hidden` wide
+
+    @property
+    def q_width(self) -> int:
+        """Of queries, in numbers a token and layer."""
+        return self.heads * (self.head or self.hidden // self.heads)
 
     @property
     def kv_width(self) -> int:
         """Of keys, and of values, in numbers a token and layer."""
-        return self.hidden // self.heads * self.kv_heads
+        return self.kv_heads * (self.head or self.hidden // self.heads)
 
     @property
     def parameters(self) -> int:
-        h, kv = self.hidden, self.kv_width
-        layer = 2 * h * h + 2 * h * kv + (h + 2 * kv) + 3 * h * self.intermediate + 2 * h
+        h, q, kv = self.hidden, self.q_width, self.kv_width
+        layer = 2 * h * q + 2 * h * kv + (q + 2 * kv) + 3 * h * self.intermediate + 2 * h
         return self.vocabulary * h * (1 if self.tied else 2) + self.layers * layer + h
 
     def learned(self, lora: Lora | None) -> int:
         """How many numbers have a gradient: all, or those of the adapters, rank (in + out) a layer that wears one."""
         if lora is None:
             return self.parameters
-        h, kv, wide = self.hidden, self.kv_width, self.intermediate
+        h, q, kv, wide = self.hidden, self.q_width, self.kv_width, self.intermediate
         sides = {
-            "q_proj": 2 * h,
+            "q_proj": h + q,
             "k_proj": h + kv,
             "v_proj": h + kv,
-            "o_proj": 2 * h,
+            "o_proj": q + h,
             "gate_proj": h + wide,
             "up_proj": h + wide,
             "down_proj": h + wide,
@@ -95,6 +103,10 @@ GPUS = {
 }
 
 
+KINDS = ("qwen2", "qwen3", "llama", "mistral")  # config.json's model_type
+SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size")  # as Shape has them
+
+
 class DoesNotFit(ValueError):
     """No configuration fits; the message has what is needed and what is there."""
 
@@ -102,16 +114,21 @@ class DoesNotFit(ValueError):
 def shape_of(model: str) -> Shape:
     """The shape of a known hub id (an `-Instruct` of it too), or of a folder's config.json. Raises DoesNotFit naming what is known."""
     known = SHAPES.get(model.removesuffix("-Instruct"))
-    path = Path(model) / "config.json"
-    if known or not path.is_file():
-        if known is None:
-            raise DoesNotFit(f"no shape is known of {model!r}: give a folder with its config.json, or one of {', '.join(SHAPES)}")
+    if known:
         return replace(known, name=model)
-    about = json.loads(path.read_text(encoding="utf-8"))
+    path = Path(model) / "config.json"
+    if not path.is_file():
+        raise DoesNotFit(f"no shape is known of {model!r}: give a folder with its config.json, or one of {', '.join(SHAPES)}")
     try:
-        return Shape(
-            model, about["hidden_size"], about["num_hidden_layers"], about["num_attention_heads"], about["num_key_value_heads"],
-            about["intermediate_size"], about["vocab_size"], bool(about.get("tie_word_embeddings", False)),
-        )  # fmt: skip
-    except KeyError as error:
-        raise DoesNotFit(f"{path}: key {error} is missing: only dense decoders of Qwen2's and Llama's kind can be planned") from error
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DoesNotFit(f"{path} cannot be read ({error}): fetch the model again") from error
+    kind = about.get("model_type") if isinstance(about, dict) else None
+    if kind not in KINDS:
+        raise DoesNotFit(f"{path}: model_type is {kind!r}: the formulas hold for dense decoders, {', '.join(KINDS)}")
+    told = {key: about.get(key) for key in SIZES} | {"head_dim": about.get("head_dim") or 0}
+    wrong = [key for key, value in told.items() if type(value) is not int or value < (key in SIZES)]
+    if wrong:
+        raise DoesNotFit(f"{path}: {', '.join(f'{key} is {told[key]!r}' for key in wrong)}: a whole number above 0 is needed")
+    hidden, layers, heads, kv_heads, wide, vocabulary = (told[key] for key in SIZES)
+    return Shape(model, hidden, layers, heads, kv_heads, wide, vocabulary, bool(about.get("tie_word_embeddings", False)), told["head_dim"])

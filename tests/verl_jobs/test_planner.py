@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from verl_jobs.agents.config import Agents
 from verl_jobs.config import Training
 from verl_jobs.memory import update_bytes
-from verl_jobs.planner import plan
+from verl_jobs.planner import RESERVE, plan
 from verl_jobs.scale import Scale
-from verl_jobs.shapes import GIB, GPUS, SHAPES, DoesNotFit, Shape, shape_of
+from verl_jobs.shapes import GIB, GPUS, KINDS, SHAPES, SIZES, DoesNotFit, Shape, shape_of
 
 TINY = Shape("tiny", 128, 3, 4, 2, 384, 512, True)
 WIDE = Shape("wide", 128, 6, 4, 2, 384, 4096, False)
@@ -101,11 +105,52 @@ def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
 
 
 def test_a_folder_s_own_config_is_read(tmp_path: Path) -> None:
-    about = {"hidden_size": 128, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 384}
-    (tmp_path / "config.json").write_text(json.dumps(about | {"vocab_size": 512, "tie_word_embeddings": True}), encoding="utf-8")
-    assert shape_of(str(tmp_path)).parameters == TINY.parameters
-    (tmp_path / "config.json").write_text(json.dumps(about), encoding="utf-8")
-    with pytest.raises(DoesNotFit, match="vocab_size"):
+    assert shape_of(config(tmp_path)).parameters == TINY.parameters
+    with pytest.raises(DoesNotFit, match="vocab_size is None: a whole number above 0 is needed"):
+        shape_of(config(tmp_path, vocab_size=None))
+
+
+def test_heads_that_are_wider_than_the_model_are_counted(tmp_path: Path) -> None:
+    """Qwen3-4B, by its published config: 4.02 billion parameters, 1,024 numbers of keys a token and layer."""
+    four = {"hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}
+    shape = shape_of(config(tmp_path, model_type="qwen3", intermediate_size=9728, vocab_size=151_936, **four))
+    assert shape.parameters == pytest.approx(4_022_468_096, rel=1e-4) and shape.kv_width == 1024
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("head", [32, 64])
+def test_every_kind_that_is_planned_has_the_parameters_that_transformers_makes(kind: str, head: int, tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    wide = {} if kind == "qwen2" else {"head_dim": head}
+    folder = config(tmp_path, model_type=kind, hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816, **wide)
+    with torch.device("meta"):
+        made = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder))
+    assert shape_of(folder).parameters == pytest.approx(sum(weight.numel() for weight in made.parameters()), rel=5e-4)
+
+
+@pytest.mark.parametrize("told", [{"model_type": "qwen3_moe", "num_experts": 128}, {"model_type": "gpt2"}, {"model_type": None}])
+def test_a_model_that_the_formulas_do_not_hold_for_is_refused(told: dict[str, object], tmp_path: Path) -> None:
+    """Qwen3-30B-A3B's experts would pass for a dense model of 2.9 billion."""
+    with pytest.raises(DoesNotFit, match=rf"model_type is {told['model_type']!r}: the formulas hold for dense decoders, qwen2, "):
+        shape_of(config(tmp_path, **told))
+
+
+VALUES = st.none() | st.booleans() | st.integers(-2, 4096) | st.floats() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+
+
+@given(told=st.dictionaries(st.sampled_from([*SIZES, "head_dim", "tie_word_embeddings"]), VALUES))
+def test_a_config_of_any_values_is_a_shape_or_refused(told: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> None:
+    with suppress(DoesNotFit):
+        assert shape_of(config(tmp_path_factory.mktemp("any"), **told)).parameters > 0
+
+
+@pytest.mark.parametrize("torn", [b"", b'{"model_type": "qwen2", "hidden_si', b"\xff\xfe", b"[]", b"null", b"[" * 100_000])
+def test_a_torn_config_is_refused_with_its_path(torn: bytes, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_bytes(torn)
+    with pytest.raises(DoesNotFit, match=r"config\.json"):
         shape_of(str(tmp_path))
 
 
@@ -137,6 +182,16 @@ def test_adapters_fit_where_all_weights_do_not() -> None:
     from verl_jobs.lora import Lora
 
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
+def config(folder: Path, **told: object) -> str:
+    """A folder with a config.json of TINY's shape but for what is told."""
+    about = {
+        "model_type": "qwen2", "hidden_size": 128, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "intermediate_size": 384, "vocab_size": 512, "tie_word_embeddings": True,
+    }  # fmt: skip
+    (folder / "config.json").write_text(json.dumps(about | told), encoding="utf-8")
+    return str(folder)
+
+
     with pytest.raises(DoesNotFit):
         plan(shape, gpu, 1, Training(engine="vllm"))
     assert plan(shape, gpu, 1, Training(engine="vllm", lora=Lora(rank=16))).update["optimizer"] < GIB
