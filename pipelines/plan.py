@@ -10,8 +10,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from resources.profile import load_profile
+from verl_jobs.algorithms import MOST_BATCHES
+from verl_jobs.config import Training
 from verl_jobs.planner import MFU, RESERVE, plan
 from verl_jobs.shapes import GIB, GPUS, DoesNotFit, Gpu, shape_of
+
+IN_A_MACHINE = 8  # GPUs, as they are rented
 
 
 def show_plan(model: str | None, gpus: str, profile_name: str | None, console: Console) -> int:
@@ -19,14 +23,16 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
     profile = load_profile(profile_name)
     try:
         count, gpu = gpus_of(gpus)
-        found = plan(shape_of(model or profile.base), gpu, count, profile.training)
+        t = over_machines(profile.training, count)
+        found = plan(shape_of(model or profile.base), gpu, count, t)
     except DoesNotFit as error:
         console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
         return 1
-    t = profile.training
+    nodes = t.scale.nodes
     console.print(
-        f"[bold]{found.shape.name}[/], {found.shape.parameters / 1e9:.2f} billion parameters, on {count} x {gpu.name}; a step is "
-        f"{t.problems_per_step} problems x {t.group_size} answers, {t.prompt_tokens} + {t.answer_tokens} tokens",
+        f"[bold]{found.shape.name}[/], {found.shape.parameters / 1e9:.2f} billion parameters, on {count} x {gpu.name}"
+        f"{f' in {nodes} machines of {count // nodes}' if nodes > 1 else ''}; a step is {t.problems_per_step} problems x {t.group_size} answers"
+        f"{' and a greedy one' if t.method.greedy else ''}, {t.prompt_tokens} + {t.response_tokens} tokens",
         soft_wrap=True, highlight=False,
     )  # fmt: skip
     memory = Table("GiB a GPU", "while it learns", "while it writes", box=None, header_style="dim")
@@ -40,8 +46,15 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
         seconds.add_row(name, f"{value:.1f}")
     seconds.add_row("[bold]together[/]", f"[bold]{sum(found.seconds.values()):.1f}[/], {found.tokens_per_second:,.0f} tokens/s")
     console.print(seconds)
+    if t.method.drops_equal_groups:
+        console.print(
+            f"The rollout is that of one batch: {t.algorithm} draws groups that are all solved or all unsolved again, up to {MOST_BATCHES} batches a "
+            "step; how many they are depends on the problems.",
+            soft_wrap=True, highlight=False,
+        )  # fmt: skip
     changes = [f"base={model}"] if model and model != profile.base else []
     changes += ["training.engine=vllm"] if t.engine == "hf" else []  # which is for CPUs
+    changes += [f"training.scale.nodes={nodes}"] if nodes != profile.training.scale.nodes else []
     lines = (escape(f"  --set {shlex.quote(line)}") for line in [*changes, *found.changes()])
     console.print("to `ratchet train`", *lines, sep="\n", soft_wrap=True, highlight=False)
     console.print(
@@ -51,6 +64,13 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
         style="dim", soft_wrap=True, highlight=False,
     )  # fmt: skip
     return 0
+
+
+def over_machines(training: Training, gpus: int) -> Training:
+    """As many machines as it was told where these GPUs divide among them by 8 at most, else the fewest of which that is true."""
+    fair = [nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus // nodes <= IN_A_MACHINE]
+    nodes = training.scale.nodes if training.scale.nodes in fair else fair[0]
+    return training.model_copy(update={"scale": training.scale.model_copy(update={"nodes": nodes})})
 
 
 def gpus_of(text: str) -> tuple[int, Gpu]:

@@ -1,7 +1,7 @@
 """Whether a training fits its GPUs as it was told to be laid: its sharding, offloading, forward passes and engine, not those that would be best.
 
 In: the model's shape, the GPUs, the training. Out: nothing, or DoesNotFit with the numbers and what `ratchet plan` would give. The formulas are the
-planner's (verl_jobs/planner.py), which hold for FSDP2 with trainer and engine on the same GPUs; what is laid otherwise is not looked at.
+planner's (verl_jobs/memory.py, planner.py), which hold for FSDP2 with trainer and engine on the same GPUs; what is laid otherwise is let through.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
     if sum(update.values()) > gpu.memory - RESERVE:
         told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in update.items() if size)
         found.append(f"an update takes {sum(update.values()) / GIB:.1f} GiB a GPU ({told})")
-    if not holds(shape, gpu, training.ranks, scale.tensor_parallel, kept, scale.engine_memory):
+    if not holds(shape, gpu, training.ranks // scale.nodes, scale.tensor_parallel, kept, scale.engine_memory):
         weights, share = 2 * shape.parameters / scale.tensor_parallel / GIB, f"{scale.engine_memory:.0%}"
         found.append(f"the engine's {weights:.1f} GiB of weights and as much of a cache are to lie in {share} of a GPU, beside {kept / GIB:.1f} GiB")
     if found:

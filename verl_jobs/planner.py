@@ -34,7 +34,7 @@ class Plan:
     rollout: dict[str, int]
     concurrent: int  # longest answers that the KV caches hold at once, over all GPUs
     seconds: dict[str, float]
-    tokens: int  # a step, prompts and answers at their longest
+    tokens: int  # that a step learns from, prompts and answers at their longest
     undone: tuple[str, ...] = ()  # what the training was told of its layout and this plan has otherwise
 
     @property
@@ -68,7 +68,7 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
 
     for offload in (False, True):
         kept = kept_of(needs(0, offload)) if not offload else 0  # beside the engine
-        parallel = next((parallel for parallel in (1, 2, 4, 8) if holds(shape, gpu, gpus, parallel, kept, scale.engine_memory)), 0)
+        parallel = next((size for size in (1, 2, 4, 8) if holds(shape, gpu, gpus // scale.nodes, size, kept, scale.engine_memory)), 0)
         for tokens in (size for size in MICRO_BATCHES if size >= longest):
             update = needs(tokens, offload)
             if parallel and sum(update.values()) <= room:
@@ -83,33 +83,41 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     )
 
 
-def holds(shape: Shape, gpu: Gpu, gpus: int, parallel: int, kept: int, share: float) -> bool:
-    """Whether an engine over `parallel` GPUs has its weights and as much again for the KV cache within its `share` of each, beside what is kept."""
-    fair = gpus % parallel == 0 and shape.kv_heads % parallel == 0
-    return fair and 2 * (2 * shape.parameters // parallel) <= share * gpu.memory and kept <= (1 - share) * gpu.memory
+def holds(shape: Shape, gpu: Gpu, together: int, parallel: int, kept: int, share: float) -> bool:
+    """Whether an engine over `parallel` of the GPUs `together` in one machine has its weights and as much again for the KV cache within its `share`
+    of each, beside what is kept and the reserve."""
+    fair, engine = together % parallel == 0 and shape.kv_heads % parallel == 0, int(share * gpu.memory)
+    return fair and 2 * (2 * shape.parameters // parallel) <= engine and engine + kept + RESERVE <= gpu.memory
 
 
 def _made(shape: Shape, gpu: Gpu, gpus: int, t: Training, micro: int, parallel: int, offload: bool, update: dict[str, int]) -> Plan:
-    answers, longest = t.problems_per_step * t.group_size, t.prompt_tokens + t.response_tokens
-    tokens, engines = answers * longest, gpus // parallel
+    longest, engines = t.prompt_tokens + t.response_tokens, gpus // parallel
+    tokens, answers = t.problems_per_step * t.group_size * longest, t.problems_per_step * (t.group_size + t.method.greedy)  # learned from, written
     weights = 2 * shape.parameters // parallel
     cache = int(t.scale.engine_memory * gpu.memory) - weights
     concurrent = engines * parallel * cache // (shape.kv_bytes() * longest)
     if concurrent == 0:
-        raise DoesNotFit(f"a KV cache of {cache / GIB:.1f} GiB does not hold one sequence of {longest} tokens: shorten training.answer_tokens")
+        key = "agents.tokens" if t.agents.turns > 1 else "answer_tokens"
+        raise DoesNotFit(f"a KV cache of {cache / GIB:.1f} GiB does not hold one sequence of {longest} tokens: shorten training.{key}")
+    kept = 0 if offload else kept_of(update)
+    rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, kept": kept}
     rounds = ceil(answers / concurrent)
     at_once = ceil(answers / rounds / engines)
     read = weights + at_once * (t.prompt_tokens + t.response_tokens / 2) * shape.kv_bytes() / parallel  # bytes a decoding step and GPU
-    compute = gpus * gpu.flops * MFU
-    seconds = {
-        "rollout": rounds * t.answer_tokens * read / (gpu.bandwidth * BANDWIDTH),
-        "old log-probabilities": 2 * shape.parameters * tokens / compute,
-        "update": (6 if t.scale.activation_checkpointing is False else 8) * shape.parameters * tokens / compute,  # forward 2 (again: 4), backward 4
-    }
-    if t.kl_coefficient:
-        seconds["reference"] = 2 * shape.parameters * tokens / compute
-    kept = 0 if offload else kept_of(update)
-    rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, kept": kept}
+    seconds = {"rollout": rounds * t.response_tokens * read / (gpu.bandwidth * BANDWIDTH)} | _learning(shape, t, tokens, gpus * gpu.flops * MFU)
     usual = {name: Scale.model_fields[name].default for name in ("shards", "accumulation", "sequence_parallel")}
     undone = tuple(f"training.scale.{name}={value}" for name, value in usual.items() if getattr(t.scale, name) != value)
     return Plan(shape, gpu, gpus, micro, parallel, offload, update, rollout, concurrent, seconds, tokens, undone)
+
+
+def _learning(shape: Shape, t: Training, tokens: int, compute: float) -> dict[str, float]:
+    """Seconds of the parts that compute, at so many FLOP/s: a forward pass takes 2 FLOP a parameter and token, a backward pass 4, and 2 more where
+    activations are computed again. A reference and a critic are of the policy's shape; a critic values every token and learns from it."""
+    forward = 2 * shape.parameters * tokens / compute
+    update = (3 if t.scale.activation_checkpointing is False else 4) * forward
+    seconds = {"old log-probabilities": forward, "update": update}
+    if t.kl_coefficient:
+        seconds["reference"] = forward
+    if t.method.critic:
+        seconds |= {"critic's values": forward, "critic's update": update}
+    return seconds

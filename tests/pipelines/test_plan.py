@@ -12,17 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from pipelines import cli
 from pipelines.lengths import show_lengths
-from pipelines.plan import gpus_of, show_plan
+from pipelines.plan import gpus_of, over_machines, show_plan
 from problems.rl_parquet import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.profile import load_profile
 from verl_jobs.fit import check_fit
+from verl_jobs.config import Training
 from verl_jobs.shapes import shape_of
+from verl_jobs.scale import Scale
 
 SEVEN = "Qwen/Qwen2.5-Coder-7B"
 
@@ -53,7 +57,7 @@ def test_a_plan_has_the_memory_of_each_phase_the_seconds_and_what_to_set() -> No
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("gpus", ["1xH200", "2xA100-80", "4xL40S", "6xH100", "8xH100", "8xRTX4090"])
+@pytest.mark.parametrize("gpus", ["1xH200", "2xA100-80", "4xL40S", "6xH100", "8xH100", "8xRTX4090", "16xH100"])
 @pytest.mark.parametrize(
     ("profile", "model"),
     [("gpu", None), ("cluster", None), ("gpu", SEVEN), ("embedded", SEVEN), ("small", "Qwen/Qwen2.5-Coder-0.5B"), ("gpu", "Qwen/Qwen2.5-Coder-32B")],
@@ -69,6 +73,40 @@ def test_what_a_plan_says_to_set_loads_and_fits(profile: str, model: str | None,
 
 
 def test_an_engine_of_more_gpus_than_divide_the_rest_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+@given(gpus=st.integers(1, 512), told=st.integers(1, 64))
+def test_gpus_are_spread_evenly_over_machines_of_eight_at_most(gpus: int, told: int) -> None:
+    nodes = over_machines(Training().model_copy(update={"scale": Scale(nodes=told)}), gpus).scale.nodes
+    assert gpus % nodes == 0 and gpus // nodes <= 8
+    assert nodes == told or gpus % told or gpus // told > 8
+
+
+def test_more_gpus_than_a_machine_has_are_several_machines() -> None:
+    code, said = planned("16xH100")
+    assert code == 0 and "on 16 x H100 in 2 machines of 8;" in said and {"training.ranks=16", "training.scale.nodes=2"} <= set(changes(said))
+    assert not [line for line in changes(planned("8xH100")[1]) if "nodes" in line]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("algorithm=ppo", r"critic's values +\d+\.\d.*\n critic's update +\d+\.\d"),
+        ("algorithm=remax", r"32 problems x 16 answers and a greedy one, 512 \+ 512 tokens"),
+        ("algorithm=dapo", r"dapo draws groups that are all solved or all unsolved again, up to 4 batches a step"),
+        ("agents={trains: generator, turns: 3, tokens: 1536}", r"32 problems x 16 answers, 512 \+ 1536 tokens"),
+    ],
+)
+def test_what_an_algorithm_or_a_conversation_takes_more_is_said(told: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RATCHET_SET", f"training.{told}")
+    code, page = planned("8xH100")
+    assert code == 0 and re.search(said, page), page
+
+
+def test_a_torn_config_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"hidden_si')
+    code, said = planned("8xH100", str(tmp_path))
+    assert code == 1 and said.count("\n") == 1 and "config.json cannot be read" in said
+
+
     """An engine of four takes the 14B on these; six hold one and a half."""
     monkeypatch.setenv("RATCHET_SET", "training.problems_per_step=48")
     (six, refused), (eight, _) = (planned(gpus, "Qwen/Qwen2.5-Coder-14B") for gpus in ("6xL40S", "8xL40S"))
