@@ -13,6 +13,7 @@ from problems.schema import Problem, read_parquet
 from problems.sources.compositional import demonstration
 from resources.home import NotReady
 from resources.profile import Profile
+from resources.room import check_fetched
 from resources.workshop import Bench, Made, Workshop, result
 
 
@@ -21,6 +22,8 @@ def base_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
     """Qwen2 architecture: random weights and a BPE tokenizer of its own on the embedded profile, a hub checkpoint where `base` names one."""
     with workshop.bench(context) as bench:
         made = _fetched(bench) if bench.profile.base else _from_scratch(bench)
+        if line := check_fetched(bench.profile, made.path):
+            context.log.warning(line)
         parameters = made.manifest.facts.get("parameters", 0)
         bench.stage.say(bench.profile.base or f"{parameters / 1e6:.2f} million parameters, random weights")
     return result(made, {"parameters": parameters, "config": dg.MetadataValue.json(made.manifest.config)})

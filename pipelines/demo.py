@@ -30,7 +30,7 @@ from resources.plugins import tried
 from resources.profile import CHANGES, FOLDER, UNVERIFIED, Profile, load_profile, profile_path
 from resources.ray import answers
 from resources.ray_head import live_holders
-from resources.room import check_machines, memory_gib
+from resources.room import check_machines, memory_gib, unasked
 from rewards.own import OwnReward, reward_of
 from sandbox.sandbox import Sandbox
 
@@ -87,6 +87,8 @@ def ready(profile_name: str | None, *, trains: bool = True) -> tuple[Home, Profi
         goes_on = live_holders(home.path / "ray")  # a training left by a killed command has its memory already, and is attached to
         home.check_room(disk_gib=profile.needs.disk_gib, memory_gib=0.0 if goes_on else memory_gib(profile))
         check_machines(profile)
+        if line := unasked(profile):
+            print(line, file=sys.stderr)
     dagster_home.prepare(home, profile.orchestration)
     return home, profile
 

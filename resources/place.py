@@ -16,7 +16,8 @@ def ray_of(home: Home, profile: Profile, job: TrainingJob) -> Private | Joined:
     asked, folder = profile.ray, home.path / "ray"
     if not asked.address:
         return Private(folder, job, asked.bind)
-    return Joined(asked.address, job, asked.patience_s, lambda: Private(folder, job, asked.bind, ranks_here(home, profile)))
+    started = profile.model_copy(update={"base": job.start})  # whose folder has its shape
+    return Joined(asked.address, job, asked.patience_s, lambda: Private(folder, job, asked.bind, ranks_here(home, started)))
 
 
 def ranks_here(home: Home, profile: Profile) -> int:

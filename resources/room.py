@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from pathlib import Path
 
 from resources.home import NotReady
 from resources.profile import Profile
-from verl_jobs.fit import check_fit
+from verl_jobs.fit import check_fit, planned
 from verl_jobs.memory import cpu_phases
 from verl_jobs.shapes import GIB, GPUS, DoesNotFit, Gpu, Shape, shape_of
 
@@ -55,10 +56,40 @@ def check_machines(profile: Profile) -> None:
             raise NotReady(str(error)) from error
 
 
+def check_fetched(profile: Profile, folder: Path) -> str:
+    """The same question once the base model's folder is there, whose config.json has the shape. Returns `unasked`. Raises NotReady."""
+    fetched = profile.model_copy(update={"base": str(folder)})
+    check_machines(fetched)
+    return unasked(fetched)
+
+
+def unasked(profile: Profile) -> str:
+    """Why nobody has asked whether this training's memory suffices, as one line; empty where the planner's formulas were."""
+    place, on_gpus, unknown = elsewhere(profile), profile.training.engine != "hf", shape_of_start(profile) is None
+    if place:
+        why = f"what {place} has is not known here"
+        why += ": `ratchet plan --gpus 8xH100` with this profile answers for GPUs that you name" if on_gpus else ""
+    elif on_gpus and not planned(profile.training.scale):
+        why = "the planner knows FSDP2 with trainer and engine on the same GPUs, and not this layout"
+    elif unknown and Path(profile.base).is_dir():
+        why = f"{profile.base}/config.json is of no kind that the planner knows"
+    elif unknown:
+        why = f"no shape is known of {profile.base!r} before it is fetched; "
+        why += "it is asked then" if on_gpus else "needs.memory_gib of the profile was taken as it is"
+    else:
+        return ""
+    return f"Whether this training fits was not asked: {why}."
+
+
+def elsewhere(profile: Profile) -> str:
+    """Where it trains, if that is not this machine."""
+    return profile.ray.address or ("Kubernetes" if profile.orchestration.launcher == "kubernetes" else "")
+
+
 def gpu_of(profile: Profile) -> Gpu | None:
     """The smallest GPU of this machine where it trains on them; None on a CPU, or elsewhere. Raises NotReady where there are too few."""
     training = profile.training
-    if training.engine == "hf" or profile.ray.address or profile.orchestration.launcher == "kubernetes":
+    if training.engine == "hf" or elsewhere(profile):
         return None
     found = gpus_here()
     if len(found) < training.ranks:

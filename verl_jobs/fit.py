@@ -9,14 +9,19 @@ from __future__ import annotations
 from verl_jobs.config import Training
 from verl_jobs.memory import CRITIC, STATE, critic_bytes, kept_of, update_bytes
 from verl_jobs.planner import RESERVE, holds, plan
-from verl_jobs.scale import recomputes, token_budget
+from verl_jobs.scale import Scale, recomputes, token_budget
 from verl_jobs.shapes import GIB, DoesNotFit, Gpu, Shape
+
+
+def planned(scale: Scale) -> bool:
+    """Whether the formulas hold for such a layout; another is let through."""
+    return not scale.megatron and scale.placement != "separate_async"
 
 
 def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
     """Raises DoesNotFit where this layout does not fit, with one that does, if there is any."""
     scale, found = training.scale, list[str]()
-    if scale.megatron or scale.placement == "separate_async":
+    if not planned(scale):
         return
     update = update_as_told(shape, training)
     kept = 0 if scale.offload != "none" else kept_of(update)

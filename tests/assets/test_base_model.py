@@ -1,9 +1,15 @@
-"""A base model that cannot be had is said by its key in the profile."""
+"""A base model that cannot be had is said by its key in the profile, and one that does not fit once its shape is known."""
 
+from pathlib import Path
+
+import dagster as dg
 import pytest
 
-from assets.base_model import snapshot
+from assets.base_model import base_model, snapshot
 from resources.home import NotReady
+from resources.workshop import Workshop
+from tests.resources.test_room import listing
+from verl_jobs.tiny_model import TinyModel, make
 
 
 @pytest.mark.parametrize("hub_id", ["ratchet-tests/there-is-no-such-model", "three/parts/are too many"])
@@ -12,3 +18,17 @@ def test_a_bad_hub_id_is_named_with_its_key_and_the_mend(hub_id: str, monkeypatc
     with pytest.raises(NotReady, match=r"profile key base: .*(check the id and the network, or name a local folder)") as raised:
         snapshot(hub_id, "profile key base")
     assert hub_id in str(raised.value) and "\n" not in str(raised.value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mebibytes", "fits"), [(81_920, True), (4_096, False)])
+def test_a_hub_model_that_nobody_knew_is_asked_for_once_it_is_fetched(
+    mebibytes: int, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    make(TinyModel(hidden=32, layers=1), ["sort the list"], tmp_path / "fetched")
+    monkeypatch.setattr("assets.base_model.snapshot", lambda *_: tmp_path / "fetched")
+    listing(tmp_path, monkeypatch, f"NVIDIA H100, {mebibytes}\\n")
+    (tmp_path / "profile.yaml").write_text("{base: nobody/nothing, training: {engine: vllm}}", encoding="utf-8")
+    workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(tmp_path / "profile.yaml"))
+    made = dg.materialize([base_model], resources={"workshop": workshop}, tags={"ratchet/kind": "study"}, raise_on_error=False)
+    assert made.success == fits and ("does not fit on 1 x NVIDIA H100 (4 GiB each" in capfd.readouterr().err) != fits

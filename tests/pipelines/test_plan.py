@@ -17,16 +17,17 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from pipelines import cli
+from pipelines.demo import ready
 from pipelines.lengths import show_lengths
 from pipelines.plan import gpus_of, over_machines, show_plan
 from problems.rl_parquet import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources.profile import load_profile
-from verl_jobs.fit import check_fit
 from verl_jobs.config import Training
-from verl_jobs.shapes import shape_of
+from verl_jobs.fit import check_fit
 from verl_jobs.scale import Scale
+from verl_jobs.shapes import shape_of
 
 SEVEN = "Qwen/Qwen2.5-Coder-7B"
 
@@ -72,7 +73,6 @@ def test_what_a_plan_says_to_set_loads_and_fits(profile: str, model: str | None,
     check_fit(shape_of(loaded.base), gpus_of(gpus)[1], loaded.training)
 
 
-def test_an_engine_of_more_gpus_than_divide_the_rest_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(gpus=st.integers(1, 512), told=st.integers(1, 64))
 def test_gpus_are_spread_evenly_over_machines_of_eight_at_most(gpus: int, told: int) -> None:
     nodes = over_machines(Training().model_copy(update={"scale": Scale(nodes=told)}), gpus).scale.nodes
@@ -107,6 +107,7 @@ def test_a_torn_config_is_one_line(tmp_path: Path) -> None:
     assert code == 1 and said.count("\n") == 1 and "config.json cannot be read" in said
 
 
+def test_an_engine_of_more_gpus_than_divide_the_rest_is_no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine of four takes the 14B on these; six hold one and a half."""
     monkeypatch.setenv("RATCHET_SET", "training.problems_per_step=48")
     (six, refused), (eight, _) = (planned(gpus, "Qwen/Qwen2.5-Coder-14B") for gpus in ("6xL40S", "8xL40S"))
@@ -203,3 +204,12 @@ def test_answers_whose_cache_has_no_room_are_refused_with_the_numbers(measured: 
         console = Console(file=StringIO(), width=140)
         assert show_lengths(str(data), None, 0.99, str(tmp_path / "large"), gpus, "gpu", console) == code
         assert re.search(said, written(console)), written(console)
+
+
+def test_that_nobody_asked_is_said_before_a_chain_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setenv("RATCHET_SET", "base=nobody/nothing\nneeds.memory_gib=0.1\nneeds.disk_gib=0.1")
+    ready("embedded")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and said[0].startswith("Whether this training fits was not asked: no shape is known of 'nobody/nothing'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -47,3 +48,17 @@ def test_a_machine_without_room_is_refused_with_the_numbers(tmp_path: Path, monk
     gpus = load_profile("gpu")
     with pytest.raises(NotReady, match="does not fit on 1 x NVIDIA GeForce RTX 2080"):
         ranks_here(Home(tmp_path), gpus.model_copy(update={"needs": gpus.needs.model_copy(update={"memory_gib": 0.0})}))
+
+
+def test_what_goes_on_here_is_asked_by_the_folder_that_it_starts_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The profile names a hub model that nobody knows the shape of; it was fetched, and is a model of 7 billion."""
+    listing(tmp_path, monkeypatch, "NVIDIA H100, 81920\\n")
+    about = {"model_type": "qwen2", "vocab_size": 152_064, "hidden_size": 3584, "num_hidden_layers": 28, "intermediate_size": 18_944}
+    (tmp_path / "config.json").write_text(json.dumps(about | {"num_attention_heads": 28, "num_key_value_heads": 4}), encoding="utf-8")
+    gpus = load_profile("gpu")
+    needs = gpus.needs.model_copy(update={"memory_gib": 0.0})
+    joined = gpus.model_copy(update={"base": "nobody/nothing", "needs": needs, "ray": RayPlace(address="http://head:8265")})
+    ray = ray_of(Home(tmp_path), joined, a_job(tmp_path, start=str(tmp_path)))
+    assert isinstance(ray, Joined) and ray.here is not None
+    with pytest.raises(NotReady, match="does not fit on 1 x NVIDIA H100"):
+        ray.here()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resources.home import NotReady
-from resources.profile import Profile, load_profile
-from resources.room import check_machines, gpus_here, memory_gib
+from resources.profile import Kubernetes, Orchestration, Profile, RayPlace, load_profile
+from resources.room import check_machines, gpus_here, memory_gib, unasked
 from verl_jobs.config import Training
-from verl_jobs.scale import Scale
+from verl_jobs.scale import Megatron, Scale
 from verl_jobs.tiny_model import TinyModel
 
 
@@ -57,3 +58,32 @@ def test_what_does_not_fit_on_the_gpus_here_is_refused_with_the_numbers(tmp_path
 def test_several_nodes_want_a_ray_that_has_them() -> None:
     with pytest.raises(NotReady, match=r"training\.scale\.nodes 2: a Ray of this machine's own has one node"):
         check_machines(Profile(training=Training(ranks=2, scale=Scale(nodes=2))))
+
+
+KUBERNETES = Orchestration(launcher="kubernetes", kubernetes=Kubernetes(namespace="n", service_account="s"))
+UNKNOWN = {"base": "nobody/nothing"}
+ON_GPUS = {"training": Training(engine="vllm")}
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, ""),
+        (ON_GPUS, ""),
+        ({"ray": RayPlace(address="http://head:8265")}, "what http://head:8265 has is not known here."),
+        (ON_GPUS | {"ray": RayPlace(address="http://head:8265")}, "what http://head:8265 has is not known here: `ratchet plan --gpus 8xH100`"),
+        (ON_GPUS | {"orchestration": KUBERNETES}, "what Kubernetes has is not known here: `ratchet plan"),
+        (UNKNOWN, "no shape is known of 'nobody/nothing' before it is fetched; needs.memory_gib of the profile was taken"),
+        (UNKNOWN | ON_GPUS, "no shape is known of 'nobody/nothing' before it is fetched; it is asked then."),
+        ({"training": Training(engine="vllm", scale=Scale(megatron=Megatron()))}, "the planner knows FSDP2 with trainer and engine on the same"),
+    ],
+)
+def test_why_the_planner_was_not_asked_is_one_line(told: dict[str, Any], said: str) -> None:
+    line = unasked(Profile(**told))
+    assert bool(line) == bool(said) and "\n" not in line
+    assert line.startswith(f"Whether this training fits was not asked: {said}" if said else "")
+
+
+def test_a_fetched_model_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
+    assert unasked(Profile(base=str(tmp_path))).endswith(f"{tmp_path}/config.json is of no kind that the planner knows.")
