@@ -59,6 +59,8 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
         raise DoesNotFit(f"{gpus} x {gpu.name}, a rank each: {why}")
     longest = training.prompt_tokens + training.response_tokens
     room, scale = gpu.memory - RESERVE, training.scale
+    if int(scale.engine_memory * gpu.memory) > room:
+        raise DoesNotFit(f"training.scale.engine_memory {scale.engine_memory} leaves no {RESERVE / GIB:.0f} GiB of a {gpu.name} free: lower it")
     mixed, checkpointing = scale.precision != "fp32", scale.activation_checkpointing is not False
 
     def needs(tokens: int, offload: bool) -> dict[str, int]:

@@ -95,6 +95,12 @@ def test_every_phase_of_a_plan_leaves_the_reserve_free(name: str, gpu: str, gpus
     assert max(sum(found.update.values()), sum(found.rollout.values())) + RESERVE <= GPUS[gpu].memory
 
 
+def test_an_engine_that_leaves_no_reserve_is_refused_by_its_share() -> None:
+    greedy = LONG.model_copy(update={"scale": Scale(engine_memory=0.96)})
+    with pytest.raises(DoesNotFit, match=r"engine_memory 0\.96 leaves no 4 GiB of a H100 free: lower it"):
+        plan(SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["H100"], 8, greedy)
+
+
 def test_a_larger_share_for_the_engine_holds_more_answers() -> None:
     half, most = (LONG.model_copy(update={"scale": Scale(engine_memory=share)}) for share in (0.5, 0.7))
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
