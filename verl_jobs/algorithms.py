@@ -144,8 +144,8 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "grpo_passk": Algorithm(
         "GRPO for pass@k",
         "Tang et al. 2025, arXiv:2503.19595",
-        "the best of the G answers gets (its reward - that of the second) / the standard deviation, the others get 0",
-        _estimator("grpo_passk"),
+        "A of the best of the G answers = its reward - that of the second best; the others get 0",
+        _estimator("grpo_passk", "algorithm.norm_adv_by_std_in_grpo=False"),
         unrun=CONFIG_ONLY,
     ),
 }

@@ -48,8 +48,8 @@ def algo(name: Name) -> Any:
     return AlgoConfig(**{key.removeprefix("algorithm."): read(told[key]) for key, read in known.items() if key in told})
 
 
-def advantages(name: Name, **more: Any) -> list[list[float]]:
-    """As verl's trainer computes them, (answers, tokens)."""
+def advantages(name: Name, gamma: float | None = None, lam: float | None = None, **more: Any) -> list[list[float]]:
+    """As verl's trainer computes them, (answers, tokens); with our gamma and lambda unless others are given."""
     from verl.protocol import DataProto
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
@@ -60,8 +60,9 @@ def advantages(name: Name, **more: Any) -> list[list[float]]:
     data = DataProto.from_single_dict({"response_mask": mask(), "token_level_rewards": rewards(), **more})
     data.non_tensor_batch["uid"] = PROMPTS
     done = compute_advantage(
-        data, estimator, gamma=config.gamma, lam=config.lam, norm_adv_by_std_in_grpo=config.norm_adv_by_std_in_grpo, config=config
-    )
+        data, estimator, gamma=config.gamma if gamma is None else gamma, lam=config.lam if lam is None else lam,
+        norm_adv_by_std_in_grpo=config.norm_adv_by_std_in_grpo, config=config,
+    )  # fmt: skip
     return [[value for value, inside in zip(row, m, strict=True) if inside] for row, m in zip(done.batch["advantages"].tolist(), mask(), strict=True)]
 
 
@@ -134,21 +135,25 @@ def test_remax_without_a_greedy_answer_is_an_error_and_no_zero() -> None:
         advantages("remax")
 
 
-def test_ppo_s_advantage_is_gae_whitened() -> None:
+@pytest.mark.parametrize(("gamma", "lam"), [(None, None), (0.9, 0.8)])
+def test_ppo_s_advantage_is_gae_whitened(gamma: float | None, lam: float | None) -> None:
+    """A_t = sum over l of (gamma lambda)^l delta_{t+l}, delta_t = r_t + gamma V_{t+1} - V_t; both are 1 unless given."""
+    g, both = gamma or 1.0, (gamma or 1.0) * (lam or 1.0)
     values = [[0.1 * (row + 1) - 0.2 * t for t in range(3)] for row in range(5)]
     found = []
     for row, length in enumerate(LENGTHS):
         told = values[row][:length]
-        deltas = [(REWARDS[row] if t == length - 1 else 0.0) + (told[t + 1] if t + 1 < length else 0.0) - told[t] for t in range(length)]
-        found.append([sum(deltas[t:]) for t in range(length)])  # gamma and lambda are 1
-    near(advantages("ppo", values=torch.tensor(values)), whitened(found))
+        deltas = [(REWARDS[row] if t == length - 1 else 0.0) + (g * told[t + 1] if t + 1 < length else 0.0) - told[t] for t in range(length)]
+        found.append([sum(both ** (s - t) * deltas[s] for s in range(t, length)) for t in range(length)])
+    near(advantages("ppo", gamma, lam, values=torch.tensor(values)), whitened(found))
 
 
-def test_grpo_passk_pays_the_best_answer_alone() -> None:
+def test_grpo_passk_pays_the_best_answer_alone_what_it_adds() -> None:
+    """max over all - max over all others (arXiv:2503.19595): leave one out of pass@k; no deviation."""
     wanted = [0.0] * 5
     for group in GROUPS:
-        best, second = sorted((REWARDS[at] for at in group), reverse=True)[:2]
-        wanted[max(group, key=lambda at: REWARDS[at])] = (best - second) / deviation([REWARDS[at] for at in group])
+        for at in group:
+            wanted[at] = max(REWARDS[other] for other in group) - max(REWARDS[other] for other in group if other != at)
     near(advantages("grpo_passk"), same(wanted))
 
 
