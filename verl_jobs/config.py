@@ -98,7 +98,7 @@ class Training(BaseModel):
     kl_in: Literal["loss", "reward"] = "loss"
     """Where it counts: as a term of the loss (arXiv:2402.03300), or taken off each token's reward (arXiv:1909.08593)."""
     kl_target: NonNegativeFloat = 0.0
-    """With `kl_in: reward`: the coefficient is moved until the KL is this many nats a token; 0 leaves it as it is."""
+    """With `kl_in: reward`: the coefficient is moved by up to 2 % a step until the KL is this many nats a token; 0 leaves it as it is."""
     reward_normalised: bool = False
     """Each step's rewards less their mean, over their standard deviation: for rloo, remax, dr_grpo and the critic of ppo; others divide anyway."""
     reward_clip: NonNegativeFloat = 0.0

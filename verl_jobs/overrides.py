@@ -14,6 +14,7 @@ from verl_jobs.scale import scale_overrides
 BATCHED = "+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.batched.BatchedAgentLoopManager"
 
 TRACES = "trace"  # folder in the job's
+KL_STEPS = 10  # 1 / K of the KL's controller
 
 CPU = [
     "trainer.device=cpu",
@@ -155,13 +156,20 @@ def _trace(t: Training, folder: Path) -> list[str]:
 
 
 def _kl(t: Training) -> list[str]:
+    """With a target: beta <- beta (1 + K e) a step, e = clip(KL / target - 1, -0.2, 0.2), K = 0.1: arXiv:1909.08593, section 2.2.
+
+    verl has answers of a step / horizon for K. Its own horizon of 10,000 answers would make K 0.026 at 256 answers a step, and another one for
+    every other batch; ten steps' answers make it the paper's for all. So beta moves by 2 % a step at most: twice as much takes 35 steps.
+    """
     if t.kl_in == "loss" or not t.kl_coefficient:
         return [
             f"actor_rollout_ref.actor.use_kl_loss={t.kl_coefficient > 0}",
             f"actor_rollout_ref.actor.kl_loss_coef={t.kl_coefficient}",
             "actor_rollout_ref.actor.kl_loss_type=low_var_kl",
         ]
-    adaptive = ["algorithm.kl_ctrl.type=adaptive", f"algorithm.kl_ctrl.target_kl={t.kl_target}"] if t.kl_target else []
+    horizon = KL_STEPS * t.problems_per_step * t.group_size
+    controlled = {"type": "adaptive", "target_kl": t.kl_target, "horizon": horizon} if t.kl_target else {}
+    adaptive = [f"algorithm.kl_ctrl.{key}={value}" for key, value in controlled.items()]
     return ["algorithm.use_kl_in_reward=True", f"algorithm.kl_ctrl.kl_coef={t.kl_coefficient}", *adaptive]
 
 
