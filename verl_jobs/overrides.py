@@ -24,14 +24,10 @@ CPU = [
     BATCHED,
     "actor_rollout_ref.model.use_remove_padding=False",  # flash attention only
     "+actor_rollout_ref.model.override_config.attn_implementation=sdpa",
-    "actor_rollout_ref.actor.use_torch_compile=False",
     "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False",
-    "actor_rollout_ref.ref.use_torch_compile=False",
     "actor_rollout_ref.ref.fsdp_config.use_torch_compile=False",
     "actor_rollout_ref.rollout.name=hf_cpu",
-    "actor_rollout_ref.rollout.dtype=float32",
     "actor_rollout_ref.rollout.free_cache_engine=False",
-    "actor_rollout_ref.rollout.enforce_eager=True",
     "actor_rollout_ref.rollout.agent.num_workers=1",
     "actor_rollout_ref.rollout.max_num_seqs=512",
     "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=64",
@@ -75,11 +71,8 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         *(_critic(t, model) if t.method.critic else []),
         *_agent_loops(t),
         *(_conversations(t) if t.agents.on else []),
-        f"actor_rollout_ref.actor.optim.lr={t.learning_rate}",
-        f"actor_rollout_ref.actor.optim.{'lr_decay_style' if t.scale.megatron else 'lr_scheduler_type'}={t.schedule}",
-        f"actor_rollout_ref.actor.optim.lr_warmup_steps={t.warm_up_steps}",
-        f"actor_rollout_ref.actor.optim.clip_grad={t.gradient_clip}",
-        "actor_rollout_ref.actor.optim.betas=[0.9,0.95]",
+        *_pace(t, "actor_rollout_ref.actor", t.learning_rate),
+        *_betas(t),
         "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
         f"actor_rollout_ref.rollout.n={t.group_size}",
         f"+trainer.v1.sampler.sampler_kwargs={{{','.join(f'{key}:{value}' for key, value in _sampler(t).items())}}}",
@@ -205,15 +198,33 @@ def _curriculum(t: Training) -> list[str]:
 
 
 def _critic(t: Training, model: Path) -> list[str]:
-    """A value head on the start policy; it learns from scratch, so ten times as fast as the policy on a GPU, three times on a tiny model."""
+    """A value head on the start policy. It learns from scratch, so ten times as fast as the policy on a GPU, three times on a tiny model; its rate
+    rises and falls with the policy's."""
     cpu = t.engine == "hf"
     return [
         f"critic.model.path='{model}'",
-        f"critic.optim.lr={(3 if cpu else 10) * t.learning_rate}",
+        *_pace(t, "critic", (3 if cpu else 10) * t.learning_rate),
         "critic.checkpoint.save_contents=[model,optimizer,extra]",
         f"critic.model.use_remove_padding={not cpu}",
         *(["critic.fsdp.use_torch_compile=False"] if cpu else []),
     ]
+
+
+def _pace(t: Training, learner: str, learning_rate: float) -> list[str]:
+    optimizer = {
+        "lr": learning_rate,
+        "lr_decay_style" if t.scale.megatron else "lr_scheduler_type": t.schedule,
+        "lr_warmup_steps": t.warm_up_steps,
+        "clip_grad": t.gradient_clip,
+    }
+    return [f"{learner}.optim.{key}={value}" for key, value in optimizer.items()]
+
+
+def _betas(t: Training) -> list[str]:
+    """The policy's; verl hands `betas` to torch's AdamW, and Megatron's optimizer only what is overridden."""
+    if t.scale.megatron:
+        return ["+actor_rollout_ref.actor.optim.override_optimizer_config={adam_beta1:0.9,adam_beta2:0.95}"]
+    return ["actor_rollout_ref.actor.optim.betas=[0.9,0.95]"]
 
 
 def _agent_loops(t: Training) -> list[str]:

@@ -103,8 +103,14 @@ def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) 
         *(["offload"] if scale.offload != "none" else []), *(["megatron"] if scale.megatron else []),
         *(["distillation"] if scale.distillation else []), *(["placement"] if scale.placement != "colocated" else []),
     ]  # fmt: skip
+    fsdp_only = [
+        *(["shards"] if scale.shards else []), *([] if scale.reshard else ["reshard"]),
+        *(["sequence_parallel"] if scale.sequence_parallel > 1 else []), *(["precision"] if scale.precision == "fp32" else []),
+    ]  # fmt: skip
     if engine == "hf" and gpu_only:
         return f"scale.{gpu_only[0]} is for GPUs: give engine: vllm or sglang, or leave it out"
+    if scale.megatron and fsdp_only:
+        return f"scale.{fsdp_only[0]} is FSDP2's: leave it out, or megatron"
     if ranks % scale.nodes:
         return f"{ranks} ranks cannot be spread evenly over {scale.nodes} nodes: give a multiple"
     if answers % ranks:
@@ -137,51 +143,71 @@ def scale_overrides(scale: Scale, engine: Engine, ranks: int, problems: int, gro
     cpu = engine == "hf"
     budget = token_budget(scale, engine, longest)
     learners = [ACTOR, *([CRITIC] if critic else [])]
+    share = problems * group // ranks
     told = [
         f"trainer.nnodes={scale.nodes}",
         f"trainer.n_gpus_per_node={ranks // scale.nodes}",
         f"{ACTOR}.ppo_mini_batch_size={problems // scale.updates}",
-        *(line for learner in learners for line in _batches(scale, learner, budget, problems * group // ranks)),
+        *_batches(scale, budget, share),
+        *(_critic_batches(scale, budget, share) if critic else []),
         f"actor_rollout_ref.rollout.tensor_model_parallel_size={scale.tensor_parallel}",
         *([] if cpu else [f"actor_rollout_ref.rollout.gpu_memory_utilization={scale.engine_memory}"]),
     ]
-    models = ["actor_rollout_ref.model", *(["critic.model"] if critic else [])]
-    told += [f"{model}.enable_gradient_checkpointing={recomputes(scale, engine)}" for model in models]
-    told += _megatron(scale.megatron, scale.offload) if scale.megatron else [line for learner in learners for line in _fsdp(scale, cpu, learner)]
+    again = recomputes(scale, engine)
+    if scale.megatron:
+        told += _megatron(scale.megatron, scale.offload, again)
+    else:
+        models = ["actor_rollout_ref.model", *(["critic.model"] if critic else [])]
+        told += [f"{model}.enable_gradient_checkpointing={again}" for model in models]
+        told += [line for learner in learners for line in _fsdp(scale, cpu, learner)]
     return [*told, *_placement(scale), *(_distillation(scale.distillation) if scale.distillation else [])]
 
 
-def _batches(scale: Scale, learner: str, budget: int, share: int) -> list[str]:
-    """share: answers of a step on one rank."""
+def _batches(scale: Scale, budget: int, share: int) -> list[str]:
+    """Of the policy, and by verl's own references of the engine's and the reference model's passes. share: answers of a step on one rank."""
     if not scale.accumulation:
-        return [f"{learner}.use_dynamic_bsz=True", f"{learner}.ppo_max_token_len_per_gpu={budget}"]
+        return [f"{ACTOR}.use_dynamic_bsz=True", f"{ACTOR}.ppo_max_token_len_per_gpu={budget}"]
     each = share // scale.updates // scale.accumulation
-    told = [f"{learner}.use_dynamic_bsz=False", f"{learner}.ppo_micro_batch_size_per_gpu={each}"]
-    if learner == ACTOR:
-        told += [f"actor_rollout_ref.{role}.log_prob_micro_batch_size_per_gpu={each}" for role in ("rollout", "ref")]
-    return told
+    told = [f"{ACTOR}.use_dynamic_bsz=False", f"{ACTOR}.ppo_micro_batch_size_per_gpu={each}"]
+    return [*told, *(f"actor_rollout_ref.{role}.log_prob_micro_batch_size_per_gpu={each}" for role in ("rollout", "ref"))]
+
+
+def _critic_batches(scale: Scale, budget: int, share: int) -> list[str]:
+    """verl's v1 trainer takes the critic's tokens, of a training pass too, from the key for inference, and all else from the engine's own section."""
+    if not scale.accumulation:
+        return [f"+{CRITIC}.ppo_infer_max_token_len_per_gpu={budget}"]
+    each = share // scale.updates // scale.accumulation
+    return [
+        f"{CRITIC}.ppo_micro_batch_size_per_gpu={each}",  # looked for when the configuration is checked, and nowhere else
+        f"+{CRITIC}.fsdp.use_dynamic_bsz=False",
+        f"+{CRITIC}.fsdp.micro_batch_size_per_gpu={each}",
+        f"+{CRITIC}.fsdp.infer_micro_batch_size_per_gpu={each}",
+    ]
 
 
 def _fsdp(scale: Scale, cpu: bool, learner: str) -> list[str]:
+    """The reference model is laid out as the policy is; verl keeps it in the host's memory whatever it is told."""
     section = f"{learner}.{'fsdp_config' if learner == ACTOR else 'fsdp'}"
     told = [
         f"{learner}.strategy=fsdp2",
-        f"{section}.fsdp_size={scale.shards or -1}",
-        f"{section}.reshard_after_forward={scale.reshard}",
-        f"{section}.ulysses_sequence_parallel_size={scale.sequence_parallel}",
         f"{section}.param_offload={scale.offload == 'idle'}",
         f"{section}.optimizer_offload={scale.offload == 'idle'}",
         f"{section}.offload_policy={scale.offload == 'always'}",
     ]
     low = scale.precision == "bf16" or (scale.precision == "auto" and not cpu)
-    sections = [section, *(["actor_rollout_ref.ref.fsdp_config"] if learner == ACTOR else [])]
-    for each in sections:
-        told.append(f"{each}.dtype={'bfloat16' if low else 'float32'}")
-        told.append(f"+{each}.mixed_precision={{param_dtype:{'bf16' if low else 'fp32'},reduce_dtype:fp32,buffer_dtype:fp32}}")
+    for each in [section, *(["actor_rollout_ref.ref.fsdp_config"] if learner == ACTOR else [])]:
+        told += [
+            f"{each}.fsdp_size={scale.shards or -1}",
+            f"{each}.reshard_after_forward={scale.reshard}",
+            f"{each}.ulysses_sequence_parallel_size={scale.sequence_parallel}",
+            f"+{each}.mixed_precision={{param_dtype:{'bf16' if low else 'fp32'},reduce_dtype:fp32,buffer_dtype:fp32}}",
+        ]
     return told
 
 
-def _megatron(megatron: Megatron, offload: str) -> list[str]:
+def _megatron(megatron: Megatron, offload: str, again: bool) -> list[str]:
+    """again: whether activations are computed again in the backward pass."""
+    recompute = {"granularity": "full", "method": "uniform", "num_layers": 1} if again else {}
     return [
         "model_engine=megatron",
         f"{ACTOR}.strategy=megatron",
@@ -190,13 +216,15 @@ def _megatron(megatron: Megatron, offload: str) -> list[str]:
         f"{ACTOR}.megatron.context_parallel_size={megatron.context_parallel}",
         f"{ACTOR}.megatron.param_offload={offload != 'none'}",
         f"{ACTOR}.megatron.optimizer_offload={offload != 'none'}",
+        *(f"{ACTOR}.megatron.override_transformer_config.recompute_{key}={value}" for key, value in recompute.items()),
     ]
 
 
 def _placement(scale: Scale) -> list[str]:
-    told = [f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}", f"actor_rollout_ref.hybrid_engine={scale.placement != 'separate_async'}"]
+    told = [f"trainer.v1.trainer_mode={TRAINERS[scale.placement]}"]
     if scale.placement == "separate_async":
         told += [
+            "actor_rollout_ref.hybrid_engine=False",
             f"trainer.v1.separate_async.parameter_sync_step={scale.updates}",
             "actor_rollout_ref.rollout.nnodes=1",
             f"actor_rollout_ref.rollout.n_gpus_per_node={scale.engine_gpus}",

@@ -39,9 +39,10 @@ FSDP = "actor_rollout_ref.actor.fsdp_config"
         ({"tensor_parallel": 2}, "actor_rollout_ref.rollout.tensor_model_parallel_size", "2"),
         ({"engine_memory": 0.4}, "actor_rollout_ref.rollout.gpu_memory_utilization", "0.4"),
         ({"nodes": 2}, "trainer.n_gpus_per_node", "4"),
-        ({"precision": "fp32"}, f"{FSDP}.dtype", "float32"),
+        ({"precision": "fp32"}, f"{FSDP}.mixed_precision", "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"),
         ({"megatron": Megatron(tensor_parallel=2)}, "actor_rollout_ref.actor.megatron.tensor_model_parallel_size", "2"),
         ({"megatron": Megatron()}, "model_engine", "megatron"),
+        ({"megatron": Megatron()}, "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity", "full"),
         ({"placement": "colocated_async"}, "trainer.v1.trainer_mode", "colocate_async"),
         ({"placement": "separate_async", "engine_gpus": 2}, "actor_rollout_ref.rollout.n_gpus_per_node", "2"),
         ({"distillation": Distillation(teacher="t")}, "distillation.teacher_models.teacher_model.model_path", "'t'"),
@@ -54,14 +55,9 @@ def test_each_switch_is_an_override(given: dict[str, Any], key: str, value: str)
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_an_engine_on_gpus_computes_in_bf16_and_checkpoints_activations(engine: str) -> None:
     found = told(engine=engine)
-    assert found["actor_rollout_ref.rollout.name"] == engine and found[f"{FSDP}.dtype"] == "bfloat16"
+    assert found["actor_rollout_ref.rollout.name"] == engine
     assert "param_dtype:bf16,reduce_dtype:fp32" in found[f"{FSDP}.mixed_precision"]
     assert found["actor_rollout_ref.model.enable_gradient_checkpointing"] == "True"
-
-
-def test_a_critic_is_sharded_like_the_policy() -> None:
-    found = told(engine="vllm", algorithm="ppo", ranks=8, scale=Scale(shards=4, micro_batch_tokens=9000))
-    assert found["critic.fsdp.fsdp_size"] == "4" and found["critic.ppo_max_token_len_per_gpu"] == "9000" and found["critic.strategy"] == "fsdp2"
 
 
 @pytest.mark.parametrize(
@@ -76,6 +72,7 @@ def test_a_critic_is_sharded_like_the_policy() -> None:
         ({"ranks": 2, "engine": "vllm", "scale": Scale(tensor_parallel=4)}, "2 ranks do not divide into groups of 4"),
         ({"engine": "vllm", "scale": Scale(placement="separate_async")}, "engine_gpus go together"),
         ({"engine": "vllm", "algorithm": "ppo", "scale": Scale(megatron=Megatron())}, "ppo trains a critic"),
+        ({"engine": "vllm", "scale": Scale(megatron=Megatron(), precision="fp32")}, "precision is FSDP2's"),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_numbers(given: dict[str, Any], said: str) -> None:
