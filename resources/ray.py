@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from resources import ray_head
+from resources.room import VISIBLE
 from verl_jobs import owner
 from verl_jobs.job import TrainingJob
 from verl_jobs.layout import PATIENCE
@@ -28,7 +29,7 @@ from verl_jobs.overrides import environment
 
 POLL_S = 0.5
 PATIENCE_S = 15.0
-OF_ANOTHER_RAY = ("CUDA_VISIBLE_DEVICES", "RAY_ADDRESS", "RAY_AUTH_TOKEN")  # a private one does not take these over
+OF_ANOTHER_RAY = ("RAY_ADDRESS", "RAY_AUTH_TOKEN")  # a private one does not take these over
 
 
 class TrainingFailed(RuntimeError):
@@ -125,7 +126,7 @@ def light_head(folder: Path, places: int) -> Head:
     here = Path(__file__).resolve().parent.parent
     told = {ray_head.PRELOADED: "", ray_head.CPUS: str(places), owner.HOLDERS: str(folder / ray_head.HOLDERS)}
     told |= {"PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])}
-    return _ensured(folder, lambda: _launch(folder, told))
+    return _ensured(folder, lambda: _launch(folder, told, on_gpus=False))
 
 
 def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
@@ -155,15 +156,17 @@ def _running(folder: Path) -> Head | None:
 
 def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
     here = {"RATCHET_RANKS": str(ranks), "RATCHET_RAY_BIND": bind, owner.HOLDERS: str(folder / ray_head.HOLDERS)}
-    _launch(folder, environment(job.training, job.path) | here | _threads(job.training.threads))
+    _launch(folder, environment(job.training, job.path) | here | _threads(job.training.threads), on_gpus=job.training.engine != "hf")
 
 
 def _threads(threads: int) -> dict[str, str]:
     return {"OMP_NUM_THREADS": str(threads)} if threads else {}
 
 
-def _launch(folder: Path, extra: dict[str, str]) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in OF_ANOTHER_RAY}
+def _launch(folder: Path, extra: dict[str, str], on_gpus: bool) -> None:
+    """on_gpus: else its GPUs are places for ranks on the CPU, and Ray would refuse more of them than VISIBLE lists."""
+    left_out = OF_ANOTHER_RAY if on_gpus else (*OF_ANOTHER_RAY, VISIBLE)
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     if extra.get("RATCHET_RAY_BIND", ray_head.LOOPBACK) == ray_head.LOOPBACK:
         environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface

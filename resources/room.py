@@ -5,8 +5,10 @@ In: a profile. Out: the GiB that a run needs, or NotReady with the numbers. The 
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from itertools import takewhile
 from pathlib import Path
 
 from resources.home import NotReady
@@ -14,6 +16,8 @@ from resources.profile import Profile
 from verl_jobs.fit import check_fit, planned
 from verl_jobs.memory import cpu_phases
 from verl_jobs.shapes import GIB, GPUS, DoesNotFit, Gpu, Shape, shape_of
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # which of its GPUs a person lets a process have
 
 
 def memory_gib(profile: Profile) -> float:
@@ -94,20 +98,37 @@ def gpu_of(profile: Profile) -> Gpu | None:
     found = gpus_here()
     if len(found) < training.ranks:
         raise NotReady(
-            f"training.engine {training.engine} with {training.ranks} ranks needs as many GPUs, nvidia-smi lists {len(found)}: take the profile "
+            f"training.engine {training.engine} with {training.ranks} ranks needs as many GPUs, {_counted(len(found))}: take the profile "
             "embedded, or submit to a Ray that has them (ray.address)"
         )
     return min(found, key=lambda gpu: gpu.memory)
 
 
 def gpus_here() -> list[Gpu]:
-    """As `nvidia-smi` lists them; rates of one that is not known are an A100's, since only its memory counts here."""
+    """As `nvidia-smi` lists them, less those that VISIBLE hides; rates of one that is not known are an A100's, since only its memory counts here."""
     if not shutil.which("nvidia-smi"):
         return []
-    command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", "--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     usual, found = GPUS["A100-80"], []
     for line in filter(None, map(str.strip, listed.splitlines())):
-        name, mebibytes = line.rsplit(",", 1)
-        found.append(Gpu(name.strip(), int(mebibytes) * 2**20, usual.flops, usual.bandwidth))
+        index, uuid, name, mebibytes = map(str.strip, line.split(","))
+        if _visible(index, uuid):
+            found.append(Gpu(name, int(mebibytes) * 2**20, usual.flops, usual.bandwidth))
     return found
+
+
+def _visible(index: str, uuid: str) -> bool:
+    """By CUDA's rule: numbers or the first letters of ids, up to the first that is neither (-1, by custom)."""
+    if VISIBLE not in os.environ:
+        return True
+    named = map(str.strip, os.environ[VISIBLE].split(","))
+    return any(each == index or (each.startswith("GPU-") and uuid.startswith(each)) for each in takewhile(_names_a_gpu, named))
+
+
+def _names_a_gpu(told: str) -> bool:
+    return told.isdigit() or told.startswith(("GPU-", "MIG-"))
+
+
+def _counted(gpus: int) -> str:
+    return f"nvidia-smi lists {gpus}" + (f" of those that {VISIBLE}={os.environ[VISIBLE]} names" if VISIBLE in os.environ else "")

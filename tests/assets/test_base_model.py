@@ -27,7 +27,7 @@ def test_a_hub_model_that_nobody_knew_is_asked_for_once_it_is_fetched(
 ) -> None:
     make(TinyModel(hidden=32, layers=1), ["sort the list"], tmp_path / "fetched")
     monkeypatch.setattr("assets.base_model.snapshot", lambda *_: tmp_path / "fetched")
-    listing(tmp_path, monkeypatch, f"NVIDIA H100, {mebibytes}\\n")
+    listing(tmp_path, monkeypatch, f"0, GPU-1, NVIDIA H100, {mebibytes}\\n")
     (tmp_path / "profile.yaml").write_text("{base: nobody/nothing, training: {engine: vllm}}", encoding="utf-8")
     workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(tmp_path / "profile.yaml"))
     made = dg.materialize([base_model], resources={"workshop": workshop}, tags={"ratchet/kind": "study"}, raise_on_error=False)

@@ -33,7 +33,7 @@ def test_ranks_on_cpus_go_on_on_one_node(tmp_path: Path) -> None:
 
 
 def test_a_machine_with_fewer_gpus_takes_as_many_ranks_as_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listing(tmp_path, monkeypatch, "NVIDIA H100, 81920\\nNVIDIA H100, 81920\\n")
+    listing(tmp_path, monkeypatch, "0, GPU-1, NVIDIA H100, 81920\\n1, GPU-2, NVIDIA H100, 81920\\n")
     gpus = load_profile("gpu")
     training = gpus.training.model_copy(update={"ranks": 8, "scale": Scale(nodes=2)})
     needs = gpus.needs.model_copy(update={"memory_gib": 0.0})
@@ -44,7 +44,7 @@ def test_a_machine_without_room_is_refused_with_the_numbers(tmp_path: Path, monk
     crowded = Profile(needs=Profile().needs.model_copy(update={"memory_gib": 1e6}))
     with pytest.raises(NotReady, match="of memory is available, a run needs 1e\\+06"):
         ranks_here(Home(tmp_path), crowded)
-    listing(tmp_path, monkeypatch, "NVIDIA GeForce RTX 2080, 8192\\n")
+    listing(tmp_path, monkeypatch, "0, GPU-1, NVIDIA GeForce RTX 2080, 8192\\n")
     gpus = load_profile("gpu")
     with pytest.raises(NotReady, match="does not fit on 1 x NVIDIA GeForce RTX 2080"):
         ranks_here(Home(tmp_path), gpus.model_copy(update={"needs": gpus.needs.model_copy(update={"memory_gib": 0.0})}))
@@ -52,7 +52,7 @@ def test_a_machine_without_room_is_refused_with_the_numbers(tmp_path: Path, monk
 
 def test_what_goes_on_here_is_asked_by_the_folder_that_it_starts_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The profile names a hub model that nobody knows the shape of; it was fetched, and is a model of 7 billion."""
-    listing(tmp_path, monkeypatch, "NVIDIA H100, 81920\\n")
+    listing(tmp_path, monkeypatch, "0, GPU-1, NVIDIA H100, 81920\\n")
     about = {"model_type": "qwen2", "vocab_size": 152_064, "hidden_size": 3584, "num_hidden_layers": 28, "intermediate_size": 18_944}
     (tmp_path / "config.json").write_text(json.dumps(about | {"num_attention_heads": 28, "num_key_value_heads": 4}), encoding="utf-8")
     gpus = load_profile("gpu")

@@ -7,15 +7,17 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Literal
 
 import pytest
 
 import resources.ray
-from resources.ray import Joined, TrainingFailed, _token
-from resources.ray_head import HOLDERS, free_ports, live_holders
+from resources.ray import Joined, TrainingFailed, _spawn, _token
+from resources.ray_head import HOLDERS, LOOPBACK, free_ports, live_holders
 from resources.ray_job import MOVED, _died, _last_words, train
 from tests.journeys.chain import wait_until
 from tests.verl_jobs.test_job import a_job
+from verl_jobs.config import Training
 from verl_jobs.owner import hold, started
 
 
@@ -73,6 +75,19 @@ def test_a_mark_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     beside.touch()
     assert live_holders(tmp_path) == []
     assert beside.exists()
+
+
+@pytest.mark.parametrize(("engine", "seen"), [("hf", None), ("vllm", "3")])
+def test_a_private_ray_keeps_to_the_gpus_that_its_user_chose(
+    engine: Literal["hf", "vllm"], seen: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a CPU they are places for ranks, which are as many as the training has."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    monkeypatch.setenv("RAY_ADDRESS", "another:6379")
+    started: list[dict[str, str]] = []
+    monkeypatch.setattr(subprocess, "Popen", lambda command, env, **_: started.append(env))
+    _spawn(tmp_path, a_job(tmp_path, training=Training(engine=engine)), LOOPBACK, 1)
+    assert started[0].get("CUDA_VISIBLE_DEVICES") == seen and "RAY_ADDRESS" not in started[0]
 
 
 def test_ports_are_free_and_different() -> None:

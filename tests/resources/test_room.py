@@ -22,6 +22,7 @@ def listing(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:
     program.write_text(f"#!/bin/sh\nprintf '{lines}'\n", encoding="utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
 def test_the_default_needs_what_was_measured_for_it() -> None:
@@ -49,9 +50,29 @@ def test_a_training_that_is_submitted_elsewhere_needs_no_gpu_here(tmp_path: Path
 
 
 def test_what_does_not_fit_on_the_gpus_here_is_refused_with_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    listing(tmp_path, monkeypatch, "NVIDIA GeForce RTX 2080, 8192\\n")
+    listing(tmp_path, monkeypatch, "0, GPU-5a1, NVIDIA GeForce RTX 2080, 8192\\n")
     assert [gpu.memory for gpu in gpus_here()] == [8 * 2**30]
     with pytest.raises(NotReady, match=r"0.5B-Instruct does not fit on 1 x NVIDIA GeForce RTX 2080 \(8 GiB each"):
+        check_machines(load_profile("gpu"))
+
+
+@pytest.mark.parametrize(
+    ("visible", "gibibytes"),
+    [(None, [8, 16, 24]), ("2,0", [8, 24]), ("", []), ("-1", []), ("1,-1,0", [16]), ("GPU-7c", [24]), ("GPU-5a1, GPU-7c2", [8, 24]), ("3", [])],
+)
+def test_only_the_gpus_count_that_a_person_lets_be_seen(
+    visible: str | None, gibibytes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listing(tmp_path, monkeypatch, "0, GPU-5a1, A, 8192\\n1, GPU-6b0, B, 16384\\n2, GPU-7c2, C, 24576\\n")
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert [gpu.memory // 2**30 for gpu in gpus_here()] == gibibytes
+
+
+def test_gpus_that_are_hidden_are_named_where_too_few_are_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing(tmp_path, monkeypatch, "0, GPU-5a1, A, 8192\\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with pytest.raises(NotReady, match="nvidia-smi lists 0 of those that CUDA_VISIBLE_DEVICES=3 names"):
         check_machines(load_profile("gpu"))
 
 
