@@ -15,6 +15,7 @@ import yaml
 from resources.profile import KubeRay, Kubernetes, Profile, ProfileError
 from resources.ray import runtime_env
 from verl_jobs.job import TrainingJob
+from verl_jobs.taken_back import GRACE_S
 
 HOME, CLAIM = "/var/lib/ratchet", "ratchet-home"
 TOKEN = "ratchet-ray"  # a secret with the key auth_token, made by hand: docs/deploy.md
@@ -128,10 +129,13 @@ def _pod(name: str, kubernetes: Kubernetes, asked: KubeRay, resources: dict[str,
     if name == "ray-head":
         ports = {"gcs": 6379, "dashboard": 8265, "client": 10001}
         container["ports"] = [{"name": port, "containerPort": number} for port, number in ports.items()]
+    else:
+        container["lifecycle"] = {"preStop": {"exec": {"command": ["python", "-m", "verl_jobs.taken_back", HOME]}}}
     return {
         "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001},
         **({"priorityClassName": asked.priority_class} if asked.priority_class and asked.gang != "kueue" else {}),
         **_where(asked, market),
+        **({"terminationGracePeriodSeconds": GRACE_S} if name == "ray-worker" else {}),
         "containers": [container],
         "volumes": [
             {"name": "home", "persistentVolumeClaim": {"claimName": CLAIM}},

@@ -26,6 +26,7 @@ from verl_jobs import owner
 from verl_jobs.job import TrainingJob
 from verl_jobs.layout import PATIENCE
 from verl_jobs.overrides import environment
+from verl_jobs.taken_back import TRAINING
 
 POLL_S = 0.5
 PATIENCE_S = 15.0
@@ -102,7 +103,8 @@ class Joined:
 
 def runtime_env(job: TrainingJob, patience_s: float) -> dict[str, Any]:
     """Ray's, of this job on a cluster: what a private Ray's processes find in their environment from the start."""
-    return {"env_vars": environment(job.training, job.path) | _threads(job.training.threads) | {PATIENCE: str(patience_s)}}
+    here = {PATIENCE: str(patience_s), TRAINING: str(job.path)}
+    return {"env_vars": environment(job.training, job.path) | _threads(job.training.threads) | here}
 
 
 def answers(address: str) -> bool:

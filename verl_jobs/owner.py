@@ -1,8 +1,8 @@
 """Who wants a training to go on, and how it is asked to end: a lease that its owner renews, a notice in its folder, a holder's mark at its Ray.
 
-A notice comes from SIGTERM (a spot machine is taken back), from a person who cancels, or from a lease that nobody renewed. The trainer then finishes
-the step that it is in, saves, and ends (verl_jobs/saving.py). All of it lies in files, so that owner and trainer need no way to each other but the
-training's folder.
+A notice comes from SIGTERM, from a pod that is taken back (verl_jobs/taken_back.py), from a person who cancels, or from a lease that nobody renewed.
+The trainer then finishes the step that it is in, saves, and ends (verl_jobs/saving.py). All of it lies in files, so that owner and trainer need no
+way to each other but the training's folder.
 """
 
 from __future__ import annotations

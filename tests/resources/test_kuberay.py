@@ -15,6 +15,7 @@ from resources.kuberay import ray_cluster, ray_job
 from resources.profile import KubeRay, Profile, ProfileError, load_profile
 from resources.ray import Joined
 from rewards.composite import RewardConfig
+from verl_jobs import taken_back
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.layout import PATIENCE
@@ -75,6 +76,20 @@ def test_the_head_never_runs_on_a_spot_node() -> None:
     head = check(ray_cluster(profile(spot="karpenter")))["headGroupSpec"]["template"]["spec"]
     required = head["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert required["nodeSelectorTerms"][0]["matchExpressions"][0]["operator"] == "NotIn"
+
+
+@pytest.mark.parametrize("gang", ["", "kueue"])
+def test_a_worker_that_is_taken_back_asks_its_training_to_save_and_has_the_time_for_it(gang: str) -> None:
+    """The training's own process is on the head: Kubernetes tells the worker alone."""
+    asked = profile(spot="eks", gang=gang, queue="training" if gang else "")
+    for cluster in (check(ray_cluster(asked)), check(ray_job(asked, JOB))):
+        assert "lifecycle" not in cluster["headGroupSpec"]["template"]["spec"]["containers"][0]
+        for group in cluster["workerGroupSpecs"]:
+            pod = group["template"]["spec"]
+            _, _, module, home = pod["containers"][0]["lifecycle"]["preStop"]["exec"]["command"]
+            assert module == taken_back.__spec__.name and Path(JOB.folder).is_relative_to(home)
+            assert pod["terminationGracePeriodSeconds"] > taken_back.STAYS_S
+    assert yaml.safe_load(ray_job(asked, JOB)["spec"]["runtimeEnvYAML"])["env_vars"][taken_back.TRAINING] == JOB.folder
 
 
 def test_a_gang_has_all_its_workers_at_once_and_is_not_scaled() -> None:

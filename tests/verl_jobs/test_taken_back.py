@@ -1,0 +1,54 @@
+"""What a pod does before its machine is taken back, with processes that stand for Ray's; with Ray's own in tests/resources/test_two_nodes.py."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from verl_jobs.owner import notice
+from verl_jobs.taken_back import TRAINING, main
+
+
+@contextmanager
+def worker(folder: Path, seconds: float = 60.0) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that belongs to the training in this folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    code = f"import time; print(1, flush=True); time.sleep({seconds})"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ | {TRAINING: str(folder)}) as process:
+        assert process.stdout and process.stdout.readline()
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_the_pod_s_trainings_are_given_notice_and_it_stays_until_they_have_ended(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with worker(home / "here") as first, worker(home / "here") as second, worker(tmp_path / "another home"):
+        for process in (first, second):
+            threading.Timer(2.0, process.kill).start()
+        began = time.monotonic()
+        main(home)
+        assert 1.5 < time.monotonic() - began < 30
+    assert notice(home / "here").endswith("is taken back")
+    assert notice(tmp_path / "another home") == ""
+
+
+def test_a_training_that_does_not_end_keeps_the_pod_no_longer_than_its_grace(tmp_path: Path) -> None:
+    with worker(tmp_path / "slow"):
+        began = time.monotonic()
+        main(tmp_path, stays_s=1.0)
+        assert time.monotonic() - began < 20
+
+
+def test_a_pod_without_a_training_goes_at_once_and_one_that_is_gone_is_not_asked(tmp_path: Path) -> None:
+    with worker(tmp_path / "removed"):
+        (tmp_path / "removed").rmdir()
+        main(tmp_path)
+    assert not list(tmp_path.iterdir())
