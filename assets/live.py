@@ -1,4 +1,4 @@
-"""A training in Dagster while it runs: figures of its last step and of its machine, what it has cost, when it will end, its curves.
+"""A training in Dagster while it runs: figures of its last step and of its machines, what it has cost, when it will end, its curves.
 
 In: verl's metrics, and what the trainer said through Pipes. Out: metadata of an observation. Numbers are numbers, so that Dagster draws them too.
 """
@@ -15,7 +15,7 @@ from assets.pictures import chart
 from evaluation.panels import panels
 from verl_jobs.figures import KEYS, last_figures, seconds_left, seconds_trained, series
 from verl_jobs.job import VALIDATION
-from verl_jobs.machine import MEASURED
+from verl_jobs.machine import measured
 
 EVERY_S = 5.0  # least time between two observations, each of them of a new step
 
@@ -25,14 +25,15 @@ def live(history: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]]
     told: dict[str, Any] = {"step": int(history[-1]["step"]), "steps": steps, **last_figures(history)}
     scored = [float(row[VALIDATION]) for row in history if VALIDATION in row]
     told |= {"validation": scored[-1]} if scored else {}
-    told |= {name: float(said[-1][name]) for name in MEASURED if said and name in said[-1]}
+    told |= measured(said[-1]) if said else {}
     if price:
         told["cost_of_the_steps"] = price * seconds_trained(history) / 3600
     if (left := seconds_left(history, steps)) is not None:
         told |= {"minutes_left": left / 60, "expected_end": dg.MetadataValue.timestamp(datetime.fromtimestamp(now + left, UTC))}
-    curves = {_title(name): series(history, name) for name in KEYS} | {
-        _title(name): [(int(message["step"]), float(message[name])) for message in said if name in message] for name in MEASURED
-    }
+    curves = {_title(name): series(history, name) for name in KEYS}
+    for message in said:
+        for name, value in measured(message).items():
+            curves.setdefault(_title(name), []).append((int(message["step"]), value))
     told = {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in told.items()}
     return told | {"curves": dg.MetadataValue.md(chart("training so far", panels(curves)))}
 

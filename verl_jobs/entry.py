@@ -19,11 +19,12 @@ from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_p
 
 from artifacts.store import write_atomic
 from rewards import watch
-from verl_jobs import machine, owner
+from verl_jobs import owner
 from verl_jobs.callback import fetch
 from verl_jobs.deaths import died, died_with
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics, next_attempt
 from verl_jobs.layout import settled
+from verl_jobs.machines import Machines
 from verl_jobs.overrides import TRACES, environment, overrides
 from verl_jobs.resharding import reshard
 from verl_jobs.samples import CUT
@@ -144,7 +145,7 @@ class Reporter(threading.Thread):
         self.looked_at = self.moved_at = time.monotonic()
         self.missed_at = 0.0  # when a death was seen first
         self.ended = threading.Event()
-        machine.load()  # from here on the CPUs' load is counted
+        self.machines = Machines()  # from here on the CPUs' load is counted
 
     def run(self) -> None:
         met: dict[str, str] = {}
@@ -194,7 +195,7 @@ class Reporter(threading.Thread):
         for step, said in found.items():
             if self.told.get(step) != said:
                 if self.session:
-                    self.session.report_custom_message({"step": step, "time": time.time(), **said, **machine.load()})
+                    self.session.report_custom_message({"step": step, "time": time.time(), **said, **self.machines.loads()})
                 self.told[step] = said
 
 

@@ -35,3 +35,9 @@ def test_cost_and_end_follow_from_the_steps_so_far() -> None:
 def test_without_a_price_or_a_message_nothing_is_said_of_them() -> None:
     told = live(HISTORY, [], 4, 0.0, 0.0)
     assert not {"cost_of_the_steps", "cpu_percent"} & set(told) and "data:image/svg+xml" in str(told["curves"].value)
+
+
+def test_of_several_machines_each_is_told_by_its_address() -> None:
+    told = live(HISTORY, [{"step": 2, "cpu_percent of 10.0.0.3": 90.0, "cpu_percent of 10.0.0.4": 20.0, "reward": 0.1, "time": 5.0}], 4, 0.0, 0.0)
+    assert {name: value for name, value in told.items() if "percent" in name} == {"cpu_percent of 10.0.0.3": 90.0, "cpu_percent of 10.0.0.4": 20.0}
+    assert told["reward"] == 0.2 and "time" not in told

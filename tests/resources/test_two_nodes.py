@@ -17,7 +17,7 @@ import pytest
 from tests.journeys.chain import wait_until
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from tests.verl_jobs.test_job import a_job
-from verl_jobs import faults
+from verl_jobs import faults, taken_back
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 from verl_jobs.scale import Scale
@@ -95,3 +95,48 @@ def test_a_training_whose_ray_is_gone_goes_on_on_this_machine(tmp_path: Path) ->
         assert said(job)[1].endswith("with 2 ranks on 1 nodes")
     told = [fault.what for fault in faults.read(job.path)]
     assert any(f"no Ray has answered at {nodes.dashboard} for 3 s: the training goes on here, on one node" in what for what in told)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1500)
+def test_a_node_that_is_taken_back_has_its_training_save_and_go_on(tmp_path: Path) -> None:
+    """What a pod of KubeRay's runs before its end, run here: Ray's workers say in their environment whose they are."""
+    with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
+        hook = [sys.executable, "-m", "verl_jobs.taken_back", str(tmp_path)]
+        assert subprocess.run(hook, cwd=ROOT, timeout=taken_back.GRACE_S, check=False).returncode == 0
+        before = saved(job)
+        assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
+        assert int(said(job)[1].split()[2]) >= before > 0
+
+
+LOADS = """
+import sys, time
+import ray
+from verl_jobs.machines import Machines
+ray.init(address=sys.argv[1], log_to_driver=False)
+
+@ray.remote(num_cpus=0, num_gpus=1)
+class Rank:
+    def node(self):
+        return ray.get_runtime_context().get_node_id()
+
+machines, ranks = Machines(), []
+for _ in range(2):
+    ranks.append(Rank.remote())
+    ray.get(ranks[-1].node.remote())
+    machines.loads()
+    time.sleep(0.5)
+    print(*sorted(machines.loads()), sep=", ", flush=True)
+"""
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+def test_each_node_with_workers_says_how_busy_it_is() -> None:
+    with two_nodes(1, PATHS) as nodes:
+        address = (nodes.session / "ray_current_cluster").read_text()
+        environment = os.environ | nodes.environment | {"PYTHONPATH": PATHS}
+        run = subprocess.run([sys.executable, "-c", LOADS, address], env=environment, capture_output=True, text=True, timeout=300, check=False)
+    alone, apart = run.stdout.splitlines()
+    assert alone == "cpu_percent, memory_gib", run.stderr  # of the one rank's machine, whether that is the driver's or not
+    assert apart.split(", ") == [f"{name} of {place}" for name in ("cpu_percent", "memory_gib") for place in (HEAD, OTHER)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from evaluation.panels import MOST, panels
@@ -37,8 +39,11 @@ def test_a_gpu_is_told_by_its_load_and_memory_and_one_that_does_not_answer_is_le
 
 
 def test_the_machine_tells_its_load_and_its_memory() -> None:
-    told = machine.load()
+    before = machine.reading()
+    time.sleep(0.1)
+    told = machine.load(before, machine.reading())
     assert 0 <= told["cpu_percent"] <= 100 and told["memory_gib"] > 0 and set(told) <= set(machine.MEASURED)
+    assert "cpu_percent" not in machine.load(None, before)
 
 
 def test_a_picture_of_many_steps_is_small_and_ends_at_the_last_value() -> None:
