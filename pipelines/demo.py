@@ -74,9 +74,13 @@ def as_begun(profile_name: str | None) -> str | None:
     return profile_name or os.environ.get("RATCHET_PROFILE") or begun.profile
 
 
-def ready(profile_name: str | None, *, trains: bool = True) -> tuple[Home, Profile]:
-    """Home and profile, checked; DAGSTER_HOME is set up. Raises NotReady, ProfileError, UnfitStart, UnverifiedReward before anything starts."""
+def ready(profile_name: str | None, *, trains: bool = True, base: Path | None = None) -> tuple[Home, Profile]:
+    """Home and profile, checked; DAGSTER_HOME is set up. Raises NotReady, ProfileError, UnfitStart, UnverifiedReward before anything starts.
+
+    base: the folder that training starts from, where that is not the profile's.
+    """
     home, profile = Home.from_environment(), load_profile(profile_name)
+    profile = profile.model_copy(update={"base": str(base)}) if base else profile
     home.make()
     if trains:
         _check_own_reward(home, profile)

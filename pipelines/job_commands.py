@@ -134,7 +134,9 @@ def stop(run: str | None, console: Console) -> int:
 def _going_on(home: Home, run: str) -> str:
     """The command that goes on with it: a study's is the one that it was begun with."""
     record = next((record for record in records(home.runs) if record.id == run), None)
-    if record is None or record.kind != "study":
+    if record is None:  # a Reviewer's training has none
+        return "ratchet reviewer reinforce"
+    if record.kind != "study":
         return "ratchet jobs resume"
     return " ".join([record.why, "--profile", shlex.quote(record.profile), *(f"--set {shlex.quote(change)}" for change in record.changes)])
 

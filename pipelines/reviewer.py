@@ -8,10 +8,14 @@ from pathlib import Path
 
 from rich.console import Console
 
+from artifacts.hashing import hash_folder
 from artifacts.store import Store
 from pipelines.data_commands import READS
+from pipelines.demo import ready
+from pipelines.worker import BUSY
 from problems.rl_parquet import write_verl
-from problems.schema import Problem, read_parquet
+from problems.schema import Problem, read_parquet, set_hash
+from resources import lease
 from resources.home import Home, NotReady
 from resources.place import ray_of
 from resources.profile import Profile, load_profile
@@ -21,9 +25,8 @@ from sandbox.sandbox import Sandbox
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.records import reviews, write_reviews
 from verl_jobs.agents.supervised import Lessons, LessonsFailed, learn
-from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.job import TrainingJob
 from verl_jobs.saving import best
-from verl_jobs.start import check_start
 
 NONE_SHOWN = "no problem shows a test, so there is nothing to report: add problems with visible tests, or --set family.visible_tests=2"
 
@@ -54,35 +57,47 @@ def teach(start: Path, records: Path, to: Path, lessons: Lessons, console: Conso
 
 
 def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> int:
-    """By what its comments change in the verdict on another Generator's mends (`training.agents.generator`). Raises NotReady and UnfitStart.
+    """By what its comments change in the verdict on another Generator's mends (`training.agents.generator`).
 
-    Goes on where it was; the trainer's folder lies beside `to`.
+    Goes on where it was. Exit code: 0 done, 3 somebody trains here. Raises what `ready` does, before anything starts.
     """
-    loaded, home = load_profile(profile), Home.from_environment()
-    if loaded.training.agents.trains != "reviewer":
+    if load_profile(profile).training.agents.trains != "reviewer":
         raise NotReady("say whose programs are reviewed: --generator, a folder or an endpoint")
     if to.exists():
         raise NotReady(f"{to} exists: give another folder")
-    check_start(start, tokens=loaded.training.prompt_tokens + loaded.training.answer_tokens)
-    folder = to.absolute().with_name(f".{to.name}.training")
-    job = reviewer_job(start, folder, clean_problems(loaded), loaded, home)
-    train(job, ray_of(home, loaded, job))
-    history = metrics(folder)
-    step, chosen = best(folder, {record["step"]: record[VALIDATION] for record in history if VALIDATION in record})
+    home, loaded = ready(profile, base=start.absolute())
+    job = reviewer_job(start, to, clean_problems(loaded), loaded)
+    try:
+        lease.take(home.lease, job.chain)
+    except lease.LeaseHeld as held:
+        console.print(str(held), style="yellow", soft_wrap=True)
+        return BUSY
+    try:
+        train(job, ray_of(home, loaded, job))
+    finally:
+        lease.give_back(home.lease)
+    step, chosen = best(job.path, job.validations())
     shutil.copytree(chosen, to)
     console.print(f"{to}: the Reviewer of step {step} of {job.training.steps}", highlight=False, soft_wrap=True)
     return 0
 
 
-def reviewer_job(start: Path, folder: Path, problems: Sequence[Problem], profile: Profile, home: Home) -> TrainingJob:
-    folder.mkdir(parents=True, exist_ok=True)
-    for split in ("train", "validation"):
-        write_verl([problem for problem in problems if problem.split == split and not problem.gated], folder / f"{split}.parquet")
-    return TrainingJob(
-        folder=str(folder), chain=f"reviewer-{folder.name.strip('.')}", start=str(start.absolute()), train=str(folder / "train.parquet"),
-        validation=str(folder / "validation.parquet"), inputs={}, training=profile.training, reward=profile.reward,
-        reward_hash=reward_hash(profile.reward), isolation=profile.sandbox.isolation, backend=profile.sandbox.backend, seed=profile.seed,
+def reviewer_job(start: Path, to: Path, problems: Sequence[Problem], profile: Profile) -> TrainingJob:
+    """Its folder lies beside `to` and follows from what decides the work, so that another start or Generator never goes on from these saves."""
+    told = {split: [problem for problem in problems if problem.split == split and not problem.gated] for split in ("train", "validation")}
+    generator = Path(profile.training.agents.generator)
+    inputs = {"start": hash_folder(start)} | {split: set_hash(each) for split, each in told.items()} | profile.training.plugins.hashes()
+    inputs |= {"generator": hash_folder(generator)} if generator.is_dir() else {}  # an endpoint is known by its address alone
+    job = TrainingJob(
+        folder="", chain=f"reviewer-{to.name}", start=str(start.absolute()), train="", validation="", inputs=inputs, training=profile.training,
+        reward=profile.reward, reward_hash=reward_hash(profile.reward), isolation=profile.sandbox.isolation,
+        backend=profile.sandbox.backend, seed=profile.seed,
     )  # fmt: skip
+    folder = to.absolute().with_name(f".{to.name}.training") / job.key[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, each in told.items():
+        write_verl(each, folder / f"{split}.parquet")
+    return job.model_copy(update={"folder": str(folder), **{split: str(folder / f"{split}.parquet") for split in told}})
 
 
 def clean_problems(profile: Profile) -> list[Problem]:

@@ -35,12 +35,13 @@ def test_a_reviewer_is_taught_reinforced_and_asked(tmp_path: Path, monkeypatch: 
     said(0, "reviewer", "reinforce", "--from", str(taught), "--generator", str(start), "--to", str(better), "--profile", "small", *changes)
 
     assert len({(folder / "model.safetensors").read_bytes() for folder in (start, taught, better)}) == 3  # each learned something
-    job = TrainingJob.read(tmp_path / ".better.training" / "job.json")
+    [told] = (tmp_path / ".better.training").glob("*/job.json")
+    job = TrainingJob.read(told)
     assert metrics(job.path)[-1]["step"] == 1
     assert all(abs(sample.reward) <= 1 for sample in read(job.path, 1))
     (tmp_path / "problem.md").write_text(PROBLEM)
-    told = said(1, "solve", str(tmp_path / "problem.md"), "--model", str(start), "--reviewer", str(better), "--turns", "2", "--tokens", "40")
-    assert "Reviewer" in told and told.count("Executor") == 2
+    conversation = said(1, "solve", str(tmp_path / "problem.md"), "--model", str(start), "--reviewer", str(better), "--turns", "2", "--tokens", "40")
+    assert "Reviewer" in conversation and conversation.count("Executor") == 2
 
 
 def said(code: int, *arguments: str) -> str:

@@ -247,6 +247,16 @@ def test_of_a_study_that_was_stopped_the_command_is_named_that_goes_on_with_it(t
     assert f"study-a has not ended: {command} with it." in said(resume, None)
 
 
+def test_of_a_reviewer_s_training_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path / "home")
+    home.make()
+    monkeypatch.setenv("RATCHET_HOME", str(home.path))
+    with subprocess.Popen([sys.executable, "-c", HELD.replace("study-a", "reviewer-better"), str(home.lease)]):
+        while lease.holder(home.lease) is None:
+            time.sleep(0.05)
+        assert "`ratchet reviewer reinforce` goes on" in said(stop, None)
+
+
 def test_an_open_run_goes_on_with_the_profile_and_the_changes_that_it_was_begun_with(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(CHANGES, raising=False)
     assert as_begun(None) == "small" and os.environ.pop(CHANGES) == "training.algorithm=rloo"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 from dataclasses import replace
 from pathlib import Path
@@ -9,18 +10,24 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+import pipelines.reviewer
 from artifacts.manifest import Manifest
 from assets.checkpoint import refuse_silence
 from pipelines.reviewer import records, reinforce, reviewer_job, teach
-from problems.rl_parquet import problem_from_ground_truth
+from pipelines.worker import BUSY
+from problems.rl_parquet import problem_from_ground_truth, prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
+from resources import lease
 from resources.home import Home, NotReady
 from resources.profile import load_profile
+from resources.ray import TrainingFailed
 from tests.pipelines.house import House
 from verl_jobs.agents.config import Agents
 from verl_jobs.agents.records import read_reviews
 from verl_jobs.agents.supervised import Lessons, command
+from verl_jobs.job import TrainingJob
+from verl_jobs.tiny_model import TinyModel, make
 
 
 def home_with(problems: list[Problem], path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,9 +79,62 @@ def test_the_reviewer_s_job_trains_on_training_problems_and_never_on_gated_ones(
     import pyarrow.parquet as pq
 
     gated = replace(FAMILY[4], problem_id="embedded/train/gated", gated=True, split="train")
-    job = reviewer_job(tmp_path, tmp_path / "training", [*FAMILY, gated], load_profile(), Home(tmp_path))
+    job = reviewer_job(tmp_path, tmp_path / "better", [*FAMILY, gated], load_profile())
     rows = pq.read_table(job.train).to_pylist()
     assert len(rows) == 4 and all(problem_from_ground_truth(row["reward_model"]["ground_truth"]).split == "train" for row in rows)
+
+
+def test_another_start_generator_or_problem_goes_on_from_no_other_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("start", "other", "generator"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.safetensors").write_text(name)
+    asked(monkeypatch, tmp_path / "generator")
+
+    def job(start: str = "start", problems: list[Problem] = FAMILY) -> TrainingJob:
+        return reviewer_job(tmp_path / start, tmp_path / "better", problems, load_profile())
+
+    first = job()
+    assert job() == first and first.path.parent == tmp_path / ".better.training"
+    others = [job("other"), job(problems=FAMILY[:-1])]
+    (tmp_path / "generator" / "model.safetensors").write_text("trained on")
+    assert len({each.folder for each in (first, *others, job())}) == 4
+
+
+def asked(monkeypatch: pytest.MonkeyPatch, generator: Path, *changes: str) -> None:
+    """As the command line asks for it; the machine's memory is another test's matter."""
+    monkeypatch.setenv("RATCHET_SET", "\n".join(["training.agents.trains=reviewer", f"training.agents.generator={generator}", *changes]))
+    monkeypatch.setattr(Home, "check_room", lambda *_, **__: None)
+
+
+def test_it_trains_under_the_home_s_lease_and_not_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home_with(FAMILY, tmp_path / "home", monkeypatch)
+    make(TinyModel(), [prompt_text(problem) for problem in FAMILY], tmp_path / "start")
+    asked(monkeypatch, tmp_path / "start")
+    lease_file, trained = Home(tmp_path / "home").lease, []
+
+    def trains(job: TrainingJob, _: object) -> None:
+        trained.append(lease.holder(lease_file))
+        raise TrainingFailed("enough")
+
+    monkeypatch.setattr(pipelines.reviewer, "train", trains)
+    with lease_file.open("a") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert reinforce(tmp_path / "start", tmp_path / "better", None, quiet()) == BUSY and not trained
+    with pytest.raises(TrainingFailed):
+        reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
+    assert trained[0] and trained[0].chain == "reviewer-better" and lease.holder(lease_file) is None
+
+
+def test_it_is_refused_where_a_training_is_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home_with(FAMILY, tmp_path / "home", monkeypatch)
+    asked(monkeypatch, tmp_path, "training.engine=vllm")
+    with pytest.raises(NotReady, match=r"no folder .*/start"):
+        reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
+    make(TinyModel(), [prompt_text(problem) for problem in FAMILY], tmp_path / "start")
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(NotReady, match="needs as many GPUs"):
+        reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
+    assert not (tmp_path / ".better.training").exists()
 
 
 def test_verl_is_told_each_key_of_the_lessons_once(tmp_path: Path) -> None:
