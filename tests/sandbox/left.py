@@ -6,11 +6,20 @@ import contextlib
 import os
 from pathlib import Path
 
+from sandbox import cgroups, delegation
+
 
 def slot_cgroups() -> dict[Path, int]:
     """Every control group of a slot, anywhere, with its worker's pid: glob would raise when one of another sandbox is removed."""
     found = (Path(root) / name for root, names, _ in os.walk("/sys/fs/cgroup") for name in names if name.startswith("ratchet-"))
     return {path: int(path.name.split("-")[1]) for path in found}
+
+
+def slots_of_the_dead() -> list[str]:
+    """Of our own control groups, which `cgroups.sweep` looks after: another sandbox may have been killed in its own a moment ago."""
+    own = {line.split(":", 2)[2].removesuffix(f"/{delegation.MAIN}") for line in Path("/proc/self/cgroup").read_text().splitlines()}
+    ours = {path: pid for path, pid in slot_cgroups().items() if any(f"{group}/{path.name}" in str(path) for group in (own - {"/"} or {""}))}
+    return sorted(str(path) for path, pid in ours.items() if not cgroups.alive(pid))
 
 
 def children(pid: int) -> list[int]:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from sandbox import cgroups, isolation
-from tests.sandbox.left import slot_cgroups
+from tests.sandbox.left import slots_of_the_dead
 from tests.sandbox.soaking import CORPUS, reported
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -106,7 +106,7 @@ def left_behind(scratch: Path) -> dict[str, object]:
         "marked files": sorted(str(path) for folder in ("/tmp", "/dev/shm", "/var/tmp") for path in Path(folder).glob("hx47811*")),
         "segments, semaphores, queues": [len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines()) for kind in ("shm", "sem", "msg")],
         "descriptors": len(list(Path("/proc/self/fd").iterdir())),
-        "control groups of the dead": sorted(str(path) for path, pid in slot_cgroups().items() if not cgroups.alive(pid)),
+        "control groups of the dead": slots_of_the_dead(),
     }
 
 
