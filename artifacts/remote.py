@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,24 @@ class CorruptUpload(OSError):
 
 
 def put(system: Any, path: Path, remote: str) -> None:
-    """Uploads a file, reads it back and compares the hashes; again where they differ. Raises CorruptUpload after TRIES.
+    """Uploads a file that nobody writes any more, reads it back and compares the hashes; again where they differ. Raises CorruptUpload after TRIES.
 
     system: an fsspec file system. Reading back costs the transfer once more, and asks nothing of the store but its bytes.
     """
-    wanted = hash_file(path)
+    _until_it_arrives(system, remote, hash_file(path), lambda: system.put_file(str(path), remote))
+
+
+def put_bytes(system: Any, content: bytes, remote: str) -> None:
+    """The same for what is in memory: a file that still grows is read once, and goes up as it was then."""
+    _until_it_arrives(system, remote, hashlib.sha256(content).hexdigest(), lambda: system.pipe_file(remote, content))
+
+
+def _until_it_arrives(system: Any, remote: str, wanted: str, send: Callable[[], None]) -> None:
     if "file" in system.protocol:  # an object store has no folders to make
         system.makedirs(remote.rpartition("/")[0], exist_ok=True)
     for _ in range(TRIES):
-        system.put_file(str(path), remote)
+        send()
         with system.open(remote, "rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() == wanted:
                 return
-    raise CorruptUpload(f"{remote}: {TRIES} uploads of {path} came back with other bytes: the store or the way to it is broken")
+    raise CorruptUpload(f"{remote}: {TRIES} uploads came back with other bytes: the store or the way to it is broken")

@@ -171,10 +171,9 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
         backend=profile.sandbox.backend,
         seed=record.seed,
         tracking_uri=bench.workshop.registry.uri,
+        store=profile.storage.root,
     )
-    name = job.key[:12]
-    mirror = f"{profile.storage.root.rstrip('/')}/trainings/{record.id}/{name}" if profile.storage.root else ""
-    return job.model_copy(update={"folder": str(bench.chain.folder / "training" / name), "mirror": mirror})
+    return job.model_copy(update={"folder": str(bench.chain.folder / "training" / job.key[:12])})
 
 
 def lost_before(bench: Bench) -> list[Problem]:

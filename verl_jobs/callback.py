@@ -22,17 +22,26 @@ from verl_jobs.job import TrainingJob, next_attempt
 from verl_jobs.lora import merge_folder
 from verl_jobs.mirror import Mirror
 
+KEY = "key"
 LISTEN_S = 0.5
+
+
+class ForeignMirror(RuntimeError):
+    """A mirror holds what another training saved; the message is one line."""
 
 
 def fetch(job: TrainingJob) -> None:
     """Brings what the mirror has beyond this folder: the newest save that is whole, candidates, metrics. Each is checked against its own hashes.
 
-    Raises what the file system raises where the mirror cannot be reached: to begin anew beside saves that are only out of sight would lose them.
+    Raises ForeignMirror, and what the file system raises where the mirror cannot be reached: to begin anew beside saves that are only out of sight
+    would lose them.
     """
     if not job.mirror:
         return
     mirror, saves = Mirror(job.mirror), job.path / "saves"
+    if (key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")) != job.key:  # older copies do not say whose they are
+        told = f"{job.mirror} holds what another training saved (its key is {key[:20]}, this one's {job.key[:20]})"
+        raise ForeignMirror(f"{told}: move that away, or give storage.root another prefix")
     here = max(saving.whole_saves(saves), default=0)
     for step in reversed(saving.steps_of(mirror.sealed("saves", saving.SEAL))):
         save = saves / f"global_step_{step}"
@@ -98,15 +107,21 @@ class AfterSave:
             self.config.trainer.test_freq = -1
 
     def _push(self, mirror: Mirror, save: Path, step: int) -> None:
+        """The metrics as they are now, since verl goes on writing them; first, or a kill might leave the save there without the scores that led to it.
+        Where they fail, the save goes up all the same.
+        """
         name = f"step-{step:06d}"
-        mirror.push(self.job.path / "candidates" / name, f"candidates/{name}", NAME)
-        for path in sorted(self.job.path.glob("metrics-*.jsonl")):
-            mirror.push_file(path)
-        mirror.push(save, f"saves/{save.name}", saving.SEAL)
+        mirror.push_bytes(self.job.key.encode(), KEY)
+        try:
+            for path in sorted(self.job.path.glob("metrics-*.jsonl")):
+                mirror.push_bytes(path.read_bytes(), path.name)
+        finally:
+            mirror.push(self.job.path / "candidates" / name, f"candidates/{name}", NAME)
+            mirror.push(save, f"saves/{save.name}", saving.SEAL)
 
     def _await_upload(self) -> None:
         if self.upload and (error := self.upload.exception()):
-            faults.record(self.job.path, f"a save did not reach {self.job.mirror}: {type(error).__name__}: {error}; it is whole here")
+            faults.record(self.job.path, f"a save or its metrics did not reach {self.job.mirror}: {type(error).__name__}: {error}; it is whole here")
         self.upload = None
 
     def _listen(self) -> None:

@@ -20,7 +20,7 @@ from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_p
 from artifacts.store import write_atomic
 from rewards import watch
 from verl_jobs import owner
-from verl_jobs.callback import fetch
+from verl_jobs.callback import ForeignMirror, fetch
 from verl_jobs.deaths import died, died_with
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics, next_attempt
 from verl_jobs.layout import settled
@@ -78,7 +78,10 @@ def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
 
 def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     os.environ.update(environment(job.training, job.path))
-    fetch(job)
+    try:
+        fetch(job)
+    except ForeignMirror as error:
+        sys.exit(f"error: {error}")
     resumed = repair(job.path)
     if session:
         session.log.info(f"training {job.chain}: {'from step ' + str(resumed) if resumed else 'from the start'}, {job.training.steps} steps")

@@ -20,7 +20,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, model_validator
 
 from artifacts.hashing import hash_data
 from artifacts.store import write_atomic
@@ -50,12 +50,25 @@ class TrainingJob(BaseModel):
     backend: Literal["local", "docker", "ray"] = "local"  # of the sandbox
     seed: int
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
-    mirror: str = ""  # where copies of the saves go, any fsspec URL; empty: nowhere
+    store: str = ""  # root of the object store that its saves are copied to, any fsspec URL; empty: none
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_an_older_file(cls, told: Any) -> Any:
+        """Once a job said where its copies lie, and those that were made of it said the same place."""
+        if not isinstance(told, dict) or "mirror" not in told:
+            return told
+        return {name: value for name, value in told.items() if name != "mirror"} | {"store": told["mirror"].rpartition("/trainings/")[0]}
 
     @property
     def key(self) -> str:
         told = self.model_dump(include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json")
         return hash_data(told)
+
+    @property
+    def mirror(self) -> str:
+        """Where copies of its saves go, a URL that no other work has; empty: nowhere."""
+        return f"{self.store.rstrip('/')}/trainings/{self.chain}/{self.key[:12]}" if self.store else ""
 
     @property
     def tags(self) -> dict[str, str]:

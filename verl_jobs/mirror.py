@@ -1,7 +1,7 @@
 """A training's saves and candidates in an object store, from which it goes on in a bare folder.
 
-A copy counts once its seal is there: the file that goes up last and names or hashes all others (`whole` of a save, `manifest.json` of a candidate).
-Every file is read back after its upload; what comes down is checked against the seal by the caller.
+`key` there is the key of the job. A copy counts once its seal is there: the file that goes up last and names or hashes all others (`whole` of a save,
+`manifest.json` of a candidate). Every file is read back after its upload; what comes down is checked against the seal by the caller.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path, PurePosixPath
 
 import fsspec
 
-from artifacts.remote import put
+from artifacts.remote import put, put_bytes
 
 
 class Mirror:
@@ -27,8 +27,15 @@ class Mirror:
         for path in files:
             put(self.system, path, f"{self.base}/{name}/{path.relative_to(folder).as_posix()}")
 
-    def push_file(self, path: Path) -> None:
-        put(self.system, path, f"{self.base}/{path.name}")
+    def push_bytes(self, content: bytes, name: str) -> None:
+        put_bytes(self.system, content, f"{self.base}/{name}")
+
+    def read(self, name: str) -> bytes | None:
+        """None where there is no such file."""
+        try:
+            return bytes(self.system.cat_file(f"{self.base}/{name}"))
+        except FileNotFoundError:
+            return None
 
     def sealed(self, parent: str, seal: str) -> list[str]:
         """Names below `parent` that have their seal, sorted."""
@@ -37,7 +44,7 @@ class Mirror:
         return sorted(PurePosixPath(str(path)).parent.name for path in found)
 
     def pull(self, name: str, target: Path) -> None:
-        """Downloads beside and renames into place. Raises FileNotFoundError, OSError."""
+        """Downloads beside and renames into place, of what a kill left there. Raises FileNotFoundError, OSError."""
         beside = target.with_name(f".{target.name}")
         shutil.rmtree(beside, ignore_errors=True)
         top = f"{self.base}/{name}"
@@ -45,6 +52,7 @@ class Mirror:
             local = beside / str(remote).removeprefix(top).lstrip("/")
             local.parent.mkdir(parents=True, exist_ok=True)
             self.system.get_file(remote, str(local))
+        shutil.rmtree(target, ignore_errors=True)
         beside.replace(target)
 
     def pull_files(self, pattern: str, folder: Path) -> None:
@@ -52,7 +60,9 @@ class Mirror:
         for remote in self.system.glob(f"{self.base}/{pattern}"):
             local = folder / PurePosixPath(str(remote)).name
             if not local.exists():
-                self.system.get_file(remote, str(local))
+                beside = local.with_name(f".{local.name}")
+                self.system.get_file(remote, str(beside))
+                beside.replace(local)
 
     def drop(self, name: str, seal: str) -> None:
         """The seal first, so that a half-removed copy never counts."""

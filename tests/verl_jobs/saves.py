@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
-from verl_jobs.job import VALIDATION
+import pytest
+from omegaconf import OmegaConf
+
+from verl_jobs.callback import AfterSave
+from verl_jobs.job import VALIDATION, TrainingJob
 from verl_jobs.saving import seal
 
 SHARD = "actor/model_world_size_1_rank_0.pt"
@@ -27,3 +32,17 @@ def scored(folder: Path, scores: dict[int, float]) -> None:
     """verl's metrics file of one attempt with these validation scores."""
     lines = [json.dumps({"step": step, "data": {VALIDATION: score}}) for step, score in scores.items()]
     (folder / "metrics-001.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def save_as_verl(job: TrainingJob, steps: list[int], kl: float | None = None) -> AfterSave:
+    """The job's folder, and its mirror, as verl and our callback leave them after saves at these steps."""
+    job.write()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("VERL_FILE_LOGGER_PATH", "WANDB_DIR", "WANDB_MODE", "WANDB_TAGS", "MLFLOW_RUN_CONTEXT"):  # the callback sets them for verl
+            patch.setenv(name, "")
+        callback = AfterSave(OmegaConf.create({"trainer": {"default_local_dir": str(job.path / "saves"), "save_freq": 5, "test_freq": 5}}))
+    trainer = SimpleNamespace(kl_ctrl_in_reward=SimpleNamespace(value=kl)) if kl else SimpleNamespace()
+    for step in steps:
+        callback.on_save(trainer, step, str(a_save(job.path, step, whole=False)))
+    callback._await_upload()
+    return callback

@@ -38,6 +38,15 @@ def test_a_job_reads_back_as_it_was_written(tmp_path: Path) -> None:
     assert TrainingJob.read(job.write()) == job
 
 
+def test_a_job_that_an_older_version_wrote_is_read_and_finds_its_copies(tmp_path: Path) -> None:
+    job = a_job(tmp_path, store="s3://bucket/prefix")
+    written = json.loads(job.model_dump_json(exclude={"store"}))
+    (tmp_path / "job.json").write_text(json.dumps(written | {"mirror": f"s3://bucket/prefix/trainings/chain-0001/{job.key[:12]}"}))
+    assert TrainingJob.read(tmp_path / "job.json") == job
+    (tmp_path / "job.json").write_text(json.dumps(written | {"mirror": ""}))
+    assert TrainingJob.read(tmp_path / "job.json").mirror == ""
+
+
 def test_a_later_attempt_replaces_the_steps_that_it_did_again(tmp_path: Path) -> None:
     first = [{"step": step, "data": {"reward": 0.1 * step}} for step in (1, 2, 3)]
     second = [{"step": 2, "data": {"reward": 9.0}}, {"step": 3, "data": {"reward": 8.0}}]

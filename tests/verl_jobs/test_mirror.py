@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import fsspec
 import pytest
-from omegaconf import OmegaConf
+from fsspec.implementations.local import LocalFileSystem
 
 from artifacts.hashing import hash_folder
 from artifacts.remote import put
 from tests.artifacts.object_store import object_store
 from tests.journeys.chain import wait_until
-from tests.verl_jobs.saves import SHARD, a_save, scored
+from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored
 from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults, owner
-from verl_jobs.callback import AfterSave, fetch
+from verl_jobs.callback import KEY, fetch
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
 from verl_jobs.saving import STATE, damage, repair, restored, whole_saves
@@ -35,23 +39,6 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return f"{request.getfixturevalue('bucket')}/{tmp_path.name}" if request.param == "s3" else str(tmp_path / "mirror")
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("VERL_FILE_LOGGER_PATH", "WANDB_DIR"):  # the callback sets them for verl
-        monkeypatch.setenv(name, "")
-
-
-def saving(job: TrainingJob, steps: list[int], kl: float | None = None) -> AfterSave:
-    """The job's folder as verl and our callback leave it after saves at these steps."""
-    job.write()
-    callback = AfterSave(OmegaConf.create({"trainer": {"default_local_dir": str(job.path / "saves"), "save_freq": 5, "test_freq": 5}}))
-    trainer = SimpleNamespace(kl_ctrl_in_reward=SimpleNamespace(value=kl)) if kl else SimpleNamespace()
-    for step in steps:
-        callback.on_save(trainer, step, str(a_save(job.path, step, whole=False)))
-    callback._await_upload()
-    return callback
-
-
 def in_bare_folder(job: TrainingJob, folder: Path) -> TrainingJob:
     moved = job.model_copy(update={"folder": str(folder)})
     moved.write()
@@ -59,10 +46,10 @@ def in_bare_folder(job: TrainingJob, folder: Path) -> TrainingJob:
 
 
 def test_a_training_goes_on_from_the_mirror_in_a_bare_folder(tmp_path: Path, url: str) -> None:
-    job = a_job(tmp_path / "here", mirror=url, training=Training(kl_in="reward", kl_coefficient=0.1, kl_target=0.01))
+    job = a_job(tmp_path / "here", store=url, training=Training(kl_in="reward", kl_coefficient=0.1, kl_target=0.01))
     job.path.mkdir()
     scored(job.path, {0: 0.2, 5: 0.5, 10: 0.4, 15: 0.3})
-    saving(job, [5, 10, 15, 20], kl=0.07)
+    save_as_verl(job, [5, 10, 15, 20], kl=0.07)
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     assert repair(there.path) == 20 and damage(there.path / "saves" / "global_step_20") == ""
@@ -73,13 +60,13 @@ def test_a_training_goes_on_from_the_mirror_in_a_bare_folder(tmp_path: Path, url
 
 
 def test_the_mirror_keeps_what_the_policy_keeps(tmp_path: Path, url: str) -> None:
-    job = a_job(tmp_path / "here", mirror=url)
-    saving(job, [5, 10, 15, 20])
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5, 10, 15, 20])
     there = in_bare_folder(job, tmp_path / "there")
     for _ in range(2):  # the newest copy is enough; without it the one before
         fetch(there)
         assert len(whole_saves(there.path / "saves")) == 1
-        system, base = fsspec.core.url_to_fs(url)
+        system, base = fsspec.core.url_to_fs(job.mirror)
         newest = whole_saves(there.path / "saves")[0]
         system.rm(f"{base}/saves/global_step_{newest}", recursive=True)
         shutil.rmtree(there.path / "saves")
@@ -88,20 +75,20 @@ def test_the_mirror_keeps_what_the_policy_keeps(tmp_path: Path, url: str) -> Non
 
 
 def test_a_damaged_copy_is_passed_over_for_the_one_before_and_told(tmp_path: Path, url: str) -> None:
-    job = a_job(tmp_path / "here", mirror=url)
-    saving(job, [5, 10])
-    system, base = fsspec.core.url_to_fs(url)
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5, 10])
+    system, base = fsspec.core.url_to_fs(job.mirror)
     system.pipe_file(f"{base}/saves/global_step_10/{SHARD}", b"other bytes")
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     assert repair(there.path) == 5
-    assert [fault.what.split(" is damaged")[0] for fault in faults.read(there.path)] == [f"the copy of step 10 in {url}"]
+    assert [fault.what.split(" is damaged")[0] for fault in faults.read(there.path)] == [f"the copy of step 10 in {job.mirror}"]
 
 
 def test_a_copy_without_its_seal_does_not_count(tmp_path: Path, url: str) -> None:
-    job = a_job(tmp_path / "here", mirror=url)
-    saving(job, [5])
-    system, base = fsspec.core.url_to_fs(url)
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5])
+    system, base = fsspec.core.url_to_fs(job.mirror)
     put(system, job.path / "saves" / "global_step_5" / "data.pt", f"{base}/saves/global_step_10/data.pt")
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
@@ -109,8 +96,8 @@ def test_a_copy_without_its_seal_does_not_count(tmp_path: Path, url: str) -> Non
 
 
 def test_what_lies_here_is_not_replaced_by_an_older_copy(tmp_path: Path, url: str) -> None:
-    job = a_job(tmp_path / "here", mirror=url)
-    saving(job, [5])
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5])
     a_save(job.path, 10)
     fetch(job)
     assert whole_saves(job.path / "saves") == [5, 10]
@@ -118,15 +105,88 @@ def test_what_lies_here_is_not_replaced_by_an_older_copy(tmp_path: Path, url: st
 
 def test_a_mirror_that_fails_is_told_and_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file is no folder")
-    job = a_job(tmp_path / "here", mirror=str(tmp_path / "file" / "mirror"))
-    saving(job, [5])
+    job = a_job(tmp_path / "here", store=str(tmp_path / "file" / "store"))
+    save_as_verl(job, [5])
     [fault] = faults.read(job.path)
-    assert "a save did not reach" in fault.what and repair(job.path) == 5
+    assert "a save or its metrics did not reach" in fault.what and repair(job.path) == 5
+
+
+def test_a_mirror_of_another_training_is_refused_in_one_line_and_nothing_is_taken(tmp_path: Path, url: str) -> None:
+    job, other = a_job(tmp_path / "here", store=url), a_job(tmp_path / "there", store=url, seed=2)
+    assert job.mirror != other.mirror
+    save_as_verl(job, [5])
+    system, base = fsspec.core.url_to_fs(job.mirror)
+    system.cp(base, other.mirror.removeprefix("s3://"), recursive=True)
+    other.write()
+    ended = subprocess.run([sys.executable, "-m", "verl_jobs.entry", str(other.path / "job.json")], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1 and len(ended.stderr.splitlines()) == 1, ended.stderr
+    said = f"error: {other.mirror} holds what another training saved (its key is {job.key[:20]}, this one's {other.key[:20]}): move that away"
+    assert ended.stderr.startswith(said) and not (other.path / "saves").exists() and not (other.path / "candidates").exists()
+
+
+def test_copies_that_an_older_version_made_do_not_say_whose_they_are_and_are_found(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5])
+    system, base = fsspec.core.url_to_fs(job.mirror)
+    system.rm_file(f"{base}/{KEY}")
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    assert repair(there.path) == 5
+
+
+def test_metrics_that_verl_writes_during_the_upload_hold_no_save_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
+    job.path.mkdir()
+    scored(job.path, {0: 0.2})
+    before = metrics(job.path)
+
+    def writing(send: Callable[..., None]) -> Callable[..., None]:
+        """Once, between the hash and the upload."""
+
+        def sent(*args: Any, **kwargs: Any) -> None:
+            if len(metrics(job.path)) == 1 and any(str(each).endswith("metrics-001.jsonl") for each in args):
+                with (job.path / "metrics-001.jsonl").open("a") as file:
+                    file.write(json.dumps({"step": 5, "data": {"reward": 0.5}}) + "\n")
+            send(*args, **kwargs)
+
+        return sent
+
+    for way in ("put_file", "pipe_file"):
+        monkeypatch.setattr(LocalFileSystem, way, writing(getattr(LocalFileSystem, way)))
+    save_as_verl(job, [5])
+    assert len(metrics(job.path)) == 2 and faults.read(job.path) == []
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    assert repair(there.path) == 5 and metrics(there.path) == before
+
+
+def test_metrics_that_cannot_be_copied_hold_no_save_back_and_are_told(tmp_path: Path) -> None:
+    job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
+    job.path.mkdir()
+    scored(job.path, {5: 0.5})
+    (Path(job.mirror) / "metrics-001.jsonl" / "a folder in its place").mkdir(parents=True)
+    save_as_verl(job, [5])
+    [fault] = faults.read(job.path)
+    shutil.rmtree(Path(job.mirror) / "metrics-001.jsonl")
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    assert "a save or its metrics did not reach" in fault.what and repair(there.path) == 5
+
+
+def test_what_a_kill_left_half_written_here_gives_way_to_the_whole_copy(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5])
+    there = in_bare_folder(job, tmp_path / "there")
+    a_save(there.path, 5, whole=False)
+    (there.path / "candidates" / "step-000005").mkdir(parents=True)
+    (there.path / "candidates" / "step-000005" / "model.safetensors").write_bytes(b"half")
+    fetch(there)
+    assert repair(there.path) == 5 and list(candidates(there.path)) == [5]
 
 
 def test_on_a_notice_verl_is_told_to_save_after_its_step_and_to_validate_no_more(tmp_path: Path) -> None:
     job = a_job(tmp_path)
-    callback = saving(job, [5])
+    callback = save_as_verl(job, [5])
     assert (callback.config.trainer.save_freq, callback.config.trainer.test_freq) == (5, 5)
     owner.give_notice(tmp_path, "SIGTERM")
     assert wait_until(lambda: callback.config.trainer.save_freq == 1, 60) and callback.config.trainer.test_freq == 5
@@ -136,7 +196,7 @@ def test_on_a_notice_verl_is_told_to_save_after_its_step_and_to_validate_no_more
 
 def test_the_state_beside_verl_s_is_sealed_with_the_save(tmp_path: Path) -> None:
     job = a_job(tmp_path)
-    saving(job, [5], kl=0.3)
+    save_as_verl(job, [5], kl=0.3)
     save = tmp_path / "saves" / "global_step_5"
     assert damage(save) == ""
     (save / STATE).unlink()

@@ -1,0 +1,69 @@
+"""With an object store, each training of a study has a mirror of its own: no seed, trial or variant takes up what another one saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from artifacts.hashing import hash_data
+from artifacts.manifest import Manifest
+from assets.checkpoint import training_job
+from pipelines.study import Study
+from resources.chain import Champion, Kind, Stage, open_chain
+from resources.progress import Progress
+from resources.workshop import Bench, Workshop
+from tests.artifacts.object_store import object_store
+from tests.verl_jobs.saves import save_as_verl, scored
+from verl_jobs.callback import fetch
+from verl_jobs.job import TrainingJob
+from verl_jobs.saving import repair
+from verl_jobs.search import trial_job
+
+
+@pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "folder":
+        yield str(tmp_path / "store")
+        return
+    with object_store("mirrors") as url:
+        yield f"{url}/prefix"
+
+
+def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") -> Study:
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(f"reward: {{kind: random}}\nstorage: {{root: '{root}'}}\n", encoding="utf-8")
+    workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))
+    champion = Champion(checkpoint="before", content_hash="c", path="before")
+    chain = open_chain(workshop.home.runs, id, kind=kind, base_seed=1, profile="p", why="test", champion=champion)
+    bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
+    with bench.store.draft("datasets", "training_rows") as rows:
+        (rows / "train.parquet").write_bytes(b"rows")
+        made = bench.store.publish(rows, Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""))
+    return Study(workshop.home, workshop.profile, str(profile), bench, made)
+
+
+def test_what_one_seed_saved_is_nothing_to_another_seed_trial_or_variant(tmp_path: Path, root: str) -> None:
+    made = study(tmp_path, root)
+    first = made.job(1001)
+    first.path.mkdir(parents=True)
+    scored(first.path, {0: 0.2, 20: 0.6})
+    save_as_verl(first, [15, 20])
+    others = [made.job(1002), trial_job(first, {"training.learning_rate": 3e-5}), made.job(1001, {"steps": 10})]
+    assert len({job.mirror for job in (first, *others)}) == len({job.folder for job in (first, *others)}) == 4
+    for other in others:
+        other.path.mkdir(parents=True)
+        fetch(other)
+        assert repair(other.path) is None and other.validations() == {} and not (other.path / "candidates").exists()
+    again = first.model_copy(update={"folder": str(tmp_path / "bare")})
+    again.path.mkdir()
+    fetch(again)
+    assert repair(again.path) == 20 and again.validations() == first.validations()
+
+
+def test_a_chain_s_own_mirror_lies_where_it_always_lay(tmp_path: Path) -> None:
+    made = study(tmp_path, str(tmp_path / "store") + "/", "chain-0001", "chain")
+    job = training_job(made.bench, made.rows)
+    assert job.mirror == f"{tmp_path}/store/trainings/chain-0001/{job.key[:12]}"
+    assert TrainingJob.read(job.write()) == job
