@@ -1,10 +1,12 @@
-"""Registers the CPU platform and the hf_cpu rollout; imported by verl itself in every process.
+"""Registers the CPU platform and the hf_cpu rollout, and gives each training a queue of its own; imported by verl itself in every process.
 
 verl logs a failing plugin at DEBUG only and then falls back to CUDA, so keep this module free of
 imports that may be missing.
 """
 
 import os
+
+from verl_jobs import own_queue  # noqa: F401  (replaces names in transfer_queue)
 
 if os.environ.get("VERL_PLATFORM") == "cpu":
     import functools
