@@ -97,7 +97,7 @@ class AfterSave:
             write_atomic(save / saving.STATE, f'{{"kl_coefficient": {float(controller.value)!r}}}')
         saving.seal(save)
         self._await_upload()  # what goes up must not be pruned meanwhile
-        saving.prune(self.job, self.mirror)
+        saving.prune(self.job)
         if self.mirror:
             self.upload = self.uploads.submit(self._push, self.mirror, save, global_step)
         asked = owner.notice(self.job.path)
@@ -107,8 +107,8 @@ class AfterSave:
             self.config.trainer.test_freq = -1
 
     def _push(self, mirror: Mirror, save: Path, step: int) -> None:
-        """The metrics as they are now, since verl goes on writing them; first, or a kill might leave the save there without the scores that led to it.
-        Where they fail, the save goes up all the same.
+        """The metrics as they are now, since verl goes on writing them; first, or a kill might leave the save there without the scores before it.
+        Where they fail, the save goes up all the same. What is not kept goes when it is there.
         """
         name = f"step-{step:06d}"
         mirror.push_bytes(self.job.key.encode(), KEY)
@@ -118,6 +118,7 @@ class AfterSave:
         finally:
             mirror.push(self.job.path / "candidates" / name, f"candidates/{name}", NAME)
             mirror.push(save, f"saves/{save.name}", saving.SEAL)
+            saving.prune_mirror(self.job, mirror)
 
     def _await_upload(self) -> None:
         if self.upload and (error := self.upload.exception()):

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 import fsspec
@@ -63,6 +64,12 @@ class Mirror:
                 beside = local.with_name(f".{local.name}")
                 self.system.get_file(remote, str(beside))
                 beside.replace(local)
+
+    def clear(self) -> None:
+        """Of a training that is over: all but its figures. Raises what the store's client raises."""
+        for part in ("saves", "candidates"):
+            with suppress(FileNotFoundError):
+                self.system.rm(f"{self.base}/{part}", recursive=True)
 
     def drop(self, name: str, seal: str) -> None:
         """The seal first, so that a half-removed copy never counts."""

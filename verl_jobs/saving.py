@@ -133,23 +133,26 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     return target
 
 
-def prune(job: TrainingJob, mirror: Mirror | None = None) -> None:
-    """Removes saves and candidates that the job's policy does not keep, here and in the mirror."""
+def prune(job: TrainingJob) -> None:
+    """Removes saves and candidates that the job's policy does not keep."""
     saves, scores, keep = job.path / "saves", job.validations(), job.training.keep
     whole, published = whole_saves(saves), candidates(job.path)
-    stay, stay_published = kept(whole, scores, keep), kept(published, scores, keep)
-    for step in set(whole) - stay:
+    for step in set(whole) - kept(whole, scores, keep):
         _remove(saves / f"global_step_{step}")
-    for step in set(published) - stay_published:
+    for step in set(published) - kept(published, scores, keep):
         (published[step] / NAME).unlink()
         shutil.rmtree(published[step])
-    if mirror:
-        for name in mirror.sealed("saves", SEAL):
-            if whole and not {*steps_of([name])} & stay:
-                mirror.drop(f"saves/{name}", SEAL)
-        for name in mirror.sealed("candidates", NAME):
-            if int(name.removeprefix("step-")) not in stay_published:
-                mirror.drop(f"candidates/{name}", NAME)
+
+
+def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
+    """Removes there what is not here any more."""
+    whole, published = whole_saves(job.path / "saves"), candidates(job.path)
+    for name in mirror.sealed("saves", SEAL):
+        if not {*steps_of([name])} & {*whole}:
+            mirror.drop(f"saves/{name}", SEAL)
+    for name in mirror.sealed("candidates", NAME):
+        if int(name.removeprefix("step-")) not in published:
+            mirror.drop(f"candidates/{name}", NAME)
 
 
 def end_if_asked(folder: Path, done: int) -> None:

@@ -19,7 +19,9 @@ from typing import Any
 from ray import tune
 
 from artifacts.store import write_atomic
+from verl_jobs import faults
 from verl_jobs.job import TrainingJob
+from verl_jobs.mirror import Mirror
 from verl_jobs.search import BASE, COMMAND, last_words, mark, trial_job, validations
 
 POLL_S = 0.5
@@ -74,11 +76,20 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
         if self._ended():
             for part in ("saves", "candidates"):
                 shutil.rmtree(self.job.path / part, ignore_errors=True)
+            self._clear_mirror()
 
     def reset_config(self, new_config: dict[str, Any]) -> bool:
         self.cleanup()
         self.setup(new_config)
         return True
+
+    def _clear_mirror(self) -> None:
+        if not self.job.mirror:
+            return
+        try:
+            Mirror(self.job.mirror).clear()
+        except Exception as error:  # whatever the client of the store raises: it costs room there, and no search
+            faults.record(self.job.path, f"what lies in {self.job.mirror} could not be removed: {type(error).__name__}: {error}")
 
     def _ended(self) -> bool:
         return self.job.done is not None or mark(self.study, self.job).exists()

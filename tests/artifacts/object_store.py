@@ -17,13 +17,32 @@ def object_store(bucket: str) -> Iterator[str]:
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        told = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1"}
-        for name, value in (told | {"AWS_ENDPOINT_URL": f"http://{host}:{port}"}).items():
-            patch.setenv(name, value)
-        try:
-            fsspec.filesystem("s3", skip_instance_cache=True).mkdir(bucket)
+    try:
+        with _endpoint(f"http://{host}:{port}"):
+            fsspec.filesystem("s3").mkdir(bucket)
             yield f"s3://{bucket}"
+    finally:
+        server.stop()
+
+
+@contextmanager
+def no_object_store() -> Iterator[str]:
+    """URL of a bucket at an address where nobody answers."""
+    with _endpoint("http://127.0.0.1:9"):
+        yield "s3://gone"
+
+
+@contextmanager
+def _endpoint(url: str) -> Iterator[None]:
+    """fsspec keeps one client, with the endpoint that it began with: here one begins anew, and is forgotten afterwards."""
+    import fsspec
+
+    told = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": "us-east-1", "AWS_ENDPOINT_URL": url}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in told.items():
+            patch.setenv(name, value)
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
+        try:
+            yield
         finally:
-            fsspec.filesystem("s3").clear_instance_cache()
-            server.stop()
+            fsspec.get_filesystem_class("s3").clear_instance_cache()

@@ -14,21 +14,25 @@ from pipelines.study import Study
 from resources.chain import Champion, Kind, Stage, open_chain
 from resources.progress import Progress
 from resources.workshop import Bench, Workshop
-from tests.artifacts.object_store import object_store
+from tests.artifacts.object_store import no_object_store, object_store
 from tests.verl_jobs.saves import save_as_verl, scored
+from verl_jobs import faults
 from verl_jobs.callback import fetch
 from verl_jobs.job import TrainingJob
 from verl_jobs.saving import repair
-from verl_jobs.search import trial_job
+from verl_jobs.search import BASE, trial_job
+from verl_jobs.tuned import Trial
+
+
+@pytest.fixture(scope="module")
+def bucket() -> Iterator[str]:
+    with object_store("mirrors") as url:
+        yield url
 
 
 @pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
-def root(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "folder":
-        yield str(tmp_path / "store")
-        return
-    with object_store("mirrors") as url:
-        yield f"{url}/prefix"
+def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return f"{request.getfixturevalue('bucket')}/{tmp_path.name}" if request.param == "s3" else str(tmp_path / "store")
 
 
 def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") -> Study:
@@ -67,3 +71,37 @@ def test_a_chain_s_own_mirror_lies_where_it_always_lay(tmp_path: Path) -> None:
     job = training_job(made.bench, made.rows)
     assert job.mirror == f"{tmp_path}/store/trainings/chain-0001/{job.key[:12]}"
     assert TrainingJob.read(job.write()) == job
+
+
+def test_of_a_trial_that_is_over_only_its_figures_stay_there_too(tmp_path: Path, root: str) -> None:
+    base, point = study(tmp_path, root).job(1001), {"training.learning_rate": 3e-5}
+    (tmp_path / BASE).write_text(base.model_dump_json())
+    over, other = trial_job(base, point), trial_job(base, {"training.learning_rate": 4e-5})
+    for job in (over, other):
+        job.path.mkdir(parents=True)
+        scored(job.path, {0: 0.2, 20: 0.6})
+        save_as_verl(job, [20])
+    (over.path / "done.json").write_text("{}")
+    trial = Trial.__new__(Trial)  # without Tune around it
+    trial.setup({"study": str(tmp_path)} | point)
+    trial.cleanup()
+    for job, step in ((over, None), (other, 20)):
+        bare = job.model_copy(update={"folder": str(tmp_path / f"bare-{job.key[:4]}")})
+        bare.path.mkdir()
+        fetch(bare)
+        assert repair(bare.path) == step and bare.validations() == {20: 0.6, 0: 0.2}
+
+
+@pytest.mark.slow
+def test_copies_that_cannot_be_removed_are_told_and_end_no_search(tmp_path: Path) -> None:
+    base, point = study(tmp_path, "").job(1001).model_copy(update={"store": "s3://gone"}), {"training.learning_rate": 3e-5}
+    (tmp_path / BASE).write_text(base.model_dump_json())
+    over = trial_job(base, point)
+    over.path.mkdir(parents=True)
+    (over.path / "done.json").write_text("{}")
+    trial = Trial.__new__(Trial)
+    trial.setup({"study": str(tmp_path)} | point)
+    with no_object_store():
+        trial.cleanup()
+    [fault] = faults.read(over.path)
+    assert f"what lies in {over.mirror} could not be removed" in fault.what

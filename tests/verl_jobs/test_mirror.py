@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from artifacts.hashing import hash_folder
 from artifacts.remote import put
-from tests.artifacts.object_store import object_store
+from tests.artifacts.object_store import no_object_store, object_store
 from tests.journeys.chain import wait_until
 from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored
 from tests.verl_jobs.test_job import a_job
@@ -107,6 +107,15 @@ def test_a_mirror_that_fails_is_told_and_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("a file is no folder")
     job = a_job(tmp_path / "here", store=str(tmp_path / "file" / "store"))
     save_as_verl(job, [5])
+    [fault] = faults.read(job.path)
+    assert "a save or its metrics did not reach" in fault.what and repair(job.path) == 5
+
+
+@pytest.mark.slow
+def test_an_object_store_that_does_not_answer_is_told_and_ends_nothing(tmp_path: Path) -> None:
+    with no_object_store() as url:
+        job = a_job(tmp_path / "here", store=url)
+        save_as_verl(job, [5])
     [fault] = faults.read(job.path)
     assert "a save or its metrics did not reach" in fault.what and repair(job.path) == 5
 
