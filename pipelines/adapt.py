@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from artifacts.store import Store
 from evaluation.benchmarks.embedded import SAMPLING
 from pipelines.adaptation import ALL, Family, Row, Study, study_id
 from problems.schema import Problem, read_parquet
@@ -95,8 +94,7 @@ def _checkpoint(start: str, home: Home, profile: Profile) -> Path:
     """A folder, a name of the store, or a hub id. Raises NotReady where it is none of them."""
     if Path(start).is_dir():
         return Path(start)
-    root = profile.storage.root
-    if found := (Store(root, cache=home.path / "cache") if root else Store(home.path)).current("checkpoints", start):
+    if found := home.store(profile.storage.root).current("checkpoints", start):
         return found.path
     from assets.base_model import snapshot
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.console import Console
 
 from artifacts.hashing import hash_folder
-from artifacts.store import Store
 from pipelines.data_commands import READS
 from pipelines.demo import ready
 from pipelines.worker import BUSY
@@ -102,9 +101,7 @@ def reviewer_job(start: Path, to: Path, problems: Sequence[Problem], profile: Pr
 
 def clean_problems(profile: Profile) -> list[Problem]:
     """Raises NotReady where no problems were read yet, and where none shows a test."""
-    home = Home.from_environment()
-    store = Store(profile.storage.root, cache=home.path / "cache") if profile.storage.root else Store(home.path)
-    clean = store.current("datasets", "clean_problems")
+    clean = Home.from_environment().store(profile.storage.root).current("datasets", "clean_problems")
     if clean is None:
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
     problems = read_parquet(clean.path / "problems.parquet")

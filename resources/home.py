@@ -11,6 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from artifacts.hashing import hash_data
 from artifacts.store import Store
 
 DEFAULT = ".ratchet"
@@ -30,8 +31,8 @@ class Home:
         return cls(Path(os.environ.get("RATCHET_HOME") or DEFAULT).expanduser().absolute())
 
     def store(self, root: str = "") -> Store:
-        """What runs made: where a profile's `storage.root` says, with a cache here, else here."""
-        return Store(root, cache=self.path / "cache") if root else Store(self.path)
+        """What runs made: where a profile's `storage.root` says, with a cache of that root here, else here."""
+        return Store(root, cache=self.path / "cache" / hash_data(root.rstrip("/"))[:12]) if root else Store(self.path)
 
     @property
     def runs(self) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from artifacts.manifest import Manifest
 from resources.home import Home, NotReady
 
 
@@ -45,3 +46,15 @@ def test_a_home_on_a_full_disk_is_refused_in_one_line() -> None:
         pytest.skip("needs /dev/full")
     with pytest.raises(NotReady):
         Home(full / "home").make()
+
+
+def test_another_root_finds_nothing_in_the_first_ones_cache(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    for root in ("memory://first", "memory://second"):
+        store = home.store(root)
+        assert store.find("datasets", "numbers", "a") is None
+        with store.draft("datasets", "numbers") as folder:
+            (folder / "numbers.txt").write_text("1")
+            store.publish(folder, Manifest(kind="datasets", name="numbers", key="a", content_hash=""))
+        assert store.filesystem.exists(f"{store.base}/datasets/numbers/a/numbers.txt")
+    assert home.store("memory://first/").find("datasets", "numbers", "a")
