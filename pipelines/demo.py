@@ -23,7 +23,7 @@ from pipelines.process import MARK, of_run, pss_bytes
 from pipelines.view import View
 from pipelines.worker import BUSY
 from resources import lease
-from resources.beforehand import check_policy
+from resources.beforehand import check_policy, check_start_of
 from resources.chain import Chain, next_id, records
 from resources.home import Home, NotReady
 from resources.plugins import tried
@@ -85,7 +85,10 @@ def ready(profile_name: str | None, *, trains: bool = True, base: Path | None = 
     if trains:
         _check_own_reward(home, profile)
         tried(profile.training, unverified=profile.reward.unverified or os.environ.get(UNVERIFIED) == "1")
-        check_policy(home, profile)
+        if base:
+            check_start_of(profile, base, warm_up=False)
+        else:
+            check_policy(home, profile)
         if profile.ray.address and not answers(profile.ray.address):
             raise NotReady(f"no Ray answers at {profile.ray.address} (ray.address of the profile): start it, or leave the address out")
         goes_on = live_holders(home.path / "ray")  # a training left by a killed command has its memory already, and is attached to

@@ -64,6 +64,8 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
         raise NotReady("say whose programs are reviewed: --generator, a folder or an endpoint")
     if to.exists():
         raise NotReady(f"{to} exists: give another folder")
+    if not start.is_dir():
+        raise NotReady(f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or another Hugging Face folder")
     home, loaded = ready(profile, base=start.absolute())
     job = reviewer_job(start, to, clean_problems(loaded), loaded)
     try:
@@ -84,7 +86,7 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
 def reviewer_job(start: Path, to: Path, problems: Sequence[Problem], profile: Profile) -> TrainingJob:
     """Its folder lies beside `to` and follows from what decides the work, so that another start or Generator never goes on from these saves."""
     told = {split: [problem for problem in problems if problem.split == split and not problem.gated] for split in ("train", "validation")}
-    generator = Path(profile.training.agents.generator)
+    generator = Path(profile.training.agents.generator).expanduser()
     inputs = {"start": hash_folder(start)} | {split: set_hash(each) for split, each in told.items()} | profile.training.plugins.hashes()
     inputs |= {"generator": hash_folder(generator)} if generator.is_dir() else {}  # an endpoint is known by its address alone
     job = TrainingJob(

@@ -106,7 +106,7 @@ class EngineWriter:
         try:
             self.engine, self.speech = HfEngine(folder), speech
         except (OSError, ValueError) as error:
-            reason = str(error).strip().splitlines()[0]
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise NotReady(f"{folder} holds no model that can answer ({reason}): give another folder, or the address of an endpoint") from error
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:

@@ -10,45 +10,58 @@ from pathlib import Path
 
 from resources.chain import next_id
 from resources.home import Home, NotReady
-from resources.ledger import ledger_of
+from resources.ledger import Ledger
 from resources.profile import Profile
 from resources.room import shape_of_start
-from verl_jobs.preflight import CannotTrain, check_algorithm, check_disk
+from verl_jobs.preflight import CannotTrain, check_disk, check_settings
 
 
 def check_policy(home: Home, profile: Profile) -> None:
-    """Raises NotReady and UnfitStart at the first fault."""
-    shape = shape_of_start(profile)
+    """Raises NotReady, UnfitStart, and LedgerUnreachable where the ledger is elsewhere and does not answer."""
     try:
-        check_algorithm(profile.training)
-        _check_start(home, profile)
-        if shape is not None:
-            check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
+        check_settings(profile.training)
+        if profile.base:
+            _check_base(home, profile)
+        if Ledger(profile.storage.ledger or home.ledger).champion() is None:  # which the chain would go on from, of whatever shape
+            if not profile.base:
+                _check_tiny_model(profile)
+            if shape := shape_of_start(profile):
+                check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
     except CannotTrain as error:
         raise NotReady(str(error)) from None
 
 
-def _check_start(home: Home, profile: Profile) -> None:
-    """The folder of `base`, or the model that is made where there is neither `base` nor a champion to go on from."""
-    training, warm_up = profile.training, profile.warm_up
-    named = [(training.frozen, training.lora), (warm_up.frozen, warm_up.lora)]
+def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> None:
+    """A start policy that lies in a folder, for the training, and for the warm-up before it. Raises UnfitStart."""
+    from verl_jobs.start import check_start
+
+    training = profile.training
     tokens = training.prompt_tokens + training.response_tokens
-    if profile.base and Path(profile.base).is_dir():
-        from verl_jobs.start import check_start
+    check_start(folder, tokens=tokens, frozen=training.frozen, lora=training.lora)
+    if warm_up and (profile.warm_up.frozen or profile.warm_up.lora):
+        check_start(folder, frozen=profile.warm_up.frozen, lora=profile.warm_up.lora)
 
-        for frozen, lora in named if any(named[1]) else named[:1]:
-            check_start(Path(profile.base), tokens=tokens, frozen=frozen, lora=lora)
-    elif profile.base.startswith(("/", ".", "~")):
-        raise NotReady(f"base: no folder {profile.base}: give a Hugging Face folder, or a hub id such as Qwen/Qwen2.5-Coder-0.5B-Instruct")
-    elif not profile.base and ledger_of(home).champion() is None:
-        if tokens > profile.tiny_model.positions:
-            raise NotReady(
-                f"tiny_model.positions is {profile.tiny_model.positions}, prompt and answer take {tokens}: give the model more, or lower "
-                "training.prompt_tokens or training.answer_tokens"
-            )
-        if any(map(any, named)):
-            from verl_jobs.start import check_names
-            from verl_jobs.tiny_model import shapes
 
-            for frozen, lora in named:
-                check_names("the tiny model", shapes(profile.tiny_model), frozen, lora)
+def _check_base(home: Home, profile: Profile) -> None:
+    base = profile.base
+    if Path(base).is_dir():
+        return check_start_of(profile, Path(base))
+    made = home.store(profile.storage.root).current("checkpoints", "base_model")
+    if base.startswith(("/", ".", "~")) and (made is None or made.manifest.config != {"base": base}):
+        raise NotReady(f"base: no folder {base}: give a Hugging Face folder, or a hub id such as Qwen/Qwen2.5-Coder-0.5B-Instruct")
+
+
+def _check_tiny_model(profile: Profile) -> None:
+    training, positions = profile.training, profile.tiny_model.positions
+    if (tokens := training.prompt_tokens + training.response_tokens) > positions:
+        raise NotReady(
+            f"tiny_model.positions is {positions}, prompt and answer take {tokens}: give the model more, or lower training.prompt_tokens or "
+            "training.answer_tokens"
+        )
+    named = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]
+    if any(map(any, named)):
+        from verl_jobs.start import check_names
+        from verl_jobs.tiny_model import shapes
+
+        for frozen, lora in named:
+            check_names("the tiny model", shapes(profile.tiny_model), frozen, lora)

@@ -63,6 +63,8 @@ def check_machines(profile: Profile) -> None:
 def check_fetched(profile: Profile, folder: Path) -> str:
     """The same question once the base model's folder is there, whose config.json has the shape. Returns `unasked`. Raises NotReady."""
     fetched = profile.model_copy(update={"base": str(folder)})
+    if profile.training.engine != "hf" and not elsewhere(profile) and not gpus_here():  # a machine that prepares, for another that trains
+        return "Whether this training fits was not asked: this machine has no GPU."
     check_machines(fetched)
     return unasked(fetched)
 
@@ -75,6 +77,8 @@ def unasked(profile: Profile) -> str:
         why += ": `ratchet plan --gpus 8xH100` with this profile answers for GPUs that you name" if on_gpus else ""
     elif on_gpus and not planned(profile.training.scale):
         why = "the planner knows FSDP2 with trainer and engine on the same GPUs, and not this layout"
+    elif on_gpus and _sliced():
+        why = f"how much memory the slices of {VISIBLE} have is not known here"
     elif unknown and Path(profile.base).is_dir():
         why = f"{profile.base}/config.json is of no kind that the planner knows"
     elif unknown:
@@ -93,7 +97,7 @@ def elsewhere(profile: Profile) -> str:
 def gpu_of(profile: Profile) -> Gpu | None:
     """The smallest GPU of this machine where it trains on them; None on a CPU, or elsewhere. Raises NotReady where there are too few."""
     training = profile.training
-    if training.engine == "hf" or elsewhere(profile):
+    if training.engine == "hf" or elsewhere(profile) or _sliced():
         return None
     found = gpus_here()
     if len(found) < training.ranks:
@@ -111,7 +115,9 @@ def gpus_here() -> list[Gpu]:
     command = ["nvidia-smi", "--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     usual, found = GPUS["A100-80"], []
-    for line in filter(None, map(str.strip, listed.splitlines())):
+    for line in listed.splitlines():
+        if line.count(",") != 3:  # it says why it lists none
+            continue
         index, uuid, name, mebibytes = map(str.strip, line.split(","))
         if _visible(index, uuid):
             found.append(Gpu(name, int(mebibytes) * 2**20, usual.flops, usual.bandwidth))
@@ -128,6 +134,11 @@ def _visible(index: str, uuid: str) -> bool:
 
 def _names_a_gpu(told: str) -> bool:
     return told.isdigit() or told.startswith(("GPU-", "MIG-"))
+
+
+def _sliced() -> bool:
+    """Whether slices of GPUs (MIG) are what this process is to use."""
+    return "MIG-" in os.environ.get(VISIBLE, "")
 
 
 def _counted(gpus: int) -> str:

@@ -147,12 +147,6 @@ class Training(BaseModel):
         return self
 
     @model_validator(mode="after")
-    def traces_its_own_steps(self) -> Training:
-        if beyond := [step for step in self.trace if step > self.steps]:
-            raise ValueError(f"trace {beyond[0]} is beyond the last of {self.steps} steps: nothing would be traced there")
-        return self
-
-    @model_validator(mode="after")
     def clip_is_one(self) -> Training:
         if self.clip != CLIP and self.method.clips:
             raise ValueError(f"{self.algorithm} clips by a rule of its own: leave out clip, or take an algorithm such as grpo")

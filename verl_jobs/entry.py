@@ -198,7 +198,8 @@ class Reporter(threading.Thread):
         for step, said in found.items():
             if self.told.get(step) != said:
                 if self.session:
-                    self.session.report_custom_message({"step": step, "time": time.time(), **said, **self.machines.loads()})
+                    busy = self.machines.loads() if step == max(found) else {}  # of steps before, which another life told, it is not known now
+                    self.session.report_custom_message({"step": step, "time": time.time(), **said, **busy})
                 self.told[step] = said
 
 

@@ -6,6 +6,8 @@ started; nothing is written.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 from math import prod
 from pathlib import Path
@@ -25,7 +27,7 @@ class CannotTrain(ValueError):
 
 def check(job: TrainingJob) -> None:
     """Raises CannotTrain or UnfitStart at the first fault."""
-    check_algorithm(job.training)
+    check_settings(job.training)
     rows = check_rows(Path(job.train))
     check_rows(Path(job.validation))
     if rows < job.training.problems_per_step:
@@ -40,8 +42,10 @@ def check(job: TrainingJob) -> None:
         check_disk(job.path, t, parameters_of(start))
 
 
-def check_algorithm(training: Training) -> None:
-    """Raises CannotTrain for one that is an entry of the configuration and no more."""
+def check_settings(training: Training) -> None:
+    """Raises CannotTrain for an algorithm that is an entry of the configuration and no more, and for a trace of steps that never come."""
+    if beyond := [step for step in training.trace if step > training.steps]:
+        raise CannotTrain(f"training.trace: {beyond[0]} is beyond the last of {training.steps} steps: nothing would be traced there")
     if training.method.blocked:
         raise CannotTrain(f"training.algorithm {training.algorithm}: {training.method.blocked}; it can be shown (--show), not run: take another")
 
@@ -77,7 +81,7 @@ def parameters_of(folder: Path) -> int:
 
 
 def check_disk(folder: Path, training: Training, parameters: int) -> None:
-    """folder: of the run, there or not; what lies in it counts as free. Raises CannotTrain where its saves would not fit.
+    """folder: of the run, there or not; what lies in it counts as free, also while it changes. Raises CannotTrain where its saves would not fit.
 
     A save holds weights, two moments and an export in fp32, a critic its own; each candidate is an export. One more is being written.
     """
@@ -87,9 +91,19 @@ def check_disk(folder: Path, training: Training, parameters: int) -> None:
     there = folder
     while not there.exists():
         there = there.parent
-    free = shutil.disk_usage(there).free + sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    free = shutil.disk_usage(there).free + _bytes(folder)
     if free < needed:
         raise CannotTrain(
             f"{there} has {free / GIB:.1f} GiB of disk left, and {saves} saves and candidates of {parameters:,} parameters take {needed / GIB:.1f}: "
             "free some, or keep fewer (training.keep)"
         )
+
+
+def _bytes(folder: Path) -> int:
+    """Of all files below; one that is removed meanwhile has none."""
+    found = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                found += Path(parent, name).lstat().st_size
+    return found

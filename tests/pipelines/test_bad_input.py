@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,7 +37,7 @@ def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
         (("--algorithm", "gropo"), "training.algorithm: no 'gropo', did you mean grpo"),
         (("--algorithm", "GRPO"), "training.algorithm: no 'GRPO', did you mean grpo"),
         (("--algorithm", "gdpo"), "training.algorithm gdpo: verl 0.9.1's v1 trainer does not hand the single rewards to the estimator"),
-        (("--set", "training.trace=[2,99]"), "trace 99 is beyond the last of"),
+        (("--set", "training.trace=[2,99]"), "training.trace: 99 is beyond the last of"),
         (("--set", "training.answer_tokens=5000"), "tiny_model.positions is "),
         (("--set", "training.frozen=[model.layer.0.*]"), "the tiny model: "),
         (("--set", "warm_up.lora={modules: [q_pro]}"), "the tiny model: lora.modules: the model has no layer q_pro"),
@@ -56,6 +58,7 @@ def refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 def test_one_line_says_what_is_wrong_and_how_to_mend_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=200 * 2**30))
     assert said in refused(capsys, monkeypatch, tmp_path / "home", *arguments)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from resources.home import NotReady
 from resources.profile import Kubernetes, Orchestration, Profile, RayPlace, load_profile
-from resources.room import check_machines, gpus_here, memory_gib, unasked
+from resources.room import check_fetched, check_machines, gpus_here, memory_gib, unasked
 from verl_jobs.config import Training
 from verl_jobs.scale import Megatron, Scale
 from verl_jobs.tiny_model import TinyModel
@@ -108,3 +108,20 @@ def test_why_the_planner_was_not_asked_is_one_line(told: dict[str, Any], said: s
 def test_a_fetched_model_of_another_kind_is_said_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}', encoding="utf-8")
     assert unasked(Profile(base=str(tmp_path))).endswith(f"{tmp_path}/config.json is of no kind that the planner knows.")
+
+
+def test_a_machine_without_gpus_may_prepare_for_one_that_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert check_fetched(load_profile("gpu"), tmp_path) == "Whether this training fits was not asked: this machine has no GPU."
+
+
+def test_slices_of_a_gpu_are_not_asked_and_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing(tmp_path, monkeypatch, "0, GPU-5a1, NVIDIA A100, 81920\\n")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-7c3")
+    check_machines(load_profile("gpu"))
+    assert "the slices of CUDA_VISIBLE_DEVICES" in unasked(load_profile("gpu"))
+
+
+def test_a_driver_that_does_not_answer_lists_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing(tmp_path, monkeypatch, "NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver.\\n")
+    assert gpus_here() == []

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
 from verl_jobs import machines
+from verl_jobs.entry import Reporter
 from verl_jobs.machine import Reading
 from verl_jobs.machines import Machines
 
@@ -39,3 +44,14 @@ def test_a_ray_that_fails_costs_the_figures_and_not_the_step(monkeypatch: pytest
 
     monkeypatch.setattr(machines, "_places", fails)
     assert Machines().loads() == {} and "the head is gone" in capsys.readouterr().out
+
+
+def test_how_busy_machines_are_is_told_with_the_newest_step_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A life that goes on tells all steps of those before it: nobody knows now how busy it was then."""
+    told: list[dict[str, float]] = []
+    rows = [{"step": step, "data": {"critic/score/mean": 0.1 * step}} for step in range(1, 4)]
+    (tmp_path / "metrics-001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    reporter = Reporter(SimpleNamespace(path=tmp_path), SimpleNamespace(report_custom_message=told.append), owned=False)  # type: ignore[arg-type]
+    monkeypatch.setattr(reporter.machines, "loads", lambda: {"memory_gib": 4.0})
+    reporter.report()
+    assert [(each["step"], "memory_gib" in each) for each in told] == [(1, False), (2, False), (3, True)]

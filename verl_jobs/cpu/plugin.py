@@ -6,8 +6,6 @@ imports that may be missing.
 
 import os
 
-from verl_jobs import own_queue  # noqa: F401  (replaces names in transfer_queue)
-
 if os.environ.get("VERL_PLATFORM") == "cpu":
     import functools
     from collections.abc import Callable
@@ -70,3 +68,5 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
 
     base._ROLLOUT_REGISTRY[("hf_cpu", "async")] = "verl_jobs.cpu.rollout.HFRollout"
     replica.RolloutReplicaRegistry.register("hf_cpu", _load_replica)
+
+from verl_jobs import own_queue  # noqa: F401  (replaces names in transfer_queue; last, so that the CPU never hangs on it)

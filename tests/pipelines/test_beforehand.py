@@ -1,0 +1,41 @@
+"""What is refused before a chain begins is what would stop it later, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from artifacts.manifest import Manifest
+from resources.beforehand import check_policy
+from resources.home import Home, NotReady
+from resources.profile import Profile
+from tests.pipelines.house import House
+from verl_jobs.config import Training
+
+LONG = Training(answer_tokens=5000)
+
+
+def test_a_base_that_was_read_already_may_be_gone(tmp_path: Path) -> None:
+    home, profile = Home(tmp_path / "home"), Profile(base=str(tmp_path / "mine"))
+    with pytest.raises(NotReady, match="base: no folder"):
+        check_policy(home, profile)
+    store = home.store()
+    with store.draft("checkpoints", "base_model") as folder:
+        (folder / "config.json").write_text("{}")
+        store.publish(folder, Manifest(kind="checkpoints", name="base_model", key="k", content_hash="", config={"base": profile.base}))
+    check_policy(home, profile)
+    with pytest.raises(NotReady, match="base: no folder"):
+        check_policy(home, Profile(base=str(tmp_path / "another")))
+
+
+def test_a_champion_has_a_shape_of_its_own(house: House) -> None:
+    home = house.workshop.home
+    with pytest.raises(NotReady, match=r"tiny_model.positions is 512"):
+        check_policy(home, Profile(training=LONG))
+    house.promoted("chain-0001-sft")
+    check_policy(home, Profile(training=LONG))
+
+
+def test_an_old_training_with_a_trace_that_never_came_can_still_be_read() -> None:
+    assert Training.model_validate_json(Training(steps=4, save_every=2, trace=(9,)).model_dump_json()).trace == (9,)
