@@ -54,6 +54,7 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         f"data.train_files='{train}'",
         f"data.val_files='{validation}'",
         f"data.seed={seed}",
+        *_first_weights(t, seed),
         f"data.train_batch_size={t.problems_per_step}",
         f"data.max_prompt_length={t.prompt_tokens}",
         f"data.max_response_length={t.response_tokens}",
@@ -100,6 +101,12 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
     if t.plugins.unbatched:
         told = [override for override in told if override != BATCHED]
     return list({override.split("=")[0]: override for override in told}.values())
+
+
+def _first_weights(t: Training, seed: int) -> list[str]:
+    """The seed of what the engines make anew (verl_jobs/cpu/seeded.py); on GPUs verl reads it with `full_determinism` alone."""
+    engines = ["actor_rollout_ref.actor.fsdp_config", *(["critic.fsdp"] if t.method.critic else [])]
+    return [f"+{engine}.seed={seed}" for engine in engines] if t.engine == "hf" else []
 
 
 def _own(t: Training) -> list[str]:

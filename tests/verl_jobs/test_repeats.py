@@ -22,7 +22,7 @@ from verl_jobs.rescaled import RAW
 from verl_jobs.tiny_model import TinyModel, make
 from verl_jobs.warm_up import WarmUp, warm_up
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]  # four minutes on two cores
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]  # eight minutes on two cores
 ROOT = Path(__file__).parents[2]
 BETWEEN = ("rollout_corr/", "training/rollout_probs_diff")  # the engine's probabilities beside the trainer's: batches of other sizes, 1e-8
 CLOCK = ("timing", "perf/", "peak", "memory")  # in the names of what no two runs have alike
@@ -41,7 +41,7 @@ for folder in map(Path, sys.argv[1:]):
 
 @pytest.fixture(scope="module")
 def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
-    """Three trainings from a warmed-up tiny model, one after the other on one Ray, which ends with the process that started it."""
+    """Trainings from a warmed-up tiny model, each twice, one after the other on one Ray, which ends with the process that started it."""
     home = tmp_path_factory.mktemp("repeats")
     problems = generate(FamilyConfig(demonstrations=300, train=16, validation=8))
     chats = [(prompt_text(problem), demonstration(problem)) for problem in problems if problem.split == "demonstrations"]
@@ -50,9 +50,9 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
     for split in ("train", "validation"):
         write_verl([problem for problem in problems if problem.split == split], home / f"{split}.parquet")
     adapters = load_profile(str(ROOT / "examples" / "transfer.yaml")).training.model_dump() | {"reward_normalised": True, "reward_clip": 2.0}
-    told = {"first": Training(**SMALL), "again": Training(**SMALL), "lora": Training.model_validate(adapters | SMALL)}
+    told = {"grpo": Training(**SMALL), "ppo": Training(algorithm="ppo", **SMALL), "lora": Training.model_validate(adapters | SMALL)}
     reward, made = load_profile("small").reward, {}
-    for name, training in told.items():
+    for name, training in [(f"{name}{again}", each) for name, each in told.items() for again in ("", "-again")]:
         made[name] = TrainingJob(
             folder=str(home / name), chain=name, start=str(home / "start"), train=str(home / "train.parquet"),
             validation=str(home / "validation.parquet"), inputs={}, training=training, reward=reward, reward_hash=reward_hash(reward),
@@ -70,8 +70,9 @@ def measured(job: TrainingJob) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if not any(word in key for word in CLOCK)} for row in metrics(job.path)]
 
 
-def test_the_same_seed_gives_the_same_metrics_step_by_step_and_the_same_weights(jobs: dict[str, TrainingJob]) -> None:
-    first, again = jobs["first"], jobs["again"]
+@pytest.mark.parametrize("name", ["grpo", "ppo", "lora"])  # a critic's value head and adapters are made anew
+def test_the_same_seed_gives_the_same_metrics_step_by_step_and_the_same_weights(jobs: dict[str, TrainingJob], name: str) -> None:
+    first, again = jobs[name], jobs[f"{name}-again"]
     assert [row["step"] for row in measured(first)] == [0, 1, 2]
     assert any(row.get("actor/grad_norm", 0.0) > 0 for row in measured(first)), "nothing was learned, so nothing was shown"
     for before, after in zip(measured(first), measured(again), strict=True):

@@ -17,7 +17,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     from torch.distributed.fsdp import OffloadPolicy
     from verl.workers.rollout import base, replica
 
-    from verl_jobs.cpu import platform  # noqa: F401  (registers PlatformCPU)
+    from verl_jobs.cpu import platform, seeded  # noqa: F401  (registers PlatformCPU; seeds what is made anew)
 
     def _on_gloo(init: Callable[..., Any]) -> Callable[..., Any]:
         """verl builds "cpu:gloo,<device>:<backend>", which torch refuses when <device> is cpu:

@@ -1,0 +1,21 @@
+"""Weights that are made anew, a critic's value head and adapters, begin alike for equal seeds.
+
+verl seeds nothing there unless its `full_determinism` sets every kernel to its slow way too. Imported by the plugin, in every process of a run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from verl.workers.engine.fsdp import transformer_impl
+
+_build = transformer_impl.FSDPEngine._build_module
+
+
+def _build_module(self: Any) -> Any:
+    torch.manual_seed(self.engine_config.seed)
+    return _build(self)
+
+
+transformer_impl.FSDPEngine._build_module = _build_module
