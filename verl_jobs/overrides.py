@@ -106,7 +106,7 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
 def _first_weights(t: Training, seed: int) -> list[str]:
     """The seed of what the engines make anew (verl_jobs/cpu/seeded.py); on GPUs verl reads it with `full_determinism` alone."""
     engines = ["actor_rollout_ref.actor.fsdp_config", *(["critic.fsdp"] if t.method.critic else [])]
-    return [f"+{engine}.seed={seed}" for engine in engines] if t.engine == "hf" else []
+    return [f"{engine}.seed={seed}" for engine in engines] if t.engine == "hf" else []
 
 
 def _own(t: Training) -> list[str]:
