@@ -26,7 +26,8 @@ from evaluation.scorecard import Scorecard
 from pipelines.demo import INTERRUPTED
 from pipelines.seeds import run
 from pipelines.study import NotPrepared, Study, study, write_report
-from resources.profile import CHANGES, Profile, ProfileError, load_profile
+from resources.plugins import tried
+from resources.profile import CHANGES, UNVERIFIED, Profile, ProfileError, load_profile
 from resources.ray import TrainingFailed
 from rewards.config import RewardConfig, Weights
 from verl_jobs.config import Curriculum, Training
@@ -125,11 +126,12 @@ def _all_scores(made: Study, variants: Sequence[Variant], seeds: int, failed: di
 
 
 def _tried(made: Study) -> None:
-    """No reward trains before the exploit battery has passed it. Raises UnverifiedReward, from the stamp, where it does not."""
+    """No reward trains before the exploit battery has passed it, no own part before its dry step. Raises UnverifiedReward and PluginError."""
     from assets.verified_reward import keep, known, stamp
     from rewards.battery import run_battery
     from rewards.own import OwnReward, reward_of
 
+    tried(made.profile.training, unverified=made.profile.reward.unverified or os.environ.get(UNVERIFIED) == "1")
     config = made.profile.reward
     if config.kind == "tests" and known(made.home, config) is None:
         reward = reward_of(config)

@@ -156,8 +156,13 @@ def resume(profile: str | None, console: Console) -> int:
 
 def watch(run: str | None, console: Console) -> int:
     """A live table of a run that another process works on, until it ends or Ctrl-C."""
-    home, record, folder = _found(run)
-    chain = Chain(folder.parent.parent)
+    home = Home.from_environment()
+    if (holder := lease.holder(home.lease)) and run in (None, holder.chain) and (home.runs / holder.chain).is_dir():  # also before it trains
+        chain = Chain(home.runs / holder.chain)
+        record = chain.record
+    else:
+        home, record, folder = _found(run)
+        chain = Chain(folder.parent.parent)
     view = View(chain.folder, f"{record.id} · profile {' '.join([record.profile, *record.changes])}", from_start=True)
     sampler = Sampler(chain, counts=False)
     with Live(view, console=console, refresh_per_second=4, transient=False):

@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from resources.profile import load_profile
-from verl_jobs.algorithms import MOST_BATCHES
+from verl_jobs.algorithms import MOST_DROPPED
 from verl_jobs.config import Training
 from verl_jobs.planner import MFU, RESERVE, plan
 from verl_jobs.shapes import GIB, GPUS, DoesNotFit, Gpu, shape_of
@@ -48,8 +48,8 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
     console.print(seconds)
     if t.method.drops_equal_groups:
         console.print(
-            f"The rollout is that of one batch: {t.algorithm} draws groups that are all solved or all unsolved again, up to {MOST_BATCHES} batches a "
-            "step; how many they are depends on the problems.",
+            f"The rollout is that of one batch: {t.algorithm} draws groups that are all solved or all unsolved again, until {MOST_DROPPED} batches' "
+            "worth were dropped; how many they are depends on the problems.",
             soft_wrap=True, highlight=False,
         )  # fmt: skip
     changes = [f"base={model}"] if model and model != profile.base else []

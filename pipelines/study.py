@@ -28,7 +28,7 @@ from resources.place import ray_of
 from resources.profile import CHANGES, Profile, load_profile
 from resources.ray import Joined, Private
 from verl_jobs.figures import seconds_trained, series
-from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.job import TrainingJob, metrics
 
 if TYPE_CHECKING:
     from artifacts.store import Artifact
@@ -106,7 +106,7 @@ class Outcome:
 def outcome(job: TrainingJob) -> Outcome:
     """Raises LookupError where no validation was measured."""
     history = metrics(job.path)
-    curve = tuple((int(row["step"]), float(row[VALIDATION])) for row in history if VALIDATION in row)
+    curve = tuple(sorted(job.validations().items()))  # not of a step at which it was only stopped: the same as of one that never was
     if not curve:
         raise LookupError(f"{job.path} holds no validation")
     step, best = max(curve, key=lambda point: (point[1], -point[0]))

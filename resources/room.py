@@ -52,6 +52,11 @@ def check_machines(profile: Profile) -> None:
         raise NotReady(
             f"training.scale.nodes {training.scale.nodes}: a Ray of this machine's own has one node: give ray.address, a Ray that has them"
         )
+    if (training.scale.engine_gpus or training.scale.distillation) and not elsewhere(profile):
+        raise NotReady(
+            "training.scale: an engine apart and a teacher take GPUs beside the ranks', and a Ray of this machine's own has the ranks' alone: give "
+            "ray.address, a Ray that has them"
+        )
     gpu, shape = gpu_of(profile), shape_of_start(profile)
     if gpu is not None and shape is not None:
         try:

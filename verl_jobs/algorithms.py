@@ -14,7 +14,7 @@ Name = Literal[
 ]  # fmt: skip
 NAMES: tuple[Name, ...] = get_args(Name)
 REMAX = "remax_greedy"  # our estimator (verl_jobs/remax.py): verl's own gets no baselines from its v1 trainer
-MOST_BATCHES = 4  # of answers that DAPO may draw for one step before it takes groups as they are
+MOST_DROPPED = 3  # batches' worth of groups that DAPO may drop in one step before it takes them as they are
 OVERLONG_SHARE = 0.2  # of the longest answer: where DAPO's penalty begins; 4,096 of 20,480 in the paper
 
 
@@ -102,7 +102,7 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "dapo": Algorithm(
         "DAPO, decoupled clip and dynamic sampling",
         "Yu et al. 2025, arXiv:2503.14476",
-        f"{GROUP}; groups that are all solved or all unsolved are drawn again (at most {MOST_BATCHES} batches a step); clip(rho, 0.8, 1.28); "
+        f"{GROUP}; groups that are all solved or all unsolved are drawn again until {MOST_DROPPED} batches' worth are dropped; clip(rho, 0.8, 1.28); "
         f"mean over tokens; an answer that reaches into the last {OVERLONG_SHARE:.0%} of its length loses up to 1",
         _estimator(
             "grpo",

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from verl_jobs.algorithms import MOST_BATCHES
+from verl_jobs.algorithms import MOST_DROPPED
 from verl_jobs.config import Training
 from verl_jobs.lora import LINEAR
 from verl_jobs.scale import scale_overrides
@@ -137,7 +137,7 @@ def _sampler(t: Training) -> dict[str, object]:
         told["greedy"] = True
     if t.method.drops_equal_groups:
         told |= {"filter_groups_metric": "acc", "train_batch_size": t.problems_per_step, "gen_batch_size": 1, "max_inflight_gen_batches": 2}
-        told["most_dropped"] = (MOST_BATCHES - 1) * t.problems_per_step
+        told["most_dropped"] = MOST_DROPPED * t.problems_per_step
     return told
 
 

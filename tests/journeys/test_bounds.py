@@ -10,7 +10,7 @@ import pytest
 
 from resources.profile import Profile
 from tests.journeys.test_examples import trained
-from verl_jobs.algorithms import MOST_BATCHES
+from verl_jobs.algorithms import MOST_DROPPED
 from verl_jobs.config import Training
 from verl_jobs.job import metrics
 from verl_jobs.rescaled import RAW
@@ -30,7 +30,7 @@ def steps(training: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
 def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falling_temperature_and_weights_that_are_cut(tmp_path: Path) -> None:
     found = steps({"algorithm": "dapo", "kl_coefficient": 0.01, "temperature": 1.2, "final_temperature": 0.8, "importance_cap": 2.0}, tmp_path)
     assert [row["step"] for row in found] == [1, 2]
-    most = (MOST_BATCHES - 1) * 4  # and those that were found alike in the same look as the last of them
+    most = MOST_DROPPED * 4  # and those that were found alike in the same look as the last of them
     assert all(most <= row["training/filter_groups/evicted_samples"] <= most + 8 for row in found)
     assert [round(row[TEMPERATURE], 6) for row in found] == [1.2, 0.8]
     assert found[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6) and found[1]["actor/kl_loss"] > 0

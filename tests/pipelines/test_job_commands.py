@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -143,6 +144,22 @@ def test_a_watched_run_is_followed_until_it_lets_go_of_its_lease(home: Home, cha
     training.join()
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert text.index("step 4") < text.index("step 5") < text.index("chain-0001: interrupted")
+
+
+def test_a_run_is_watched_before_it_trains(home: Home, chain: Chain) -> None:
+    shutil.rmtree(chain.folder / "training")
+    console = Console(file=StringIO(), width=140, force_terminal=True, highlight=False)
+
+    def ends() -> None:
+        wait_until(lambda: "verified_problems said" in console.file.getvalue(), 30)  # type: ignore[attr-defined]
+        lease.give_back(home.lease)
+
+    lease.take(home.lease, "chain-0001")
+    data = threading.Thread(target=ends)
+    data.start()
+    assert watch(None, console) == 0
+    data.join()
+    assert "chain-0001: interrupted" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
 def test_why_a_training_was_ended_early_is_told_by_status_and_by_its_own_page(home: Home) -> None:

@@ -91,7 +91,7 @@ def test_more_gpus_than_a_machine_has_are_several_machines() -> None:
     [
         ("algorithm=ppo", r"critic's values +\d+\.\d.*\n critic's update +\d+\.\d"),
         ("algorithm=remax", r"32 problems x 16 answers and a greedy one, 512 \+ 512 tokens"),
-        ("algorithm=dapo", r"dapo draws groups that are all solved or all unsolved again, up to 4 batches a step"),
+        ("algorithm=dapo", r"dapo draws groups that are all solved or all unsolved again, until 3 batches' worth were dropped"),
         ("agents={trains: generator, turns: 3, tokens: 1536}", r"32 problems x 16 answers, 512 \+ 1536 tokens"),
     ],
 )

@@ -46,6 +46,11 @@ def test_a_training_is_told_by_its_own_metrics(tmp_path: Path) -> None:
     assert (found.start, found.best, found.best_step, found.steps, found.minutes) == (0.2, 0.5, 5, 20, 1.5)
 
 
+def test_a_step_at_which_it_was_only_stopped_is_no_validation_of_a_seed(tmp_path: Path) -> None:
+    found = outcome(ended(tmp_path / "a", 1001, {0: 0.1, 5: 0.2, 7: 0.9, 10: 0.3}))
+    assert (found.best, found.best_step) == (0.3, 10)
+
+
 def test_a_training_without_a_validation_is_no_outcome(tmp_path: Path) -> None:
     with pytest.raises(LookupError, match="holds no validation"):
         outcome(ended(tmp_path / "a", 1001, {}))

@@ -125,3 +125,13 @@ def test_slices_of_a_gpu_are_not_asked_and_it_is_said(tmp_path: Path, monkeypatc
 def test_a_driver_that_does_not_answer_lists_no_gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     listing(tmp_path, monkeypatch, "NVIDIA-SMI has failed because it could not communicate with the NVIDIA driver.\\n")
     assert gpus_here() == []
+
+
+@pytest.mark.parametrize("apart", [{"placement": "separate_async", "engine_gpus": 1}, {"distillation": {"teacher": "Qwen/Qwen2.5-Coder-7B"}}])
+def test_gpus_beside_the_ranks_need_a_ray_that_has_them(apart: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listing(tmp_path, monkeypatch, "0, GPU-5a1, A, 81920\\n1, GPU-6b0, A, 81920\\n")
+    gpu = load_profile("gpu")
+    asked = gpu.model_copy(update={"training": gpu.training.model_copy(update={"scale": Scale.model_validate(apart)})})
+    with pytest.raises(NotReady, match="take GPUs beside the ranks'"):
+        check_machines(asked)
+    check_machines(asked.model_copy(update={"ray": RayPlace(address="http://127.0.0.1:8265")}))
