@@ -18,7 +18,7 @@ from artifacts.hashing import hash_folder
 from artifacts.manifest import NAME, Manifest
 from artifacts.store import write_atomic
 from verl_jobs import faults, owner, saving
-from verl_jobs.job import TrainingJob, next_attempt
+from verl_jobs.job import TrainingJob, candidates, next_attempt
 from verl_jobs.lora import merge_folder
 from verl_jobs.mirror import Mirror
 
@@ -32,6 +32,7 @@ class ForeignMirror(RuntimeError):
 
 def fetch(job: TrainingJob) -> None:
     """Brings what the mirror has beyond this folder: the newest save that is whole, candidates, metrics. Each is checked against its own hashes.
+    A save that is damaged here counts as none: its copy is taken, or one before it.
 
     Raises ForeignMirror, and what the file system raises where the mirror cannot be reached: to begin anew beside saves that are only out of sight
     would lose them.
@@ -42,13 +43,20 @@ def fetch(job: TrainingJob) -> None:
     if (key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")) != job.key:  # older copies do not say whose they are
         told = f"{job.mirror} holds what another training saved (its key is {key[:20]}, this one's {job.key[:20]})"
         raise ForeignMirror(f"{told}: move that away, or give storage.root another prefix")
-    here = max(saving.whole_saves(saves), default=0)
+    here, broken = 0, dict[int, str]()
+    for step in reversed(saving.whole_saves(saves)):
+        if not (why := saving.damage(saves / f"global_step_{step}")):
+            here = step
+            break
+        broken[step] = why
     for step in reversed(saving.steps_of(mirror.sealed("saves", saving.SEAL))):
         save = saves / f"global_step_{step}"
         if step <= here:
             break
         mirror.pull(f"saves/{save.name}", save)
         if not (why := saving.damage(save)):
+            if step in broken:
+                faults.record(job.path, f"the save of step {step} is damaged: {broken[step]}; its copy in {job.mirror} is taken")
             break
         faults.record(job.path, f"the copy of step {step} in {job.mirror} is damaged: {why}; the one before is taken")
         shutil.rmtree(save)
@@ -108,15 +116,19 @@ class AfterSave:
 
     def _push(self, mirror: Mirror, save: Path, step: int) -> None:
         """The metrics as they are now, since verl goes on writing them; first, or a kill might leave the save there without the scores before it.
-        Where they fail, the save goes up all the same. What is not kept goes when it is there.
+        Where they fail, the save goes up all the same. What is not kept goes when it is there. What another life left there under a name of this
+        one's is replaced: its weights are not those that this life is scored by.
         """
-        name = f"step-{step:06d}"
         mirror.push_bytes(self.job.key.encode(), KEY)
         try:
             for path in sorted(self.job.path.glob("metrics-*.jsonl")):
                 mirror.push_bytes(path.read_bytes(), path.name)
         finally:
-            mirror.push(self.job.path / "candidates" / name, f"candidates/{name}", NAME)
+            for candidate in candidates(self.job.path).values():
+                if mirror.read(f"candidates/{candidate.name}/{NAME}") != (candidate / NAME).read_bytes():
+                    mirror.drop(f"candidates/{candidate.name}", NAME)
+                    mirror.push(candidate, f"candidates/{candidate.name}", NAME)
+            mirror.drop(f"saves/{save.name}", saving.SEAL)
             mirror.push(save, f"saves/{save.name}", saving.SEAL)
             saving.prune_mirror(self.job, mirror)
 

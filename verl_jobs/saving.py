@@ -63,20 +63,32 @@ def damage(save: Path) -> str:
 def repair(folder: Path) -> int | None:
     """Before a start: drops saves that are half-written or damaged and points verl's tracker at the newest good one, whose step is returned.
 
-    folder: of the training. None: it begins from the start.
+    folder: of the training. None: it begins from the start. Candidates of later steps go: those steps are done again, maybe to other weights, and a
+    score of the one must not choose the other.
     """
     saves = folder / "saves"
     for path in saves.glob("global_step_*"):
         if not (path / SEAL).exists():
             shutil.rmtree(path)
-    for step in reversed(whole_saves(saves)):
-        save = saves / f"global_step_{step}"
+    good = _newest_good(folder)
+    for step, candidate in candidates(folder).items():
+        if step > (good or 0):
+            _remove(candidate, NAME)
+    if good is None:
+        (saves / TRACKER).unlink(missing_ok=True)
+    else:
+        write_atomic(saves / TRACKER, str(good))
+    return good
+
+
+def _newest_good(folder: Path) -> int | None:
+    """Removes and tells the damaged saves that are newer."""
+    for step in reversed(whole_saves(folder / "saves")):
+        save = folder / "saves" / f"global_step_{step}"
         if not (why := damage(save)):
-            write_atomic(saves / TRACKER, str(step))
             return step
         faults.record(folder, f"the save of step {step} is damaged: {why}; it is removed, and the training goes on from what was saved before it")
-        _remove(save)
-    (saves / TRACKER).unlink(missing_ok=True)
+        _remove(save, SEAL)
     return None
 
 
@@ -138,18 +150,20 @@ def prune(job: TrainingJob) -> None:
     saves, scores, keep = job.path / "saves", job.validations(), job.training.keep
     whole, published = whole_saves(saves), candidates(job.path)
     for step in set(whole) - kept(whole, scores, keep):
-        _remove(saves / f"global_step_{step}")
+        _remove(saves / f"global_step_{step}", SEAL)
     for step in set(published) - kept(published, scores, keep):
-        (published[step] / NAME).unlink()
-        shutil.rmtree(published[step])
+        _remove(published[step], NAME)
 
 
 def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
-    """Removes there what is not here any more."""
+    """Removes there what the policy does not keep. A restore brings one save alone: the others count as well, but for those of later steps, which
+    are of a life that is lost. Candidates it brings all: what is not here goes.
+    """
     whole, published = whole_saves(job.path / "saves"), candidates(job.path)
-    for name in mirror.sealed("saves", SEAL):
-        if not {*steps_of([name])} & {*whole}:
-            mirror.drop(f"saves/{name}", SEAL)
+    there = steps_of(mirror.sealed("saves", SEAL))
+    stay = kept({*whole, *(step for step in there if step <= max(whole))}, job.validations(), job.training.keep)
+    for step in set(there) - stay:
+        mirror.drop(f"saves/global_step_{step}", SEAL)
     for name in mirror.sealed("candidates", NAME):
         if int(name.removeprefix("step-")) not in published:
             mirror.drop(f"candidates/{name}", NAME)
@@ -170,6 +184,7 @@ def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
     return step, scored[step]
 
 
-def _remove(save: Path) -> None:
-    (save / SEAL).unlink(missing_ok=True)
-    shutil.rmtree(save)
+def _remove(folder: Path, seal: str) -> None:
+    """The seal first, so that what is half-removed never counts."""
+    (folder / seal).unlink(missing_ok=True)
+    shutil.rmtree(folder)

@@ -16,6 +16,7 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 
 from artifacts.hashing import hash_folder
+from artifacts.manifest import NAME, Manifest
 from artifacts.remote import put
 from tests.artifacts.object_store import no_object_store, object_store
 from tests.journeys.chain import wait_until
@@ -25,7 +26,8 @@ from verl_jobs import faults, owner
 from verl_jobs.callback import KEY, fetch
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
-from verl_jobs.saving import STATE, damage, repair, restored, whole_saves
+from verl_jobs.mirror import Mirror
+from verl_jobs.saving import SEAL, STATE, damage, repair, restored, steps_of, whole_saves
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +103,75 @@ def test_what_lies_here_is_not_replaced_by_an_older_copy(tmp_path: Path, url: st
     a_save(job.path, 10)
     fetch(job)
     assert whole_saves(job.path / "saves") == [5, 10]
+
+
+def test_a_save_that_is_damaged_here_gives_way_to_its_copy_and_is_told(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5, 10])
+    (job.path / "saves" / "global_step_10" / SHARD).write_bytes(b"other bytes")
+    fetch(job)
+    assert repair(job.path) == 10 and damage(job.path / "saves" / "global_step_10") == ""
+    [fault] = faults.read(job.path)
+    assert fault.what.startswith(f"the save of step 10 is damaged: {SHARD} has 11 bytes") and job.mirror in fault.what
+
+
+def test_what_is_damaged_here_and_there_leaves_the_copies_before_it(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5, 10, 15])
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    (there.path / "saves" / "global_step_15" / SHARD).write_bytes(b"other bytes")
+    system, base = fsspec.core.url_to_fs(job.mirror)
+    system.pipe_file(f"{base}/saves/global_step_15/{SHARD}", b"other bytes")
+    fetch(there)
+    assert repair(there.path) == 10
+
+
+def test_after_a_restore_the_mirror_still_keeps_the_best_and_the_last_two(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", store=url)
+    job.path.mkdir()
+    scored(job.path, {0: 0.2, 5: 0.5, 10: 0.4, 15: 0.3})
+    save_as_verl(job, [5, 10, 15, 20])
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    save_as_verl(there, [25])
+    assert steps_of(Mirror(job.mirror).sealed("saves", SEAL)) == [5, 20, 25]
+
+
+def test_what_a_lost_life_left_in_the_mirror_is_replaced_by_the_one_that_goes_on(tmp_path: Path, url: str) -> None:
+    job, name = a_job(tmp_path / "here", store=url), "candidates/step-000010"
+    save_as_verl(job, [5, 10])
+    mirror = Mirror(job.mirror)
+    mirror.drop("saves/global_step_10", SEAL)  # as a kill between the two uploads leaves it
+    there = in_bare_folder(job, tmp_path / "there")
+    fetch(there)
+    mirror.push_bytes(b"a file that later weights do not have", f"{name}/old.bin")
+    assert repair(there.path) == 5 and list(candidates(there.path)) == [5]
+    callback = save_as_verl(there, [])
+    callback.mirror = None  # a kill before its upload
+    again = a_save(there.path, 10, whole=False)
+    (again / "actor" / "huggingface" / "model.safetensors").write_bytes(b"other weights")
+    callback.on_save(SimpleNamespace(), 10, str(again))
+    save_as_verl(there, [15])
+    mirror.pull(name, tmp_path / "pulled")
+    assert hash_folder(tmp_path / "pulled") == hash_folder(candidates(there.path)[10]) == stated(tmp_path / "pulled")
+    assert (tmp_path / "pulled" / NAME).read_bytes() == (candidates(there.path)[10] / NAME).read_bytes()
+
+
+def stated(candidate: Path) -> str:
+    return Manifest.model_validate_json((candidate / NAME).read_text()).content_hash
+
+
+def test_a_copy_later_than_where_the_training_is_goes_with_the_life_that_made_it(tmp_path: Path, url: str) -> None:
+    job = a_job(tmp_path / "here", store=url)
+    save_as_verl(job, [5, 10, 15])
+    there = in_bare_folder(job, tmp_path / "there")
+    system, base = fsspec.core.url_to_fs(job.mirror)
+    system.pipe_file(f"{base}/saves/global_step_15/{SHARD}", b"other bytes")
+    fetch(there)
+    assert repair(there.path) == 10
+    save_as_verl(there, [12])
+    assert steps_of(Mirror(job.mirror).sealed("saves", SEAL)) == [10, 12]
 
 
 def test_a_mirror_that_fails_is_told_and_ends_nothing(tmp_path: Path) -> None:

@@ -134,6 +134,18 @@ def test_a_candidate_is_published_once_and_whole(tmp_path: Path) -> None:
     assert candidates(tmp_path) == {10: first}
 
 
+def test_candidates_of_steps_that_are_done_again_go_with_the_life_that_made_them(tmp_path: Path) -> None:
+    job = a_job(tmp_path)
+    for step in (5, 10):
+        publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
+    publish_candidate(job, 15, weights_of(a_save(tmp_path, 15, whole=False)))  # and a kill before the seal
+    truncated(tmp_path / "saves" / "global_step_10")
+    assert repair(tmp_path) == 5 and list(candidates(tmp_path)) == [5]
+    again = weights_of(a_save(tmp_path, 10))
+    (again / "model.safetensors").write_bytes(b"other weights")
+    assert (publish_candidate(job, 10, again) / "model.safetensors").read_bytes() == b"other weights"
+
+
 def test_the_best_candidate_is_the_earlier_of_equals(tmp_path: Path) -> None:
     job = a_job(tmp_path)
     for step in (10, 20, 30):
