@@ -104,13 +104,13 @@ class AfterSave:
         if controller := getattr(trainer, "kl_ctrl_in_reward", None):
             write_atomic(save / saving.STATE, f'{{"kl_coefficient": {float(controller.value)!r}}}')
         saving.seal(save)
-        self._await_upload()  # what goes up must not be pruned meanwhile
+        self.await_upload()  # what goes up must not be pruned meanwhile
         saving.prune(self.job)
         if self.mirror:
             self.upload = self.uploads.submit(self._push, self.mirror, save, global_step)
         asked = owner.notice(self.job.path)
         if asked or global_step >= self.job.training.steps:
-            self._await_upload()
+            self.await_upload()
         if asked:  # all is saved: no validation, it comes first in the next life; verl_jobs/watched.py ends this one before its next step
             self.config.trainer.test_freq = -1
 
@@ -132,7 +132,8 @@ class AfterSave:
             mirror.push(save, f"saves/{save.name}", saving.SEAL)
             saving.prune_mirror(self.job, mirror)
 
-    def _await_upload(self) -> None:
+    def await_upload(self) -> None:
+        """What failed is told, and raises nothing."""
         if self.upload and (error := self.upload.exception()):
             faults.record(self.job.path, f"a save or its metrics did not reach {self.job.mirror}: {type(error).__name__}: {error}; it is whole here")
         self.upload = None

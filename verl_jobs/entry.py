@@ -60,6 +60,7 @@ def main(path: Path, owned: bool = False) -> None:
             sys.exit(f"another process trains in {job.path}: this one ends")
         if job.done is None:
             owner.withdraw_notice(job.path)
+            (job.path / "stopped.json").unlink(missing_ok=True)  # a life that was killed wrote it: this one looks for itself
             if holders := os.environ.get(owner.HOLDERS):
                 owner.hold(Path(holders))  # the private Ray stays while an orphan saves
             with pipes(job.path) as session:

@@ -75,7 +75,11 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         scheduled: dict[str, float] = {}
         if partition_id != "val":
             saving.end_if_asked(_job_folder(), global_steps - 1)
-            stopping.check(_job_folder())
+            try:
+                stopping.check(_job_folder())
+            except stopping.EarlyStop:
+                self.trainer.checkpoint_callback.await_upload()  # this process ends with the training
+                raise
             scheduled = self._set_temperature(TrainingJob.read(_job_folder() / "job.json").training, global_steps)
         self.dropped = 0
         batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)

@@ -44,5 +44,5 @@ def save_as_verl(job: TrainingJob, steps: list[int], kl: float | None = None) ->
     trainer = SimpleNamespace(kl_ctrl_in_reward=SimpleNamespace(value=kl)) if kl else SimpleNamespace()
     for step in steps:
         callback.on_save(trainer, step, str(a_save(job.path, step, whole=False)))
-    callback._await_upload()
+    callback.await_upload()
     return callback

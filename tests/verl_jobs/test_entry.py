@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.verl_jobs.test_job import a_job
-from verl_jobs import owner
+from verl_jobs import entry, owner
 from verl_jobs.config import Training
 from verl_jobs.entry import main
 from verl_jobs.overrides import environment
@@ -65,3 +65,11 @@ def test_sigterm_ends_what_has_had_its_time_to_save_and_asks_what_has_not(tmp_pa
     done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
     assert (done.returncode, done.stdout.strip()) == (code, said), done.stderr
     assert bool(owner.notice(tmp_path)) == bool(said)
+
+
+def test_what_stopped_a_life_that_was_killed_is_not_said_of_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = a_job(tmp_path)
+    (tmp_path / "stopped.json").write_text('{"step": 4, "reason": "no progress"}')  # and a kill before done.json
+    monkeypatch.setattr(entry, "_train", lambda *_: None)
+    main(job.write())
+    assert job.done == {"steps": job.training.steps, "candidates": [], "stopped": ""}

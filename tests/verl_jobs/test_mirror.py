@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -281,3 +282,23 @@ def test_the_state_beside_verl_s_is_sealed_with_the_save(tmp_path: Path) -> None
     assert damage(save) == ""
     (save / STATE).unlink()
     assert damage(save) == f"{STATE} is missing"
+
+
+@pytest.mark.slow  # importing verl takes longer than all of this
+def test_a_training_that_stops_early_waits_for_its_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from verl_jobs import stopping
+    from verl_jobs.watched import WatchedReplayBuffer
+
+    job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
+    callback = save_as_verl(job, [])
+    held, push = threading.Event(), callback._push
+    monkeypatch.setattr(callback, "_push", lambda *told: (held.wait(60), push(*told)))
+    callback.on_save(SimpleNamespace(), 5, str(a_save(job.path, 5, whole=False)))
+    (job.path / "metrics-001.jsonl").write_text('{"step": 5, "data": {"actor/pg_loss": NaN}}\n')
+    monkeypatch.setenv("VERL_FILE_LOGGER_PATH", str(job.path / "metrics-001.jsonl"))
+    buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)
+    buffer.trainer = SimpleNamespace(checkpoint_callback=callback)
+    threading.Timer(0.5, held.set).start()
+    with pytest.raises(stopping.EarlyStop, match="actor/pg_loss is nan"):
+        buffer.sample(6, "train", 1)
+    assert Mirror(job.mirror).sealed("saves", SEAL) == ["global_step_5"]
