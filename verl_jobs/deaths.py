@@ -5,18 +5,22 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from sandbox.backends.ray import Place
+
 KNOWN_S = 30.0  # Ray's head knows of a node that is gone after five missed looks, three seconds apart, and of a process on a live one at once
 UNASKED = ("WORKER_DIED", "NODE_DIED")  # beside RAY_KILL, REF_DELETED, OUT_OF_SCOPE, ... (Ray's ActorDiedErrorContext)
+REPLACED = (Place.__name__,)  # classes whose dead their owner replaces: the sandbox's, with `sandbox.backend: ray`
 
 
 def died() -> list[str]:
-    """Actors of this process's Ray job, by class and process, that ended though nobody ended them."""
+    """Actors of this process's Ray job, by class and process, that ended though nobody ended them, and that nobody replaces."""
     import ray
     from ray._private.state import state  # the public list_actors goes through the dashboard, and gave nothing with Ray's token on (2.60)
 
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
     dead = state.actor_table(None, job_id=job, actor_state_name="DEAD").values()
-    return [f"{actor['ActorClassName']} (process {actor['Pid']})" for actor in dead if _reason(actor["DeathCause"]) in UNASKED]
+    missed = [actor for actor in dead if actor["ActorClassName"] not in REPLACED and _reason(actor["DeathCause"]) in UNASKED]
+    return [f"{actor['ActorClassName']} (process {actor['Pid']})" for actor in missed]
 
 
 def died_with(within_s: float = KNOWN_S) -> list[str]:

@@ -13,6 +13,7 @@ KILLED = """
 import os, time
 import ray
 ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)  # not one that runs on this machine already
+from sandbox.backends.ray import Place
 from verl_jobs.deaths import died
 
 @ray.remote(num_cpus=0)
@@ -20,6 +21,13 @@ class Actor:
     def pid(self):
         return os.getpid()
 
+lost = ray.remote(Place).options(num_cpus=0).remote("none", ())
+os.kill(ray.get(lost.__ray_call__.remote(lambda _: os.getpid())), 9)
+try:
+    ray.get(lost.__ray_ready__.remote())
+except ray.exceptions.RayActorError:
+    pass
+time.sleep(1)
 names = ("killed", "ended by its owner", "let go", "alive")
 actors = {name: Actor.remote() for name in names}
 pids = {name: ray.get(actor.pid.remote()) for name, actor in actors.items()}
@@ -38,7 +46,7 @@ ray.shutdown()
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_only_the_process_that_was_killed_has_died(tmp_path: Path) -> None:
+def test_only_a_process_that_was_killed_and_that_nobody_replaces_has_died(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("0" * 64)
     told = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token")}
     told |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
