@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from sandbox import travel
 from sandbox.backends import Backend, Channel, Kind, WorkerDied, backend_of
@@ -330,7 +330,13 @@ class Sandbox:
         return Report(job.job_id, Verdict.INFRA, rows, isolation=self._isolation, detail=why)
 
 
-def run_all(sandbox: Sandbox, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
+class Runs(Protocol):
+    """What runs jobs as a sandbox does."""
+
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterable[Report]: ...
+
+
+def run_all(sandbox: Runs, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
     """All reports in the order of the jobs, whatever their ids."""
     listed = list(jobs)
     numbered = [replace(job, job_id=str(i)) for i, job in enumerate(listed)]
@@ -338,4 +344,4 @@ def run_all(sandbox: Sandbox, jobs: Iterable[Job], repeat: int = 1) -> list[Repo
     return [replace(found[i], job_id=job.job_id) for i, job in enumerate(listed)]
 
 
-__all__ = ["Sandbox", "SandboxConfig", "SandboxError", "run_all"]
+__all__ = ["Runs", "Sandbox", "SandboxConfig", "SandboxError", "run_all"]

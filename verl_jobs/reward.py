@@ -9,10 +9,10 @@ import asyncio
 import json
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
@@ -22,13 +22,14 @@ from rewards.judging import Judged, judge
 from rewards.own import reward_of
 from rewards.question import Question, Task, task_from_ground_truth
 from rewards.score import Score
-from sandbox.protocol import Verdict
-from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError
+from sandbox.protocol import Job, Report, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from verl_jobs.algorithms import OVERLONG_SHARE
 from verl_jobs.config import Training
 from verl_jobs.job import TrainingJob
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 TRIES = 3  # sandboxes a batch
 MATHS = ("math", "gsm8k", "aime", "amc")  # in the names that verl's own data sources have
 
@@ -65,21 +66,29 @@ class Scorer:
         Raises SandboxError, OSError after TRIES sandboxes, and what a reward file raises at every answer.
         """
         answered: list[tuple[Task, str]] = [(self._task(truth), answer) for truth, answer in pairs]
+        with self._lock:
+            reward = self._reward
         programs = any(not isinstance(task, Question) for task, _ in answered)
-        for left in reversed(range(TRIES)):
-            with self._lock:  # cached_property alone would make two sandboxes for two threads
-                sandbox, reward = self._sandbox if programs else None, self._reward
+        return worth(reward, self._tried(lambda sandbox: judge(sandbox, answered, step), lambda one: one.report.verdict, programs))
+
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
+        """As a sandbox runs them, in their order, and with as many sandboxes as `score` takes; for what is run and not scored."""
+        listed = list(jobs)
+        return self._tried(lambda sandbox: run_all(sandbox, listed, repeat) if sandbox else [], lambda report: report.verdict)
+
+    def _tried(self, ask: Callable[[Sandbox | None], list[T]], verdict: Callable[[T], Verdict], programs: bool = True) -> list[T]:
+        """What `ask` gives, in another sandbox where the one failed or gave no verdict at all. programs: whether a sandbox is needed."""
+        for _ in range(TRIES - 1):
+            sandbox = self.sandbox if programs else None
             try:
-                judged = judge(sandbox, answered, step)
-                if not (left and judged and all(one.report.verdict is Verdict.INFRA for one in judged)):
-                    break
-                logger.error("none of %d answers got a verdict: judged again in a new sandbox", len(judged))
+                found = ask(sandbox)
+                if not found or any(verdict(one) is not Verdict.INFRA for one in found):
+                    return found
+                logger.error("none of %d answers got a verdict: judged again in a new sandbox", len(found))
             except (SandboxError, OSError) as error:
-                if not left:
-                    raise
                 logger.error("the sandbox failed, another takes its place: %s", error)
             self._replace(sandbox)
-        return worth(reward, judged)
+        return ask(self.sandbox if programs else None)
 
     def _replace(self, broken: Sandbox | None) -> None:
         """The next to ask gets a new sandbox, unless another thread has seen to it."""

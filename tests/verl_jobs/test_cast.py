@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,8 @@ from problems.schema import Problem
 from rewards.config import RewardConfig
 from rewards.question import Question, question_truth
 from rewards.score import Score
-from sandbox.protocol import Limits, Verdict
+from sandbox.protocol import Job, Limits, Report, Verdict
+from sandbox.sandbox import SandboxConfig
 from verl_jobs.agents.cast import Cast, asked_of
 from verl_jobs.agents.config import Agents
 from verl_jobs.agents.conversation import Conversation
@@ -66,7 +67,7 @@ def policy(tokenizer: Any, words: Sequence[str], room: int = 300) -> PolicyWrite
 
 def play(scorer: Scorer, tokenizer: Any, words: Sequence[str], agents: Agents, rows: int = 1, room: int = 300) -> list[Rollout | None]:
     asked, writer = [row()] * rows, policy(tokenizer, words, room)
-    return asyncio.run(Cast(agents).play(asked, writer, Executor(scorer.sandbox), scorer.score))
+    return asyncio.run(Cast(agents).play(asked, writer, Executor(scorer), scorer.score))
 
 
 def test_the_reward_is_that_of_the_last_answer_on_all_tests(scorer: Scorer, tokenizer: Any) -> None:
@@ -98,8 +99,28 @@ def test_an_answer_that_the_judge_lost_is_no_rollout_and_the_others_are(scorer: 
         return [score if at != 1 else Score(None, Verdict.INFRA) for at, score in enumerate(scorer.score(pairs))]
 
     cast = Cast(Agents(turns=2))
-    first, second, third = asyncio.run(cast.play([row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer.sandbox), loses_the_second))
+    first, second, third = asyncio.run(cast.play([row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer), loses_the_second))
     assert first and third and second is None
+
+
+class Loses:
+    """A sandbox that takes programs and gives no verdict."""
+
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
+        return [Report(job.job_id, Verdict.INFRA, ()) for job in jobs]
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("loses", [False, True], ids=["closed", "gives no verdict"])
+def test_a_broken_sandbox_is_replaced_while_a_conversation_goes_on(tokenizer: Any, loses: bool) -> None:
+    scorer = Scorer(RewardConfig(), SandboxConfig(workers=1))
+    scorer.sandbox.close()
+    if loses:
+        scorer.__dict__["_sandbox"] = Loses()
+    [mended] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
+    scorer.sandbox.close()
+    assert mended and mended.messages == 4 and mended.score.solved
 
 
 def test_a_question_without_a_program_is_refused() -> None:
@@ -129,7 +150,7 @@ class Follows:
 def test_a_comment_is_worth_what_it_changed_against_the_same_mend_without_it(scorer: Scorer, tokenizer: Any, alone: str, rewards: list[int]) -> None:
     generator = Follows(alone)
     words = ["Double it.", "Square it.", "Hm."]
-    played = asyncio.run(reviewed([row()] * 3, policy(tokenizer, words, 100), generator, Executor(scorer.sandbox), scorer.score))
+    played = asyncio.run(reviewed([row()] * 3, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score))
     found = [one.reward if one else None for one in played]
     assert [value and value / abs(value) for value in found] == rewards
     assert len(generator.heard) == 1 + 1 + 3  # one first program and one control for all three comments

@@ -12,7 +12,7 @@ from problems.schema import Problem
 from problems.syntax import parse
 from rewards.extraction import extract_code
 from sandbox.protocol import Report, Verdict
-from sandbox.sandbox import Sandbox, run_all
+from sandbox.sandbox import Runs, run_all
 from verl_jobs.agents.conversation import Conversation, Finding, in_one_line, unmarked
 
 WIDEST, LONGEST_TEST = 160, 600  # characters of what came, and of a test
@@ -23,9 +23,9 @@ WORDS = {
 
 
 class Executor:
-    """`sandbox` must be open."""
+    """`sandbox` must be open; in training it is the scorer, which replaces a broken one (verl_jobs/reward.py)."""
 
-    def __init__(self, sandbox: Sandbox) -> None:
+    def __init__(self, sandbox: Runs) -> None:
         self.sandbox = sandbox
 
     def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:

@@ -64,7 +64,7 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
         cast, scorer = await asyncio.to_thread(_opened, job.model_dump_json())
         policy = PolicyWriter(Template(self.tokenizer), ask, job.training.answer_tokens, job.training.response_tokens)
         scores = partial(scorer.score, step=int(kwargs["global_steps"]))
-        [played] = await cast.play([asked_of(kwargs)], policy, Executor(scorer.sandbox), scores)
+        [played] = await cast.play([asked_of(kwargs)], policy, Executor(scorer), scores)
         if played is None:
             raise NoScore("no verdict on this conversation: left out of the step")
         return output_of(played, job.training, version[0])
@@ -82,6 +82,4 @@ def _opened(job: str) -> tuple[Cast, Scorer]:
 @cache
 def _made(job: str) -> tuple[Cast, Scorer]:
     told = TrainingJob.model_validate_json(job)
-    scorer = scorer_of(told)
-    scorer.sandbox  # noqa: B018  # opened here, in a thread
-    return Cast(told.training.agents), scorer
+    return Cast(told.training.agents), scorer_of(told)

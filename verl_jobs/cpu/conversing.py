@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import Any
 
@@ -66,9 +65,9 @@ class ConversingWorker(BatchedAgentLoopWorker):
             answers, versions[0] = await server.generate_batch.remote(ids, [1] * len(ids), params, limits)
             return [answer for [answer] in answers]
 
-        executor = Executor(await asyncio.to_thread(lambda: self.scorer.sandbox))  # another one where the scorer had to replace it
         policy = PolicyWriter(self.template, ask, t.answer_tokens, t.response_tokens)
-        return await self.cast.play([asked_of(prompt) for prompt in prompts], policy, executor, partial(self.scorer.score, step=step)), versions[0]
+        scores, asked = partial(self.scorer.score, step=step), [asked_of(prompt) for prompt in prompts]
+        return await self.cast.play(asked, policy, Executor(self.scorer), scores), versions[0]
 
 
 class ConversingManager(AgentLoopManagerTQ):  # type: ignore[misc]  # verl has no types
