@@ -7,13 +7,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pydantic import ValidationError
 
 from problems.rl_parquet import ground_truth, prompt_text
 from problems.schema import Problem
+from problems.synthesis.endpoint import Endpoint
+from problems.synthesis.replies import NoReply, NoRoom, Reply
 from rewards.config import RewardConfig
 from rewards.question import Question, question_truth
 from rewards.score import Score
@@ -26,6 +28,7 @@ from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.review import change, reviewed
 from verl_jobs.agents.rollout import Asked, Rollout
 from verl_jobs.agents.stream import PolicyWriter, Template, Written
+from verl_jobs.agents.writers import EndpointWriter, FrozenWriter
 from verl_jobs.config import Training
 from verl_jobs.reward import Scorer
 
@@ -98,8 +101,7 @@ def test_an_answer_that_the_judge_lost_is_no_rollout_and_the_others_are(scorer: 
     def loses_the_second(pairs: Sequence[tuple[str, str]]) -> list[Score]:
         return [score if at != 1 else Score(None, Verdict.INFRA) for at, score in enumerate(scorer.score(pairs))]
 
-    cast = Cast(Agents(turns=2))
-    first, second, third = asyncio.run(cast.play([row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer), loses_the_second))
+    first, second, third = asyncio.run(Cast(Agents(turns=2)).play([row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer), loses_the_second))
     assert first and third and second is None
 
 
@@ -157,13 +159,42 @@ def test_a_comment_is_worth_what_it_changed_against_the_same_mend_without_it(sco
     assert len({tuple(one.stream.prompt) for one in played if one}) == 1 and all(set(one.stream.mask) == {1} for one in played if one)
 
 
+@dataclass
+class Goes:
+    """An endpoint that mends whatever it is told, and gives no answer where `fails` stands in the question, or its `error`."""
+
+    fails: str
+    error: type[NoReply] = NoReply
+    url: str = "http://there"
+
+    def ask(self, question: dict[str, Any]) -> Reply:
+        last = question["messages"][-1]["content"]
+        if len(question["messages"]) > 1 and self.fails in last:
+            raise self.error("no whole answer")
+        return Reply(WRONG if len(question["messages"]) == 1 else RIGHT)
+
+
+@pytest.mark.parametrize(
+    ("fails", "error", "rewards"),
+    [("Review: Double", NoReply, [None, 0]), ("This one fails", NoReply, [None, None]), ("Review: Double", NoRoom, [-1, 0])],
+    ids=["a mend", "the control", "no room for a mend"],
+)
+def test_a_comment_is_not_paid_for_an_endpoint_that_gives_no_answer(
+    scorer: Scorer, tokenizer: Any, fails: str, error: type[NoReply], rewards: list[int | None]
+) -> None:
+    generator = EndpointWriter(cast(Endpoint, Goes(fails, error)), "m", 100, lenient=True)
+    words = ["Double it.", "Hm."]
+    played = asyncio.run(reviewed([row()] * 2, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score))
+    found = [one.reward if one else None for one in played]
+    assert [value and value / abs(value) for value in found] == rewards
+
+
 def test_a_comment_without_a_verdict_on_either_side_has_no_reward() -> None:
     lost, right = Score(None, Verdict.INFRA), Score(1.0, Verdict.AC)
     assert change(lost, right) is None and change(right, lost) is None and change(Score(-1.0, Verdict.WA), right) == 1.0
 
 
 def test_a_frozen_model_says_the_same_whoever_is_beside_it(tmp_path: Path) -> None:
-    from verl_jobs.agents.writers import FrozenWriter
     from verl_jobs.tiny_model import TinyModel, make
 
     make(TinyModel(hidden=32, layers=1, heads=2, positions=128), [RIGHT], tmp_path)

@@ -38,7 +38,7 @@ class Cast:
         return FrozenWriter(Path(where), self.agents.other_tokens)
 
     async def play(self, asked: Sequence[Asked], policy: PolicyWriter, executor: Reports, scores: Scores) -> list[Rollout | None]:
-        """In the order of `asked`; None where the judge failed or there was no room for a word."""
+        """In the order of `asked`; None where the judge or an endpoint failed, or there was no room for a word."""
         if self.agents.trains == "reviewer":
             return await reviewed(asked, policy, self.other, executor, scores)
         conversations = [begin(one.problem, one.messages) for one in asked]

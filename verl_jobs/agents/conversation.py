@@ -28,6 +28,7 @@ REVIEW = "Say in one sentence what is wrong with this program."
 MEND = "Write the whole program again, mended."
 LONGEST_COMMENT, LONGEST_PROGRAM = 400, 8000  # characters that are passed on
 SOLVED, TURNS, ROOM, LOST, SILENT = "all examples pass", "the turns are used up", "no room is left", "the sandbox failed", "nothing can be reported"
+UNANSWERED = "an endpoint gave no answer"
 
 
 @dataclass(frozen=True)

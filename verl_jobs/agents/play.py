@@ -25,7 +25,10 @@ from verl_jobs.agents.conversation import (
 
 
 class Writer(Protocol):
-    """A model: gives the next assistant message of each conversation, None where no room is left. Does not change them, but for `stream`."""
+    """A model: gives the next assistant message of each conversation, None where no room is left.
+
+    Does not change them, but for `stream`, and for `ended` where it is something else than room that was missing.
+    """
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]: ...
 
@@ -68,11 +71,11 @@ async def converse(
 
 
 async def spoken(conversations: Sequence[Conversation], writer: Writer) -> list[Conversation]:
-    """The writer's next message goes into each; returned are those that had room for it."""
+    """The writer's next message goes into each; returned are those that got one."""
     texts = await writer.write(conversations) if conversations else []
     for conversation, text in zip(conversations, texts, strict=True):
         if text is None:
-            conversation.ended = ROOM
+            conversation.ended = conversation.ended or ROOM
         else:
             conversation.messages.append({"role": "assistant", "content": text})
     return [conversation for conversation in conversations if not conversation.ended]

@@ -13,14 +13,17 @@ from copy import deepcopy
 
 from rewards.score import Score
 from sandbox.protocol import Verdict
-from verl_jobs.agents.conversation import Attempt, Conversation, begin, comment_of, mend_request, reviewer_question
+from verl_jobs.agents.conversation import UNANSWERED, Attempt, Conversation, begin, comment_of, mend_request, reviewer_question
 from verl_jobs.agents.play import Reports, Writer, spoken
 from verl_jobs.agents.rollout import Asked, Rollout, Scores, transcript
 from verl_jobs.agents.stream import stream_of
 
 
 async def reviewed(asked: Sequence[Asked], policy: Writer, generator: Writer, executor: Reports, scores: Scores) -> list[Rollout | None]:
-    """In the order of `asked`; None where the judge failed or there was no room. Rollouts of one problem share its first program and its control."""
+    """In the order of `asked`; None where the judge or the Generator's endpoint failed, or there was no room.
+
+    Rollouts of one problem share its first program and its control: without an answer to the control all of them are None.
+    """
     keys = [one.truth for one in asked]
     firsts = await _first_programs({one.truth: one for one in asked}, generator, executor)
     controls = {truth: deepcopy(first) for truth, first in firsts.items()}
@@ -30,6 +33,8 @@ async def reviewed(asked: Sequence[Asked], policy: Writer, generator: Writer, ex
     await spoken(list(comments.values()), policy)
     mends = {at: _told(firsts[keys[at]], comment) for at, comment in comments.items() if not comment.ended}
     await spoken([*controls.values(), *mends.values()], generator)
+    controls = {truth: control for truth, control in controls.items() if control.ended != UNANSWERED}
+    mends = {at: mend for at, mend in mends.items() if mend.ended != UNANSWERED and keys[at] in controls}
     pairs = [(truth, last_of(control)) for truth, control in controls.items()] + [(keys[at], last_of(mend)) for at, mend in mends.items()]
     found = await asyncio.to_thread(scores, pairs)
     without, with_comment = dict(zip(controls, found, strict=False)), dict(zip(mends, found[len(controls) :], strict=True))

@@ -11,30 +11,34 @@ from threading import Lock
 from typing import Any
 
 from problems.synthesis.endpoint import Endpoint
-from problems.synthesis.replies import NoReply
-from verl_jobs.agents.conversation import Conversation
+from problems.synthesis.replies import NoReply, NoRoom
+from verl_jobs.agents.conversation import UNANSWERED, Conversation
 
 logger = logging.getLogger(__name__)
 BATCH = 128  # conversations decoded together
 
 
 class EndpointWriter:
-    """One question a conversation, all at once. Raises EndpointDown, and NoReply unless it is lenient: then such a conversation gets no message."""
+    """One question a conversation, all at once. Raises EndpointDown, and NoReply unless it is lenient.
+
+    lenient: a conversation without an answer gets no message, and has ended as UNANSWERED unless it was room that was missing.
+    """
 
     def __init__(self, endpoint: Endpoint, model: str, tokens: int, temperature: float = 0.0, seed: int = 0, lenient: bool = False) -> None:
         self.endpoint, self.lenient = endpoint, lenient
         self.told: dict[str, Any] = {"model": model, "max_tokens": tokens, "temperature": temperature, "seed": seed}
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
-        questions = [self.told | {"messages": conversation.messages} for conversation in conversations]
-        return list(await asyncio.gather(*(asyncio.to_thread(self._ask, question) for question in questions)))
+        return list(await asyncio.gather(*(asyncio.to_thread(self._ask, conversation) for conversation in conversations)))
 
-    def _ask(self, question: dict[str, Any]) -> str | None:
+    def _ask(self, conversation: Conversation) -> str | None:
         try:
-            return self.endpoint.ask(question).text
-        except NoReply:
+            return self.endpoint.ask(self.told | {"messages": conversation.messages}).text
+        except NoReply as error:
             if not self.lenient:
                 raise
+            if not isinstance(error, NoRoom):
+                conversation.ended = UNANSWERED
             logger.warning("a question to %s stays without an answer", self.endpoint.url, exc_info=True)
             return None
 
