@@ -28,6 +28,10 @@ from verl_jobs.job import TrainingJob
 from verl_jobs.saving import best
 
 NONE_SHOWN = "no problem shows a test, so there is nothing to report: add problems with visible tests, or --set family.visible_tests=2"
+DRAWN = (
+    "no curriculum or sampler draws for a Reviewer, for they go by what a Generator is expected to solve: "
+    "--set training.curriculum.schedule=uniform, and no training.plugins.sampler"
+)
 
 
 def records(to: Path, profile: str | None, console: Console) -> int:
@@ -60,8 +64,11 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
 
     Goes on where it was. Exit code: 0 done, 3 somebody trains here. Raises what `ready` does, before anything starts.
     """
-    if load_profile(profile).training.agents.trains != "reviewer":
+    training = load_profile(profile).training
+    if training.agents.trains != "reviewer":
         raise NotReady("say whose programs are reviewed: --generator, a folder or an endpoint")
+    if training.drawn:
+        raise NotReady(DRAWN)
     if to.exists():
         raise NotReady(f"{to} exists: give another folder")
     if not start.is_dir():

@@ -137,6 +137,16 @@ def test_it_is_refused_where_a_training_is_before_anything_is_written(tmp_path: 
     assert not (tmp_path / ".better.training").exists()
 
 
+def test_a_curriculum_is_refused_for_a_reviewer_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home_with(FAMILY, tmp_path / "home", monkeypatch)
+    make(TinyModel(), [prompt_text(problem) for problem in FAMILY], tmp_path / "start")
+    asked(monkeypatch, tmp_path / "start", "training.curriculum.schedule=weighted")
+    monkeypatch.setattr(pipelines.reviewer, "train", lambda *_: pytest.fail("it began"))
+    with pytest.raises(NotReady, match=r"training\.curriculum\.schedule=uniform"):
+        reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
+    assert not (tmp_path / ".better.training").exists()
+
+
 def test_verl_is_told_each_key_of_the_lessons_once(tmp_path: Path) -> None:
     told = command(tmp_path, tmp_path / "r.parquet", tmp_path, Lessons(steps=3, learning_rate=2e-4))
     keys = [line.split("=")[0] for line in told[5:]]
