@@ -25,7 +25,7 @@ class Agents(BaseModel):
     other_tokens: PositiveInt = 104
     """Longest message of a model that is not trained."""
     shaping: float = Field(0.0, ge=0, le=1)
-    """Most that a conversation gains by passing visible tests that it did not pass before; 0: the last answer alone counts."""
+    """Most that a conversation gains by visible tests that no program before passed, the first one's included; 0: the last answer alone counts."""
 
     @model_validator(mode="after")
     def parts_fit(self) -> Agents:
