@@ -17,7 +17,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     from torch.distributed.fsdp import OffloadPolicy
     from verl.workers.rollout import base, replica
 
-    from verl_jobs.cpu import platform, seeded  # noqa: F401  (registers PlatformCPU; seeds what is made anew)
+    from verl_jobs.cpu import platform  # noqa: F401  (registers PlatformCPU)
 
     def _on_gloo(init: Callable[..., Any]) -> Callable[..., Any]:
         """verl builds "cpu:gloo,<device>:<backend>", which torch refuses when <device> is cpu:
@@ -68,5 +68,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
 
     base._ROLLOUT_REGISTRY[("hf_cpu", "async")] = "verl_jobs.cpu.rollout.HFRollout"
     replica.RolloutReplicaRegistry.register("hf_cpu", _load_replica)
+
+    from verl_jobs.cpu import seeded  # noqa: F401  (seeds what is made anew; after the names above, which its engine takes over)
 
 from verl_jobs import own_queue  # noqa: F401  (replaces names in transfer_queue; last, so that the CPU never hangs on it)
