@@ -184,9 +184,11 @@ def main() -> None:
         trained = UnfitStart | CannotTrain | TrainingFailed
         mendable = NotReady | ProfileError | ProblemError | kept | own | trained | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        if not full and not isinstance(error, mendable):
+        store = type(error).__module__.startswith("botocore.")  # an object store's own words; its package is not there without one
+        if not full and not store and not isinstance(error, mendable):
             raise
-        print(f"error: {Home.from_environment().full() if full else error}", file=sys.stderr)
+        said = f"storage.root: {error}: see AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY" if store else error
+        print(f"error: {Home.from_environment().full() if full else said}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -51,7 +51,7 @@ def reviewer_teach(
     records: Annotated[Path, typer.Option(help="What `ratchet reviewer records` wrote.")],
     to: Annotated[Path, typer.Option("--to", help="Folder for the Reviewer.")],
     steps: Annotated[int, typer.Option(min=1, help="Optimizer steps.")] = 200,
-    learning_rate: Annotated[float, typer.Option(help="At its highest.")] = 1e-3,
+    learning_rate: Annotated[float, typer.Option(min=1e-12, max=1.0, help="At its highest.")] = 1e-3,
     batch: Annotated[int, typer.Option(min=1, help="Records a step.")] = 16,
 ) -> None:
     """Supervised training on review records, by verl's SFT trainer."""

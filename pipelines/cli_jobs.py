@@ -37,7 +37,7 @@ def jobs_show(run: RunArgument = None) -> None:
 
 @jobs.command("logs")
 def jobs_logs(
-    run: RunArgument = None, lines: Annotated[int, typer.Option(help="How many of the last lines.")] = 40, address: AddressOption = ""
+    run: RunArgument = None, lines: Annotated[int, typer.Option(min=1, help="How many of the last lines.")] = 40, address: AddressOption = ""
 ) -> None:
     """The trainer's log."""
     if address:
@@ -104,9 +104,11 @@ def samples(
     step: Annotated[int | None, typer.Option(help="Training step; without it the last.")] = None,
     worst: Annotated[bool, typer.Option("--worst", help="Those with the least reward first.")] = False,
     best: Annotated[bool, typer.Option("--best", help="Those with the most reward first.")] = False,
-    count: Annotated[int, typer.Option(help="How many.")] = 5,
+    count: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
 ) -> None:
     """What the policy wrote at a training step, with verdicts and what each part of the reward gave."""
+    if worst and best:
+        raise typer.BadParameter("give one of them", param_hint="--worst, --best")
     from pipelines.job_commands import show_samples
 
     raise typer.Exit(show_samples(run, step, worst, best, count, Console()))

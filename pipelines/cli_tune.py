@@ -30,7 +30,12 @@ def tune(
         from pipelines.sweep import write_sweep
         from resources.profile import load_profile
 
-        raise typer.Exit(write_sweep(sweep, load_profile(profile), name_of(profile), change or [], Console()))
+        asked = load_profile(profile)
+        if trials:
+            asked = asked.model_copy(update={"tuning": asked.tuning.model_copy(update={"trials": trials})})
+        if minutes:
+            raise typer.BadParameter("a W&B sweep has no limit in minutes: leave it out", param_hint="--minutes")
+        raise typer.Exit(write_sweep(sweep, asked, name_of(profile), change or [], Console()))
     from pipelines.tune import tune
 
     raise typer.Exit(tune(profile, trials, minutes, Console(file=sys.stdout, width=None if sys.stdout.isatty() else WIDE)))

@@ -55,7 +55,8 @@ def demo(profile_name: str | None, console: Console) -> int:
     view = View(folder, title)
     code = watched(lambda: start_worker(home, "full_chain", chain_id, profile_name, "ratchet demo"), view, Chain(folder), console)
     if code:
-        explain_failure(folder, code, console)
+        if code != INTERRUPTED:
+            explain_failure(folder, code, console)
         return code
     from pipelines.summary import show
 

@@ -74,8 +74,8 @@ def show_job(run: str | None, console: Console) -> int:
         "step": f"{rows[-1]['step'] if rows else 0} of {job.training.steps}" + (f", ended early: {job.stopped}" if job.stopped else ""),
         "reward, last": _last(rows, REWARD, ".3f"),
         "validation": "  ".join(f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row),
-        "entropy, length": f"{_last(rows, 'actor/entropy', '.3f')}, {_last(rows, 'response_length/mean', '.0f')} tokens, "
-        f"{_last(rows, CUT, '.1%')} cut",
+        "entropy, length": f"{_last(rows, 'actor/entropy', '.3f')}, {_last(rows, 'response_length/mean', '.0f')} tokens"
+        + (f", {cut} cut" if (cut := _last(rows, CUT, ".1%")) else ""),
         "a step": f"{_last(rows, 'timing_s/step', '.1f')} s, {_last(rows, 'perf/throughput', '.0f')} tokens/s",
         "folder": str(folder),
         "watch": "; ".join(alarms(a_token(rows, job.training))),
@@ -117,6 +117,8 @@ def stop(run: str | None, console: Console) -> int:
     """Ends the run that trains; what was saved is kept. 0 when all of it has ended, 1 when it has not within a minute."""
     home = Home.from_environment()
     holder = lease.holder(home.lease)
+    if run and not (home.runs / run).is_dir():
+        raise FileNotFoundError(f"no run {run} in {home.path}: there are {', '.join(record.id for record in records(home.runs)) or 'none yet'}")
     if holder is None or (run and holder.chain != run):
         console.print(f"{f'{run} does not train' if run else 'No training runs'}{f'; {holder.chain} does' if holder else ''}.", soft_wrap=True)
         return 0

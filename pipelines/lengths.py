@@ -86,7 +86,10 @@ def _model(model: str | None, profile: Profile) -> str:
 def _measure(model: str, problems: list[Problem], run: Path | None, *, fenced: bool) -> list[Lengths]:
     from transformers import AutoTokenizer
 
-    tokenizer: Any = AutoTokenizer.from_pretrained(model)
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        raise NotReady(f"{model}: no tokenizer to be had ({type(error).__name__}): check the id and the network, or name a local folder") from error
     solutions = [problem.solutions[0] for problem in problems if problem.solutions]
     texts = [f"```python\n{solution}\n```" if fenced else solution for solution in solutions]
     found = [of_prompts(tokenizer, map(prompt_text, problems))]

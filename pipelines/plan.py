@@ -52,11 +52,12 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
             "worth were dropped; how many they are depends on the problems.",
             soft_wrap=True, highlight=False,
         )  # fmt: skip
+    named = [f"  --profile {shlex.quote(profile_name)}"] if profile_name else []
     changes = [f"base={model}"] if model and model != profile.base else []
     changes += ["training.engine=vllm"] if t.engine == "hf" else []  # which is for CPUs
     changes += [f"training.scale.nodes={nodes}"] if nodes != profile.training.scale.nodes else []
     lines = (escape(f"  --set {shlex.quote(line)}") for line in [*changes, *found.changes()])
-    console.print("to `ratchet train`", *lines, sep="\n", soft_wrap=True, highlight=False)
+    console.print("to `ratchet train`", *named, *lines, sep="\n", soft_wrap=True, highlight=False)
     console.print(
         f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: {MFU:.0%} of the peak while learning, "
         f"{t.scale.engine_memory:.0%} of the memory for the engine, {RESERVE / GIB:.0f} GiB free. The memory of an update was checked "
@@ -75,7 +76,7 @@ def over_machines(training: Training, gpus: int) -> Training:
 
 def gpus_of(text: str) -> tuple[int, Gpu]:
     """Of "8xH100". Raises DoesNotFit with what is known."""
-    match = re.fullmatch(r"(?:(\d+)\s*x\s*)?([A-Za-z0-9-]+)", text.strip())
+    match = re.fullmatch(r"(?:(\d+)\s*[xX]\s*)?([A-Za-z0-9-]+)", text.strip())
     gpu = next((gpu for gpu in GPUS.values() if match and gpu.name.lower() == match.group(2).lower()), None)
     if match is None or gpu is None or match.group(1) == "0":
         raise DoesNotFit(f"{text!r} are no GPUs that are known: write e.g. 8xH100, with one of {', '.join(GPUS)}")

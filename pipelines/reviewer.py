@@ -36,6 +36,8 @@ DRAWN = (
 
 def records(to: Path, profile: str | None, console: Console) -> int:
     """Of the clean problems of this home. Raises NotReady where there are none with visible tests."""
+    if to.is_dir():
+        raise NotReady(f"--to: {to} is a folder: give a file, such as reviews.parquet")
     loaded = load_profile(profile)
     with Sandbox(loaded.sandbox) as sandbox:
         found = reviews(clean_problems(loaded), Executor(sandbox))
@@ -73,6 +75,9 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
         raise NotReady(f"{to} exists: give another folder")
     if not start.is_dir():
         raise NotReady(f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or another Hugging Face folder")
+    generator = load_profile(profile).training.agents.generator
+    if not generator.startswith(("http://", "https://")) and not Path(generator).expanduser().is_dir():
+        raise NotReady(f"--generator: {generator} is no folder, and no address of an endpoint (http://...)")
     home, loaded = ready(profile, base=start.absolute())
     job = reviewer_job(start, to, clean_problems(loaded), loaded)
     try:

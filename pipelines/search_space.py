@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from resources.profile import Profile, ProfileError, changed, explained
 from resources.tuning import Span
+from verl_jobs.preflight import check_settings
 
 SECTION = "training."
 CLIP = "training.clip"
@@ -31,7 +32,10 @@ def left_out(profile: Profile) -> str:
 
 
 def checked(profile: Profile) -> Mapping[str, Span]:
-    """The space. Raises ProfileError, naming key and mend, for a key that there is not, an end that the profile refuses, and a space of nothing."""
+    """The space. Raises ProfileError, naming key and mend, for a key that there is not, an end that the profile refuses, and a space of nothing;
+    CannotTrain for a setting that no training can have.
+    """
+    check_settings(profile.training)
     data, space = profile.model_dump(mode="json"), space_of(profile)
     if not space:
         raise ProfileError(f"tuning.space: {left_out(profile)}, and nothing else is in it: give other keys of `training`")
@@ -43,6 +47,7 @@ def checked(profile: Profile) -> Mapping[str, Span]:
                 tried = Profile.model_validate(changed(data, [change(key, value)]))
             except ValidationError as error:
                 raise ProfileError(f"tuning.space, where {change(key, value)}: {explained(error)}") from error
+            check_settings(tried.training)
             now = value_at(tried, key)
             if not span.choice and (isinstance(now, bool) or not isinstance(now, int | float)):
                 raise ProfileError(f"tuning.space: {key} is no number: give it a choice")

@@ -29,6 +29,7 @@ from resources.profile import CHANGES, Profile, load_profile
 from resources.ray import Joined, Private
 from verl_jobs.figures import seconds_trained, series
 from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.preflight import check_settings
 
 if TYPE_CHECKING:
     from artifacts.store import Artifact
@@ -68,11 +69,12 @@ class Study:
         return self.home.reports / self.id
 
     def changed(self, changes: Sequence[str]) -> Study:
-        """The same start under a changed profile, `section.key=value` each, with the rows that it trains on. Raises ProfileError."""
+        """The same start under a changed profile, `section.key=value` each, with the rows that it trains on. Raises ProfileError and CannotTrain."""
         from assets.checkpoint import training_rows
         from resources.workshop import Bench, Workshop
 
         profile = load_profile(self.profile_name, changes)
+        check_settings(profile.training)
         workshop = Workshop(path=str(self.home.path), profile_name=self.profile_name)
         workshop.__dict__["profile"] = profile  # what its cached property holds
         bench = Bench(workshop, self.bench.chain, self.bench.stage)

@@ -14,12 +14,15 @@ from rich.console import Console
 
 from artifacts.store import write_atomic
 from pipelines.search_space import checked, left_out, space_of, whole
+from resources.home import NotReady
 from resources.profile import Profile
 from resources.tuning import Span
 from verl_jobs.job import VALIDATION
 
 
 def write_sweep(file: Path, profile: Profile, profile_name: str, changes: Sequence[str], console: Console) -> int:
+    if file.is_dir():
+        raise NotReady(f"--sweep: {file} is a folder: give a file")
     text = yaml.safe_dump(sweep(profile, profile_name, changes), sort_keys=False, width=150)
     write_atomic(file, f"# wandb sweep {file.name}    then, on each machine that shall train: wandb agent ENTITY/PROJECT/ID\n{text}")
     if less := left_out(profile):

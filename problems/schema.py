@@ -201,6 +201,8 @@ def read_parquet(path: Path) -> list[Problem]:
 
     Raises FileNotFoundError, or ProblemError naming file, row and column of what is missing or of the wrong type.
     """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}: give a parquet file")
     try:
         table = pq.read_table(path, partitioning=None)
     except pa.ArrowException as error:

@@ -46,8 +46,10 @@ def _check_base(home: Home, profile: Profile) -> None:
     base = profile.base
     if Path(base).is_dir():
         return check_start_of(profile, Path(base))
+    if not base.startswith(("/", ".", "~")):
+        return None
     made = home.store(profile.storage.root).current("checkpoints", "base_model")
-    if base.startswith(("/", ".", "~")) and (made is None or made.manifest.config != {"base": base}):
+    if made is None or made.manifest.config != {"base": base}:
         raise NotReady(f"base: no folder {base}: give a Hugging Face folder, or a hub id such as Qwen/Qwen2.5-Coder-0.5B-Instruct")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
 
 from verl_jobs.frozen import lower_half
 from verl_jobs.lora import Lora
@@ -30,11 +30,11 @@ class Adaptation(BaseModel):
     """Of the examples' choice and of the batches; further seeds count up from it."""
     seeds: PositiveInt = 1
     """Choices of examples; the interval is over problems, each with its mean over them."""
-    shots: tuple[PositiveInt, ...] = (1, 2, 4, 16, 64)
+    shots: tuple[PositiveInt, ...] = Field((1, 2, 4, 16, 64), min_length=1)
     """k: examples, and gradient steps. A prompt that does not fit into the model's positions is said so."""
-    ways: tuple[Way, ...] = ("prompt", "all", "lora", "frozen")
+    ways: tuple[Way, ...] = Field(("prompt", "all", "lora", "frozen"), min_length=1)
     """`prompt`: examples in the prompt; gradient steps on `all` weights, on `lora` adapters, or with the `frozen` ones left as they are."""
-    families: tuple[Literal["digits", "parity", "slices", "tables"], ...] = ("digits", "parity", "slices", "tables")
+    families: tuple[Literal["digits", "parity", "slices", "tables"], ...] = Field(("digits", "parity", "slices", "tables"), min_length=1)
     """Of the embedded problems (problems/sources/families.py); without effect where problems of your own are given."""
     problems: PositiveInt = 100
     """Held-out problems a family."""

@@ -20,7 +20,7 @@ class Stop(BaseModel):
     and hidden tests, always end it (verl_jobs/stopping.py).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
     kl: PositiveFloat = 0.5
     """KL in nats a token, mean of three steps: to the start policy where a KL coefficient has it measured, and of the update."""
@@ -35,7 +35,7 @@ class Curriculum(BaseModel):
     too.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
     schedule: Literal["uniform", "weighted", "window", "mixed", "competence", "reverse"] = "uniform"
     """`uniform`: all in turn, shuffled by verl. `weighted`: by the dataset's weights alone. `window`: near the target. `mixed`: half of them near the
@@ -52,7 +52,7 @@ class Curriculum(BaseModel):
 class Keep(BaseModel):
     """Which checkpoints stay on disk: saves to go on from, and candidates to choose from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
     last: int = Field(2, ge=2)
     """The newest: one to go on from, and at least the one before it, should that be damaged."""
@@ -65,7 +65,7 @@ class Keep(BaseModel):
 class Training(BaseModel):
     """Reinforcement learning by verl on Ray."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
     algorithm: Name = "grpo"
     """What is optimised; `ratchet train --algorithm NAME --show` gives each one's paper, rule and verl overrides (verl_jobs/algorithms.py)."""

@@ -117,6 +117,8 @@ def shape_of(model: str) -> Shape:
     if known:
         return replace(known, name=model)
     path = Path(model) / "config.json"
+    if not model:
+        raise DoesNotFit("this profile makes a model of its own: give --model, a hub id or a folder")
     if not path.is_file():
         raise DoesNotFit(f"no shape is known of {model!r}: give a folder with its config.json, or one of {', '.join(SHAPES)}")
     try:

@@ -63,6 +63,18 @@ def test_status_of_a_home_that_is_not_there_says_what_to_do(tmp_path: Path) -> N
         (("data", "limits"), {}, "no references have been tried yet"),
         (("rollback",), {}, "there is no champion yet"),
         (("adapt", "/nowhere/at/all"), {}, "'/nowhere/at/all' is no folder"),
+        (("adapt", "/nowhere", "--set", "adaptation.shots=[]"), {}, "adaptation.shots: Tuple should have at least 1 item"),
+        (("tune", "--sweep", "."), {}, "--sweep: . is a folder: give a file"),
+        (("tune", "--sweep", "s.yaml", "--set", "training.algorithm=gdpo"), {}, "training.algorithm gdpo: "),
+        (("tune", "--sweep", "s.yaml", "--set", "tuning.space.training.algorithm={choice: [grpo, gdpo]}"), {}, "training.algorithm gdpo: "),
+        (("train", "--show", "--set", "training.learning_rate=.inf"), {}, "training.learning_rate: Input should be a finite number"),
+        (("reviewer", "records", "--to", "."), {}, "--to: . is a folder: give a file"),
+        (
+            ("reviewer", "reinforce", "--from", ".", "--generator", "foo", "--to", "rv"),
+            {},
+            "foo is no folder, and no address of an endpoint",
+        ),
+        (("jobs", "stop", "chain-0007"), {}, "no run chain-0007 in "),
         (("jobs", "list", "--address", "ray-head"), {}, "no Ray answers at ray-head: give the dashboard's address, http://host:8265"),
     ],
 )
