@@ -40,7 +40,8 @@ def load(before: Reading | None, after: Reading) -> dict[str, float]:
     """By the names in MEASURED; cpu_percent is that of the time between the two, and left out without the first."""
     if before is None or after.passed_s <= before.passed_s:
         return after.now
-    return {"cpu_percent": 100 * (after.busy_s - before.busy_s) / (after.passed_s - before.passed_s)} | after.now
+    busy = (after.busy_s - before.busy_s) / (after.passed_s - before.passed_s)  # of sums of many seconds: an idle moment may come to -1e-11
+    return {"cpu_percent": 100 * min(1.0, max(0.0, busy))} | after.now
 
 
 def measured(message: Mapping[str, Any]) -> dict[str, float]:

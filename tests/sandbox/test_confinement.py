@@ -16,6 +16,8 @@ import pytest
 from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.turn import Turn
+from sandbox.worker import Worker
 from tests.sandbox.jobs import QUICK, call
 from tests.sandbox.left import descendants
 
@@ -103,3 +105,12 @@ def test_a_rung_that_is_not_to_be_had_is_an_error_and_never_lowered() -> None:
         pytest.skip("no user namespaces here to be nobody in")
     found = subprocess.run(nobody, input="", capture_output=True, text=True, check=False, timeout=60)
     assert found.returncode == 3 and found.stdout == "" and "root needs uid 0" in found.stderr
+
+
+def test_a_uid_of_its_own_comes_through_to_what_it_may_write() -> None:
+    """Whether a program of the rung bare has one depends on where the interpreter lies; the way to its folder must not."""
+    worker = Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))
+    try:
+        assert os.stat(worker.scratch).st_mode & 0o777 == 0o711
+    finally:
+        worker.close()

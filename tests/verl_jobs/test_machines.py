@@ -10,7 +10,7 @@ import pytest
 
 from verl_jobs import machines
 from verl_jobs.entry import Reporter
-from verl_jobs.machine import Reading
+from verl_jobs.machine import Reading, load
 from verl_jobs.machines import Machines
 
 
@@ -55,3 +55,7 @@ def test_how_busy_machines_are_is_told_with_the_newest_step_alone(tmp_path: Path
     monkeypatch.setattr(reporter.machines, "loads", lambda: {"memory_gib": 4.0})
     reporter.report()
     assert [(each["step"], "memory_gib" in each) for each in told] == [(1, False), (2, False), (3, True)]
+
+
+def test_an_idle_moment_is_no_less_than_nothing() -> None:
+    assert load(Reading(0.3, 1.0, {}), Reading(0.1 + 0.2 - 1e-12, 2.0, {})) == {"cpu_percent": 0.0}
