@@ -42,7 +42,7 @@ class Worker:
     def __init__(self, rung: str, packages: dict[str, str], owner: int, turn: Turn) -> None:
         self.packages, self.owner, self.turn = packages, owner, turn
         self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
-        os.chmod(self.scratch, 0o711)  # a program of the rung bare may have a uid of its own, and comes through to what it may write
+        Path(self.scratch).chmod(0o711)  # a program of the rung bare may have a uid of its own, and comes through to what it may write
         self.slots: dict[tuple[str, bool], Slot] = {}
         self.rung = rung
         self.altered: dict[str, list[list[str]]] = {}  # decoys by the text of the test: what was made once for many answers to one problem

@@ -111,6 +111,6 @@ def test_a_uid_of_its_own_comes_through_to_what_it_may_write() -> None:
     """Whether a program of the rung bare has one depends on where the interpreter lies; the way to its folder must not."""
     worker = Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))
     try:
-        assert os.stat(worker.scratch).st_mode & 0o777 == 0o711
+        assert Path(worker.scratch).stat().st_mode & 0o777 == 0o711
     finally:
         worker.close()
