@@ -31,4 +31,4 @@ def test_a_hub_model_that_nobody_knew_is_asked_for_once_it_is_fetched(
     (tmp_path / "profile.yaml").write_text("{base: nobody/nothing, training: {engine: vllm}}", encoding="utf-8")
     workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(tmp_path / "profile.yaml"))
     made = dg.materialize([base_model], resources={"workshop": workshop}, tags={"ratchet/kind": "study"}, raise_on_error=False)
-    assert made.success == fits and ("does not fit on 1 x NVIDIA H100 (4 GiB each" in capfd.readouterr().err) != fits
+    assert made.success == fits and ("leaves no 4 GiB of a NVIDIA H100 free" in capfd.readouterr().err) != fits
