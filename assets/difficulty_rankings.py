@@ -81,6 +81,8 @@ def reward_battery(workshop: Workshop) -> dg.AssetCheckResult:
     keep(workshop.home, config, found)
     rows = markdown(("property", "holds", "seen"), [(row.name, "yes" if row.passed else "NO", row.seen) for row in found.rows])
     metadata: dict[str, Any] = {"battery": dg.MetadataValue.md(rows), "hash": found.hash, "speed": found.speed, "unverified": config.unverified}
+    if exploits := [f"{row.name}\n\n```\n{row.exploit}\n```" for row in sorted(found.rows, key=lambda row: len(row.exploit)) if row.exploit]:
+        metadata["exploits"] = dg.MetadataValue.md("\n\n".join(exploits[:5]))
     failed = [row.name for row in found.rows if not row.passed]
     why = (
         f"the reward has not passed the exploit battery ({len(failed)} of {len(found.rows)}: {'; '.join(failed[:3])}): see `ratchet reward verify`, "

@@ -13,6 +13,7 @@ from rewards.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
 from sandbox.sandbox import Sandbox
 
+EXPLOITS = 5  # programs that are shown at most
 TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
 
 
@@ -46,6 +47,8 @@ def _show(found: BatteryResult, name: str, console: Console) -> None:
         for row in broken:
             table.add_row(row.name, row.seen)
         console.print(table)
+    for row in sorted((row for row in broken if row.exploit), key=lambda row: len(row.exploit))[:EXPLOITS]:
+        console.print(f"\nexploit: {row.name}\n{row.exploit}", markup=False, highlight=False, soft_wrap=True)
     console.print(
         f"{name}: {'passed' if found.passed else 'NOT passed'}, {len(found.rows) - len(broken)} of {len(found.rows)} properties hold", style="bold"
     )

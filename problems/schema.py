@@ -79,7 +79,7 @@ class Problem:
         tests: tuple[Test, ...] = tuple(made[self.style](**test) for test in self.tests)
         return Job(
             job_id, source, self.style, tests, self.entry_point, self.starter_code, self.limits, self.tolerance, self.compare, self.checker,
-            self.packages,
+            self.packages, self.extra.get("in_place") is True,
         )  # fmt: skip
 
     @property

@@ -1,6 +1,7 @@
-"""The exploit battery: before a reward trains anything, it is tried on answers whose worth is known.
+"""The exploit battery: before a reward trains anything, it is tried on answers whose worth is known, and searched for exploits.
 
-In: a reward and a sandbox. Out: a row for each property, with what was seen. It takes seconds, and backs a blocking check before training.
+In: a reward and a sandbox. Out: a row for each property, with what was seen, and a program where it was exploited. It takes less than a minute, and
+backs a blocking check before training.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from rewards.battery_cases import CASES, HACKS, LADDER, answers, degenerate, sol
 from rewards.composite import Reward, reward_hash
 from rewards.judging import Judged, judge
 from rewards.score import Score
+from rewards.search import search
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
@@ -26,6 +28,7 @@ class Row:
     name: str
     passed: bool
     seen: str
+    exploit: str = ""  # a wrong answer that is paid, with what it and others are worth
 
 
 @dataclass(frozen=True)
@@ -38,10 +41,10 @@ class BatteryResult:
     speed: str = ""
 
 
-def run_battery(reward: Reward, sandbox: Sandbox, task: str = "code") -> BatteryResult:
-    """Tries everything on tasks of this kind (code, math, qa), and again what did not run out of time.
+def run_battery(reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1) -> BatteryResult:
+    """Tries everything on tasks of this kind (code, math, qa), and again what did not run out of time; then searches for exploits.
 
-    Raises RuntimeError where the sandbox gave no verdict: then nothing is known about the reward.
+    seed: of the search. Raises RuntimeError where the sandbox gave no verdict: then nothing is known about the reward.
     """
     tried = {name: (case.task, answer) for name, case, answer in answers(task)}
     judged = dict(zip(tried, judge(sandbox, list(tried.values())), strict=True))
@@ -50,9 +53,10 @@ def run_battery(reward: Reward, sandbox: Sandbox, task: str = "code") -> Battery
     begun = time.perf_counter()
     scores = _scores(reward, judged)
     speed = f"{1000 * (time.perf_counter() - begun) / len(scores):.2f} ms an answer, beside judging it"
-    rows = (*_rows(reward, scores, task), *_laws(reward, sandbox, judged, scores))
-    found = {"reward": reward_hash(reward.config), "task": task, "rows": [asdict(row) for row in rows]}
-    return BatteryResult(all(row.passed for row in rows), rows, hash_data(found), speed)
+    found = (Row(f"search, {one.name}", one.passed, one.seen, one.exploit) for one in search(reward, sandbox, task, seed))
+    rows = (*_rows(reward, scores, task), *_laws(reward, sandbox, judged, scores), *found)
+    hashed = {"reward": reward_hash(reward.config), "task": task, "seed": seed, "rows": [asdict(row) for row in rows]}
+    return BatteryResult(all(row.passed for row in rows), rows, hash_data(hashed), speed)
 
 
 def _scores(reward: Reward, judged: dict[str, Judged]) -> dict[str, Score]:

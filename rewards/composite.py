@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from artifacts.hashing import hash_data, hash_file
+from artifacts.sources import parts
 from problems.schema import Problem
 from rewards import lint
 from rewards.config import QUALITY, RewardConfig, Weights
@@ -20,15 +21,12 @@ from rewards.preference import Preferences, read_choices
 from rewards.question import Task
 from rewards.scalar import constrained, lexicographic, weighted_sum
 from rewards.score import Score, seen
-from rewards.security import security
+from rewards.security import bounded, security
 from rewards.style import style
+from rewards.trust import unpaid, without_shared_trust
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
 
-CODE = (
-    "composite.py", "config.py", "correctness.py", "efficiency.py", "extraction.py", "facts.py", "format.py", "judging.py", "lint.py",
-    "math_worker.py", "mathematics.py", "preference.py", "question.py", "scalar.py", "score.py", "security.py", "style.py",
-)  # fmt: skip
 QUESTIONS = Weights()  # what a statement is paid for: it is right, and says where its answer is
 
 
@@ -44,7 +42,18 @@ class Reward:
         return self.score_all([Judged(task, answer, report, step)])[0]
 
     def score_all(self, batch: Sequence[Judged]) -> list[Score]:
-        """Scores in the order of the batch; the linter, where it is needed, is asked once."""
+        """Scores in the order of the batch. Unless the config pays for them, verdicts with trust `shared` count as no test passed."""
+        if self.config.shared:
+            return self._score_all(batch)
+        counted = [without_shared_trust(judged) for judged in batch]
+        scores = self._score_all(counted)
+        shared = [at for at, judged in enumerate(batch) if counted[at] is not judged]
+        for at, in_full in zip(shared, self._score_all([batch[at] for at in shared]), strict=True):
+            scores[at] = unpaid(batch[at], scores[at], in_full)
+        return scores
+
+    def _score_all(self, batch: Sequence[Judged]) -> list[Score]:
+        """Scores of the reports as they are; the linter, where it is needed, runs once."""
         findings = self._findings(batch)
         return [self._score(judged, findings.get(at)) for at, judged in enumerate(batch)]
 
@@ -61,9 +70,9 @@ class Reward:
         if self.config.combine != "sum":
             gave["combine"] = value - sum(gave.values())
         if self.config.security and isinstance(judged.task, Problem):
-            values["security"] = security(report, findings) or 0.0
-            gave["security"] = min(0.0, -1.0 - value) if values["security"] < 0 else 0.0
-            value = -1.0 if values["security"] < 0 else value
+            values["security"] = security(report, findings, judged.task) or 0.0
+            left = bounded(value, values["security"])
+            gave["security"], value = left - value, left
         return Score(value, report.verdict, values, report.passed, report.total, gave, **seen(judged))
 
     def _components(self, judged: Judged, findings: lint.Findings | None) -> tuple[dict[str, float], dict[str, float]]:
@@ -117,11 +126,11 @@ def score_answers(sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple
 
 def reward_hash(config: RewardConfig) -> str:
     """What two rewards that pay the same have in common: their config, the files it names, and the code that reads them."""
-    folder = Path(__file__).parent
     told = config.model_dump(mode="json", exclude={"file", "preferences", "unverified"})
     files = {name: hash_file(Path(path)) for name in ("file", "preferences") if (path := getattr(config, name))}
     linter = lint.version() if config.weights.style or config.security else ""
-    return hash_data({"config": told, "files": files, "linter": linter, "code": {name: hash_file(folder / name) for name in CODE}})
+    code = {path.name: hash_file(path) for path in parts(Path(__file__))}
+    return hash_data({"config": told, "files": files, "linter": linter, "code": code})
 
 
 def _question(judged: Judged, dense: float) -> dict[str, float | None]:

@@ -38,7 +38,7 @@ class RewardConfig(BaseModel):
     kind: Literal["tests", "random"] = "tests"
     """`random` pays 1 or -1 by a hash of problem and answer, whatever the tests say: the control experiment, whose model must not be promoted."""
     file: str = ""
-    """A Python file with a reward of your own (`ratchet reward new` writes one); it decides, and the rest of this section is not read."""
+    """A Python file with a reward of your own (`ratchet reward new` writes one); it decides; of the rest of this section only `shared` is read."""
     weights: Weights = Weights()
     """Of the components of `tests`."""
     sparse: bool = True
@@ -50,7 +50,9 @@ class RewardConfig(BaseModel):
     floors: Mapping[Literal["correctness", "format", "style", "efficiency", "preference"], Annotated[float, Field(ge=-1.0, le=1.0)]] = {}
     """For `constraint`: an answer with a component below its floor is worth less than any that keeps them all."""
     security: bool = False
-    """A hard constraint: dangerous calls in the source, or calls that the sandbox denied, make any answer worth -1."""
+    """A hard constraint: an attempt that the sandbox saw (another program, a socket, a file outside, a refused call) makes any answer worth -1."""
+    shared: bool = False
+    """Pay for verdicts with trust `shared`, as those of unittests: a program may forge them. Off: such a verdict is paid as if no test had passed."""
     preferences: str = ""
     """A JSON lines or parquet file of choices between two answers, for `weights.preference`."""
     unverified: bool = False

@@ -1,4 +1,4 @@
-"""From answers to verdicts: programs go to the sandbox in one batch, statements to their verifier.
+"""From answers to verdicts: programs go to the sandbox in one batch, mathematics to its verifier in another.
 
 In: (task, answer). Out: a report each, in order.
 """
@@ -12,7 +12,7 @@ from functools import cache
 from problems.schema import Problem
 from rewards.extraction import extract_answer, extract_code
 from rewards.facts import exact
-from rewards.mathematics import Verifier, VerifierDied
+from rewards.mathematics import Case, Verifier
 from rewards.question import Question, Task
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox, run_all
@@ -35,19 +35,33 @@ def judge(sandbox: Sandbox | None, pairs: Sequence[tuple[Task, str]], step: int 
         raise ValueError(f"{programs[0][1].problem_id}: a program needs a sandbox")
     jobs = [task.job(extract_code(answer), f"{task.problem_id}#{at}") for at, task, answer in programs]
     reports = dict(zip((at for at, *_ in programs), run_all(sandbox, jobs) if sandbox else (), strict=True))
-    return [
-        Judged(task, answer, reports[at] if isinstance(task, Problem) else judge_question(task, answer), step)
-        for at, (task, answer) in enumerate(pairs)
-    ]
+    questions = [(at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Question)]
+    reports |= dict(zip((at for at, *_ in questions), judge_questions([(task, answer) for _, task, answer in questions]), strict=True))
+    return [Judged(task, answer, reports[at], step) for at, (task, answer) in enumerate(pairs)]
 
 
 def judge_question(question: Question, answer: str) -> Report:
-    """A report of one test. INFRA only where the verifier's process was lost."""
-    given = extract_answer(answer)
-    try:
-        right = exact(question.answers, given) if question.task == "qa" else verifier().equal(question.answers, given)
-    except VerifierDied as error:
-        return Report(question.question_id, Verdict.INFRA, (TestResult(Verdict.INFRA, str(error)),), detail=str(error))
+    """A report of one test; see `judge_questions`."""
+    return judge_questions([(question, answer)])[0]
+
+
+def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
+    """Reports of one test each, in order; mathematics is verified all at once. INFRA only where the verifier gave no verdict."""
+    given = [extract_answer(answer) for _, answer in pairs]
+    cases = [Case(question.answers, answer, question.statement, question.form == "any")
+             for (question, _), answer in zip(pairs, given, strict=True) if question.task == "math"]  # fmt: skip
+    verdicts = iter(verifier().equal_all(cases))
+    return [
+        _report(question, answer, next(verdicts) if question.task == "math" else exact(question.answers, answer))
+        for (question, _), answer in zip(pairs, given, strict=True)
+    ]
+
+
+def _report(question: Question, given: str, right: bool | None) -> Report:
+    """right: None for no verdict."""
+    if right is None:
+        error = "the mathematics verifier gave no verdict: it was lost, or the batch took too long"
+        return Report(question.question_id, Verdict.INFRA, (TestResult(Verdict.INFRA, error),), detail=error)
     verdict = Verdict.AC if right else Verdict.WA
     return Report(question.question_id, verdict, (TestResult(verdict, given[:200]),))
 

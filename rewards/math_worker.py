@@ -1,55 +1,144 @@
-"""The process behind `rewards/mathematics.py`, run by its path.
+"""The process behind `rewards/mathematics.py`, run by its path: `math_worker.py ROOT OWNER WORKERS`.
 
-Reads lines `{"right": [...], "answer": "..."}`, writes `equal`, `different` or `unreadable`.
-Each line is decided in a fork with limits of CPU and memory, so that no answer can hurt another. Ends with its caller, whose pipe it reads.
+Reads lines `{"id", "deadline", "right", "answer", "statement", "any_form"}`, writes `id verdict`: equal, different, late or lost.
+Answers are decided in forks with limits, so that none can hurt another: a fork takes several, and ends at the first that exceeds a limit. That one
+has a second, longer attempt behind all others. Ends with its owner.
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
-import logging
 import os
 import resource
+import selectors
+import signal
 import sys
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
-CPU_S, MEMORY = 1, 2 << 30
-EQUAL, DIFFERENT, UNREADABLE = 0, 1, 2
+QUICK_S, CPU_S, WALL_S = 0.2, 0.8, 30.0  # CPU time of a first and of a second attempt, wall time of either
+MEMORY = 1 << 30  # bytes of address space of a fork
+MOST = 16  # answers a fork decides
+WATCH_S = 0.5  # between two looks whether the owner lives
+EQUAL, DIFFERENT = b"=", b"!"
+PR_SET_PDEATHSIG = 1
+
+Case = dict[str, Any]
 
 
-def decide(right: list[str], answer: str) -> int:
-    from math_verify import LatexExtractionConfig, parse, verify
+@dataclass(frozen=True)
+class Fork:
+    """A process that decides cases one after the other; `left` are those without a verdict."""
 
-    # LaTeX alone: the other reader of math-verify hands text to sympy's parse_expr, which evaluates it as Python
-    latex = [LatexExtractionConfig(boxed_match_priority=0)]
-    golds = [parse(f"\\boxed{{{text}}}", latex, parsing_timeout=None) for text in right]
-    if not all(golds):
-        return UNREADABLE
-    given = parse(f"\\boxed{{{answer}}}", latex, parsing_timeout=None)
-    return EQUAL if any(verify(gold, given, timeout_seconds=None) for gold in golds) else DIFFERENT
+    process: int
+    left: deque[Case]
+    cpu_s: float
 
 
-def forked(line: str) -> str:
-    told = json.loads(line)
-    child = os.fork()
-    if child == 0:
-        code = DIFFERENT
+class Worker:
+    """Runs up to `most` forks at once, first attempts before second ones."""
+
+    def __init__(self, owner: int, most: int) -> None:
+        self.owner, self.most = owner, most
+        self.first: deque[Case] = deque()
+        self.second: deque[Case] = deque()
+        self.running: dict[int, Fork] = {}  # by the descriptor of its verdicts
+        self.ready = selectors.DefaultSelector()
+        self.libc = ctypes.CDLL(None)
+
+    def serve(self) -> None:
+        """Answer lines until the input ends or the owner has gone."""
+        self.ready.register(0, selectors.EVENT_READ)
+        rest = b""
+        while os.getppid() == self.owner:
+            for key, _ in self.ready.select(WATCH_S):
+                if key.fd in self.running:
+                    self.hear(key.fd)
+                elif data := os.read(0, 1 << 16):
+                    *lines, rest = (rest + data).split(b"\n")
+                    self.first.extend(map(json.loads, lines))
+                else:
+                    return
+            while len(self.running) < self.most and (self.first or self.second):
+                self.begin()
+
+    def begin(self) -> None:
+        """Fork for a share of the first attempts, or for one second attempt. A case whose time has passed is late."""
+        queue, cpu_s = (self.first, QUICK_S) if self.first else (self.second, CPU_S)
+        share = min(MOST, -(-len(queue) // self.most)) if self.first else 1
+        cases = [queue.popleft() for _ in range(share)]
+        for case in cases:
+            if time.monotonic() > case["deadline"]:
+                reply(case, "late")
+        cases = [case for case in cases if time.monotonic() <= case["deadline"]]
+        if not cases:
+            return
+        verdicts, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            self.decide(cases, cpu_s, write)
+        os.close(write)
+        self.running[verdicts] = Fork(child, deque(cases), cpu_s)
+        self.ready.register(verdicts, selectors.EVENT_READ)
+
+    def decide(self, cases: list[Case], cpu_s: float, write: int) -> None:
+        """In the fork: limits, and a byte for each verdict. Whatever an answer makes the comparison raise, it is different."""
         try:
-            resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+            self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            code = decide(told["right"], told["answer"])
+            from rewards.math_equality import accepted
+
+            for case in cases:
+                signal.setitimer(signal.ITIMER_PROF, cpu_s)
+                signal.setitimer(signal.ITIMER_REAL, WALL_S)
+                verdict = DIFFERENT
+                with suppress(Exception):
+                    right = [text for text in case["right"] if text.strip()]
+                    if any(accepted(text, case["answer"], case["statement"], case["any_form"]) for text in right):
+                        verdict = EQUAL
+                os.write(write, verdict)
         finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    exited = os.waitstatus_to_exitcode(status)
-    return {EQUAL: "equal", UNREADABLE: "unreadable"}.get(exited, "different")  # killed at a limit: the answer's own doing
+            os._exit(0)
+
+    def hear(self, verdicts: int) -> None:
+        """Pass verdicts on. At the end of a fork: the case that ended it is tried again or is wrong, and the rest goes back to the queue."""
+        fork = self.running[verdicts]
+        if decided := os.read(verdicts, MOST):
+            for verdict in decided:
+                reply(fork.left.popleft(), "equal" if verdict == EQUAL[0] else "different")
+            return
+        del self.running[verdicts]
+        self.ready.unregister(verdicts)
+        os.close(verdicts)
+        _, status = os.waitpid(fork.process, 0)
+        if not fork.left:
+            return
+        culprit, code = fork.left.popleft(), os.waitstatus_to_exitcode(status)
+        self.first.extendleft(reversed(fork.left))
+        if code == -signal.SIGPROF and fork.cpu_s < CPU_S:
+            self.second.append(culprit)
+        else:  # an end by itself, SIGKILL, SIGALRM: the machine has no memory or no time, which is nothing that the answer did
+            reply(culprit, "lost" if code in (0, -signal.SIGKILL, -signal.SIGALRM) else "different")
+
+
+def reply(case: Case, verdict: str) -> None:
+    os.write(1, f"{case['id']} {verdict}\n".encode())
 
 
 def main() -> None:
-    logging.disable(logging.CRITICAL)
-    decide(["1"], "\\frac{2}{2}")  # load and warm everything before the first fork
-    for line in sys.stdin:
-        print(forked(line), flush=True)
+    root, owner, most = sys.argv[1:]
+    sys.path.insert(0, root)
+    from rewards.math_equality import accepted
+
+    accepted("\\frac{x^2 + \\sqrt{2}}{3}", "0.5 + \\sin{x}")  # load everything before the first fork
+    gc.freeze()
+    Worker(int(owner), int(most)).serve()
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class OwnReward(Reward):
         self.path, self.task = path, _task(module, path)
         self._reward = cast(Callable[..., Any], _function(module, path))
 
-    def score_all(self, batch: Sequence[Judged]) -> list[Score]:
+    def _score_all(self, batch: Sequence[Judged]) -> list[Score]:
         """A failure of the judge is no score; the file is not asked."""
         return [
             Score(None, Verdict.INFRA, total=judged.report.total) if judged.report.verdict is Verdict.INFRA else self._asked(judged)

@@ -12,12 +12,16 @@ from problems.schema import Problem
 
 @dataclass(frozen=True)
 class Question:
-    """`answers` are all right, each by itself; in LaTeX or plain for `math`."""
+    """`answers` are all right, each by itself; in LaTeX or plain for `math`.
+
+    form: `evaluated` wants a result in mathematics, `any` accepts an expression for it as well, as `37 \\times 43`.
+    """
 
     question_id: str
     statement: str
     task: Literal["math", "qa"]
     answers: tuple[str, ...]
+    form: Literal["evaluated", "any"] = "evaluated"
 
     def __post_init__(self) -> None:
         if not any(answer.strip() for answer in self.answers):
@@ -49,4 +53,7 @@ def task_from_ground_truth(text: str) -> Task:
         raise ValueError(f"ground_truth lacks {', '.join(sorted(missing))}: write it with rewards.question.question_truth")
     if data["task"] not in ("math", "qa"):
         raise ValueError(f"ground_truth: task {data['task']!r} is none: give math or qa")
-    return Question(data["question_id"], data.get("statement", ""), data["task"], tuple(map(str, data["answers"])))
+    form = data.get("form", "evaluated")
+    if form not in ("evaluated", "any"):
+        raise ValueError(f"ground_truth: form {form!r} is not known: give evaluated or any")
+    return Question(data["question_id"], data.get("statement", ""), data["task"], tuple(map(str, data["answers"])), form)

@@ -25,6 +25,7 @@ class Score:
     hidden: float | None = None  # share of the others
     denied: int | None = None  # system calls that the sandbox refused; None: it cannot count them
     shared: bool = False  # the program's own word went into the verdict: it could be forged in principle
+    unpaid: float = 0.0  # what the value would be above this one if `RewardConfig.shared` paid for such a verdict
 
     def __post_init__(self) -> None:
         if self.value is not None and not -1.0 <= self.value <= 1.0:

@@ -9,22 +9,24 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from sandbox.belief import FORGED, believed
+from sandbox.belief import FORGED, believed, beside_others
 from sandbox.compare import same_output, same_text
+from sandbox.in_place import sees_changes
 from sandbox.literal import Claim, claims
 from sandbox.messages import Result, exception, not_loaded, of_tests, row
 from sandbox.protocol import Limits, Verdict
 from sandbox.slot import Broken, Slot, sealed
 from sandbox.watch import Stop, Watch
-from sandbox.wire import NotPlain, frame, parse
+from sandbox.wire import MAX_FRAME, NotPlain, frame, parse
 
 SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
-Altered = dict[str, list[list[str]]]
+Altered = dict[str, list[dict[str, Any]]]
 MOST_ALTERED = 32
+MOST_ANSWERS = 10_000  # to the questions of a method
 JUDGE_LIMITS = Limits(memory_mb=2048)  # of the process that runs the tests; its time is bounded by the program's clock
 
 
@@ -47,6 +49,7 @@ class Attempt:
         self.shared = job["style"] == "unittest"  # the program's own word went into a verdict
         self.unusable = False  # what the problem brought cannot be run
         self.answers: dict[int, tuple[bytes, bytes, bytes]] = {}  # for the checker, by test: what was given, what came, what was expected
+        self.kept_bytes = 0  # of what came for it
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
         slot.limit(limits)
 
@@ -93,12 +96,11 @@ class Attempt:
             return exception(body)
         if kind == b"N":
             return Verdict.WA, f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}"
-        if kind != b"R":
+        if kind not in (b"R", b"T"):
             return Verdict.RE, "broken message"
         want = test["want"].encode()
         if self.job["checker"]:
-            self.answers[at] = (test["call"].encode(), body, want)
-            return Verdict.AC, ""
+            return self._for_the_checker(at, test["call"].encode(), body, want)
         try:
             right = same_text(body, want, self.job["tolerance"], self.job["compare"])
         except NotPlain as error:
@@ -131,20 +133,29 @@ class Attempt:
                 return exception(told[0][1:])
             stop = watch.ending(status)
             return stop.verdict, stop.detail
-        got = b"".join(watch.kept[watch.outputs[0]])
+        got = bytes(watch.printed)
         if self.job["checker"]:
-            self.answers[at] = (given, got, want)
-            return Verdict.AC, ""
+            return self._for_the_checker(at, given, got, want)
         if same_output(got, want, self.job["tolerance"], self.job["compare"]):
             return Verdict.AC, ""
         return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
 
+    def _for_the_checker(self, at: int, given: bytes, got: bytes, want: bytes) -> tuple[Verdict, str]:
+        """Keeps an answer until all have come: together they may be as large as the program."""
+        self.kept_bytes += len(got)
+        if self.kept_bytes > self.limits.memory_mb * 2**20:
+            return Verdict.OLE, f"more than {self.limits.memory_mb} MB of answers"
+        self.answers[at] = (given, got, want)
+        return Verdict.AC, ""
+
     def _checked(self, results: list[Result]) -> list[Result]:
         """The results, with the checker's word on each answer. Its time is the program's: it may be slow because of the answer."""
         header = {"do": "check", "checker": self.job["checker"]}
-        rows = [frame(part) for answer in self.answers.values() for part in (self.job["style"].encode(), *answer)]
-        with self._asked(header, b"".join(rows), len(self.answers)) as watch:
-            for number, at in enumerate(self.answers):
+        answered = list(self.answers)
+        # each is let go when it has been written: what came may be as large as the program was
+        rows = (frame(part) for at in answered for part in (self.job["style"].encode(), *self.answers.pop(at)))
+        with self._asked(header, rows, len(answered)) as watch:
+            for number, at in enumerate(answered):
                 heard = watch.next()
                 if number == 0 and isinstance(heard, bytes) and heard[:1] == b"B":
                     return [self._unusable(heard[1:].decode("utf-8", "replace"), watch)]
@@ -156,25 +167,41 @@ class Attempt:
 
     def _unittest(self) -> list[Result]:
         """Tests that share the program's interpreter, a row a method. A pass is believed when every decoy fails (sandbox/decoys.py)."""
-        methods: list[list[str]] = []
+        methods: list[dict[str, Any]] = []
         for test in self.tests:
             if isinstance(found := self._altered(test["source"]), str):
                 return [[Verdict.INFRA, found, 0.0]]
             methods += found
-        self.total, self.names = len(methods), [name for name, *_ in methods]
+        self.total, self.names = len(methods), [method["name"] for method in methods]
         results: list[Result] = []
-        for _, method, *decoys in methods:
-            results.append(believed(self._shared, method, decoys))
+        for method in methods:
+            results.append(self._method(method))
             if results[-1][1] == FORGED:  # then it shows nothing that another method passed
                 return [[Verdict.WA, FORGED, results[-1][2]] for _ in methods]
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
-        return results
+        return beside_others(results, [method["hides"] for method in methods])
 
-    def _altered(self, source: str) -> list[list[str]] | str:
-        """For each method of a test its name, its text and its decoys; or why the test cannot be used."""
+    def _method(self, method: dict[str, Any]) -> Result:
+        """One method: by what a judge makes of the program's answers, and where the judge has nothing to hide from it, by its decoys too."""
+        answered = self._split(method["doing"], method["checks"]) if method["checks"] else None
+        if answered and (answered[0] != Verdict.AC or method["hides"]):
+            return answered
+        return believed(self._shared, method["text"], method["decoys"])
+
+    def _split(self, doing: str, checks: str) -> Result:
+        """The program's process does what the method does and is asked for values; a judge's process decides about these (sandbox/split.py)."""
+        told: list[bytes] = []
+        result = self._shared(doing, told)
+        if result[0] != Verdict.AC:
+            return result
+        with self._asked({"do": "decide", "checks": checks}, map(frame, told), 1) as watch:
+            return [*self._verdict_of(watch.next(), 0, watch), result[2]]
+
+    def _altered(self, source: str) -> list[dict[str, Any]] | str:
+        """What is made of each method of a test (sandbox/methods.py); or why the test cannot be used."""
         if source not in self.altered:
-            with self._asked({"do": "alter", "test": source}, b"", 1) as watch:
+            with self._asked({"do": "alter", "test": source, "entry": self.job["entry"]}, (), 1) as watch:
                 heard = watch.next()
             if isinstance(heard, Stop) or heard[:1] != b"V":
                 self.unusable = True
@@ -188,13 +215,22 @@ class Attempt:
         self.unusable = True
         return row(Verdict.INFRA, why, watch)
 
-    def _shared(self, test: str) -> Result:
+    def _shared(self, test: str, told: list[bytes] | None = None) -> Result:
+        """One run of such a text. told: takes the answers to its questions."""
         self.runs += 1
-        with self._started("unittest", self._header() + frame(test.encode("utf-8", "surrogatepass")), 1) as watch:
+        request = self._header() + frame(test.encode("utf-8", "surrogatepass"))
+        with self._started("unittest", request, 1, questions=0 if told is None else MOST_ANSWERS) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return row(*not_loaded(loaded), watch)
             heard = watch.next()
+            size = 0
+            while told is not None and not isinstance(heard, Stop) and heard[:1] == b"A":
+                told.append(heard[1:])
+                size += len(heard)
+                if size > MAX_FRAME:
+                    return row(Verdict.OLE, "too much is told", watch)
+                heard = watch.next()
             if isinstance(heard, Stop):
                 return row(heard.verdict, heard.detail, watch)
             if heard == b"R":
@@ -242,7 +278,7 @@ class Attempt:
         """The judge's word; where it says that the program is gone, what the program died of."""
         if not isinstance(heard, Stop) and heard[:1] == b"V":
             told = parse(heard[1:])
-            if type(told) is list and len(told) == 4 and told[0] == at and told[1] in ("AC", "WA", "RE", "MLE"):
+            if type(told) is list and len(told) == 4 and told[0] == at and told[1] in ("AC", "WA", "RE", "MLE", "OLE"):
                 self.shared |= told[3] is True
                 return Verdict(told[1]), str(told[2])
         if isinstance(heard, Stop) and "judge" in watch.exits:  # the program may have brought it about, so it is never our failure
@@ -259,21 +295,23 @@ class Attempt:
 
     @contextlib.contextmanager
     def _started(
-        self, style: str, request: bytes, tests: int, stdin: bytes = b"", limits: Limits | None = None, answers: int | None = None
+        self, style: str, request: bytes, tests: int, stdin: bytes = b"", limits: Limits | None = None, answers: int | None = None, questions: int = 0
     ) -> Iterator[Watch]:
         """A program's process that runs; nothing of it is left afterwards. Raises Broken where it cannot be set up.
 
-        answers: how many calls it answers, where that is all that it does.
+        answers: how many calls it answers, where that is all that it does. questions: how many answers it may give to a unittest's questions.
         """
         results, channel = os.pipe2(os.O_CLOEXEC)
         waiting, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
+        for written in (out_inner, err_inner):
+            os.fchmod(written, 0o622)  # a program of another uid may open it again, as /dev/stdout
         nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         limits = limits or self.limits
-        watch = Watch(self.slots, results, [out] if err is None else [out, err], limits, self.owner, "program", gate)
-        if answers is not None:
-            watch.due = 2 + answers  # that it is set up, that it is loaded
+        messages = 2 + questions + (1 if answers is None else answers)  # 2: that it is set up, that it is loaded
+        watch = Watch(self.slots, results, [out] if err is None else [out, err], limits, self.owner, "program", messages, gate)
+        watch.done_after_them = answers is not None
         self.slot.start("program", style, limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel, waiting])
         yield from self._until_the_end(watch)
 
@@ -285,11 +323,16 @@ class Attempt:
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         asks, answers = socket.socketpair()
         answers_kept = answers.dup()
-        watch = Watch(self.slots, results, [out], self.limits, self.owner, "judge", gate)
-        watch.due = 2 + len(self.tests)
+        watch = Watch(self.slots, results, [out], self.limits, self.owner, "judge", 2 + len(self.tests), gate)
+        watch.done_after_them = True
         # when the program has ended, the judge must hear it even if a child of the program holds the socket
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
-        tests = {"do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"], "tests": [test["source"] for test in self.tests]}
+        texts = [test["source"] for test in self.tests]
+        in_place = [self.job["in_place"] or sees_changes(text, self.job["entry"]) for text in texts]
+        tests = {
+            "do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"], "tests": texts, "in_place": in_place,
+            "output_kb": self.limits.output_kb,
+        }  # fmt: skip
         judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
         nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
         request = sealed(frame(json.dumps(tests).encode()))
@@ -301,15 +344,15 @@ class Attempt:
             yield from self._until_the_end(watch)
 
     @contextlib.contextmanager
-    def _asked(self, header: dict[str, Any], body: bytes, tests: int) -> Iterator[Watch]:
+    def _asked(self, header: dict[str, Any], body: Iterable[bytes], tests: int) -> Iterator[Watch]:
         """A judge's process alone, for the text of the problem that it runs."""
         results, channel = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         judging = replace(JUDGE_LIMITS, wall_s=self.limits.wall_s, cpu_s=self.limits.wall_s)
         judges = self.judges(self.job)
         judges.limit(JUDGE_LIMITS)
-        watch = Watch([judges], results, [out], judging, self.owner, "judge")
-        request = sealed(frame(json.dumps(header).encode()) + body)
+        watch = Watch([judges], results, [out], judging, self.owner, "judge", 1 + tests)
+        request = sealed(frame(json.dumps(header).encode()), more=body)
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         judges.start("judge", "assert", judging, tests, [stdin, out_inner, out_inner, request, channel])
         watch.await_set_up()
@@ -327,6 +370,8 @@ class Attempt:
         finally:
             watch.let_leave()
             for slot in self.slots:
+                if slot.denied:
+                    slot.denied.tried.settle()
                 slot.end()
             used = [slot.ended() for slot in self.slots]
             self.cpu_s += used[0]
@@ -335,4 +380,4 @@ class Attempt:
 
     def _peak(self, watch: Watch) -> int:
         together = self.slot.cgroup.peak_bytes() if self.slot.cgroup else None
-        return watch.peak if together is None else max(0, together - self.slot.base_bytes)
+        return max(watch.peak, self.slot.accounts.peak_bytes) if together is None else max(0, together - self.slot.base_bytes)

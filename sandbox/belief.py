@@ -19,6 +19,18 @@ SLOW_S = 1.0  # a test that takes longer has two decoys, drawn from the better h
 FORGED = "it also passes a decoy, which no real solution does"
 
 
+UNPROVEN = "it passes, as a guess would, and nothing that cannot be guessed passes beside it"
+
+
+def beside_others(results: list[Result], hides: list[bool]) -> list[Result]:
+    """The rows of a test's methods, where those that a guess may pass, or a forgery, count beside one that neither does; where there is none of that
+    kind, beside all others. hides: whether the program cannot see what a method expects. A verdict of AC for the whole is never changed by this."""
+    passed = [row[0] == Verdict.AC for row in results]
+    if any(done and hidden for done, hidden in zip(passed, hides, strict=False)) or (all(passed) and len(passed) == len(hides)):
+        return results
+    return [[Verdict.WA, UNPROVEN, row[2]] if row[0] == Verdict.AC else row for row in results]
+
+
 def believed(run: Callable[[str], Result], method: str, decoys: list[str]) -> Result:
     """What one method comes to. run: gives the row of one run of such a text, in a fresh process. decoys: the best first."""
     best = decoys[: max(2, len(decoys) // 2)]

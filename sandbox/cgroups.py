@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from pathlib import Path
 
 from sandbox import delegation
@@ -12,6 +13,7 @@ _V1 = ("memory", "pids", "cpuacct", "cpu")
 _ROOT = Path("/sys/fs/cgroup")
 _UNIFIED = _ROOT / "unified"  # of version 2 beside version 1
 _NAME = "ratchet-"
+_SLOT = re.compile(r"ratchet-(\d{1,10})-.*")  # by its worker's pid
 
 
 class Cgroup:
@@ -119,14 +121,15 @@ def create(slot: str, pid: int) -> Cgroup | None:
 
 
 def sweep() -> None:
-    """Removes what owners left that were killed."""
-    own = _own()
-    beside = [own["unified"].parent] if "unified" in own else []
-    for parent in {*own.values(), *beside}:
-        for folder in parent.glob(f"{_NAME}*"):
-            if not alive(int(folder.name.split("-")[1])):
-                with contextlib.suppress(OSError):
-                    folder.rmdir()
+    """Removes what owners left that were killed. Never an error: others make and remove theirs meanwhile."""
+    with contextlib.suppress(OSError):
+        own = _own()
+        beside = [own["unified"].parent] if "unified" in own else []
+        for parent in {*own.values(), *beside}:
+            for folder in parent.iterdir():
+                if (slot := _SLOT.fullmatch(folder.name)) and not alive(int(slot[1])):
+                    with contextlib.suppress(OSError):
+                        folder.rmdir()
 
 
 def alive(pid: int) -> bool:

@@ -1,29 +1,52 @@
-"""Decides equality outside the program's process, on trees: nothing that a program sent is constructed, hashed or asked.
+"""Decides equality outside the program's process, on trees: no object of a program is ever constructed, hashed or asked.
 
-As Python's == with two kindnesses, because tests come from JSON: a list equals a tuple of the same elements, and NaN equals NaN.
-True equals 1 and 1 equals 1.0, as in Python. A set equals only a set, str and bytes differ.
+As Python's ==, with two exceptions because tests come from JSON: a list equals a tuple of the same elements, and NaN equals NaN.
+True equals 1, and 1 equals 1.0, Decimal(1) and Fraction(1), as in Python. A set equals only a set; str and bytes differ.
+With a tolerance, two integers must still be equal. Where an integer is expected, a float may differ by the absolute tolerance alone: a relative one
+would accept 1000000999.0 for 1000000000.
 """
 
 from __future__ import annotations
 
 import math
+import re
+from bisect import bisect_left
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import Any
 
-from sandbox.wire import NotPlain, Tree, dump, parse
+from sandbox.wire import NotPlain, Tree, deep, dump, parse
 
-MOST_WORK = 20_000_000  # elements times bytes: some seconds, in a process that others wait for
+MOST_WORK = 2_000_000  # elements times bytes: some tenths of a second, in a process that others wait for
+MOST_REPEATED = 1 << 20  # bytes of elements that come more than once
+MOST_DIGITS = 5_000  # of a Decimal or a Fraction: more takes quadratic time
+MOST_ZEROS = 400  # and no more of them that an exponent stands for; a float has 308
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_INTEGER = re.compile(rb"[+-]?[0-9]{1,400}")
+Number = complex | Fraction  # int and float are complex to the type checker
 
 
 def same_text(got: bytes, want: bytes, tolerance: float | None, compare: str = "exact") -> bool:
     """Whether two encoded values are equal in the sense of `compare` (see Job). Raises NotPlain when `got` is no encoded value."""
     if got == want:
         return True
-    if compare != "set" and len(got) > 16 * len(want) + 4096:  # no equal value is written so much longer: not worth parsing
+    if is_longer(got, want, MOST_REPEATED if compare == "set" else 4096):
         return False
     if compare == "exact":
-        return equal(parse(got), parse(want), tolerance)
-    return same_elements(parse(got), parse(want), tolerance, once=compare == "set", size=len(got))
+        return deep(equal, parse(got), parse(want), tolerance)
+    return deep(same_elements, parse(got), parse(want), tolerance, once=compare == "set", size=len(got))
+
+
+def is_longer(got: bytes, want: bytes, most: int) -> bool:
+    """Whether `got` is written so much longer than `want`, or of so many more parts, that it cannot be equal: it is not worth the memory to parse it.
+
+    most: bytes that it may have in any case.
+    """
+    return len(got) > most and (len(got) > 16 * len(want) + most or _parts(got) > 8 * _parts(want) + most)
+
+
+def _parts(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool, size: int) -> bool:
@@ -39,24 +62,41 @@ def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool,
         found, wanted = list({_key(item): item for item in found}.values()), list({_key(item): item for item in wanted}.values())
     if tolerance is None:
         return sorted(map(_key, found)) == sorted(map(_key, wanted))
+    numbers = all(type(_number(item)) in (int, float) for item in (*found, *wanted))
     if once:
-        near = len(found) * len(wanted) * size < MOST_WORK
+        if numbers:
+            return _has_near(found, wanted, tolerance, swapped=False) and _has_near(wanted, found, tolerance, swapped=True)
         return (
-            near
+            len(found) * len(wanted) * size < MOST_WORK
             and all(any(equal(a, b, tolerance) for b in wanted) for a in found)
             and all(any(equal(a, b, tolerance) for a in found) for b in wanted)
         )
     if len(found) != len(wanted):
         return False
-    numbers = all(type(_number(item)) in (int, float) for item in (*found, *wanted))
     if numbers or len(wanted) * size > MOST_WORK:
-        order: Any = _number if numbers else _key
+        order: Any = _place if numbers else _key
         return all(equal(a, b, tolerance) for a, b in zip(sorted(found, key=order), sorted(wanted, key=order), strict=True))
     for item in wanted:
         at = next((at for at, other in enumerate(found) if equal(other, item, tolerance)), None)
         if at is None:
             return False
         found = found[:at] + found[at + 1 :]
+    return True
+
+
+def _place(of: Tree) -> tuple[bool, Any]:
+    """Where a number stands in order; NaN is last."""
+    number = _number(of)
+    return (True, 0) if number != number else (False, number)
+
+
+def _has_near(these: list[Any], those: list[Any], tolerance: float, *, swapped: bool) -> bool:
+    """Whether each of these numbers is near enough to one of those. swapped: these are the expected ones."""
+    others = sorted(those, key=_place)
+    for item in these:
+        at = bisect_left(others, _place(item), key=_place)
+        if not any(equal(*((other, item) if swapped else (item, other)), tolerance) for other in others[max(0, at - 1) : at + 1]):
+            return False
     return True
 
 
@@ -85,9 +125,9 @@ def equal(got: Tree, want: Tree, tolerance: float | None) -> bool:
 
 
 def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str = "exact") -> bool:
-    """Whether a program printed what it should: line by line, white space at line ends and empty lines at the end do not count.
+    """Whether the output is the expected one: line by line, white space at line ends and empty lines at the end do not count.
 
-    With a tolerance, or where `compare` is "tokens", tokens are compared; with a tolerance as floats where both are.
+    With a tolerance, or where `compare` is "tokens", tokens are compared; with a tolerance as numbers where both are.
     """
     ours, theirs = _lines(want), _lines(got)
     if ours == theirs:
@@ -97,7 +137,7 @@ def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str =
     wanted, found = want.split(), got.split()
     if tolerance is None:
         return wanted == found
-    return len(wanted) == len(found) and all(a == b or _float_tokens(a, b, tolerance) for a, b in zip(found, wanted, strict=True))
+    return len(wanted) == len(found) and all(a == b or _close_tokens(a, b, tolerance) for a, b in zip(found, wanted, strict=True))
 
 
 def _lines(text: bytes) -> list[bytes]:
@@ -107,14 +147,21 @@ def _lines(text: bytes) -> list[bytes]:
     return lines
 
 
-def _float_tokens(got: bytes, want: bytes, tolerance: float) -> bool:
+def _close_tokens(got: bytes, want: bytes, tolerance: float) -> bool:
+    found, wanted = _token_number(got), _token_number(want)
+    return found is not None and wanted is not None and _close(found, wanted, tolerance)
+
+
+def _token_number(token: bytes) -> float | None:
+    if _INTEGER.fullmatch(token):
+        return int(token)
     try:
-        return len(got) < 400 and _close(float(got), float(want), tolerance)
+        return float(token) if len(token) <= 400 and b"_" not in token else None
     except ValueError:
-        return False
+        return None
 
 
-def _number(of: Tree) -> int | float | complex | None:
+def _number(of: Tree) -> Number | None:
     if isinstance(of, (bool, int, float)):
         return of
     if type(of) is not dict or len(of) != 1:
@@ -134,21 +181,46 @@ def _number(of: Tree) -> int | float | complex | None:
                 return complex(real, imaginary)
             except OverflowError:
                 return None
-    return None
+    return _exact_number(*body) if tag == "v" and type(body) is list and len(body) == 2 else None
 
 
-def _close(got: complex, want: complex, tolerance: float | None) -> bool:
+def _exact_number(kind: Tree, parts: Tree) -> Number | None:
+    """A Decimal or Fraction as sandbox/objects.py sends it; None for another type and for more than MOST_DIGITS digits."""
+    if type(parts) is not list:
+        return None
+    if kind == "Fraction" and len(parts) == 2:
+        over, under = _number(parts[0]), _number(parts[1])
+        short = all(isinstance(part, int) and part.bit_length() <= 4 * MOST_DIGITS for part in (over, under))
+        return Fraction(over, under) if short and under else None  # type: ignore[arg-type]
+    if kind != "Decimal" or len(parts) != 1 or type(parts[0]) is not str or len(parts[0]) > MOST_DIGITS:
+        return None
+    try:
+        value = Decimal(parts[0])
+    except InvalidOperation:
+        return None
+    if not value.is_finite():
+        return float(value) if not value.is_snan() else None
+    return Fraction(value) if abs(value.adjusted()) <= len(parts[0]) + MOST_ZEROS else None  # as long as it is written: it costs what it takes
+
+
+def _close(got: Any, want: Any, tolerance: float | None) -> bool:
+    """For two of Number."""
     if got == want:
         return True
     if got != got or want != want:
-        return got != got and want != want
-    if tolerance is None or (type(got) is not float and type(want) is not float and type(got) is not complex and type(want) is not complex):
+        return bool(got != got and want != want)
+    if tolerance is None or isinstance(want, bool) or (isinstance(got, int) and isinstance(want, int)):
         return False
+    if not {type(got), type(want)} <= {float, complex}:  # exactly: a float next to a long integer would lose its last digits
+        if not all(isinstance(of, Fraction | int) or (type(of) is float and math.isfinite(of)) for of in (got, want)):
+            return False
+        size = Fraction(1) if isinstance(want, int) else max(Fraction(1), abs(Fraction(want)))
+        return bool(abs(Fraction(got) - Fraction(want)) <= Fraction(tolerance) * size)
     try:
-        difference, size = abs(got - want), abs(want)
-    except OverflowError:  # an int beyond every float
+        difference = abs(got - want)
+        return bool(difference <= tolerance * max(1.0, abs(want)) and difference != math.inf)
+    except OverflowError:  # of complex numbers
         return False
-    return bool(difference <= tolerance * max(1.0, size) and difference != math.inf)
 
 
 def _sequence(of: Tree) -> list[Any] | None:
@@ -177,10 +249,8 @@ def _tagged(got: dict[str, Any], want: dict[str, Any], tolerance: float | None) 
 def _key(of: Tree) -> str:
     """One text for all equal keys (1, 1.0 and True are one key); a text, because Python salts its hash."""
     number = _number(of)
-    if isinstance(number, float) and number.is_integer():
-        number = int(number)
-    if isinstance(number, int):
-        return hex(number)
+    if isinstance(number, (int, Fraction)) or (isinstance(number, float) and math.isfinite(number)):
+        return "{:x}/{:x}".format(*number.as_integer_ratio())
     if type(of) is list:
         return f"t[{','.join(map(_key, of))}]"  # a list is a tuple of the same elements, as everywhere here
     if type(of) is dict and len(of) == 1:

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-from sandbox.otherwise import otherwise
+from sandbox.otherwise import SECRET, otherwise
 from sandbox.variants import COMPARED, asserts, is_literal, of_call, of_test, raising, wrapped
 
 MOST = 8  # decoys a method: each is a run
@@ -34,27 +34,39 @@ Path = tuple[int, ...]  # to a statement, by index: in a body, in the body of wh
 Variants = tuple[list[ast.stmt], list[ast.stmt]]  # that look like tests, and others
 
 
-def methods_and_decoys(source: str) -> list[list[str]]:
-    """For each test method its name, the text with this method alone, then its decoys. Raises SyntaxError and its kin on a text that is no Python."""
-    tree = ast.parse(source)
-    return [[name, *map(ast.unparse, (_changed(tree, c, m), *_decoys(tree, c, m)))] for name, c, m in _methods(tree)]
-
-
-def _methods(tree: ast.Module) -> list[tuple[str, int, int]]:
+def found(tree: ast.Module) -> list[tuple[str, int, int]]:
     """Where the test methods are: name, and number of class and method. Of two with one name the last, as Python has it."""
-    found = {}
+    places = {}
     for c, kind in enumerate(tree.body):
         for m, part in enumerate(kind.body if isinstance(kind, ast.ClassDef) else ()):
             if is_test(part):
-                found[f"{kind.name}.{part.name}"] = c, m  # type: ignore[attr-defined]
-    return [(name, c, m) for name, (c, m) in sorted(found.items(), key=lambda item: item[1])]
+                places[f"{kind.name}.{part.name}"] = c, m  # type: ignore[attr-defined]
+    return [(name, c, m) for name, (c, m) in sorted(places.items(), key=lambda item: item[1])]
 
 
 def is_test(part: ast.stmt) -> bool:
-    return isinstance(part, FUNCTIONS) and part.name.startswith("test") and not any("skip" in ast.unparse(by) for by in part.decorator_list)
+    return isinstance(part, FUNCTIONS) and part.name.startswith("test") and "skip" not in [_name(by) for by in part.decorator_list]
 
 
-def _decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
+def proves_nothing(tree: ast.Module, c: int, m: int) -> bool:
+    """Whether this method passes where what it asserts does not hold, or is never awaited: then nothing is proved by what would not hold either."""
+    kind: Any = tree.body[c]
+    if isinstance(kind.body[m], ast.AsyncFunctionDef) and all(ast.unparse(base).rpartition(".")[2] == "TestCase" for base in kind.bases):
+        return True
+    return "expectedFailure" in [_name(by) for by in (*kind.body[m].decorator_list, *kind.decorator_list)]
+
+
+def _name(decorator: ast.expr) -> str:
+    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(".")[2]
+
+
+def alone(tree: ast.Module, c: int, m: int) -> ast.Module:
+    """The text with this test method alone."""
+    return _changed(tree, c, m)
+
+
+def decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
+    """Variants of the text with this method alone, the best first."""
     kind: Any = tree.body[c]
     method: Function = kind.body[m]
     like_tests: list[tuple[Path, ast.stmt]] = []
@@ -82,8 +94,8 @@ def _helpers(kind: ast.ClassDef, method: Function) -> list[int]:
 
 
 def _spread(found: list[Any], most: int) -> list[Any]:
-    """So many of them, from all over."""
-    return found if len(found) <= most else [found[at * len(found) // most] for at in range(most)]
+    """So many of them, drawn."""
+    return found if len(found) <= most else SECRET.sample(found, most)
 
 
 def _made_up(method: Function) -> tuple[Path, ast.stmt]:

@@ -2,7 +2,8 @@
 
 The filter (sandbox/seccomp.py) hands a refused call to this listener instead of failing it: the caller waits in the kernel until it is answered, so
 no call is lost and none can be invented. The program's own processes cannot have the listener: the filter refuses a second one, and the descriptor is
-here alone. Nothing here reads the program's memory: what a call points at may change while it is looked at, its registers cannot.
+here alone. What is allowed never depends on the program's memory: what a call points at may change while it is looked at, its registers cannot.
+Calls that are only watched are let through, and counted by what they try (sandbox/tried.py).
 """
 
 from __future__ import annotations
@@ -11,22 +12,28 @@ import contextlib
 import errno
 import fcntl
 import struct
-from pathlib import Path
 
-from sandbox.seccomp import NAMES, OF_THE_ZYGOTE, PROBED, SIGNALS
+from sandbox.accounts import Accounts
+from sandbox.seccomp import ATTRIBUTES, FORKS, MEMFD, MMAP, NAMES, NEW_NAMESPACES, OF_THE_ZYGOTE, OPEN, OPENAT, OPENAT2, PROBED, SIGNALS, SOCKET, UNIX
+from sandbox.tried import PLACES, Tried, lines
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _NOTICE, _ANSWER = struct.Struct("<QIIiIQ6Q"), struct.Struct("<QqiI")
 _CONTINUE = 1
+_OF_THE_ZYGOTE = {*OF_THE_ZYGOTE.values(), *SIGNALS.values(), *ATTRIBUTES.values(), *FORKS.values(), MEMFD, MMAP}
+ANONYMOUS = 0x20  # of mmap
+FLAGS, ACCESS, TRUNCATE = {OPEN: 1, OPENAT: 2}, 0o3, 0o1000
 _DEPTH = 256  # of a program's processes below each other
 
 
 class Denied:
     """One zygote's listener. To be called only when its descriptor polls readable, else the kernel lets us wait."""
 
-    def __init__(self, handle: int, zygote: int) -> None:
-        """zygote: its pid as we see it; what it asks for is ours."""
-        self.handle, self.zygote = handle, zygote
+    def __init__(self, handle: int, zygote: int, tried: Tried, *, emptying: bool) -> None:
+        """zygote: its pid as we see it; what it asks for is ours. emptying: to empty a file by opening it for reading is refused."""
+        self.handle, self.zygote, self.tried = handle, zygote, tried
+        self.emptying = emptying
+        self.accounts: Accounts | None = None  # of what its programs may still have more of
         self.counts: dict[str, int] = {}
         self.complete = False
 
@@ -38,22 +45,34 @@ class Denied:
         except OSError:  # who asked is dead
             return
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(notice)
-        if allowed := self._allowed(pid, call, arguments):
-            answer = _ANSWER.pack(number, 0, 0, _CONTINUE)
-        else:
-            answer = _ANSWER.pack(number, 0, -errno.EPERM, 0)
+        if (call in self.tried.watched and pid != self.zygote) or call == SOCKET or call in PLACES:
+            self.tried.look(pid, call, arguments)
+        error = self._error(pid, call, arguments)
         with contextlib.suppress(OSError):
-            fcntl.ioctl(self.handle, _SEND, answer)
-        if not allowed:
-            name = NAMES.get(call, f"call {call}")
+            fcntl.ioctl(self.handle, _SEND, _ANSWER.pack(number, 0, -error, 0 if error else _CONTINUE))
+        if error == errno.EPERM:
+            name = "unix socket" if call == SOCKET and arguments[0] & 0xFFFFFFFF == UNIX else NAMES.get(call, f"call {call}")
             self.counts[name] = self.counts.get(name, 0) + 1
 
-    def _allowed(self, pid: int, call: int, arguments: list[int]) -> bool:
-        if pid == self.zygote:
-            return call in OF_THE_ZYGOTE.values() or call in SIGNALS.values()
-        if call not in SIGNALS.values():
-            return False
-        target = arguments[0] - (1 << 32) if arguments[0] & 0x80000000 else arguments[0] & 0x7FFFFFFF
+    def _error(self, pid: int, call: int, arguments: list[int]) -> int:
+        """0 where the call may go on; where a limit ends it what the kernel would say, and EPERM for what is refused to every program."""
+        if pid == self.zygote and (call in _OF_THE_ZYGOTE or call in self.tried.watched):
+            return 0
+        if call in SIGNALS.values() and pid != self.zygote:
+            return 0 if self._may_signal(call, arguments[0]) else errno.EPERM
+        if call in FORKS.values() and not (call == FORKS["clone"] and arguments[0] & NEW_NAMESPACES):
+            return 0 if self.accounts is None or self.accounts.may_fork() else errno.EAGAIN
+        if call == MMAP:
+            free = self.accounts is None or (not arguments[3] & ANONYMOUS and self.accounts.is_file(pid, arguments[4] & 0xFFFFFFFF))
+            return 0 if free or (self.accounts and self.accounts.may_share(arguments[1])) else errno.ENOMEM
+        if call == OPENAT2 and self.emptying:
+            return errno.ENOSYS  # its flags lie in memory: libc falls back to openat
+        if call in FLAGS and self.emptying and arguments[FLAGS[call]] & (ACCESS | TRUNCATE) == TRUNCATE:
+            return errno.EPERM
+        return 0 if call in self.tried.watched else errno.EPERM
+
+    def _may_signal(self, call: int, target: int) -> bool:
+        target = target - (1 << 32) if target & 0x80000000 else target & 0x7FFFFFFF
         if target == 0:
             return True  # its own process group, which lies in its own session
         return target != -1 and self._below(abs(target) if call == SIGNALS["kill"] else target)
@@ -64,19 +83,20 @@ class Denied:
             if pid <= 1:
                 return False
             try:
-                status = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines())
+                status = dict(line.split(":", 1) for line in lines(f"/proc/{pid}/status") if line)
             except OSError:
                 return False
             if (pid := int(status["PPid"])) == self.zygote:
                 return True
         return False
 
-    def take(self) -> dict[str, int] | None:
-        """What was refused since the last call, by name; None where not every call is heard of."""
+    def take(self) -> tuple[dict[str, int], dict[str, int]] | tuple[None, None]:
+        """What was refused since the last call, by name, and what was tried, by kind; None where not every call is heard of."""
         counts, self.counts = self.counts, {}
-        return counts if self.complete else None
+        tried = self.tried.take(counts)
+        return (counts, tried) if self.complete else (None, None)
 
     def heard_the_probe(self) -> None:
         """The probe has ended. Where a filter above ours (a container runtime's) answers a call itself, it is refused and we do not hear of it."""
         self.complete = set(PROBED) <= set(self.counts)
-        self.counts = {}
+        self.take()

@@ -6,15 +6,22 @@ Runs in the program's process; nothing here is trusted.
 from __future__ import annotations
 
 import builtins
+import importlib
 import operator
 import types
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
-from sandbox.objects import SPECIAL, Codec
-from sandbox.wire import NotPlain, Tree
+from sandbox.objects import NAMESPACE, SPECIAL, Codec, is_namespace
+from sandbox.wire import NotPlain, Tree, encode
 
 MOST = 100_000  # objects held at once
+MOST_STATES = 10_000  # objects whose attributes cross with one message
+
+
+class Unstable(RuntimeError):
+    """An object of the program answers the same question differently."""
 
 
 class Held(Codec):
@@ -24,36 +31,49 @@ class Held(Codec):
         """call_back: calls a function of the tests, by its number."""
         super().__init__()
         self.module, self.call_back = module, call_back
-        self.functions: dict[int, Callable[..., Any]] = {}
-        self.borrowed: dict[int, int] = {}  # id -> number
-        self._builder.makers["k"] = self._function
+        self.captured = False  # send what a call prints
         self.records: set[str] = set()
         self.objects: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}
         self.count = 0
+        self._lent: dict[int, Any] = {}  # functions and iterators of the tests, by number
+        self._lent_trees: dict[int, Tree] = {}  # the same by id, as they cross back
+        self._builder.makers |= {"k": self._function, "j": self._iterator}
 
     def record_name(self, value: Any) -> str | None:
-        name = type(value).__name__
-        return name if name in self.records else None
+        name = NAMESPACE if is_namespace(value) else type(value).__name__
+        return name if name in self.records or name is NAMESPACE else None
+
+    def own_class(self, name: str) -> type | None:
+        found = self.module.__dict__.get(name) if name in self.records else None
+        return found if isinstance(found, type) else None
 
     def new_record(self, name: str) -> Any:
-        kind = self.module.__dict__.get(name)
-        return object.__new__(kind if isinstance(kind, type) else type(name, (), {}))  # a program that only reads attributes needs no class
+        if name == NAMESPACE:
+            return types.SimpleNamespace()
+        return object.__new__(self.own_class(name) or type(name, (), {}))  # a program that only reads attributes needs no class
 
-    def _function(self, number: int) -> Callable[..., Any]:
+    def _function(self, number: int) -> Any:
         """A function that asks the tests for each call: what it computes, and with what, never comes here."""
-        if number not in self.functions:
 
-            def function(*args: Any, **kwargs: Any) -> Any:
-                return self.call_back(number, args, kwargs)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            return self.call_back(number, args, kwargs)
 
-            self.functions[number] = function
-            self.borrowed[id(function)] = number
-        return self.functions[number]
+        return self._lend(number, function, {"k": number})
+
+    def _iterator(self, number: int) -> Any:
+        """An iterator that asks the tests for each element."""
+        return self._lend(number, Lent(lambda: self.call_back(number, (), {})), {"j": number})
+
+    def _lend(self, number: int, made: Any, tree: Tree) -> Any:
+        if number not in self._lent:
+            self._lent[number] = made
+            self._lent_trees[id(made)] = tree
+        return self._lent[number]
 
     def handle(self, value: Any) -> Tree:
-        if (known := self.borrowed.get(id(value))) is not None:
-            return {"k": known}
+        if (lent := self._lent_trees.get(id(value))) is not None:
+            return lent
         number = self.numbers.get(id(value))
         if number is None:
             if len(self.objects) >= MOST:
@@ -63,8 +83,13 @@ class Held(Codec):
             self.objects[number] = value
         kind = type(value)
         if isinstance(value, type) and issubclass(value, BaseException):
-            base = next(base for base in value.__mro__ if getattr(builtins, base.__name__, None) is base)
-            return {"e": [value.__name__, base.__name__]}
+            return {"e": [value.__name__, bases_of(value)]}
+        if isinstance(value, BaseException):
+            return {"x": exception_tree(value)}
+        if kind is types.CoroutineType or kind is types.AsyncGeneratorType:
+            return {"c" + ("o" if kind is types.CoroutineType else "g"): number}
+        if _holds_its_attributes(kind) and len(self._with_state) < MOST_STATES:
+            self._with_state[number] = value
         return {"h": [number, kind.__name__, [name for name in SPECIAL if getattr(kind, name, None) is not getattr(object, name, None)]]}
 
     def resolve(self, body: Any) -> Any:
@@ -72,6 +97,12 @@ class Held(Codec):
 
     def named(self, name: str) -> Any:
         return getattr(builtins, name)
+
+    def numpy(self) -> Any:
+        try:
+            return importlib.import_module("numpy")
+        except ImportError:
+            return None
 
     def drop(self, numbers: list[int]) -> None:
         for number in numbers:
@@ -83,19 +114,83 @@ class Held(Codec):
             raise NameError(f"name {name!r} is not defined")
         return self.module.__dict__[name]
 
+    @cached_property
+    def event_loop(self) -> Any:
+        import asyncio
+
+        return asyncio.new_event_loop()
+
     def do(self, what: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """One request of the tests: a name of the program, or an operation of OPERATIONS on an object."""
+        """One request of the tests: a name of the program, or an operation on an object. Raises Unstable where a second look gives something else."""
         if what == "name":
             return self.name(args[0])
-        return OPERATIONS[what](*args, **kwargs)
+        if what == "await":
+            awaited = self.objects[args[0]]
+            return self.event_loop.run_until_complete(awaited if isinstance(awaited, types.CoroutineType) else awaited.__anext__())
+        if what in ACTIONS:
+            return ACTIONS[what](*args, **kwargs)
+        answer, again = READS[what](*args), READS[what](*args)
+        try:
+            stable = encode(answer) == encode(again)
+        except NotPlain:
+            stable = True  # a handle: the object behind it may be made anew each time, as bound methods are
+        if not stable:
+            raise Unstable(f"{what} of {type(args[0]).__name__} changes from one look to the next")
+        return answer
 
 
-OPERATIONS: dict[str, Callable[..., Any]] = {
+class Lent:
+    """An iterator of the tests."""
+
+    def __init__(self, ask: Callable[[], Any]) -> None:
+        self._ask = ask
+
+    def __iter__(self) -> Lent:
+        return self
+
+    def __next__(self) -> Any:
+        return self._ask()
+
+
+def exception_tree(error: BaseException) -> list[Tree]:
+    """Name, message, whether memory ran out, bases, and as far as they are plain data, encoded: arguments and attributes."""
+    carried: list[Tree] = []
+    for part in (list(error.args), vars(error)):
+        try:
+            carried.append(encode(part))
+        except NotPlain:
+            carried.append(None)
+    return [*told_of(error), bases_of(type(error)), *carried]
+
+
+def told_of(error: BaseException) -> list[Tree]:
+    """Name, message, and whether memory ran out."""
+    try:
+        text = str(error)[:300]
+    except BaseException:  # the message of a program's own class
+        text = ""
+    return [type(error).__name__, text, isinstance(error, MemoryError)]
+
+
+def bases_of(kind: type) -> list[Tree]:
+    """The exceptions that this class derives from: a builtin one by its name, another by name and bases."""
+    bases = [base for base in kind.__bases__ if issubclass(base, BaseException)]
+    return [base.__name__ if getattr(builtins, base.__name__, None) is base else [base.__name__, bases_of(base)] for base in bases]
+
+
+def _holds_its_attributes(kind: type) -> bool:
+    """Whether to read an attribute of such an object is to look up what it holds: an instance of a plain class of the program."""
+    return kind.__module__ in ("program", "__main__") and not issubclass(kind, type) and kind.__getattribute__ is object.__getattribute__
+
+
+ACTIONS: dict[str, Callable[..., Any]] = {
     "call": lambda of, *args, **kwargs: of(*args, **kwargs),
-    "attribute": getattr, "set": setattr, "delete": delattr,
-    "item": operator.getitem, "set_item": operator.setitem, "delete_item": operator.delitem,
-    "iter": iter, "next": next, "len": len, "bool": bool, "str": str, "repr": repr, "hash": hash, "int": int, "float": float,
-    "round": round, "abs": abs, "neg": operator.neg, "add": operator.add, "sub": operator.sub, "mul": operator.mul,
-    "eq": operator.eq, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge, "isinstance": isinstance,
+    "set": setattr, "delete": delattr, "set_item": operator.setitem, "delete_item": operator.delitem, "iter": iter, "next": next,
     "enter": lambda of: type(of).__enter__(of), "exit": lambda of: type(of).__exit__(of, None, None, None),
+}  # fmt: skip
+READS: dict[str, Callable[..., Any]] = {
+    "attribute": getattr, "item": operator.getitem, "slice": lambda of, *bounds: of[slice(*bounds)], "len": len, "bool": bool, "hash": hash,
+    "str": str, "repr": repr, "int": int, "float": float, "index": operator.index, "round": round, "abs": abs, "neg": operator.neg,
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "eq": operator.eq, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "ge": operator.ge, "isinstance": isinstance,
 }  # fmt: skip

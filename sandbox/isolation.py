@@ -18,15 +18,18 @@ import resource
 import signal
 import struct
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
 from os import setresgid, setresuid  # not by os: see `_become` of the zygote
 from typing import NoReturn
 
 from sandbox import landlock, seccomp
 
 RUNGS = ("root", "userns", "bare")
+COUNTED, UNCOUNTED = b"c", b"u"  # the first word to a zygote: whether a cgroup counts what it and its programs use
 SIGNALLED = 128  # and the signal's number: exit status of the outer half, when the inner one was killed
 SCRATCH_MB = 64
+SCRATCH_NAMES = 4096  # files and folders
 FILE_BYTES = SCRATCH_MB * 2**20
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -35,6 +38,8 @@ _RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8,
 _DETACH = 2
 _PDEATHSIG, _DUMPABLE, _CAPBSET_DROP, _CHILD_SUBREAPER, _NO_NEW_PRIVS = 1, 4, 24, 36, 38
 _CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE, _LAST_CAP = 5, 6, 7, 21, 24, 40
+_WALL = 0x40000000  # of waitpid: children that report their end by another signal too
+_THREADS = 17  # place of their number in /proc/PID/stat, after the name
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
@@ -72,10 +77,11 @@ def become_subreaper() -> None:
     _call("prctl", _CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def enter(rung: str, packages: dict[str, str]) -> tuple[str, int | None]:
+def enter(rung: str, packages: dict[str, str], *, counted: bool, watched: Sequence[int] = ()) -> tuple[str, int | None]:
     """Confines this process. It returns in a child, with namespaces pid 1; the parent stays, and ends when the child does.
 
-    packages: name -> folder, or single file, of each third-party package that programs may import.
+    packages: name -> folder, or single file, of each third-party package that programs may import. counted: by a cgroup. watched: calls that the
+    listener is told of.
     Returns what is in force, in words, and the descriptor on which refused calls are asked about, where the kernel gives one.
     """
     if rung == "root" and os.geteuid() != 0:
@@ -83,8 +89,9 @@ def enter(rung: str, packages: dict[str, str]) -> tuple[str, int | None]:
     if has_own_uid(rung):
         os.setgroups([])
     if rung == "bare":
-        return _enter_bare()
+        return _enter_bare(tuple(watched), counted=counted)
     _keep_pid_counter()
+    uid = os.geteuid()
     _unshare(rung)
     if pid := os.fork():
         _outlive(pid)
@@ -96,12 +103,13 @@ def enter(rung: str, packages: dict[str, str]) -> tuple[str, int | None]:
     measures = ["namespaces", "uid" if rung == "root" else "no capabilities"]
     listener = None
     if seccomp.available():
-        listener = seccomp.install(unix_sockets=True, guard_signals=False)
+        mapped_root = rung == "userns" and not counted and uid == 0  # whom RLIMIT_NPROC does not bind
+        listener = seccomp.install(seccomp.Guards(unix_sockets=True, uncounted=not counted, forks=mapped_root, watched=tuple(watched)))
         measures.append("seccomp")
     return "+".join([*measures, "rlimits"]), listener
 
 
-def _enter_bare() -> tuple[str, int | None]:
+def _enter_bare(watched: tuple[int, ...], *, counted: bool) -> tuple[str, int | None]:
     """Raises OSError where nothing would keep a program from our files, or from our processes."""
     if not landlock.available():
         raise OSError(errno.ENOSYS, "the kernel has no Landlock (Linux 5.13, and `landlock` among its security modules): files would be open")
@@ -111,14 +119,23 @@ def _enter_bare() -> tuple[str, int | None]:
     outer = os.getpid()
     if pid := os.fork():
         _call("prctl", _PDEATHSIG, 0, 0, 0, 0)  # the zygote ends with its owner; what it leaves is killed here
-        _outlive(pid, kill_descendants)
+        _outlive(pid, kill_the_rest=True)
     die_with_parent(outer)
     become_subreaper()
     _set_constant_rlimits()
     _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
-    guard = not has_own_uid("bare") and not landlock.confines_signals()
-    listener = seccomp.install(unix_sockets=False, guard_signals=guard)
-    return "+".join(["uid" if has_own_uid("bare") else "no capabilities", "landlock", "seccomp", "rlimits"]), listener
+    own = has_own_uid("bare")
+    listener = seccomp.install(
+        seccomp.Guards(
+            signals=not own and not landlock.confines_signals(),
+            attributes=not own,
+            leftovers=True,
+            uncounted=not counted,
+            forks=not own and not counted,
+            watched=watched,
+        )
+    )
+    return "+".join(["uid" if own else "no capabilities", "landlock", "seccomp", "rlimits"]), listener
 
 
 def has_own_uid(rung: str) -> bool:
@@ -130,20 +147,25 @@ def has_own_uid(rung: str) -> bool:
     return os.geteuid() == 0 and all(os.stat(folder).st_mode & 0o001 for folder in folders)
 
 
-def drop(uid: int | None, rules: int | None) -> None:
-    """Gives up all privileges of this process for good: it is about to run a program. uid: one of its own, or None to keep ours."""
+def drop(uid: int | None, rules: int | None, seen: bool) -> None:
+    """Gives up all privileges of this process for good: it is about to run a program. uid: one of its own, or None to keep ours.
+
+    seen: the worker reads its accounts; else nobody of the same uid may open its memory or descriptors. Other programs cannot in either case: they
+    have another uid, another pid namespace, or Landlock, which lets nobody trace what is not below him.
+    """
     if uid is not None:
         setresgid(uid, uid, uid)
         setresuid(uid, uid, uid)
     else:
         _keep_capabilities(set())
-        _call("prctl", _DUMPABLE, 0, 0, 0, 0)  # nobody of the same uid may open this process's memory or descriptors; a new uid does the same
+    if seen or uid is None:
+        _call("prctl", _DUMPABLE, int(seen), 0, 0, 0)
     if rules is not None:
         landlock.confine(rules)
 
 
 def mount_scratch(path: str) -> None:
-    options = f"size={SCRATCH_MB}m,nr_inodes=4096,mode=1777".encode()
+    options = f"size={SCRATCH_MB}m,nr_inodes={SCRATCH_NAMES},mode=1777".encode()
     _call("mount", b"tmpfs", path.encode(), b"tmpfs", _NOSUID | _NODEV | _NOEXEC, options)
 
 
@@ -163,17 +185,13 @@ def _unshare(rung: str) -> None:
             file.write(text)
 
 
-def _outlive(pid: int, kill_the_rest: Callable[[], None] | None = None) -> NoReturn:
+def _outlive(pid: int, *, kill_the_rest: bool = False) -> NoReturn:
     """The outer half: holds no descriptor of the inner one, ends with it, and by PDEATHSIG takes it along."""
     os.closerange(0, 256)
     while (ended := os.waitpid(-1, 0))[0] != pid:
         pass
-    while kill_the_rest:
-        kill_the_rest()
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            break
+    while kill_the_rest and not descendants_ended():
+        pass
     code = os.waitstatus_to_exitcode(ended[1])
     os._exit(code if code >= 0 else SIGNALLED - code)
 
@@ -181,7 +199,7 @@ def _outlive(pid: int, kill_the_rest: Callable[[], None] | None = None) -> NoRet
 def kill_descendants() -> None:
     """Stops all descendants first, so that none forks meanwhile, then kills them. Where no pid namespace ends them with its first process."""
     stopped: set[int] = set()
-    while new := _descendants() - stopped:
+    while new := _tree() - stopped:
         for pid in new:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
@@ -191,14 +209,27 @@ def kill_descendants() -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def descendants_ended() -> bool:
+    """Kills all descendants and reaps those that have ended; True when there is none left. To be called until then, by their subreaper."""
+    kill_descendants()
+    try:
+        while os.waitpid(-1, os.WNOHANG | _WALL)[0]:
+            pass
+    except ChildProcessError:
+        return True
+    time.sleep(0.0005)
+    return False
+
+
 def _descendants() -> set[int]:
+    """All that live. A process whose first thread has left by itself is shown as a zombie, and its other threads live on."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError):
                 with open(f"/proc/{name}/stat", errors="replace") as file:
                     fields = file.read().rsplit(")", 1)[1].split()
-                if fields[0] != "Z":
+                if fields[0] != "Z" or int(fields[_THREADS]) > 1:
                     parents[int(name)] = int(fields[1])
     found, grown = {os.getpid()}, True
     while grown:
@@ -206,6 +237,27 @@ def _descendants() -> set[int]:
         found |= more
         grown = bool(more)
     return found - {os.getpid()}
+
+
+def _tree() -> set[int]:
+    """As `_descendants`, and those that wait to be reaped: by few files, since each open is asked of the listener."""
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):  # a kernel without CONFIG_PROC_CHILDREN
+        return _descendants()
+    found: set[int] = set()
+    new = {os.getpid()}
+    while new:
+        new = {child for pid in new for child in _children(pid)} - found
+        found |= new
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/children") as file:
+                found += map(int, file.read().split())
+    return found
 
 
 def _visible() -> list[str]:
@@ -234,7 +286,8 @@ def _build_root(packages: dict[str, str]) -> None:
         _bind(path, f"{root}/packages/{os.path.basename(path)}")
     for device in _DEVICES:
         _bind(f"/dev/{device}", f"{root}/dev/{device}", flags=_NOSUID | _NOEXEC)
-    os.symlink("/proc/self/fd", f"{root}/dev/fd")
+    for name, target in (("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")):
+        os.symlink(f"/proc/self/fd{target}", f"{root}/dev/{name}")
     for folder in ("proc", "scratch", "var"):
         os.makedirs(f"{root}/{folder}", exist_ok=True)
     for link in ("/tmp", "/var/tmp", "/dev/shm"):

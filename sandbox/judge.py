@@ -1,7 +1,7 @@
 """`python -m sandbox.judge`: JSON lines {"id", "source", "problem"} in, JSON lines {"id", "verdict", ...} out in input order, nothing else on stdout.
 
 A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`, `compare`, `checker`,
-`packages`. One worker a core, or RATCHET_WORKERS.
+`packages`, `in_place`. One worker a core, or RATCHET_WORKERS.
 Exit status 0 whatever the verdicts. A line that is no request gets the verdict INFRA and says what is wrong with it.
 """
 
@@ -111,7 +111,10 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
     prompt, checker = problem.get("prompt") or "", problem.get("checker")
     compare: Any = problem.get("compare") or "exact"
     packages = tuple(map(str, problem.get("packages") or ()))
-    return Job(job_id, source, style, made, problem.get("entry_point"), prompt, limits, problem.get("tolerance"), compare, checker, packages)
+    in_place = problem.get("in_place") is True
+    return Job(
+        job_id, source, style, made, problem.get("entry_point"), prompt, limits, problem.get("tolerance"), compare, checker, packages, in_place
+    )
 
 
 def _limits(given: dict[str, Any]) -> Limits:
@@ -129,7 +132,7 @@ def _answer(asked: Any, report: Report) -> dict[str, Any]:
     return {
         "id": asked, "verdict": report.verdict, "passed": report.passed, "total": report.total, "detail": report.detail,
         "cpu_s": round(report.cpu_s, 4), "wall_s": round(report.wall_s, 4), "peak_bytes": report.peak_bytes,
-        "isolation": report.isolation, "trust": report.trust, "denied": report.denied,
+        "isolation": report.isolation, "trust": report.trust, "denied": report.denied, "tried": report.tried,
     }  # fmt: skip
 
 

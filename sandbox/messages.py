@@ -43,7 +43,7 @@ def of_claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
     if kind == b"X":
         return exception(body)
     if kind != b"R":
-        return None if kind == b"N" else (Verdict.RE, "broken message")
+        return None if kind in (b"N", b"T") else (Verdict.RE, "broken message")
     try:
         holds = claim.holds(body)
     except NotPlain as error:
@@ -72,7 +72,8 @@ def exception(body: bytes) -> tuple[Verdict, str]:
         told = None
     if type(told) is not list or len(told) != 3:
         return Verdict.RE, "broken message"
-    return (Verdict.MLE if told[2] is True else Verdict.RE), f"raised {str(told[0])[:100]}: {str(told[1])[:300]}"
+    text = f"raised {str(told[0])[:100]}: {str(told[1])[:300]}".encode("utf-8", "backslashreplace").decode()
+    return (Verdict.MLE if told[2] is True else Verdict.RE), text
 
 
 def whole(results: list[Result], tests: int) -> list[Result]:

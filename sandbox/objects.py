@@ -1,60 +1,85 @@
-"""How values that are not plain data cross between the tests of an `assert` job and the program, both ways and never by pickle.
+"""How values that are not plain data cross between the tests of an `assert` job and the program, in both directions and never by pickle.
 
-- Small value types of the standard library cross by value, {"v": [type, parts]}; builtin types and functions by name, {"y": name}.
-- A record is an instance of a class that the tests' own text defines (the ListNode of a prompt). It crosses by value too, {"o": number}, with class
-  name and attributes in a table beside the message, so that a long chain is not deep and a ring ends: {"g": [tree, table]}.
-- A function of the tests stays with them, and a number crosses in its place, {"k": number}; the program may have it called.
-- Whatever else a program has stays with the program, and a handle crosses in its place, {"h": [number, name of its type, its special methods]}.
-A list, dict, set or record that the program changed in place is sent back part by part; {"@": number} refers to one of those parts.
+- Value types of the standard library cross by value, {"v": [type, parts]}; builtin types and functions by name, {"y": name}; numbers and arrays of
+  numbers of numpy as such, {"a": [type, nested list]}, where the other side has numpy, else as Python's.
+- A named tuple crosses with its fields, {"n": [class, fields, items]}; an enum member of the tests' own class, and such a class itself, by name:
+  {"m": [class, member]}, {"l": class}.
+- A record is an instance of a class that the tests' own text defines (the ListNode of a prompt), or a SimpleNamespace. It crosses by value too,
+  {"o": number}, with class name and attributes in a table beside the message, so that a long chain is not deep and a ring ends:
+  {"g": [tree, table, states, made]}.
+- A function of the tests stays with them, and a number crosses in its place, {"k": number}; the program may have it called. So does an iterator of
+  the tests, {"j": number}: the program asks for one element at a time.
+- Any other object of a program stays with the program, and a handle crosses in its place, {"h": [number, name of its type, its special methods]}. The
+  attributes that such an object holds cross by value with it, in `states`.
+- {"@": number} refers to a part of this call's arguments, which both sides have, or to one of `made`: the containers that are met more than once,
+  each with its contents. So what is one list on one side is one on the other. The numbers are those of one message.
+An argument that the program changed in place is sent back part by part.
 """
 
 from __future__ import annotations
 
 import builtins
+import copy
+import types
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Callable, Iterator
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sandbox.wire import Builder, NotPlain, Planter, Tree, dump, parse
+from sandbox.changed_parts import EMPTY, contents, is_plain_attribute, refill, state, walked
+from sandbox.value_types import SUBCLASSES, TAKEN, array_made, is_number_of_numpy, made, named_tuple, text_name
+from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
 
 SPECIAL = (
-    "__iter__", "__next__", "__len__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__",
-    "__int__", "__float__", "__round__", "__abs__", "__neg__", "__add__", "__sub__", "__mul__", "__enter__", "__exit__", "__hash__",
+    "__iter__", "__next__", "__len__", "__bool__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__eq__", "__lt__", "__le__", "__gt__",
+    "__ge__", "__int__", "__index__", "__float__", "__round__", "__abs__", "__neg__", "__add__", "__sub__", "__mul__", "__enter__", "__exit__",
+    "__hash__",
 )  # fmt: skip
+NAMESPACE = "types.SimpleNamespace"  # the one record class that tests need not define
+STATE_NODES = 200_000  # elements in the attributes of handles, a message: what is beyond them is asked for when it is needed
 
-_TAKEN: dict[type, Callable[[Any], list[Any]]] = {
-    Decimal: lambda v: [str(v)],
-    Fraction: lambda v: [v.numerator, v.denominator],
-    deque: lambda v: [list(v), v.maxlen],
-    range: lambda v: [v.start, v.stop, v.step],
-    date: lambda v: [v.isoformat()],
-    time: lambda v: [v.isoformat()],
-    datetime: lambda v: [v.isoformat()],
-    timedelta: lambda v: [v.days, v.seconds, v.microseconds],
-}
-_MADE: dict[str, Callable[..., Any]] = {
-    **{kind.__name__: kind for kind in (Decimal, Fraction, deque, range, timedelta)},
-    **{kind.__name__: kind.fromisoformat for kind in (date, time, datetime)},
-}
+
+def encode_result(value: Any) -> tuple[str, bool]:
+    """The result of a `call` test, and whether types of numpy are in it, which cross as Python's. Raises NotPlain for what is neither plain data nor
+    Decimal nor Fraction.
+    """
+    of_numpy = False
+
+    def foreign(value: Any) -> Tree:
+        nonlocal of_numpy
+        if type(value).__module__ == "numpy":
+            of_numpy = True
+            return Planter(foreign).plant(value.tolist(), 1)
+        if type(value) not in (Decimal, Fraction):
+            raise NotPlain(f"{type(value).__name__} is not plain data")
+        return {"v": [type(value).__name__, Planter().plant(TAKEN[type(value)](value), 1)]}
+
+    return dump(deep(Planter(foreign).plant, value, 0)), of_numpy
 
 
 class Codec(ABC):
-    """Encodes and decodes messages of one side. What a side does with records and handles is its own: see the four methods below."""
+    """Encodes and decodes messages of one side. The abstract methods say what a side does with records and handles."""
 
     def __init__(self) -> None:
-        self._builder = Builder({"g": self._graph, "o": self._numbered, "v": self._value, "y": self.named, "h": self.resolve, "@": self._part})
+        self._builder = Builder({
+            "g": self._graph, "o": self._numbered, "v": self._value, "y": self.named, "n": self._named_tuple, "m": self._member, "l": self._class,
+            "a": self._array, "h": self.resolve, "@": self._part,
+        })  # fmt: skip
         self._makes: list[Any] = []
         self._parts: list[Any] = []
         self._met: dict[int, int] = {}
         self._waiting: list[Any] = []
+        self._planter = Planter()
+        self._with_state: dict[int, Any] = {}  # objects whose attributes cross with this message, by their number
 
     @abstractmethod
     def record_name(self, value: Any) -> str | None:
         """The class name under which this object crosses by value, or None where it does not."""
+
+    @abstractmethod
+    def own_class(self, name: str) -> type | None:
+        """The class of this name on this side, or None: of the tests' text for the tests, of the program's module for the program."""
 
     @abstractmethod
     def new_record(self, name: str) -> Any:
@@ -72,44 +97,96 @@ class Codec(ABC):
     def named(self, name: str) -> Any:
         """The builtin of this name. Raises NotPlain."""
 
-    def encode(self, value: Any) -> str:
+    @abstractmethod
+    def numpy(self) -> Any:
+        """The module, or None where arrays are to be lists on this side."""
+
+    def attach(self, states: Any) -> None:
+        """Takes the states of handles: rows of a number and attributes. For the tests' side."""
+        raise NotPlain("broken message: states where none belong")
+
+    def encode(self, value: Any, given: Sequence[Any] = ()) -> str:
+        """given: parts that both sides have, to which the text refers. Raises NotPlain."""
+        return deep(self._encode, value, given, changed=False)
+
+    def encode_changed(self, value: Any, given: Sequence[Any]) -> str:
+        """The same for a pair: a value, and what the given parts contain now."""
+        return deep(self._encode, value, given, changed=True)
+
+    def decode(self, text: str | bytes, given: Sequence[Any] = ()) -> Any:
         """Raises NotPlain."""
-        return self._encode(value, Planter(self._foreign))
+        return self._decode(parse(text), given)
 
-    def decode(self, text: str | bytes) -> Any:
-        """Raises NotPlain."""
-        return self._builder.build(parse(text))
+    def update(self, given: Sequence[Any], changed: Tree) -> Any:
+        """Gives these containers and records the contents that `encode_changed` sent, and returns the value sent with them. Raises NotPlain."""
+        sent = self._decode(changed, given)
+        if type(sent) is not list or len(sent) != 2 or type(sent[1]) is not list or len(sent[1]) != len(given):
+            raise NotPlain("broken message: changes of arguments")
+        for part, content in zip(given, sent[1], strict=True):
+            refill(part, content, self.fill)
+        return sent[0]
 
-    def encode_parts(self, parts: list[Any]) -> str:
-        """The contents of containers and records, with references where one holds another."""
-        planter = _Linking(self._foreign, {id(part): at for at, part in enumerate(parts)})
-        return self._encode([_contents(part) for part in parts], planter)
+    def blank(self, part: Any) -> Any:
+        """A part of the same kind, to be refilled. Raises NotPlain."""
+        name = self.record_name(part)
+        return copy.copy(part) if name is None else self.new_record(name)
 
-    def update(self, parts: list[Any], text: str | bytes) -> None:
-        """Gives these containers and records the contents in `text`. Raises NotPlain."""
-        self._parts = parts
-        contents = self.decode(text)
-        if type(contents) is not list or len(contents) != len(parts):  # an array that crossed as a list: what became of it is not known
-            return
-        for part, content in zip(parts, contents, strict=True):
-            self._refill(part, content)
+    def _decode(self, of: Tree, given: Sequence[Any]) -> Any:
+        """What one message names is forgotten with it: no later one may name a part or a record of it."""
+        self._parts = list(given)
+        try:
+            return deep(self._builder.build, of)
+        finally:
+            self._parts, self._makes = [], []
 
-    def _encode(self, value: Any, planter: Planter) -> str:
-        self._met, self._waiting = {}, []
+    def _encode(self, value: Any, given: Sequence[Any], *, changed: bool) -> str:
+        self._met, self._waiting, self._with_state = {}, [], {}
+        known = {id(part): at for at, part in enumerate(given)}
+        found, again = walked([value, *map(contents, given)] if changed else value, self.record_name)
+        again = [part for part in again if id(part) not in known]
+        numbers = {id(part): known[id(part)] for part in found if id(part) in known} | {id(part): at for at, part in enumerate(again, len(given))}
+        linking = _Linking(self._foreign, self._subclass, numbers)
+        planter = self._planter = linking if numbers else Planter(self._foreign, self._subclass)
         root = planter.plant(value, 0)
+        if changed:
+            root = [root, [planter.plant(contents(part), 1) for part in given]]
+        made = [[type(part).__name__, planter.plant(contents(part), 1)] for part in again]
+        states = Planter(self._foreign, self._subclass, STATE_NODES)
         table: list[Tree] = []
-        while len(table) < len(self._waiting):
-            record = self._waiting[len(table)]
-            table.append([self.record_name(record), [[key, planter.plant(part, 1)] for key, part in state(record).items()]])
-        return dump({"g": [root, table]} if table else root)
+        rows: dict[int, Tree] = {}
+        while True:
+            for record in self._waiting[len(table) :]:
+                table.append([self.record_name(record), [[key, planter.plant(part, 1)] for key, part in state(record).items()]])
+            more = {number: held for number, held in self._with_state.items() if number not in rows}
+            for number, held in more.items():
+                rows[number] = self._state_row(number, held, states)
+            if not more and len(table) == len(self._waiting):
+                break
+        return dump({"g": [root, table, list(rows.values()), made]} if table or rows or made else root)
+
+    def _state_row(self, number: int, held: Any, planter: Planter) -> Tree:
+        """The attributes of an object that stays here, or none where they are too many."""
+        try:
+            return [number, [[key, planter.plant(part, 1)] for key, part in state(held).items() if is_plain_attribute(type(held), key)]]
+        except NotPlain:
+            return [number, []]
 
     def _foreign(self, value: Any) -> Tree:
-        taken = _TAKEN.get(type(value))
-        if taken:
-            return {"v": [type(value).__name__, Planter(self._foreign).plant(taken(value), 1)]}
-        name = getattr(value, "__name__", None) if type(value) in (type, type(len)) else None
+        kind = type(value)
+        if taken := TAKEN.get(kind):
+            return {"v": [kind.__name__, self._plant_parts(taken, value)]}
+        if name := text_name(value):
+            return {"v": [name, [str(value)]]}
+        if kind.__module__ == "numpy":
+            items = self._plant_parts(lambda v: v.tolist(), value)
+            return {"a": [value.dtype.name, items]} if is_number_of_numpy(value) else items
+        if value is NotImplemented or value is ...:
+            return {"y": "NotImplemented" if value is NotImplemented else "Ellipsis"}
+        name = getattr(value, "__name__", None) if kind in (type, type(len)) else None
         if name is not None and getattr(builtins, name, None) is value:
             return {"y": name}
+        if (member := self._enum_member(value)) is not None:
+            return member
         if self.record_name(value) is None:
             return self.handle(value)
         if id(value) not in self._met:
@@ -117,12 +194,40 @@ class Codec(ABC):
             self._waiting.append(value)
         return {"o": self._met[id(value)]}
 
+    def _subclass(self, value: Any) -> Tree:
+        """The tree of an instance of a subclass of a plain type that keeps what its class adds, or None: it crosses as its base."""
+        kind = type(value)
+        if taken := SUBCLASSES.get(kind):
+            return {"v": [kind.__name__, self._plant_parts(taken, value)]}
+        fields = getattr(kind, "_fields", None)
+        if isinstance(value, tuple) and type(fields) is tuple and len(fields) == len(value) and set(map(type, fields)) <= {str}:
+            return {"n": [kind.__name__, list(fields), self._plant_parts(list, value)]}
+        return self._enum_member(value)
+
+    def _enum_member(self, value: Any) -> Tree:
+        kind = type(value)
+        known = hasattr(kind, "__members__") and self.own_class(kind.__name__) is kind and getattr(value, "name", None) in kind.__members__
+        return {"m": [kind.__name__, value.name]} if known else None
+
+    def _plant_parts(self, taken: Callable[[Any], list[Any]], value: Any) -> Tree:
+        try:
+            return self._planter.plant(taken(value), 1)
+        except ValueError as error:  # a buffer that is closed
+            raise NotPlain(f"{type(value).__name__}: {error}") from None
+
     def _graph(self, body: Any) -> Any:
-        root, table = body
+        root, table, states, made = body
         self._makes = [self.new_record(name) for name, _ in table]
-        for made, (_, attributes) in zip(self._makes, table, strict=True):
-            self.fill(made, {key: self._builder.build(part) for key, part in attributes})
-        return self._builder.build(root)
+        again = [EMPTY[kind]() for kind, _ in made]
+        self._parts += again
+        for record, (_, attributes) in zip(self._makes, table, strict=True):
+            self.fill(record, {key: self._builder.build(part) for key, part in attributes})
+        for part, (_, content) in zip(again, made, strict=True):
+            refill(part, self._builder.build(content), self.fill)
+        value = self._builder.build(root)
+        if states:
+            self.attach(states)
+        return value
 
     def _numbered(self, at: int) -> Any:
         return _at(self._makes, at)
@@ -132,34 +237,46 @@ class Codec(ABC):
 
     def _value(self, body: Any) -> Any:
         name, parts = body
-        try:
-            return _MADE[name](*self._builder.build(parts))
-        except (ArithmeticError, TypeError, ValueError) as error:
-            raise NotPlain(f"broken message: no {str(name)[:20]}: {type(error).__name__}") from None
+        return made(name, self._builder.build(parts))
+
+    def _named_tuple(self, body: Any) -> Any:
+        name, fields, items = body
+        kind = self.own_class(name) if type(name) is str else None
+        if getattr(kind, "_fields", None) != tuple(fields):
+            kind = named_tuple(name, tuple(fields))
+        made: tuple[Any, ...] = tuple.__new__(kind, self._builder.build(items))  # type: ignore[arg-type]
+        if any(field in ("count", "index") and callable(item) for field, item in zip(fields, made, strict=False)):
+            raise NotPlain("a named tuple with other methods")
+        return made
+
+    def _array(self, body: Any) -> Any:
+        kind, nested = body
+        items, numpy = self._builder.build(nested), self.numpy()
+        return items if numpy is None else array_made(numpy, kind, items)
+
+    def _class(self, name: Any) -> type:
+        if type(name) is not str or (found := self.own_class(name)) is None:
+            raise NotPlain(f"no class {str(name)[:40]} here")
+        return found
+
+    def _member(self, body: Any) -> Any:
+        name, member = body
+        members = getattr(self._class(name), "__members__", {})
+        if member not in members:
+            raise NotPlain(f"broken message: no {str(name)[:20]}")
+        return members[member]
 
     def fill(self, record: Any, attributes: dict[str, Any]) -> None:
         """Sets the attributes of a record as they were sent, whatever its class makes of setting one."""
         for key, value in attributes.items():
             object.__setattr__(record, key, value)
 
-    def _refill(self, part: Any, content: Any) -> None:
-        if isinstance(part, list):
-            part[:] = content
-        elif isinstance(part, dict):
-            part.clear()
-            part.update(content)
-        elif isinstance(part, set):
-            part.clear()
-            part |= set(content)
-        else:
-            for gone in state(part).keys() - dict(content).keys():
-                object.__delattr__(part, gone)
-            self.fill(part, dict(content))
-
 
 class _Linking(Planter):
-    def __init__(self, foreign: Callable[[Any], Tree], numbers: dict[int, int]) -> None:
-        super().__init__(foreign)
+    """Plants a reference in place of each part."""
+
+    def __init__(self, foreign: Callable[[Any], Tree], subclass: Callable[[Any], Tree], numbers: dict[int, int]) -> None:
+        super().__init__(foreign, subclass)
         self.numbers = numbers
 
     def plant(self, value: Any, depth: int) -> Tree:
@@ -167,66 +284,8 @@ class _Linking(Planter):
         return super().plant(value, depth) if at is None else {"@": at}
 
 
-def parts(value: Any, codec: Codec) -> list[Any]:
-    """Every list, dict, set and record inside, in an order that is the same on both sides.
-
-    value: has crossed, or is about to, so that it holds no ring but of records.
-    """
-    return list(_parts(value, codec, set()))
-
-
-def _parts(value: Any, codec: Codec, seen: set[int]) -> Iterator[Any]:
-    if isinstance(value, (list, tuple)):
-        if type(value) is not tuple:
-            yield value
-        if not set(map(type, value)) <= _LEAVES:
-            for item in value:
-                yield from _parts(item, codec, seen)
-    elif isinstance(value, dict):
-        yield value
-        for item in value.values():
-            yield from _parts(item, codec, seen)
-    elif type(value) is set:
-        yield value
-    elif type(value) not in _LEAVES and id(value) not in seen and codec.record_name(value) is not None:
-        waiting = [value]  # a chain of records is long: no recursion along it
-        while waiting:
-            record = waiting.pop()
-            if id(record) in seen:
-                continue
-            seen.add(id(record))
-            yield record
-            for item in state(record).values():
-                if type(item) in _LEAVES:
-                    continue
-                if codec.record_name(item) is not None:
-                    waiting.append(item)
-                else:
-                    yield from _parts(item, codec, seen)
-
-
-_LEAVES = {int, float, str, bool, type(None), bytes, complex}
-
-
-def _contents(part: Any) -> Any:
-    if isinstance(part, list):
-        return list(part)
-    if isinstance(part, dict):
-        return dict(part)
-    if isinstance(part, set):
-        return list(part)
-    return [[key, value] for key, value in state(part).items()]
-
-
-def state(record: Any) -> dict[str, Any]:
-    """The attributes that a record has of its own."""
-    found = dict(getattr(record, "__dict__", {}))
-    for kind in type(record).__mro__:
-        names = kind.__dict__.get("__slots__", ())
-        for name in (names,) if isinstance(names, str) else names:
-            if name not in ("__dict__", "__weakref__") and hasattr(record, name):
-                found[name] = getattr(record, name)
-    return found
+def is_namespace(value: Any) -> bool:
+    return type(value) is types.SimpleNamespace
 
 
 def _at(of: list[Any], at: Any) -> Any:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import ast
 import copy
+import random
 from typing import Any
 
+SECRET = random.SystemRandom()  # no program can know which part is changed, and by how much
+STEPS = (1, 2, 3, -1, -2, 10)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TYPES = {
     "int": "str", "float": "str", "bool": "str", "str": "int", "bytes": "str", "list": "dict", "dict": "list", "tuple": "dict", "set": "list",
     "frozenset": "list", "complex": "str",
 }  # fmt: skip
-NUMBERS = {"len", "int", "float", "round", "sum", "abs", "ord"}  # of numbers, for all that a test sums up
+COUNTS = {"len", "int", "ord"}
+NUMBERS = {"float", "round", "sum", "abs"}  # infinite perhaps, or so large that one more is the same
 LISTS = {"sorted", "list"}
 
 
@@ -63,7 +67,7 @@ def _changed(value: ast.expr, by: float) -> ast.expr | None:
     if not parts:
         parts.append(ast.Constant(1))
         return value
-    at = len(parts) // 2
+    at = SECRET.randrange(len(parts))
     if (made := _changed(parts[at], by)) is None:
         return None
     parts[at] = made
@@ -74,9 +78,9 @@ def _other(value: Any, by: float) -> Any:
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
-        return value + 1 + int(2 * by)
+        return value + (1 + int(2 * by)) * SECRET.choice(STEPS if value > 9 else STEPS[:3])
     if isinstance(value, (float, complex)):
-        return value + 1 + (2 * by if by > 0.1 else 0)
+        return value + (1 + (2 * by if by > 0.1 else 0)) * SECRET.choice(STEPS)
     if isinstance(value, str):
         return _text(value, 1)
     if isinstance(value, bytes):
@@ -90,7 +94,7 @@ def _text(value: str, changes: int) -> str:
     if not places:
         return value + "a"
     letters = list(value)
-    for at in places[len(places) // 2 :][:changes]:
+    for at in SECRET.sample(places, min(changes, len(places))):
         letters[at] = _neighbour(letters[at])
     return "".join(letters)
 
@@ -112,8 +116,10 @@ def _computed(value: ast.expr) -> ast.expr | None:
     if isinstance(value, ast.JoinedStr):
         return ast.JoinedStr([*value.values, ast.Constant("s")])
     name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
-    if name in NUMBERS:
+    if name in COUNTS:
         return ast.BinOp(value, ast.Add(), ast.Constant(1))
+    if name in NUMBERS:  # the one number that this leaves as it is has no end to its digits
+        return ast.BinOp(ast.BinOp(value, ast.Mult(), ast.Constant(-3.3)), ast.Sub(), ast.Constant(1.7))
     if name in LISTS or isinstance(value, ast.ListComp):
         return ast.BinOp(value, ast.Add(), ast.List([ast.Constant(1)], ast.Load()))
     if name == "str":

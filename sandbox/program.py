@@ -2,10 +2,11 @@
 
 Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4 the channel to the judge's side,
 5 the gate: a byte comes when the program may run, an end when a process that has answered all may leave.
-Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, N result that is not plain data, X exception,
-M no result, but the arguments as they are now, K a call of a function of the tests, before the answer.
-With `assert` the requests come on the channel, and objects may cross (sandbox/objects.py): a request is [args, kwargs] for the entry point, or
-[operation, args, kwargs], or one of "records" and "drop", which are not answered; "returned" and "raised" answer a K.
+Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, T result with types of numpy as Python's, N result that is
+not plain data, X exception, M result and the arguments as they are now, A an answer to a question of a unittest (sandbox/split.py), and before the
+answer K a call of a function of the tests, P what the call printed.
+With `assert` the requests come on the channel, and objects may cross (sandbox/objects.py): a request is [args, kwargs, number of their parts] for the
+entry point, or [operation, args, kwargs], or one of "records", "captured" and "drop", which are not answered; "returned" and "raised" answer a K.
 S is sent and the gate passed before a byte of the program is read: what happens earlier is our failure, what happens later is the program's.
 """
 
@@ -22,11 +23,14 @@ import traceback
 import types
 from typing import Any, NoReturn
 
-from sandbox.held import Held
-from sandbox.objects import parts
-from sandbox.wire import NotPlain, decode, dump, encode, frame
+from sandbox.answers import Raising, encode_answer, kinds
+from sandbox.changed_parts import parts
+from sandbox.held import Held, exception_tree, told_of
+from sandbox.objects import encode_result
+from sandbox.wire import NotPlain, decode, dump, frame
 
 REQUEST, CHANNEL, GATE = 3, 4, 5
+OUTER = 3  # parts that every call has: [args, kwargs], args and kwargs themselves
 
 
 def send(kind: bytes, text: str = "") -> None:
@@ -173,30 +177,30 @@ def _load(code: types.CodeType, module: types.ModuleType, entry_point: str) -> A
 
 
 def _report(error: BaseException) -> None:
-    """Name, message, and whether memory ran out. Not even the message can be had for sure."""
-    try:
-        told = str(error)[:300]
-    except BaseException:
-        told = ""
-    send(b"X", dump([type(error).__name__, told, isinstance(error, MemoryError)]))
+    """Sends name, message, and whether memory ran out."""
+    send(b"X", dump(told_of(error)))
 
 
 def _answer(candidate: Any, call: str | bytes) -> None:
     try:
         args, kwargs = decode(call)
-        answer = encode(candidate(*args, **kwargs))
+        answer, of_numpy = encode_result(candidate(*args, **kwargs))
     except NotPlain as error:
         send(b"N", str(error)[:300])
     except BaseException as error:
         _report(error)
     else:
-        send(b"R", answer)
+        send(b"T" if of_numpy else b"R", answer)
 
 
 def _unittest(module: types.ModuleType, source: str) -> NoReturn:
     """Runs the test cases of this text in the program's own module. R without a body: all of them passed."""
     import unittest
 
+    def tell(value: Any) -> None:
+        send(b"A", encode_answer(value))
+
+    vars(module).update(_told=tell, _raising=lambda: Raising(tell), _kinds=kinds)
     before = set(map(id, vars(module).values()))
     unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]  # minutes, on long lists, and nobody reads it
     try:
@@ -226,19 +230,42 @@ def _serve(held: Held, candidate: Any, text: bytes) -> None:
         what, *rest = request = held.decode(text)
         if what == "records":
             held.records = set(rest[0])
+        elif what == "captured":
+            held.captured = rest[0]
         elif what == "drop":
             held.drop(rest[0])
         elif isinstance(what, str):
             send(b"R", held.encode(held.do(what, *rest)))
         else:
-            given = parts(request, held)
-            answer = held.encode(result := candidate(*what, **rest[0]))
-            changed = result is None and len(given) > 3 and held.encode(request) != text.decode()  # 3: the request, its args and kwargs
-            send(b"M", held.encode_parts(given)) if changed else send(b"R", answer)
+            _call(held, candidate, request, text.decode())
     except NotPlain as error:
         send(b"N", str(error)[:300])
     except BaseException as error:
-        _report(error)
+        send(b"X", dump(exception_tree(error)))
+
+
+def _call(held: Held, candidate: Any, request: list[Any], text: str) -> None:
+    """Calls the entry point and sends its result, with what became of its arguments where that counts."""
+    args, kwargs, count = request
+    given = parts([args, kwargs], held.record_name)
+    if len(given) != count:  # something crossed as another type: a part here is none there
+        given = []
+    result = _printed(candidate, args, kwargs) if held.captured else candidate(*args, **kwargs)
+    if len(given) > OUTER and held.encode(request) != text:
+        send(b"M", held.encode_changed(result, given))
+    else:
+        send(b"R", held.encode(result, given))
+
+
+def _printed(candidate: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Calls the entry point for a test that captures standard output, and sends what was printed ahead of the result."""
+    text = io.StringIO()
+    stdout, sys.stdout = sys.stdout, text
+    try:
+        return candidate(*args, **kwargs)
+    finally:
+        sys.stdout = stdout
+        send(b"P", text.getvalue())
 
 
 def _call_back(held: Held, candidate: Any, call: str) -> Any:

@@ -36,7 +36,7 @@ class Limits:
 
     Totals are for the program over all its tests; None: what these have one by one. Memory, processes and files bound each moment, so the whole too.
     CPU time bounds work: it says the same on a machine under load. The clock is there for programs that wait, and has room to spare for load.
-    Where no cgroup can be written, memory is limited per process, and CPU too, with the sum checked when the program has ended.
+    Where no cgroup can be written the sums are read from /proc, some hundred times a second: docs/sandbox.md says what holds on which level.
     """
 
     wall_s: float = 9.0
@@ -114,6 +114,7 @@ class Job:
     compare: Compare = "exact"
     checker: str | None = None
     packages: tuple[str, ...] = ()  # that the problem needs besides the standard library; where one is absent, the job is not run
+    in_place: bool = False  # for `assert`: the tests see what a call changed in its arguments even where it returned something (sandbox/in_place.py)
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,7 @@ class Report:
     absent: tuple[str, ...] = ()  # packages for want of which the job was not run; unusable too
     verdicts: tuple[Verdict, ...] = ()  # of each run, where the job was run more than once
     denied: dict[str, int] | None = None  # calls that the sandbox refused, by name, counted outside the program; None where it cannot count
+    tried: dict[str, int] | None = None  # what the program tried, by kind (sandbox/tried.py); None, or a kind absent, where it cannot be counted
 
     @property
     def flickers(self) -> bool:

@@ -10,16 +10,18 @@ import errno
 import os
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 LOAD, EQUAL, AT_LEAST, AND, RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
-NUMBER, ARCHITECTURE, FIRST, SECOND = 0, 4, 16, 24  # offsets in struct seccomp_data: low halves of the arguments
+NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD, FOURTH, SIXTH = 0, 4, 16, 24, 32, 40, 56  # offsets in struct seccomp_data: low halves of the arguments
 NEW_NAMESPACES = 0x7E020000
-SECCOMP, SET_MODE_FILTER, NEW_LISTENER = 317, 1, 1 << 3
+SECCOMP, SET_MODE_FILTER, NEW_LISTENER, SET_SECCOMP, MODE_FILTER = 317, 1, 1 << 3, 22, 2
 UNIX = 1
 TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
-# by what they reach: other processes, namespaces and mounts, keys, the kernel itself, memory that outlives or escapes the accounts
+# by what they reach: other processes, namespaces and mounts, keys, the kernel itself, memory that outlives or escapes the accounts, and what the
+# page cache holds, which one job could ask of another (the kernel's own queues, `io_submit`, can be told not to wait for a disk)
 DENIED = {
     "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "pidfd_getfd": 438, "process_madvise": 440,
     "process_mrelease": 448,
@@ -32,14 +34,18 @@ DENIED = {
     "quotactl_fd": 443, "acct": 163, "syslog": 103, "personality": 135, "iopl": 172, "ioperm": 173, "modify_ldt": 154, "vhangup": 153, "uselib": 134,
     "fanotify_init": 300, "fanotify_mark": 301, "inotify_init": 253, "inotify_init1": 294, "seccomp": 317,
     "shmget": 29, "shmat": 30, "shmctl": 31, "shmdt": 67, "semget": 64, "semop": 65, "semctl": 66, "semtimedop": 220, "msgget": 68, "msgsnd": 69,
-    "msgrcv": 70, "msgctl": 71, "mq_open": 240, "mq_unlink": 241, "memfd_secret": 447, "setpriority": 141, "ioprio_set": 251,
+    "msgrcv": 70, "msgctl": 71, "mq_open": 240, "mq_unlink": 241, "memfd_secret": 447, "vmsplice": 278,
+    "mincore": 27, "cachestat": 451, "io_setup": 206, "io_submit": 209, "move_pages": 279, "setpriority": 141, "ioprio_set": 251,
 }  # fmt: skip
 # what a program may do to itself, pid 0, and to no other process of its uid; the pid is the first argument
 SELF_ONLY = {
     "prlimit64": 302, "sched_setaffinity": 203, "sched_setparam": 142, "sched_setscheduler": 144, "sched_setattr": 314, "migrate_pages": 256,
-    "move_pages": 279, "get_robust_list": 274,
+    "get_robust_list": 274,
 }  # fmt: skip
-CLONE, CLONE3, SOCKET, IOCTL, FCNTL = 56, 435, 41, 16, 72
+CLONE, CLONE3, SOCKET, IOCTL, FCNTL, MMAP, PRCTL, SIGACTION = 56, 435, 41, 16, 72, 9, 157, 13
+OPEN, OPENAT, OPENAT2 = 2, 257, 437
+# with flags other than these a read would say whether the page cache holds what it asks for
+AT_OFFSETS, PLAIN_FLAGS = {"preadv2": 327, "pwritev2": 328}, 0x17  # RWF_HIPRI, RWF_DSYNC, RWF_SYNC, RWF_APPEND
 # what the listener lets the zygote do and nobody else; without a listener the kernel's own checks stand
 OF_THE_ZYGOTE = {"mount": 165, "umount2": 166}
 # on a kernel that does not confine signals, for programs that share our uid: those that name a process by number are let through by the listener
@@ -47,28 +53,71 @@ OF_THE_ZYGOTE = {"mount": 165, "umount2": 166}
 SIGNALS = {"kill": 62, "tkill": 200, "tgkill": 234}
 OTHER_SIGNALS = {"rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297, "pidfd_send_signal": 424}
 SET_OWNER, SET_OWNER_BY_IOCTL = (8, 15), (0x8901, 0x8902)  # F_SETOWN, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP
+SET_LEASE_OR_HINT = (
+    1024,
+    1026,
+    1036,
+    1038,
+)  # F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SET_FILE_RW_HINT: of a file that is mounted to be read alone too
+# where programs have the uid of files that are not theirs: what its owner may do to a file that he can name. Nothing else asks for a path
+ATTRIBUTES = {
+    "chmod": 90, "fchmod": 91, "fchmodat": 268, "fchmodat2": 452, "chown": 92, "fchown": 93, "lchown": 94, "fchownat": 260,
+    "utime": 132, "utimes": 235, "futimesat": 261, "utimensat": 280, "truncate": 76, "file_setattr": 469,
+}  # fmt: skip
+SET_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602)  # FS_IOC_SETFLAGS, the same of 32 bits, FS_IOC_FSSETXATTR, FS_IOC_SETVERSION
+# where a folder is used again: names beside its files
+LEFTOVERS = {
+    "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "setxattrat": 463,
+    "removexattrat": 466,
+}  # fmt: skip
+# where files are counted by whom has them open: messages, in which a file is on its way with nobody to be seen who has it
+MESSAGES = {"sendmsg": 46, "sendmmsg": 307}
+# where no cgroup counts: memory that no process need map. New processes and memory to be shared are let through up to the limits
+MEMFD = 319
+FORKS = {"fork": 57, "vfork": 58, "clone": CLONE}
+SHARED, SET_DUMPABLE, SIGCHLD = 1, 4, 17
 PROBED = DENIED | SELF_ONLY | OF_THE_ZYGOTE | {"clone": CLONE, "socket": SOCKET, "ioctl": IOCTL}
-NUMBERS = PROBED | SIGNALS | OTHER_SIGNALS | {"fcntl": FCNTL}
+NUMBERS = PROBED | SIGNALS | OTHER_SIGNALS | AT_OFFSETS | ATTRIBUTES | LEFTOVERS | FORKS | {
+    "fcntl": FCNTL, "open": OPEN, "openat": OPENAT, "memfd_create": MEMFD, "mmap": MMAP, "prctl": PRCTL,
+}  # fmt: skip
 NAMES = {number: name for name, number in NUMBERS.items()}
+
+
+@dataclass(frozen=True)
+class Guards:
+    """What is refused beyond what always is, by what else confines the programs."""
+
+    unix_sockets: bool = False  # where no network namespace makes them harmless
+    signals: bool = False  # where nothing else keeps them in; as `attributes` and `forks` it needs a listener, who lets the zygote through
+    attributes: bool = False  # where programs have the uid of other files
+    leftovers: bool = False  # where the folder of one program is that of the next
+    uncounted: bool = False  # where no cgroup counts what they use
+    forks: bool = False  # where, besides, RLIMIT_NPROC does not
+    watched: tuple[int, ...] = ()  # numbers of calls that the listener, where there is one, is told of
 
 
 def available() -> bool:
     return os.uname().machine == "x86_64"
 
 
-def install(*, unix_sockets: bool, guard_signals: bool) -> int | None:
+def install(guards: Guards) -> int | None:
     """For this process and all its children, for good. Returns the listener's descriptor, or None where the kernel has none to give.
 
-    unix_sockets: allowed where a network namespace makes them harmless. guard_signals: needs a listener.
     Needs no_new_privs or CAP_SYS_ADMIN. Raises OSError where the kernel refuses.
     """
     try:
-        return _install(program(unix_sockets=unix_sockets, guard_signals=guard_signals, listener=True), NEW_LISTENER)
+        return _install(program(guards, listener=True), NEW_LISTENER)
     except OSError:  # an old kernel, or somebody above us (a container's runtime) listens already
-        if guard_signals:
+        if guards.signals or guards.attributes or guards.forks:
             raise
-    _install(program(unix_sockets=unix_sockets, guard_signals=False, listener=False), 0)
+    _install(program(guards, listener=False), 0)
     return None
+
+
+def refuse_messages() -> None:
+    """From now on, by a filter of its own: the first one's listener was handed over by a message. Not counted."""
+    code = [(LOAD, 0, 0, NUMBER), *((EQUAL, 2 - at, 0, number) for at, number in enumerate(MESSAGES.values())), (RETURN, 0, 0, ALLOW)]
+    _install(_packed([*code, (RETURN, 0, 0, ERRNO | errno.EPERM)]), None)
 
 
 def probe() -> None:
@@ -82,38 +131,82 @@ def probe() -> None:
         os._exit(0)
 
 
-def _install(code: bytes, flags: int) -> int:
+def _install(code: bytes, flags: int | None) -> int:
+    """flags: None for the older way, which our own filter does not refuse and which gives no listener."""
     buffer = ctypes.create_string_buffer(code, len(code))
     filter_program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
-    made = int(libc.syscall(SECCOMP, SET_MODE_FILTER, flags, ctypes.create_string_buffer(filter_program, len(filter_program))))
+    given = ctypes.create_string_buffer(filter_program, len(filter_program))
+    made = int(libc.prctl(SET_SECCOMP, MODE_FILTER, given) if flags is None else libc.syscall(SECCOMP, SET_MODE_FILTER, flags, given))
     if made < 0:
         raise OSError(ctypes.get_errno(), "seccomp filter refused")
     return made
 
 
-def program(*, unix_sockets: bool, guard_signals: bool, listener: bool) -> bytes:
+def program(guards: Guards, *, listener: bool) -> bytes:
     refuse, unknown = ASK if listener else ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
-    owner = [*TERMINAL_INPUT, *SET_OWNER_BY_IOCTL] if guard_signals else list(TERMINAL_INPUT)
+    ioctls = [*TERMINAL_INPUT, *(SET_OWNER_BY_IOCTL if guards.signals else ()), *(SET_FLAGS if guards.attributes else ())]
+    fcntls = [*SET_LEASE_OR_HINT, *(SET_OWNER if guards.signals else ())]
     asked = [*DENIED.values(), *(OF_THE_ZYGOTE.values() if listener else ())]
-    if guard_signals:
-        asked += [*SIGNALS.values(), *OTHER_SIGNALS.values()]
+    asked += [*(SIGNALS | OTHER_SIGNALS).values()] if guards.signals else []
+    asked += [*ATTRIBUTES.values()] if guards.attributes else []
+    asked += [*LEFTOVERS.values()] if guards.leftovers else []
+    asked += [MEMFD] if guards.uncounted and listener else []  # the zygote needs one
+    asked += [*FORKS.values()] if guards.forks and listener else []
     code = [
         (LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, 0xC000003E), (RETURN, 0, 0, KILL),
         (LOAD, 0, 0, NUMBER), (AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, unknown),  # the x32 table reaches the same calls by other numbers
         (EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, unknown),  # its flags lie in memory, out of reach: libc falls back to clone
-        (EQUAL, 0, 4, CLONE), (LOAD, 0, 0, FIRST), (AND, 0, 0, NEW_NAMESPACES), (EQUAL, 1, 0, 0), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER),
-        *_refuse_second(IOCTL, owner, refuse), *(_refuse_second(FCNTL, SET_OWNER, refuse) if guard_signals else ()),
+        *_where(CLONE, FIRST, NEW_NAMESPACES, refuse),
+        *_refuse_second(IOCTL, ioctls, refuse), *_refuse_second(FCNTL, fcntls, refuse),
     ]  # fmt: skip
-    if unix_sockets:
-        code += [(EQUAL, 0, 3, SOCKET), (LOAD, 0, 0, FIRST), (EQUAL, 1, 0, UNIX), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
-    else:
+    if guards.attributes:
+        code += [
+            (EQUAL, 0, 1, OPENAT2),
+            (RETURN, 0, 0, refuse if OPENAT2 in guards.watched else unknown),
+            *_emptying(OPEN, SECOND, refuse),
+            *_emptying(OPENAT, THIRD, refuse),
+        ]
+    for number in AT_OFFSETS.values():
+        code += _where(number, SIXTH, 0xFFFFFFFF & ~PLAIN_FLAGS, refuse)
+    if guards.uncounted:
+        code += _uncounted(refuse, listener=listener)
+    if not guards.unix_sockets:
         code += [(EQUAL, 0, 1, SOCKET), (RETURN, 0, 0, refuse)]
-    for number in asked:
+    else:
+        code += [(EQUAL, 0, 3, SOCKET), (LOAD, 0, 0, FIRST), (EQUAL, 1, 0, UNIX), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
+    for number in (*asked, *(guards.watched if listener else ())):
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, refuse)]
     for number in SELF_ONLY.values():
         code += [(EQUAL, 0, 4, number), (LOAD, 0, 0, FIRST), (EQUAL, 1, 0, 0), (RETURN, 0, 0, refuse), (RETURN, 0, 0, ALLOW)]
-    return b"".join(struct.pack("HBBI", *step) for step in [*code, (RETURN, 0, 0, ALLOW)])
+    return _packed([*code, (RETURN, 0, 0, ALLOW)])
+
+
+def _packed(code: list[tuple[int, int, int, int]]) -> bytes:
+    return b"".join(struct.pack("HBBI", *step) for step in code)
+
+
+def _uncounted(refuse: int, *, listener: bool) -> list[tuple[int, int, int, int]]:
+    """Shared memory is asked for, by its size; nobody hides from whom reads his accounts in /proc; and no child ends without being counted by the one
+    that waits for it: to set what SIGCHLD does succeeds and does nothing."""
+    return [
+        *(_where(MMAP, FOURTH, SHARED, refuse) if listener else ()),
+        (EQUAL, 0, 6, PRCTL), (LOAD, 0, 0, FIRST), (EQUAL, 0, 3, SET_DUMPABLE), (LOAD, 0, 0, SECOND), (EQUAL, 1, 0, 1), (RETURN, 0, 0, refuse),
+        (LOAD, 0, 0, NUMBER),
+        (EQUAL, 0, 8, SIGACTION), (LOAD, 0, 0, FIRST), (EQUAL, 0, 5, SIGCHLD), (LOAD, 0, 0, SECOND), (EQUAL, 0, 2, 0), (LOAD, 0, 0, SECOND + 4),
+        (EQUAL, 1, 0, 0), (RETURN, 0, 0, ERRNO), (LOAD, 0, 0, NUMBER),  # whoever asks what it does now names no new action
+    ]  # fmt: skip
+
+
+def _where(call: int, argument: int, bits: int, refuse: int) -> list[tuple[int, int, int, int]]:
+    """Refuses a call where any of these bits is set in this argument."""
+    return [(EQUAL, 0, 5, call), (LOAD, 0, 0, argument), (AND, 0, 0, bits), (EQUAL, 1, 0, 0), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
+
+
+def _emptying(call: int, argument: int, refuse: int) -> list[tuple[int, int, int, int]]:
+    """Refuses to open a file for reading and to empty it by that, which Landlock overlooks before Linux 6.2."""
+    checks = [(LOAD, 0, 0, argument), (AND, 0, 0, 0o1003), (EQUAL, 0, 1, 0o1000), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
+    return [(EQUAL, 0, len(checks), call), *checks]
 
 
 def _refuse_second(call: int, values: Sequence[int], refuse: int) -> list[tuple[int, int, int, int]]:

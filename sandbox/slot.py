@@ -6,9 +6,9 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import resource
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -16,22 +16,29 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
+from itertools import chain
 from math import inf
 from pathlib import Path
 from typing import Any
 
-from sandbox import cgroups
+from sandbox import cgroups, folders
+from sandbox.accounts import Accounts
 from sandbox.denied import Denied
-from sandbox.isolation import SIGNALLED
+from sandbox.isolation import COUNTED, SCRATCH_NAMES, SIGNALLED, UNCOUNTED, has_own_uid
 from sandbox.protocol import Limits
+from sandbox.tried import Tried
 from sandbox.turn import Turn
 
 ZYGOTE = Path(__file__).with_name("zygote.py")
 START_S = 20.0  # a zygote that takes longer is broken
 CLEAN_S = 15.0
+SWEEP_S = 5.0
+SCRATCH = re.compile(r"ratchet-scratch-(\d{1,10})-.*")  # of a worker, by its pid
 READ_BYTES = 1 << 16  # a larger buffer would be mapped and unmapped for each message
 SCM_CREDENTIALS = 2  # of socket(7): struct ucred, filled in by the kernel
-DEFAULT_SLACK = 64 * 2**20  # of address space, for what a program maps and does not use
+ADDRESS_SLACK = 2**30  # for what a program maps and does not use, as the stacks of threads
+
 ENVIRONMENT = {
     "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
     "PYTHONNODEBUGRANGES": "1",  # a smaller program: no carets in its tracebacks, which nobody reads
@@ -57,16 +64,17 @@ class Slot:
         """number: 0 to 7, unique in this process. scratch: where a rung without mounts keeps what programs write. judge: its processes run tests."""
         self.rung, self.turn = rung, turn
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if rung == "bare" else None
-        self._cpu_s = 0.0  # of all jobs so far
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        home = self.scratch or "/scratch"
+        self._tried = Tried(home, packages.values(), namespaces=rung != "bare")
         config = {
             "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "judge": judge, "parent": os.getpid(),
             "uid": 200_000 + 8 * os.getpid() + number, "package_path": linked(packages, Path(scratch)) if rung == "bare" else "/packages",
+            "watched": [] if judge else sorted(self._tried.watched),
         }  # fmt: skip
         if self.scratch:
             os.chmod(self.scratch, 0o777)
         libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
-        home = self.scratch or "/scratch"
         self.process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(ZYGOTE), json.dumps(config)],
             env={**ENVIRONMENT, **libraries, "HOME": home, "TMPDIR": home},
@@ -89,11 +97,15 @@ class Slot:
         if self.denied:
             self.denied.heard_the_probe()
         self.base_bytes = self.cgroup.used_bytes() if self.cgroup else 0
+        self.accounts = Accounts(told["pid"], told["uid"], self.scratch)
+        if self.denied and not self.cgroup:
+            self.denied.accounts = self.accounts
+        self._waited_s, self._counted_s = 0.0, self.cgroup.cpu_s() - told["own_cpu_s"] if self.cgroup else 0.0  # of all jobs so far
         self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
 
     def _hear_first(self) -> dict[str, Any]:
         """The zygote's word that it is ready. Before that it may hand over its listener, and ask by it. Raises OSError when it is gone."""
-        self.control.send(b"g")
+        self.control.send(COUNTED if self.cgroup else UNCOUNTED)
         until = time.monotonic() + START_S
         while time.monotonic() < until:
             if not self.wait(until - time.monotonic()):
@@ -111,7 +123,9 @@ class Slot:
             if "listener" not in told:
                 self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
                 return told | {"pid": pid}
-            self.denied = Denied(struct.unpack("i", sent[socket.SCM_RIGHTS])[0], pid)
+            self.denied = Denied(
+                struct.unpack("i", sent[socket.SCM_RIGHTS])[0], pid, self._tried, emptying=self.rung == "bare" and not has_own_uid("bare")
+            )
         raise Broken(f"{self.rung}: no answer from the zygote within {START_S:.0f} s")
 
     def _fate(self, said: str) -> Refused | Broken:
@@ -129,21 +143,24 @@ class Slot:
         if self.denied:
             poll.register(self.denied.handle, select.POLLIN)
         until = time.monotonic() + timeout_s
-        while ready := poll.poll(max(0.0, until - time.monotonic()) * 1000):
+        while True:
+            left_s = until - time.monotonic()
+            ready = poll.poll(max(0.0, left_s) * 1000)
+            if any(handle == self.control.fileno() for handle, _ in ready):
+                return True
+            if not ready or left_s < 0:  # a program that asks without end holds nobody up
+                return False
             for handle, event in ready:
-                if handle == self.control.fileno():
-                    return True
                 if self.denied and event & select.POLLIN:
                     self.denied.answer()
                 else:
                     poll.unregister(handle)
-        return False
 
     def start(self, role: str, style: str, limits: Limits, tests: int, descriptors: list[int]) -> None:
         """Has the zygote fork a process with these descriptors as 0, 1, 2, ... They are closed here."""
         memory = limits.memory_mb * 2**20
-        # the cgroup counts what is used; address space is the fence where there is none
-        address_bytes = self.address_bytes + (2 * memory + 2**30 if self.cgroup else memory + DEFAULT_SLACK)
+        address_bytes = self.address_bytes + 2 * memory + ADDRESS_SLACK  # what is used is counted
+        self.accounts.begin(memory, limits.processes)
         cpu_s = min(limits.cpu_s * tests, inf if limits.total_cpu_s is None else limits.total_cpu_s)
         order = f"start {role} {style} {int(cpu_s) + 1} {address_bytes} {limits.processes} {limits.files}"
         try:
@@ -172,8 +189,11 @@ class Slot:
                     raise Broken("the zygote died")
                 what, *words = told.split()
                 if what == b"ended":
-                    before, self._cpu_s = self._cpu_s, float(words[0])
-                    return self._cpu_s - before
+                    waited, own = map(float, words)
+                    counted = self.cgroup.cpu_s() - own if self.cgroup else 0.0  # a child whose parent does not wait for it is here alone
+                    used = max(waited - self._waited_s, counted - self._counted_s)
+                    self._waited_s, self._counted_s = waited, counted
+                    return used
         except OSError as error:
             raise Broken(f"the zygote does not clean up: {error}") from None
         raise Broken("the zygote does not clean up")
@@ -182,7 +202,7 @@ class Slot:
         """What lies in a scratch folder that has no size of its own; 0 where the mount has one."""
         if self.scratch is None:
             return 0
-        return sum(_blocks(os.path.join(root, name)) for root, _, names in os.walk(self.scratch) for name in names) * 512
+        return folders.size(self.scratch, SCRATCH_NAMES) + self.accounts.unnamed_bytes()
 
     def close(self) -> None:
         self.control.close()
@@ -197,14 +217,7 @@ class Slot:
         if self.cgroup:
             self.cgroup.remove()
         if self.scratch:
-            shutil.rmtree(self.scratch, ignore_errors=True)
-
-
-def _blocks(path: str) -> int:
-    try:
-        return os.lstat(path).st_blocks
-    except OSError:  # gone meanwhile
-        return 0
+            folders.remove(self.scratch)
 
 
 def linked(packages: dict[str, str], scratch: Path) -> str:
@@ -217,20 +230,23 @@ def linked(packages: dict[str, str], scratch: Path) -> str:
     return str(folder)
 
 
-def sealed(data: bytes) -> int:
-    """A descriptor to read this from: in memory, seen by nobody by name, never to be written again."""
+def sealed(*parts: bytes, more: Iterable[bytes] = ()) -> int:
+    """A descriptor to read all this from: in memory, seen by nobody by name, never to be written again."""
     handle = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
+    for part in chain(parts, more):
+        view = memoryview(part)
+        while view:
+            view = view[os.write(handle, view) :]
     os.lseek(handle, 0, os.SEEK_SET)
     fcntl.fcntl(handle, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
     return handle
 
 
 def sweep(folder: Path) -> None:
-    """Removes scratch folders and cgroups of workers that were killed."""
+    """Removes scratch folders and cgroups of workers that were killed. Never an error: what cannot be removed now stays where it is."""
+    until = time.monotonic() + SWEEP_S
     cgroups.sweep()
-    for left in folder.glob("ratchet-scratch-*"):
-        if not cgroups.alive(int(left.name.split("-")[2])):
-            shutil.rmtree(left, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if (left := SCRATCH.fullmatch(name)) and not cgroups.alive(int(left[1])):
+                folders.remove(os.path.join(folder, name), until)

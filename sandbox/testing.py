@@ -1,7 +1,7 @@
 """What runs in a judge process: the text of a problem, which is trusted no more than a program, apart from program and owner.
 
 With `assert`, `check(candidate)`, where candidate asks the program's process for each call; with a checker, `check(args, got, expected)` on what
-came; with `unittest`, the making of decoys (sandbox/decoys.py).
+came; with `unittest`, what is made of each method (sandbox/methods.py) and the decision about what the program has told.
 
 Another process and another uid than the program's, with rlimits of its own, because what the program answers may be an attack on it.
 Descriptors: 0 to 2 nowhere, 3 the request (a header), 4 the channel to the owner, 5 the socket to the program.
@@ -23,9 +23,11 @@ import sys
 import types
 from typing import Any, NoReturn
 
-from sandbox.decoys import methods_and_decoys
+from sandbox.answers import decide
+from sandbox.connection import Program, ProgramGone
+from sandbox.methods import methods
 from sandbox.program import read_request, send
-from sandbox.proxies import Later, NoResult, Program, ProgramGone, TooEarly
+from sandbox.proxies import Later, TooEarly
 from sandbox.wire import NotPlain, decode, dump
 
 PROGRAM = 5
@@ -45,25 +47,30 @@ def judge() -> NoReturn:
     if header["do"] == "check":
         _check_answers(header["checker"], frames)
     if header["do"] == "alter":
-        _alter(header["test"])
-    program = Program(socket.socket(fileno=PROGRAM), header["entry"] or "candidate")
-    tests = [_Test(source, header["prompt"], program, at) for at, source in enumerate(header["tests"])]
+        _alter(header["test"], header["entry"])
+    if header["do"] == "decide":
+        send(b"V", dump([0, *decide(header["checks"], frames), True]))
+        os._exit(0)
+    program = Program(socket.socket(fileno=PROGRAM), header["entry"] or "candidate", header["output_kb"] * 1024)
+    tests = [_Test(source, header["prompt"], program, at, in_place=header["in_place"][at]) for at, source in enumerate(header["tests"])]
     try:
         _await_program(program)
         for at, test in enumerate(tests):
             verdict, detail = test.decide()
             if program.gone:
                 raise ProgramGone
+            if program.printed_bytes > program.most_printed:
+                verdict, detail = "OLE", f"more than {program.most_printed // 1024} kB of output"
             send(b"V", dump([at, verdict, detail[:300], program.shared]))
     except ProgramGone:
         send(b"G")
     os._exit(0)
 
 
-def _alter(test: str) -> NoReturn:
-    """Sends the test's methods one by one: name, text, and the texts of its decoys."""
+def _alter(test: str, entry: str) -> NoReturn:
+    """Sends what is made of each of the test's methods."""
     try:
-        made = methods_and_decoys(test)
+        made = methods(test, entry)
     except Exception as error:
         send(b"B", f"a test cannot be used: {type(error).__name__}: {error}"[:300])
     else:
@@ -107,13 +114,11 @@ class _Test:
     Where the text asks the program for something already, it is run again as part of the test.
     """
 
-    def __init__(self, source: str, prompt: str, program: Program, at: int) -> None:
+    def __init__(self, source: str, prompt: str, program: Program, at: int, *, in_place: bool) -> None:
         self.program = program
-        self.space: Space = {"__name__": "tests"}
-        try:
-            exec(compile(prompt, "prompt", "exec", dont_inherit=True), self.space)
-        except Exception:
-            self.space = {"__name__": "tests"}  # most prompts are prose
+        self.in_place = in_place
+        self.space = _space_of(prompt)
+        self.prompted = set(self.space)
         self.space[program.candidate.__name__] = program.candidate
         try:
             self.code = compile(source, f"test {at}", "exec", dont_inherit=True)
@@ -149,9 +154,20 @@ class _Test:
             self.check = self.space["check"]
 
     def decide(self) -> tuple[str, str]:
+        """A test that does not ask for arguments changed in place must hold twice: where it does not see such changes, or a program could move what
+        it expects; and where it does, as in Python, or no test could tell that an argument is changed that should not be."""
+        decided = self._decide(visible=self.in_place)
+        if decided[0] != "AC" or not self.program.concealed:
+            return decided
+        shared = self.program.shared
+        decided = self._decide(visible=True)
+        self.program.shared |= shared
+        return decided
+
+    def _decide(self, *, visible: bool) -> tuple[str, str]:
         program = self.program
         try:
-            program.begin(self.space)
+            program.begin(self.space, self.prompted, visible=visible)
             for name in self.strangers:
                 try:
                     self.space[name] = program.global_name(name)
@@ -159,18 +175,32 @@ class _Test:
                     self.space.pop(name, None)
             if self.put_off:
                 exec(self.code, self.space)
-                program.begin(self.space)
+                program.know(self.space)
             self.space["check"](program.candidate)
         except ProgramGone:
             return "RE", ""
         except BaseException as error:
             if program.failed:
                 return "WA", "an assertion failed in a function of the test"
+            if program.refused:
+                return "WA", program.refused
             if error is program.raised:
-                verdict = "MLE" if isinstance(error, MemoryError) else "WA" if isinstance(error, NoResult) else "RE"
-                return verdict, f"raised {type(error).__name__}: {error}"
+                return "MLE" if isinstance(error, MemoryError) else "RE", f"raised {type(error).__name__}: {error}"
             return "WA", "an assertion failed" if isinstance(error, AssertionError) else f"the test raised {type(error).__name__}"
-        return ("WA", "an assertion failed in a function of the test") if program.failed else ("AC", "")
+        if program.failed:
+            return "WA", "an assertion failed in a function of the test"
+        return ("WA", program.refused) if program.refused else ("AC", "")
+
+
+def _space_of(prompt: str) -> Space:
+    """What a prompt defines; nothing where it is prose. It may end in the head of the function that is asked for."""
+    last = prompt.rstrip().rpartition("\n")[2]
+    for text in (prompt, f"{prompt.rstrip()}\n{last[: len(last) - len(last.lstrip())]}    pass\n"):
+        space: Space = {"__name__": "tests"}
+        with contextlib.suppress(Exception):
+            exec(compile(text, "prompt", "exec", dont_inherit=True), space)
+            return space
+    return {"__name__": "tests"}
 
 
 def _globals(code: types.CodeType) -> set[str]:

@@ -34,7 +34,7 @@ def payload(job: Job) -> bytes:
     message = {
         "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": vars(job.limits),
         "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
-        "packages": list(job.packages),
+        "packages": list(job.packages), "in_place": job.in_place,
         "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
     }  # fmt: skip
     return json.dumps(message).encode()
@@ -57,6 +57,6 @@ def report(job: Job, answer: dict[str, Any]) -> Report:
         raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
     return Report(
         job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"], wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
-        isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"], denied=answer["denied"],
+        isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"], denied=answer["denied"], tried=answer["tried"],
         unusable=answer["unusable"], absent=tuple(answer["absent"]),
     )  # fmt: skip

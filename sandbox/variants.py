@@ -5,8 +5,9 @@ equals nothing that it equalled before. Each fails where the assertion itself ho
 from __future__ import annotations
 
 import ast
+import builtins
 
-from sandbox.otherwise import other_type, otherwise
+from sandbox.otherwise import SECRET, other_type, otherwise
 
 OPPOSITE = {
     "assertEqual": "assertNotEqual", "assertTrue": "assertFalse", "assertIn": "assertNotIn", "assertIs": "assertIsNot",
@@ -17,6 +18,7 @@ OPPOSITE = {
 OPPOSITE |= {opposite: name for name, opposite in OPPOSITE.items()} | {"assert_called_once": "assert_not_called"}
 COMPARED = {"assertEqual", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual", "assertCountEqual"}
 CALLED_WITH = {"assert_called_with", "assert_called_once_with"}
+RAISED = ("FileNotFoundError", "PermissionError", "ZeroDivisionError", "AttributeError", "NotImplementedError")  # that nobody makes kinds of others
 PATHS = {"exists", "isfile", "isdir"}
 
 
@@ -88,11 +90,13 @@ def raising(call: ast.expr) -> list[ast.Call]:
     """An assertRaises, with an exception that is none of those that are expected."""
     assert isinstance(call, ast.Call)
     wanted = ast.unparse(call.args[0]) if call.args else ""
-    if not wanted.endswith(("Error", "Warning")):  # all exceptions, or several
-        other = "StopAsyncIteration"
+    kind = getattr(builtins, wanted, None)
+    if not isinstance(kind, type) or wanted in ("Exception", "BaseException"):  # several, or one that may be a kind of any other
+        others = ["StopAsyncIteration", "BufferError"] if "Exception" not in wanted else ["StopAsyncIteration"]
     else:
-        other = "TypeError" if wanted in ("IndexError", "LookupError") else "IndexError"
-    return [_with_argument(call, 0, ast.Name(other, ast.Load()))] if wanted else []
+        others = [other for other in RAISED if not issubclass(getattr(builtins, other), kind) and not issubclass(kind, getattr(builtins, other))]
+    others = SECRET.sample(others, min(2, len(others)))
+    return [_with_argument(call, 0, ast.Name(other, ast.Load())) for other in others] if wanted else []
 
 
 def is_literal(value: ast.expr) -> bool:

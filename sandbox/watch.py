@@ -5,23 +5,30 @@ Nothing here trusts what it reads.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
+import struct
 import time
 from collections import deque
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
+from sandbox.accounts import SAMPLE_S, Accounts
 from sandbox.cgroups import Cgroup
 from sandbox.protocol import Limits, Verdict
 from sandbox.slot import READ_BYTES, START_S, Broken, Slot
-from sandbox.wire import Frames, TooLong
+from sandbox.wire import MAX_FRAME, Frames, TooLong, tree_bytes
 
 TICK_S = 0.05
 LATE_TICK_S = 0.005
+REST = 10  # times as long as a look took, until the next
 CORES = os.cpu_count() or 1
 SCRATCH_BYTES = 64 * 2**20
+SMALL = 1 << 20  # messages up to this size are not weighed
+FIONREAD = 0x541B  # ioctl: how much a pipe holds
 
 
 @dataclass(frozen=True)
@@ -35,31 +42,32 @@ class Stop:
 class Span:
     """The time since a moment, of a test or of a whole program, and what was worked in it."""
 
-    def __init__(self, cgroup: Cgroup | None, judges: Cgroup | None) -> None:
-        self._cgroup, self._judges = cgroup, judges
+    def __init__(self, accounts: Accounts, used: Cgroup | Accounts, judges: Cgroup | Accounts | None) -> None:
+        self._accounts, self._used, self._judges = accounts, used, judges
         self.started, self._worked, self._judged = time.monotonic(), 0.0, 0.0
 
     def begin(self, *, read: bool = True) -> None:
         self.started = time.monotonic()
         if not read:
             return
-        self._worked = self._cgroup.cpu_s() if self._cgroup else 0.0
+        self._worked = self._used.cpu_s()
         self._judged = self._judges.cpu_s() if self._judges else 0.0
 
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
     def cpu_s(self) -> float:
-        """Of the program's processes; 0 where no cgroup tells it."""
-        return self._cgroup.cpu_s() - self._worked if self._cgroup else 0.0
+        """Of the program's processes."""
+        return self._used.cpu_s() - self._worked
 
     def late(self, wall_s: float) -> bool:
-        """Whether the clock has run out. What the judge itself worked meanwhile is not the program's time, up to as much again."""
+        """Whether the clock has run out. What the judge itself worked meanwhile, and what the program waited for a processor, is not its time, up to
+        as much again."""
         seconds = self.seconds()
         if seconds <= wall_s:
             return False
         judging = self._judges.cpu_s() - self._judged if self._judges else 0.0
-        return seconds - min(judging, wall_s) > wall_s
+        return seconds - min(judging + self._accounts.starved_s(), wall_s) > wall_s
 
     def worked(self, cpu_s: float) -> bool:
         """Whether more CPU time than this was used."""
@@ -70,24 +78,27 @@ class Watch:
     """Listens to the processes of one attempt: frames on the results pipe, output, exits. Nothing here trusts what it reads."""
 
     def __init__(
-        self, slots: list[Slot], results: int, outputs: list[int], limits: Limits, owner: int, speaker: str, gate: int | None = None
+        self, slots: list[Slot], results: int, outputs: list[int], limits: Limits, owner: int, speaker: str, messages: int, gate: int | None = None
     ) -> None:
         """slots: the program's, then the judge's if there is one. speaker: the role whose end is the end of the results. gate: what the program
         waits for when it has been set up.
 
-        limits: where they name totals, what is left of them for this program.
+        limits: where they name totals, what is left of them for this program. messages: how many there are to be; what comes after them is not read.
         """
         self.slot, self.limits, self.owner, self.speaker = slots[0], limits, owner, speaker
         self.results, self.outputs, self.gate, self.turn = results, outputs, gate, self.slot.turn
-        self.due = -1  # messages, after which the program has nothing more to do; negative where its end alone tells
-        self.kept: dict[int, list[bytes]] = {handle: [] for handle in outputs}
+        self._due = messages
+        self.done_after_them = False  # whether the program has nothing more to do then; else its end alone tells
+        self.printed = bytearray()  # what came on the first of the outputs
         self.output_bytes = 0
         self._idle = False  # nothing came in the last tick
         self.exits: dict[str, int] = {}
         self.peak = 0
         self.on_exit: dict[str, Any] = {}
         self._frames: deque[bytes] = deque()
-        self._reader = Frames()
+        self._bytes = 0  # of these frames
+        self._most_bytes = limits.memory_mb * 2**20
+        self._reader = Frames(min(MAX_FRAME, self._most_bytes))
         self._too_long = ""
         self._poll = select.poll()
         self._open = {results, *outputs}
@@ -101,8 +112,10 @@ class Watch:
         self._poll.register(owner, select.POLLIN)
         cgroup = self.slot.cgroup
         self._kills = cgroup.oom_kills() if cgroup else 0
-        judges = slots[1].cgroup if len(slots) > 1 else None
-        self.test, self.whole = Span(cgroup, judges), Span(cgroup, judges)
+        judges = slots[1].cgroup or slots[1].accounts if len(slots) > 1 else None
+        self.test, self.whole = (Span(self.slot.accounts, cgroup or self.slot.accounts, judges) for _ in range(2))
+        self._tick_s = TICK_S if cgroup else SAMPLE_S
+        self._look = time.monotonic() + self._tick_s  # when what no kernel limits is looked at again
         self._output_kb = limits.output_kb if limits.total_output_kb is None else min(limits.output_kb, limits.total_output_kb)
 
     def await_set_up(self) -> None:
@@ -164,13 +177,21 @@ class Watch:
             if stop := self.over(clock=not self._frames):  # what has arrived was in time
                 return stop
             if self._frames:
-                return self._frames.popleft()
+                return self._taken()
             if self.speaker in self.exits:
                 self._drain()
                 if not self._frames:
                     return self.over(clock=False) or self.ending(self.exits[self.speaker])
                 continue
             self._pump(self._left_s())
+
+    def _taken(self) -> bytes | Stop:
+        """The next frame, where to read it takes no more memory than the program may have."""
+        found = self._frames.popleft()
+        self._bytes -= len(found)
+        if len(found) > SMALL and tree_bytes(found) > self._most_bytes:
+            return Stop(Verdict.OLE, f"an answer that takes more than {self.limits.memory_mb} MB to read")
+        return found
 
     def exit(self, role: str = "program") -> int | Stop:
         """Waits until this process has ended by itself: its wait status, all output read, or why it was not waited for."""
@@ -189,6 +210,10 @@ class Watch:
             return Stop(Verdict.OLE, self._too_long)
         if clock and self._idle and self.out_of_memory():
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
+        late = self._late(clock=clock)
+        return self._sampled(at_once=late is not None) or late  # what has filled its memory may have run out of time too, on a busy machine
+
+    def _late(self, *, clock: bool) -> Stop | None:
         if clock and self.test.late(self.limits.wall_s):
             return Stop(Verdict.TLE, f"more than {self.limits.wall_s:g} s")
         if self.test.worked(self.limits.cpu_s):
@@ -197,9 +222,20 @@ class Watch:
             return Stop(Verdict.TLE, "more time than its tests have together")
         if self.limits.total_cpu_s is not None and self.whole.worked(self.limits.total_cpu_s):
             return Stop(Verdict.TLE, "more CPU time than its tests have together")
-        if clock and self.slot.scratch and self.slot.scratch_bytes() > SCRATCH_BYTES:
-            return Stop(Verdict.RE, f"more than {SCRATCH_BYTES >> 20} MB of files")
         return None
+
+    def _sampled(self, *, at_once: bool) -> Stop | None:
+        """A limit that the kernel does not keep here."""
+        if (now := time.monotonic()) < self._look and not at_once:
+            return None
+        excess = "" if self.slot.cgroup else self.slot.accounts.excess()
+        files = self.slot.scratch_bytes() if self.slot.scratch else 0
+        self._look = time.monotonic() + max(self._tick_s, REST * (time.monotonic() - now))
+        if excess == "memory":
+            return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
+        if excess:
+            return Stop(Verdict.RE, f"more than {self.limits.processes} {excess}")
+        return Stop(Verdict.RE, f"more than {SCRATCH_BYTES >> 20} MB of files") if files > SCRATCH_BYTES else None
 
     def out_of_memory(self) -> bool:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
@@ -222,7 +258,7 @@ class Watch:
         return max(self.limits.wall_s - self.seconds(), LATE_TICK_S)
 
     def _pump(self, timeout_s: float) -> None:
-        ready = self._poll.poll(max(0.0, min(timeout_s, TICK_S)) * 1000)
+        ready = self._poll.poll(max(0.0, min(timeout_s, self._tick_s)) * 1000)
         self._idle = not ready
         for handle, event in ready:
             if handle == self.owner:
@@ -251,32 +287,45 @@ class Watch:
         if hook := self.on_exit.pop(role, None):
             hook()
 
-    def _read(self, handle: int) -> bool:
-        """False when there is nothing (more) to read now."""
+    def _read(self, handle: int) -> int:
+        """How many bytes came; 0 when there is nothing (more) to read now."""
         try:
             data = os.read(handle, READ_BYTES)
         except BlockingIOError:
-            return False
+            return 0
         if not data:
-            self._poll.unregister(handle)
-            self._open.discard(handle)
-            return False
-        if handle == self.results:
-            before = len(self._frames)
-            try:
-                self._frames.extend(self._reader.feed(data))
-            except TooLong as error:
-                self._too_long = str(error)
-            self.due -= len(self._frames) - before
-            if self.due == 0:
-                self.turn.give()
+            self._leave(handle)
+        elif handle == self.results:
+            self._receive(data)
         else:
             self.output_bytes += len(data)
-            self.kept[handle].append(data)
-        return True
+            if handle == self.outputs[0]:
+                self.printed += data
+        return len(data)
+
+    def _receive(self, data: bytes) -> None:
+        """Takes as many messages as there are to be. What the program, or a child of it, writes beyond them stays in the pipe."""
+        try:
+            for found in islice(self._reader.feed(data), self._due):
+                self._frames.append(found)
+                self._bytes += len(found)
+                self._due -= 1
+        except TooLong as error:
+            self._too_long = str(error)
+        if self._bytes > self._most_bytes:
+            self._too_long = f"more than {self.limits.memory_mb} MB of answers"
+        if self._due == 0:
+            self._leave(self.results)
+            if self.done_after_them:
+                self.turn.give()
+
+    def _leave(self, handle: int) -> None:
+        self._poll.unregister(handle)
+        self._open.discard(handle)
 
     def _drain(self) -> None:
-        """Reads what is there without waiting for an end: a child of the program may hold the pipe."""
+        """Reads what is there now and no more: a child of the program may hold the pipe, and write on for ever."""
         for handle in list(self._open):
-            while handle in self._open and not self._too_long and self.output_bytes <= self._output_kb * 1024 and self._read(handle):
-                pass
+            there = struct.unpack("i", fcntl.ioctl(handle, FIONREAD, bytes(4)))[0]
+            while there > 0 and handle in self._open and not self._too_long and self.output_bytes <= self._output_kb * 1024:
+                there -= self._read(handle) or there

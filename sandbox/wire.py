@@ -10,15 +10,19 @@ from __future__ import annotations
 
 import json
 import struct
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
-MAX_DEPTH = 64
-MAX_NODES = 2_000_000
-MAX_FRAME = 16 * 2**20  # bytes
+MAX_DEPTH = 900  # about where Python itself gives up comparing nested lists
+MAX_NODES = 5_000_000
+MAX_FRAME = 48 * 2**20  # bytes
+RECURSION_ROOM = 6_000  # Python frames for MAX_DEPTH levels; the C stack of 8 MiB has room for several times as many
 DIGITS = 10**300  # beyond it an int travels as hex: decimal digits take quadratic time
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Tree = None | bool | int | float | str | list[Any] | dict[str, Any]
 
 _dump = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")).encode
@@ -27,36 +31,54 @@ _SCALARS = {*_SIMPLE, int, float}
 
 
 class NotPlain(ValueError):
-    """A value that has no form as plain data, or text that is none."""
+    """The value has no plain form, or the text is no encoded value."""
+
+
+def deep(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+    """Call `function`; if it exceeds the recursion limit, call it once more with a limit that fits MAX_DEPTH levels."""
+    try:
+        return function(*args, **kwargs)
+    except RecursionError:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(before + RECURSION_ROOM)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            sys.setrecursionlimit(before)
 
 
 def encode(value: Any) -> str:
     """One text for a value; equal texts mean equal values (NaN too). Raises NotPlain."""
-    return dump(tree(value))
+    return dump(deep(tree, value))
 
 
 def dump(of: Tree) -> str:
     try:
-        return _dump(of)
+        return deep(_dump, of)
     except (ValueError, RecursionError) as error:
         raise NotPlain(str(error)) from None
 
 
 def decode(text: str | bytes) -> Any:
-    """The value of a text. Raises NotPlain. Builds what it is told to: call it only where rlimits hold."""
-    return build(parse(text))
+    """The value of a text. Raises NotPlain. Builds whatever the text says: call it only where rlimits hold."""
+    return deep(build, parse(text))
 
 
 def parse(text: str | bytes) -> Tree:
     """The tree of a text, never more. Raises NotPlain."""
     try:
         whole = text if isinstance(text, str) else text.decode("ascii")
-        made, end = _scan(whole, 0)
+        made, end = deep(_scan, whole, 0)
     except (ValueError, RecursionError, StopIteration) as error:
         raise NotPlain(f"broken message: {error}"[:200]) from None
     if end != len(whole):
         raise NotPlain("broken message: more than one value")
     return made  # type: ignore[no-any-return]
+
+
+def tree_bytes(text: bytes) -> int:
+    """About what `parse` of this text takes, in a few passes over it. A text of a MB may say a list in which there are half a million others."""
+    return len(text) + 230 * text.count(b"{") + 80 * text.count(b"[") + 40 * text.count(b",") + 20 * text.count(b'"')
 
 
 def tree(value: Any) -> Tree:
@@ -65,11 +87,14 @@ def tree(value: Any) -> Tree:
 
 
 class Planter:
-    """foreign: the tree of a value that is not plain data; without it such a value raises NotPlain."""
+    """Makes trees. Without the two hooks a value that is not plain raises NotPlain.
 
-    def __init__(self, foreign: Callable[[Any], Tree] | None = None) -> None:
-        self.left = MAX_NODES
-        self.foreign = foreign
+    foreign: makes the tree of a value that is not plain. subclass: the same for an instance of a subclass of a plain type; None sends it as its base.
+    """
+
+    def __init__(self, foreign: Callable[[Any], Tree] | None = None, subclass: Callable[[Any], Tree] | None = None, nodes: int = MAX_NODES) -> None:
+        self.left = nodes
+        self.foreign, self.subclass = foreign, subclass
 
     def plant(self, value: Any, depth: int) -> Tree:
         kind = type(value)
@@ -89,14 +114,16 @@ class Planter:
             return {"d": [[self.plant(k, depth + 1), self.plant(v, depth + 1)] for k, v in self._counted(value).items()]}
         if kind is set or kind is frozenset:
             return {"s" if kind is set else "z": sorted(self._items(list(value), depth), key=_dump)}
-        if kind is bytes or kind is bytearray:
+        if kind is bytes or (kind is bytearray and not self.foreign):
             return {"b": value.hex()}
         if kind is complex:
             return {"c": [self.plant(value.real, depth), self.plant(value.imag, depth)]}
         if kind.__module__ == "numpy" and hasattr(value, "tolist"):
-            return self.plant(value.tolist(), depth + 1)
+            return self.foreign(value) if self.foreign else self.plant(value.tolist(), depth + 1)
         for base in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset):
             if issubclass(kind, base):
+                if self.subclass and (of := self.subclass(value)) is not None:
+                    return of
                 return self.plant(base.__getnewargs__(value)[0] if base in (int, float, str, bytes) else base(value), depth + 1)  # type: ignore[attr-defined]
         if self.foreign:
             return self.foreign(value)

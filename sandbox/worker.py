@@ -10,26 +10,28 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import sys
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from sandbox import isolation
-from sandbox.attempt import Attempt
+from sandbox import folders, isolation
+from sandbox.attempt import Altered, Attempt
 from sandbox.messages import whole
 from sandbox.protocol import Limits, Verdict
 from sandbox.slot import READ_BYTES, Broken, Refused, Slot
 from sandbox.turn import Turn
 from sandbox.wire import Frames, frame
 
+LEAVE_S = 1.0  # to clean up in, once nobody waits for a report
 STARTS = 3  # of a zygote that is killed before it can say whether its rung holds
-PRELOADS: dict[str, list[str]] = {"program": [], "judge": [], "beside": ["unittest", "unittest.mock"]}
+PRELOADS: dict[str, list[str]] = {"program": [], "judge": [], "beside": ["unittest", "unittest.mock"], "checks": ["unittest"]}
 
 
 class Worker:
@@ -45,7 +47,7 @@ class Worker:
         Path(self.scratch).chmod(0o711)  # a program of the rung bare may have a uid of its own, and comes through to what it may write
         self.slots: dict[tuple[str, bool], Slot] = {}
         self.rung = rung
-        self.altered: dict[str, list[list[str]]] = {}  # decoys by the text of the test: what was made once for many answers to one problem
+        self.altered: Altered = {}  # decoys by the text of the test: what was made once for many answers to one problem
         self._slot("program")
 
     @property
@@ -69,11 +71,16 @@ class Worker:
                 raise
             results = []  # the kernel took the zygote with the program
             self._drop(slots)
+        except (ArithmeticError, LookupError, RecursionError, ValueError) as error:  # of what it says: nobody else brought anything new
+            traceback.print_exc()
+            results = [[Verdict.RE, f"what it did could not be followed: {type(error).__name__}: {error}"[:300], 0.0]]
+            self._drop(slots)
         results = whole(results, attempt.total)
+        refused, tried = denied.take() if denied else (None, None)
         worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
-            "wall_s": time.monotonic() - self.turn.waited_s - started, "isolation": self.isolation, "denied": denied.take() if denied else None,
+            "wall_s": time.monotonic() - self.turn.waited_s - started, "isolation": self.isolation, "denied": refused, "tried": tried,
             "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable, "names": attempt.names, "absent": [],
         }  # fmt: skip
 
@@ -82,18 +89,20 @@ class Worker:
         why = f"not measured: the problem needs {', '.join(absent)}, which programs here cannot import; install and name it in the sandbox's packages"
         return {
             "id": job["id"], "verdict": Verdict.INFRA, "detail": why, "tests": [[Verdict.INFRA, why, 0.0] for _ in job["tests"]], "cpu_s": 0.0,
-            "peak_bytes": 0, "wall_s": 0.0, "isolation": self.isolation, "denied": None, "trust": "apart", "unusable": True, "names": [],
-            "absent": absent,
+            "peak_bytes": 0, "wall_s": 0.0, "isolation": self.isolation, "denied": None, "tried": None, "trust": "apart", "unusable": True,
+            "names": [], "absent": absent,
         }  # fmt: skip
 
     def _judges(self, job: dict[str, Any]) -> Slot:
-        texts = [job["checker"] or "", *(test.get("source", "") for test in job["tests"])]
-        return self._slot("judge", numpy=job["style"] != "unittest" and any("numpy" in text for text in texts))
+        if job["style"] == "unittest":
+            return self._slot("checks")
+        texts = [job["checker"] or "", job["source"] if job["style"] == "assert" else "", *(test.get("source", "") for test in job["tests"])]
+        return self._slot("judge", numpy=any("numpy" in text for text in texts))
 
     def close(self) -> None:
         for slot in self.slots.values():
             slot.close()
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        folders.remove(self.scratch)
 
     def _slot(self, role: str, *, numpy: bool = False) -> Slot:
         """role: one of PRELOADS. Modules that only some programs need would make each fork of the others dearer."""
@@ -101,7 +110,7 @@ class Worker:
         if kind not in self.slots:
             preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
             number = 2 * list(PRELOADS).index(role) + kind[1]
-            self.slots[kind] = Slot(self.rung, self.packages, preload, number, self.scratch, self.turn, judge=role == "judge")
+            self.slots[kind] = Slot(self.rung, self.packages, preload, number, self.scratch, self.turn, judge=role in ("judge", "checks"))
         return self.slots[kind]
 
     def _drop(self, slots: list[Slot]) -> None:
@@ -139,6 +148,8 @@ def main() -> None:
         owner = os.pidfd_open(config["owner"])
         if os.getppid() != config["owner"]:
             sys.exit(1)
+    # of an input only its end is an event: what is in it is for the worker to read
+    threading.Thread(target=_end_without, args=(owner, select.POLLIN if owner != source else 0), daemon=True).start()
     if config.get("core") is not None:
         with contextlib.suppress(OSError):  # the machine has lost it meanwhile: then anywhere
             os.sched_setaffinity(0, {config["core"]})
@@ -165,6 +176,17 @@ def main() -> None:
         worker.close()
         if worker.rung == "bare":
             isolation.kill_descendants()  # whose outer half was killed
+
+
+def _end_without(owner: int, event: int) -> None:
+    """A thread that waits for the owner's end. The worker sees that too, and has a moment to clean up: then it ends, whatever it is doing."""
+    poll = select.poll()
+    poll.register(owner, event)
+    poll.poll()
+    time.sleep(LEAVE_S)
+    isolation.kill_descendants()  # it may be waiting for one
+    time.sleep(LEAVE_S / 2)
+    os._exit(1)
 
 
 def _jobs(source: int, owner: int) -> Iterator[bytes]:

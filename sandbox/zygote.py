@@ -4,8 +4,8 @@ It never sees a test, an expected value or a source: those go through descriptor
 ends it kills everything that is left, reaps it, and gives the next one an empty scratch folder.
 
 Orders come on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES" with descriptors, "end".
-Answers: "exit ROLE STATUS PEAK_BYTES" when a started process ended by itself, "ended CPU_S" when nothing of the job is left, with the
-seconds of all jobs so far. The hello before the first order is JSON.
+Answers: "exit ROLE STATUS PEAK_BYTES" when a started process ended by itself, "ended CPU_S OWN_CPU_S" when nothing of the job is left, with the
+seconds of all jobs so far that were waited for, and of this process. The hello before the first order is JSON.
 
 A fork shares all pages, and the first write to each, here or in the child, is a fault that costs some microseconds: most of what a small program
 costs. What runs for each job is therefore short and plain on purpose.
@@ -29,19 +29,20 @@ from _signal import SIGINT, default_int_handler  # type: ignore[import-not-found
 from _signal import signal as set_handler
 from collections.abc import Callable, Sequence
 from gc import enable as enable_gc
-from os import O_WRONLY, chdir, close, closerange, dup2, setsid, write
-from os import open as open_
+from os import chdir, close, closerange, dup2, setsid, write
 from resource import RLIMIT_AS, RLIMIT_CPU, RLIMIT_NOFILE, RLIMIT_NPROC, setrlimit
 from struct import unpack
 from typing import Any, NoReturn
 
 SIGKILL = int(signal.SIGKILL)  # ctypes takes no enum
+WALL = 0x40000000  # of waitpid: children that report their end by another signal too
 MOST_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # of a message: descriptors, four bytes each
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path.append(ROOT)
 
-from sandbox import hugepages, isolation, program, rehearsal, seccomp  # noqa: E402  # found by the line above
+from sandbox import folders, hugepages, isolation, program, rehearsal, seccomp  # noqa: E402  # found by the line above
 
+EMPTY_S = 3.0  # for what a program left on a rung without mounts
 SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the moment: they say nothing about what the machine grants
 PRELOADED = (
     "abc array bisect collections collections.abc copy datetime decimal enum fractions functools heapq io itertools json math operator os.path "
@@ -57,20 +58,22 @@ _fork, _kill, _waitpid = _libc.fork, _libc.kill, _libc.waitpid
 
 class Zygote:
     def __init__(self, config: dict[str, Any], control: socket.socket, in_force: str, run: Callable[[str], NoReturn]) -> None:
-        """run: what a process does with the style that it is started with, when it has become what it is to be."""
+        """run: what a process does with the style that it is started with, when it has become what it is to be. config["seen"]: its accounts are."""
         self.rung = config["rung"]
+        self.seen = config["seen"]
         self.run = run
         self.uid = config["uid"] if isolation.has_own_uid(self.rung) else None
         self.control = control
-        self.rules = (
-            isolation.file_rules([config["package_path"], *config["packages"].values()], os.environ["TMPDIR"]) if self.rung == "bare" else None
-        )
+        self.readable = [config["package_path"], *config["packages"].values()]
+        self.rules = isolation.file_rules(self.readable, os.environ["TMPDIR"]) if self.rung == "bare" else None
         self.own_pids = self.rung != "bare"
         self.counts_processes = self.own_pids or self.uid is not None  # else the count is the whole user's
         self.in_force = in_force
         self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
         self.tmp = os.environ["TMPDIR"]
+        self.folder = os.open(self.tmp, os.O_RDONLY | os.O_DIRECTORY)  # opened once: each open is asked of the listener
         self.clean_scratch = self._scratch_state()
+        self.score, self.own_score = _oom_score()
 
     def serve(self) -> None:
         """Until the owner closes the socket."""
@@ -81,7 +84,7 @@ class Zygote:
         self.filled = rehearsal.settle()
         gc.freeze()
         isolation.restart_pids()
-        self.control.send(json.dumps({"ready": self.in_force}).encode())
+        self.control.send(json.dumps({"ready": self.in_force, "uid": self.uid, "own_cpu_s": _worked(resource.RUSAGE_SELF)}).encode())
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         own, recvmsg = self.control.fileno(), self.control.recvmsg
@@ -110,13 +113,17 @@ class Zygote:
     def _start(self, order: list[bytes], descriptors: Sequence[int]) -> int:
         role, style = order[0].decode(), order[1].decode()
         cpu_s, address_bytes, processes, files = map(int, order[2:])
+        if self.score is not None:
+            write(self.score, b"1000")  # the fork's: the kernel picks the program, never the zygote
         pid = _fork()
         if pid == 0:
             try:
-                _become(cpu_s, address_bytes, processes, files, descriptors, self.uid, self.rules, self.counts_processes, self.tmp)
+                _become(cpu_s, address_bytes, processes, files, descriptors, self.uid, self.rules, self.seen, self.counts_processes, self.tmp)
                 self.run(style)
             finally:
                 os._exit(70)  # before the ready message: the owner takes it for a failure of ours
+        if self.score is not None:
+            write(self.score, self.own_score)
         for handle in descriptors:
             close(handle)
         watched = os.pidfd_open(pid)
@@ -135,46 +142,81 @@ class Zygote:
             os.close(watched)
         self.running.clear()
         # made anew only where somebody wrote; its times alone would not do, they advance in steps of some milliseconds
-        if self._scratch_state() != self.clean_scratch or os.listdir(self.tmp):
+        if self._scratch_state() != self.clean_scratch or os.listdir(self.folder) or self._is_marked():
             self._renew_scratch()
         isolation.restart_pids()
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        self.control.send(b"ended %.6f" % (usage.ru_utime + usage.ru_stime))
+        self.control.send(b"ended %.6f %.6f" % (_worked(resource.RUSAGE_CHILDREN), _worked(resource.RUSAGE_SELF)))
 
     def _kill_all(self) -> None:
         """Every process that a job left, however it hid; each orphan's parent is this process (pid 1, or a subreaper)."""
         while True:
             if self.own_pids:
                 _kill(-1, SIGKILL)
-            else:
-                isolation.kill_descendants()
-            if _waitpid(-1, None, 0) < 0:
+                if _waitpid(-1, None, WALL) < 0:
+                    return
+            elif isolation.descendants_ended():
                 return
 
     def _scratch_state(self) -> tuple[int, ...]:
         found = os.stat(self.tmp)
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
 
+    def _is_marked(self) -> bool:
+        """Whether the folder has attributes."""
+        try:
+            return any(name.startswith("user.") for name in os.listxattr(self.folder))
+        except OSError:  # a file system without them
+            return False
+
+    def _set_aside(self, scratch: str) -> None:
+        """What takes too long to remove holds up nobody: it goes with all else of this worker."""
+        os.rename(scratch, f"{scratch}-{time.monotonic_ns()}")
+        os.mkdir(scratch)
+        os.close(self.folder)
+        self.folder = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
+        old, self.rules = self.rules, isolation.file_rules(self.readable, scratch)
+        if old is not None:
+            os.close(old)
+
     def _renew_scratch(self) -> None:
         scratch = self.tmp
         if self.own_pids:
+            os.close(self.folder)
             isolation.unmount(scratch)
             isolation.mount_scratch(scratch)
+            self.folder = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY)
         else:
-            _empty(scratch)
+            folders.empty(scratch, time.monotonic() + EMPTY_S)
+            if os.listdir(scratch):
+                self._set_aside(scratch)
+            with contextlib.suppress(OSError):  # a file system without them
+                for name in os.listxattr(scratch):
+                    if name.startswith("user."):
+                        os.removexattr(scratch, name)
+            os.chmod(scratch, 0o777)
         self.clean_scratch = self._scratch_state()
 
 
+def _worked(whose: int) -> float:
+    usage = resource.getrusage(whose)
+    return usage.ru_utime + usage.ru_stime
+
+
 def _become(
-    cpu_s: int, address_bytes: int, processes: int, files: int, handles: Sequence[int], uid: int | None, rules: int | None, count: bool, folder: str
+    cpu_s: int,
+    address_bytes: int,
+    processes: int,
+    files: int,
+    handles: Sequence[int],
+    uid: int | None,
+    rules: int | None,
+    seen: bool,
+    count: bool,
+    folder: str,
 ) -> None:
     """In the fork: limits, no privileges, nothing open but what the role needs. Free names alone: an attribute would cost three pages where it is
     looked up the first time."""
     setsid()
-    try:  # noqa: SIM105  # suppress would cost some pages
-        write(open_(b"/proc/self/oom_score_adj", O_WRONLY), b"1000")  # the kernel picks the program, never the zygote
-    except OSError:
-        pass
     at = 0
     for handle in handles:
         dup2(handle, at)
@@ -182,7 +224,7 @@ def _become(
     setrlimit(RLIMIT_CPU, (cpu_s, cpu_s + 1))
     setrlimit(RLIMIT_AS, (address_bytes, address_bytes))
     setrlimit(RLIMIT_NOFILE, (files, files))
-    isolation.drop(uid, rules)
+    isolation.drop(uid, rules, seen)
     if count:
         setrlimit(RLIMIT_NPROC, (processes, processes))
     closerange(at, 1024)
@@ -191,21 +233,16 @@ def _become(
     enable_gc()
 
 
-def _empty(folder: str) -> None:
-    """Removes what is inside, whatever its permissions."""
-    import shutil  # its compressors are five libraries, and each mapping makes a fork dearer
-
-    os.chmod(folder, 0o700)
-    for root, folders, _ in os.walk(folder):
-        for name in folders:
-            if not os.path.islink(path := os.path.join(root, name)):
-                os.chmod(path, 0o700)
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path, ignore_errors=True)
-        else:
-            os.unlink(entry.path)
-    os.chmod(folder, 0o777)
+def _oom_score() -> tuple[int | None, bytes]:
+    """A descriptor to change this process's own, and what it is; None where it cannot be changed and changed back."""
+    try:
+        handle = os.open("/proc/self/oom_score_adj", os.O_RDWR)
+        own = os.read(handle, 16)
+        os.write(handle, b"1000")
+        os.write(handle, own)
+    except OSError:
+        return None, b""
+    return handle, own
 
 
 def _keep_low_descriptors_busy(control: socket.socket) -> socket.socket:
@@ -232,18 +269,28 @@ def main() -> None:
     isolation.die_with_parent(config["parent"])
     control = socket.socket(fileno=config["control"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a handler would make even pid 1 mortal
-    control.recv(1)  # the owner has put us into our cgroup
+    counted = control.recv(1) == isolation.COUNTED  # the owner has put us into our cgroup, where there is one
+    config["seen"] = not counted or config["rung"] != "root"
     control = _keep_low_descriptors_busy(control)
     hugepages.move_code()
     run = _role(judge=config["judge"])  # now: later our files are out of sight
+    if config["rung"] == "bare":
+        from sandbox import semaphores
+
+        semaphores.install()
     try:
-        in_force, listener = isolation.enter(config["rung"], config["packages"])
+        in_force, listener = isolation.enter(config["rung"], config["packages"], counted=counted, watched=config["watched"])
         if listener is not None:
-            socket.send_fds(control, [b'{"listener": true}'], [listener])
+            try:
+                socket.send_fds(control, [b'{"listener": true}'], [listener])
+            except OSError:
+                os._exit(1)  # nobody is there any more: a call that is asked about would wait for ever
             os.close(listener)
             if not (probing := _fork()):
                 seccomp.probe()
             os.waitpid(probing, 0)
+        if config["rung"] == "bare":
+            seccomp.refuse_messages()
     except OSError as error:
         control.send(json.dumps({"broken" if error.errno in SHORTAGES else "refused": str(error)}).encode())
         sys.exit(1)

@@ -28,7 +28,7 @@ class CannotTrain(ValueError):
 def check(job: TrainingJob) -> None:
     """Raises CannotTrain or UnfitStart at the first fault."""
     check_settings(job.training)
-    rows = check_rows(Path(job.train))
+    rows = check_rows(Path(job.train), shared=job.reward.shared)
     check_rows(Path(job.validation))
     if rows < job.training.problems_per_step:
         raise CannotTrain(
@@ -50,8 +50,11 @@ def check_settings(training: Training) -> None:
         raise CannotTrain(f"training.algorithm {training.algorithm}: {training.method.blocked}; it can be shown (--show), not run: take another")
 
 
-def check_rows(path: Path) -> int:
-    """How many rows verl may read there. Raises CannotTrain for one without a ground truth that a reward understands, or a gated one."""
+def check_rows(path: Path, *, shared: bool = True) -> int:
+    """How many rows verl may read there. Raises CannotTrain for one without a ground truth that a reward understands, or a gated one.
+
+    shared: whether the reward pays for verdicts with trust `shared`; without it no answer to a problem with unittests is ever paid.
+    """
     import pyarrow.parquet as pq
 
     try:
@@ -72,6 +75,11 @@ def check_rows(path: Path) -> int:
         if isinstance(task, Problem) and (task.gated or gated_as(task)):
             named = gated_as(task) or task.problem_id
             raise CannotTrain(f"{path}, row {number}: {task.problem_id} is gated ({named}): for evaluation only, leave it out of training")
+        if isinstance(task, Problem) and task.style == "unittest" and not shared:
+            raise CannotTrain(
+                f"{path}, row {number}: {task.problem_id} has unittests, which are judged with trust `shared`, and reward.shared is off: no answer "
+                "to it would be paid. Set reward.shared: true, or leave the row out"
+            )
     return int(table.num_rows)
 
 

@@ -154,6 +154,7 @@ def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, A
         "hidden": score.hidden,
         "denied": score.denied,
         "shared": float(score.shared),
+        "unpaid": score.unpaid,
         "trace": json.dumps(score.gave),
         "verdict": str(score.verdict),
         "answer": answer,
@@ -166,7 +167,8 @@ def compute_score(
     """verl's own signature (`reward.custom_reward_function.path=pkg://verl_jobs.reward`), one answer a call: slower than the batched manager.
 
     ground_truth: JSON of a problem or question (`problems.rl_parquet.ground_truth`, `rewards.question.question_truth`), or a bare right answer: then
-    `extra_info["task"]` is "math" or "qa", or the data source is one of mathematics. reward: keys of RewardConfig (`reward_kwargs`).
+    `extra_info["task"]` is "math" or "qa", or the data source is one of mathematics; `extra_info["question"]` is its statement, `extra_info["form"]`
+    its `Question.form`. reward: keys of RewardConfig (`reward_kwargs`).
     Raises NoScore where the judge failed, ValueError for a ground truth that cannot be understood.
     """
     truth = _truth(data_source, ground_truth, extra_info or {})
@@ -187,7 +189,8 @@ def _truth(data_source: str, ground_truth: str, extra_info: Mapping[str, Any]) -
     task = extra_info.get("task") or ("math" if any(name in data_source.lower() for name in MATHS) else None)
     if task not in ("math", "qa"):
         raise ValueError(f"{data_source}: a bare right answer needs extra_info['task'], math or qa; a program needs a problem's JSON")
-    return json.dumps({"question_id": data_source, "statement": str(extra_info.get("question", "")), "task": task, "answers": [ground_truth]})
+    known = {"statement": str(extra_info.get("question", "")), "form": extra_info.get("form", "evaluated")}
+    return json.dumps({"question_id": data_source, "task": task, "answers": [ground_truth]} | known)
 
 
 class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has no types

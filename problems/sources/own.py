@@ -94,6 +94,9 @@ def _can_be_judged(problem: Problem, where: str) -> Problem:
     needs = problem.extra.get("packages", [])
     if not isinstance(needs, list) or not all(isinstance(name, str) for name in needs):
         raise ProblemError(f"column packages is {needs!r}"[:150], "give a list of modules that solutions and tests import", where)
+    if not isinstance(in_place := problem.extra.get("in_place", False), bool) or (in_place and problem.style != "assert"):
+        told = f"column in_place is {in_place!r} with style {problem.style}"[:150]
+        raise ProblemError(told, "give true or false; only assert tests read it", where)
     for number, test in enumerate(problem.tests if problem.style == "assert" else ()):
         try:
             names = {node.name for node in parse(test["source"]).body if isinstance(node, ast.FunctionDef)}

@@ -138,9 +138,9 @@ def test_it_is_not_accepted_and_not_our_failure(sandbox: Sandbox, what: str) -> 
 
 
 @pytest.mark.parametrize("what", FORGERS)
-def test_one_who_is_caught_is_paid_for_no_method(sandbox: Sandbox, what: str) -> None:
+def test_one_who_forges_is_paid_at_most_for_what_it_did(sandbox: Sandbox, what: str) -> None:
     report = judged(sandbox, FORGERS[what])
-    assert report.passed == 0, report
+    assert {row.name for row in report.tests if row.verdict is Verdict.AC} <= {"TestCases.test_mock"}, report  # some of them print what is awaited
 
 
 def test_the_number_of_a_process_tells_nothing_of_those_before_it(pids: Sandbox) -> None:

@@ -59,8 +59,8 @@ def test_a_task_keeps_both_of_its_prompts(two: list[Problem]) -> None:
 
 
 def test_each_method_has_a_result_of_its_own(sandbox: Sandbox, two: list[Problem]) -> None:
-    (half,) = run_all(sandbox, [two[0].job("def task_func(x): return 0", "half")])
-    assert {test.name: test.verdict.value for test in half.tests} == {"TestCases.test_two": "WA", "TestCases.test_none": "AC"}
+    (half,) = run_all(sandbox, [two[0].job("def task_func(x): return 4", "half")])
+    assert {test.name: test.verdict.value for test in half.tests} == {"TestCases.test_two": "AC", "TestCases.test_none": "WA"}
     assert (half.verdict, half.trust) == (Verdict.WA, "shared")
 
 

@@ -81,7 +81,7 @@ BAD = {
         toy("loops", style="assert", tests=({"source": "def check(candidate):\n    while True: pass"},), limits=HURRIED),
         "a solution fails its tests (TLE)",
     ),
-    "deep": (toy("deep", tests=({"args": [deep(200)], "expected": 2},)), "its tests cannot be run"),
+    "deep": (toy("deep", tests=({"args": [deep(200)], "expected": 2},)), "a solution fails its tests (RE)"),
 }  # fmt: skip
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 from rewards.composite import Reward, score_answers
 from rewards.extraction import extract_answer
 from rewards.facts import exact, plain, token_f1
-from rewards.judging import verifier
+from rewards.judging import judge_question, verifier
 from rewards.question import Question, question_truth, task_from_ground_truth
 from sandbox.protocol import Verdict
 
@@ -47,15 +49,6 @@ def test_a_right_answer_that_is_no_mathematics_is_named() -> None:
         verifier().equal([" "], "1")
 
 
-def test_the_loss_of_the_verifier_costs_nobody_a_score() -> None:
-    assert verifier().equal(["1"], "1")
-    process = verifier()._process
-    assert process is not None
-    process.kill()
-    process.wait()
-    assert verifier().equal(["1"], "1")
-
-
 def test_facts_are_compared_without_their_spelling() -> None:
     assert exact(["the Danube"], "DANUBE!") and not exact(["Danube"], "Danubes") and not exact(["Danube"], "  ")
     assert token_f1(["the Danube river"], "Which river is it?", "Which river is it?") == 0.0
@@ -77,3 +70,13 @@ def test_a_batch_of_questions_needs_no_sandbox() -> None:
 
 def test_a_question_survives_the_way_through_verl() -> None:
     assert task_from_ground_truth(question_truth(HALF)) == HALF
+    free = replace(HALF, form="any")
+    assert task_from_ground_truth(question_truth(free)) == free
+    with pytest.raises(ValueError, match="form 'some'"):
+        task_from_ground_truth(question_truth(HALF).replace("evaluated", "some"))
+
+
+def test_the_form_that_a_question_allows_is_judged() -> None:
+    product = Question("q/3", "What is 37 times 43?", "math", ("1591",))
+    assert judge_question(product, "\\boxed{37 \\times 43}").verdict is Verdict.WA
+    assert judge_question(replace(product, form="any"), "\\boxed{37 \\times 43}").verdict is Verdict.AC

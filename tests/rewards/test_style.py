@@ -1,4 +1,4 @@
-"""Style and security: what the linter finds, and what cannot be gained by writing more."""
+"""Style: what the linter finds, and what cannot be gained by writing more."""
 
 from __future__ import annotations
 
@@ -61,19 +61,6 @@ def test_one_program_that_ends_the_linter_costs_nobody_else() -> None:
     deep = "x = y" + ".a" * 49_000 + "\n"
     [good, broken, clean] = lint(["import os\n", deep, REFERENCE])
     assert good is not None and good.offences == 1 and broken is None and clean is not None and clean.offences == 0
-
-
-@pytest.mark.parametrize("program", ["eval('1')", "exec('x = 1')", "import os\nos.system('ls')", "import ctypes", "import pickle\npickle.loads(b'')",
-                                     "import subprocess", "import socket", "from sys import _getframe", "import gc"])  # fmt: skip
-def test_a_dangerous_call_bounds_the_whole_reward(program: str) -> None:
-    score = CompositeReward().score(MEDIAN, f"{program}\n{REFERENCE}", ACCEPTED)
-    assert score.value == -1.0 and score.components["security"] == -1.0
-    assert sum(score.gave.values()) == pytest.approx(-1.0)
-
-
-def test_honest_programs_are_no_danger() -> None:
-    honest = "import heapq, math, random, sys, os.path\nfrom functools import cache\nassert math.pi\nsys.setrecursionlimit(10_000)\n"
-    assert CompositeReward().score(MEDIAN, honest + REFERENCE, ACCEPTED).components["security"] == 1.0
 
 
 def test_a_batch_scores_as_its_members_alone() -> None:

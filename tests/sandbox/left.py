@@ -6,6 +6,8 @@ import contextlib
 import os
 from pathlib import Path
 
+import psutil
+
 from sandbox import cgroups, delegation
 
 
@@ -34,3 +36,23 @@ def children(pid: int) -> list[int]:
 
 def descendants(pid: int) -> set[int]:
     return {below for child in children(pid) for below in (child, *descendants(child))}
+
+
+def left_behind(scratch: Path) -> dict[str, object]:
+    """What of processes, mounts, files, shared segments and control groups is there, of us and in this folder for temporary files."""
+    cgroups.sweep()
+    return {
+        "processes": sorted(process.pid for process in psutil.Process().children(recursive=True)),
+        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "scratch": sorted(path.name for path in scratch.iterdir()),
+        "marked files": sorted(str(path) for folder in ("/tmp", "/dev/shm", "/var/tmp") for path in Path(folder).glob("hx47811*")),
+        "segments, semaphores, queues": [len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines()) for kind in ("shm", "sem", "msg")],
+        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
+        "control groups of the dead": slots_of_the_dead(),
+    }
+
+
+def reap(others: list[psutil.Process]) -> None:
+    """Takes leave of what became ours: it has a moment to end by itself."""
+    _, alive = psutil.wait_procs([each for each in psutil.Process().children(recursive=True) if each not in others], timeout=20)
+    assert not alive, f"left behind: {alive}"

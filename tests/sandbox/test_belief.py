@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.belief import believed
-from sandbox.decoys import methods_and_decoys
+from sandbox.decoys import alone, decoys, found
 from sandbox.messages import Result
 from sandbox.otherwise import otherwise
 
@@ -69,17 +69,21 @@ def test_what_is_expected_otherwise_is_another_value(value: Any) -> None:
     assert made is None or ast.literal_eval(made) != value
 
 
-def test_a_plain_value_has_another_that_looks_like_it() -> None:
-    for text, other in {
-        "6": "7",
-        "'abcd'": "'abdd'",
-        "True": "False",
-        "[1, 2, 3]": "[1, 3, 3]",
-        "{'a': 0.5}": "{'a': 1.5}",
-        "f'{x}'": "f'{x}s'",
-    }.items():
-        made = otherwise(ast.parse(text, mode="eval").body)
-        assert made is not None and ast.unparse(made) == other
+@pytest.mark.parametrize("value", [6, 60, "abcd", True, [1, 2, 3], {"a": 0.5}, (1, "x")])
+def test_a_plain_value_has_others_that_look_like_it(value: Any) -> None:
+    others = [otherwise(ast.parse(repr(value), mode="eval").body) for _ in range(40)]
+    values = [ast.literal_eval(other) for other in others if other]
+    assert len(values) == 40 and value not in values
+    assert {type(other) for other in values} == {type(value)} and {len(str(other)) for other in values} <= set(range(1, len(str(value)) + 3))
+    assert type(value) is bool or len(set(map(str, values))) > 1
+
+
+@pytest.mark.parametrize(
+    "text", ["float('inf')", "-float('inf')", "float(10**17)", "sum([1e17, 1.0])", "abs(-1e300)", "len('abc')", "round(2.5)", "float('-inf')"]
+)
+def test_what_is_computed_otherwise_is_another_value(text: str) -> None:
+    other = otherwise(ast.parse(text, mode="eval").body)
+    assert other is None or eval(ast.unparse(other)) != eval(text)
 
 
 CASES = """
@@ -104,15 +108,24 @@ class TestCases(Base):
 """
 
 
+def texts_of(source: str) -> dict[str, list[str]]:
+    """For each method the text with it alone, then its decoys."""
+    tree = ast.parse(source)
+    return {name: [*map(ast.unparse, (alone(tree, c, m), *decoys(tree, c, m)))] for name, c, m in found(tree)}
+
+
 def test_a_method_is_alone_in_its_text_and_the_last_of_its_name() -> None:
-    made = {name: texts for name, *texts in methods_and_decoys(CASES)}
+    made = texts_of(CASES)
     assert list(made) == ["Base.test_twice", "TestCases.test_early", "TestCases.test_loop"]
     assert all(text.count("def test") == 2 for texts in made.values() for text in texts if "test_skipped" in text)
-    assert "assertEqual(1, 2)" not in "".join(made["Base.test_twice"]) and "expected = [1, 3]" in made["Base.test_twice"][1]
+    assert "assertEqual(1, 2)" not in "".join(made["Base.test_twice"]) and "expected = [1, 2]" not in made["Base.test_twice"][1]
 
 
 TRAPS = """
 import os, unittest
+class OwnError(IndexError): pass
+def fail(kind):
+    raise kind
 from unittest.mock import MagicMock
 class TestCases(unittest.TestCase):
     def check(self, given, wanted):
@@ -163,6 +176,18 @@ class TestCases(unittest.TestCase):
         with self.assertRaises(LookupError):
             same([])[1]
         self.assertRaises(Exception, int, same('x'))
+    def test_own_exceptions(self):
+        with self.assertRaises(OwnError):
+            fail(OwnError)
+        with self.assertRaises(ValueError):
+            fail(UnicodeError)
+        with self.assertRaises(Exception):
+            fail(KeyError)
+    def test_infinite(self):
+        for x in (1, 2):
+            self.assertEqual(same(float('inf')), float('inf'))
+            self.assertEqual(same(1e17), float(10**17))
+            self.assertEqual(same(1e17), sum([1e17, 1.0]))
     def test_files(self):
         for name in ('x', 'xs', 'x2'):
             open(name, 'w').close()
@@ -174,7 +199,7 @@ class TestCases(unittest.TestCase):
 
 def test_no_decoy_is_passed_by_who_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, *texts in methods_and_decoys(TRAPS):
+    for name, texts in texts_of(TRAPS).items():
         passed = [text for text in texts if passes(text)]
         assert passed == texts[:1], (name, passed[1:])
 
@@ -189,6 +214,6 @@ def passes(text: str) -> bool:
 
 
 def test_an_assertion_that_may_not_be_reached_is_left_alone() -> None:
-    made = {name: texts for name, *texts in methods_and_decoys(CASES)}
+    made = texts_of(CASES)
     assert len(made["TestCases.test_early"]) == 1
     assert "self.assertIn('teuu', f(x))" not in made["TestCases.test_loop"][0] and len(made["TestCases.test_loop"]) > 2

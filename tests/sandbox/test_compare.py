@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sandbox.compare import same_output, same_text
+from sandbox.objects import encode_result
 from sandbox.wire import NotPlain, encode
 
 
@@ -52,8 +55,39 @@ def test_tolerance_reaches_inside(got: Any, want: Any, close: bool) -> None:
     assert equal(got, want, 1e-6) is close
 
 
-def test_tolerance_leaves_integers_exact() -> None:
-    assert not equal(10**12 + 1, 10**12, 1e-6)
+@pytest.mark.parametrize(
+    ("got", "want"),
+    [
+        (10**12 + 1, 10**12),
+        (10**12 + 1.0, 10**12),
+        (1000000999, 1000000000),
+        ([1, 1000000999.0], [1, 1000000000]),
+        (1e18, 10**18 + 3),
+        (1.0000001, True),
+    ],
+)
+def test_tolerance_leaves_integers_exact(got: Any, want: Any) -> None:
+    assert not equal(got, want, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "same"),
+    [
+        (Decimal("1.5"), 1.5, True), (Fraction(3, 2), 1.5, True), (Decimal("0.1"), 0.1, False), (Fraction(1, 3), 1 / 3, False),
+        ([Decimal(2)], (2,), True),
+        (Decimal("NaN"), 1.0, False), (Decimal("Infinity"), math.inf, True), (Decimal("1e999999999"), 1.0, False), (Decimal("sNaN"), 1.0, False),
+        ({Decimal(1): 2}, {1: 2}, True), (Fraction(7**40_000, 3**40_000), 1.0, False),
+    ],
+)  # fmt: skip
+def test_decimals_and_fractions_are_numbers(got: Any, want: Any, same: bool) -> None:
+    assert same_text(encode_result(got)[0].encode(), encode(want).encode(), None) is same
+
+
+@pytest.mark.parametrize(
+    "parts", ['["Decimal",["x"]]', '["Decimal",[1]]', '["Fraction",[1,0]]', '["Fraction",[1]]', '["Decimal","1"]', "[1,2]", '["Decimal",[]]']
+)
+def test_a_number_that_is_none_equals_nothing(parts: str) -> None:
+    assert not same_text(b'{"v":%s}' % parts.encode(), b"1", None)
 
 
 trees = st.recursive(
@@ -82,6 +116,22 @@ def test_every_value_equals_itself(value: Any) -> None:
     assert equal(value, value) and equal(value, value, 1e-6)
 
 
+numbers = st.integers(-3, 3) | st.floats(-3, 3) | st.just(math.nan)
+
+
+@given(st.lists(numbers, max_size=8), st.randoms(), st.sampled_from(["set", "unordered"]))
+def test_the_order_of_numbers_does_not_count(found: list[float], random: Any, compare: str) -> None:
+    wanted = [number + random.choice([0, 1e-9]) if type(number) is float else number for number in found]
+    random.shuffle(wanted)
+    assert same_text(encode(found).encode(), encode(wanted).encode(), 1e-6, compare)
+    assert not same_text(encode([*found, 7]).encode(), encode([*wanted, 8]).encode(), 1e-6, compare)
+
+
+def test_what_is_so_much_longer_is_not_parsed() -> None:
+    assert not same_text(encode([[]] * 2_000_000).encode(), encode([[]]).encode(), None, "set")
+    assert same_text(encode([1] * 5_000).encode(), encode([1]).encode(), None, "set")
+
+
 def test_colliding_keys_cost_nothing() -> None:
     keys = [(2**61 - 1) * i for i in range(20_000)]  # all hash to 0: a dict of them takes a minute
     sent = json.dumps({"d": [[key, 0] for key in keys]}).encode()
@@ -93,7 +143,9 @@ def test_colliding_keys_cost_nothing() -> None:
     [
         (b"a b\n", b"a b", None, True), (b"a  \r\nb\n\n\n", b"a\nb\n", None, True), (b"a b", b"ab", None, False), (b" a", b"a", None, False),
         (b"0.30000001 x", b"0.3 x", 1e-6, True), (b"0.31", b"0.3", 1e-6, False), (b"nan", b"0.3", 1e-6, False), (b"", b"\n", None, True),
-        (b"\xff\xfe", b"a", None, False), (b"1 2 3", b"1 2", 1e-6, False),
+        (b"\xff\xfe", b"a", None, False), (b"1 2 3", b"1 2", 1e-6, False), (b"1000000999 3.5", b"1000000000 3.5", 1e-6, False),
+        (b"1000000999.0", b"1000000000", 1e-6, False), (b"3.0000001", b"3", 1e-6, True), (b"1000000999", b"1000000000.0", 1e-6, True),
+        (b"1_000", b"1000.0", 1e-6, False), (b"+3", b"3", 1e-6, True), (b"0x10", b"16.0", 1e-6, False),
     ],
 )  # fmt: skip
 def test_output_is_compared_line_by_line(got: bytes, want: bytes, tolerance: float | None, same: bool) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox import cgroups, isolation
-from tests.sandbox.left import slots_of_the_dead
+from sandbox import isolation
+from tests.sandbox.left import left_behind, reap
 from tests.sandbox.soaking import CORPUS, reported
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,26 +88,6 @@ def strike(draw: random.Random, owner: subprocess.Popen[bytes]) -> bool:
     except (psutil.Error, IndexError):
         return False
     return True
-
-
-def reap(others: list[psutil.Process]) -> None:
-    """Takes leave of what became ours: it has a moment to end by itself."""
-    _, alive = psutil.wait_procs([each for each in psutil.Process().children(recursive=True) if each not in others], timeout=20)
-    assert not alive, f"left behind: {alive}"
-
-
-def left_behind(scratch: Path) -> dict[str, object]:
-    """What of processes, mounts, files, shared segments and control groups is there."""
-    cgroups.sweep()
-    return {
-        "processes": sorted(process.pid for process in psutil.Process().children(recursive=True)),
-        "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines()),
-        "scratch": sorted(path.name for path in scratch.iterdir()),
-        "marked files": sorted(str(path) for folder in ("/tmp", "/dev/shm", "/var/tmp") for path in Path(folder).glob("hx47811*")),
-        "segments, semaphores, queues": [len(Path(f"/proc/sysvipc/{kind}").read_text().splitlines()) for kind in ("shm", "sem", "msg")],
-        "descriptors": len(list(Path("/proc/self/fd").iterdir())),
-        "control groups of the dead": slots_of_the_dead(),
-    }
 
 
 def assert_flat(samples: list[dict[str, int]]) -> None:

@@ -73,10 +73,21 @@ def gated(folder: Path) -> None:
     write_verl([*problems(8), replace(DOUBLE, problem_id="HumanEval/3", source="HumanEval")], folder / "train.parquet")
 
 
+def unittests(folder: Path) -> None:
+    tests = ({"source": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(1), 2)\n"},)
+    write_verl([*problems(8), replace(DOUBLE, problem_id="mine/9", style="unittest", tests=tests)], folder / "train.parquet")
+
+
+def test_unittests_train_where_the_reward_pays_for_shared_trust(job: TrainingJob, tmp_path: Path) -> None:
+    unittests(tmp_path)
+    check(job.model_copy(update={"reward": RewardConfig(shared=True)}))
+
+
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
         (without_truth, r"train.parquet, row 3: reward_model has no ground_truth, .* leave the row out"),
+        (unittests, r"row 8: mine/9 has unittests, .* Set reward.shared: true"),
         (another_truth, r"row 0: ground_truth is none that a reward understands: .*give math or qa"),
         (gated, r"row 8: HumanEval/3 is gated \(.*\): for evaluation only"),
         (lambda folder: write_verl(problems(5), folder / "train.parquet"), "holds 5 problems and a step takes 8: .*lower training.problems_per_step"),

@@ -1,0 +1,213 @@
+"""Whether an answer is evaluated: what a person would still have to carry out in it, compared with what the right answer leaves standing.
+
+Order, factoring, expanding, unreduced fractions and roots, decimals and mixed numbers are forms of a result. `3 + 4`, `2^{10}`, `10!`, `\\sqrt{16}`,
+`\\frac{100}{20}`, `2x + 3x`, `x^2 x^3`, `\\frac{x^2 - 1}{x - 1}` or a function that the right answer does not use are tasks.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import sympy
+
+from rewards.math_tree import CONSTANTS, Node, closed, letters, walk
+from rewards.math_value import expression, number
+
+FREE = frozenset({"trigonometric", "inverse trigonometric", "hyperbolic", "logarithm", "abs"})  # as often as wanted where the right answer has one
+
+
+def evaluated(right: Node, given: Node) -> bool:
+    """Whether the answer leaves no operation standing that the right answer does not, nor uses another letter. Both are expressions."""
+    numeral = number(right)
+    if numeral is not None:
+        mine = number(given)
+        return mine is not None and (mine.text != "division" or numeral.text == "division")
+    rounded = any(part.text == "decimal" for part in walk(right))  # may stand for a multiple of pi
+    if not {name.lower() for name in letters(given)} <= {name.lower() for name in letters(right)} | (CONSTANTS if rounded else set()):
+        return False
+    allowed = operations(right)
+    return all(count <= allowed[name] or (name in FREE and allowed[name]) for name, count in operations(given).items())
+
+
+def operations(node: Node) -> Counter[str]:
+    """The operations that could still be carried out in an expression, by name."""
+    found: Counter[str] = Counter()
+    if node.kind in ("product", "quotient"):
+        over, under = _factors(node)
+        for factor in (*over, *under):
+            found += operations(factor)
+        return found + _product(over, under)
+    if node.kind == "sum":
+        terms = _terms(node)
+        for term in terms:
+            found += operations(term)
+        found["sum"] += _like(terms)
+        return +found
+    for part in node.args:
+        found += operations(part)
+    found[_standing(node)] += 1
+    del found[""]
+    return found
+
+
+def _standing(node: Node) -> str:
+    """The name of the operation at the top of a tree, "" where it is part of a result."""
+    match node.kind:
+        case "number":
+            return "quotient" if node.text == "division" else ""
+        case "neg":
+            return "sum" if node.args[0].kind == "neg" else ""
+        case "power":
+            return "power" if _power(*node.args) else ""
+        case "root":
+            return "root" if _root(node, *node.args) else ""
+        case "call":
+            return "value" if closed(node) and sympy.expand_log(expression(node), factor=True).is_Rational else _family(node.text)
+        case "factorial" | "binomial" | "abs" | "floor" | "ceil":
+            return node.kind
+    return ""
+
+
+def _family(function: str) -> str:
+    if function in ("ln", "log"):
+        return "logarithm"
+    if function.endswith("h"):
+        return "hyperbolic"
+    return "inverse trigonometric" if function.startswith("arc") else "trigonometric"
+
+
+def _terms(node: Node) -> list[Node]:
+    if node.kind == "neg":
+        return _terms(node.args[0])
+    return [term for part in node.args for term in _terms(part)] if node.kind == "sum" else [node]
+
+
+def _factors(node: Node) -> tuple[list[Node], list[Node]]:
+    """Factors above and below the fraction bar, through nested products, quotients and signs."""
+    if node.kind == "neg":
+        return _factors(node.args[0])
+    if node.kind not in ("product", "quotient"):
+        return [node], []
+    over: list[Node] = []
+    under: list[Node] = []
+    for at, part in enumerate(node.args):
+        above, below = _factors(part)
+        flipped = node.kind == "quotient" and at == 1
+        over += below if flipped else above
+        under += above if flipped else below
+    return over, under
+
+
+def _like(terms: list[Node]) -> int:
+    """How many terms could be added to another one: numbers, equal roots, equal powers, logarithms of numbers with a common factor."""
+    kinds: list[Any] = []
+    for term in terms:
+        value = sympy.expand_power_exp(sympy.expand_log(expression(term), factor=True))
+        kinds += {part.as_coeff_Mul()[1] for part in sympy.Add.make_args(value)} if value != 0 else [sympy.S.One, sympy.S.One]
+    return len(kinds) - len(set(kinds))
+
+
+def _power(base: Node, exponent: Node) -> bool:
+    """Whether a power could be carried out."""
+    if exponent.kind != "number" or exponent.value is None:
+        return closed(base) and closed(exponent) and bool(expression(Node("power", (base, exponent))).is_Rational)
+    whole = exponent.value.denominator == 1
+    if exponent.value in (0, 1) or base.kind in ("power", "root", "neg", "factorial", "binomial"):
+        return True
+    if base.kind == "number":
+        return whole or bool(expression(Node("power", (base, exponent))).is_Rational)
+    if base.kind == "symbol":
+        return base.text == "i"
+    if base.kind in ("product", "quotient"):
+        return closed(base) or any(factor.kind in ("number", "power", "root") for side in _factors(base) for factor in side)
+    return base.kind == "sum" and closed(base)
+
+
+def _root(node: Node, radicand: Node, index: Node) -> bool:
+    """Whether a root could be taken, or is one of roots."""
+    if closed(radicand):
+        value = expression(radicand)
+        nested = radicand.kind == "sum" or any(part.kind in ("root", "power") for part in walk(radicand))
+        return bool(value.is_negative) or nested or bool(expression(node).is_Rational)
+    positive, _ = sympy.posify(sympy.factor(expression(radicand)))
+    step = expression(index)
+    return all((power / step).is_integer for base, power in positive.as_powers_dict().items() if base.free_symbols)
+
+
+def _product(over: list[Node], under: list[Node]) -> Counter[str]:
+    """The operations left in a product over a product."""
+    found: Counter[str] = Counter()
+    for side in (over, under):
+        found["product"] += max(0, sum(_rational(factor) is not None for factor in side) - 1)
+        found["product"] += max(0, sum(_surd(factor) is not None for factor in side) - 1)
+        found["product"] += max(0, sum(_closed_sum(factor) for factor in side) - 1)
+        found["product"] += _repeated(side)
+    if any(_closed_sum(factor) and "i" in letters(factor) for factor in over):
+        found["product"] += sum(not _closed_sum(factor) and "i" in letters(factor) for factor in over)
+    found["quotient"] += sum(_closed_sum(factor) or "i" in letters(factor) for factor in under if closed(factor))
+    found["quotient"] += bool(under) and (_divides(over, under) or _common(over, under))
+    return +found
+
+
+def _rational(factor: Node) -> Any:
+    """The value of a factor that is a rational number in whatever form, None for any other."""
+    value = expression(factor) if factor.kind not in ("sum", "symbol") and closed(factor) else None
+    return value if value is not None and value.is_Rational else None
+
+
+def _closed_sum(factor: Node) -> bool:
+    factor = factor.args[0] if factor.kind == "power" else factor
+    return factor.kind == "sum" and closed(factor)
+
+
+def _surd(factor: Node) -> Any:
+    """The radicand of a root of a number, None for anything else."""
+    root = factor.kind == "root" or (factor.kind == "power" and factor.args[1].kind == "number" and not expression(factor.args[1]).is_integer)
+    return expression(factor.args[0]) if root and factor.args[0].kind == "number" else None
+
+
+def _bases(side: list[Node]) -> list[tuple[Any, Any]]:
+    """Bases with their exponents, of the factors that are neither numbers, nor roots of numbers, nor sums."""
+    found = []
+    for factor in side:
+        if factor.kind != "number" and _surd(factor) is None:
+            found += [(base, power) for base, power in expression(factor).as_powers_dict().items() if not base.is_Add and base != 1]
+    return found
+
+
+def _repeated(side: list[Node]) -> int:
+    bases = [base for base, _ in _bases(side)]
+    return len(bases) - len(set(bases))
+
+
+def _divides(over: list[Node], under: list[Node]) -> bool:
+    """Whether the numbers could be divided: evenly, or fractions by a number."""
+    above, below = ([value for factor in side if (value := _rational(factor))] for side in (over, under))
+    if not below:
+        return False
+    if any(value.q > 1 for value in (*above, *below)):
+        return True
+    content = above[0] if above else sympy.S.One
+    for factor in over:
+        if factor.kind == "sum":
+            content *= expression(factor).primitive()[0]
+    return bool(content % below[0] == 0)
+
+
+def _common(over: list[Node], under: list[Node]) -> bool:
+    """Whether something could be cancelled: a root, a power of one base, a polynomial."""
+    radicands = [[radicand for factor in side if (radicand := _surd(factor))] for side in (over, under)]
+    if radicands[0] and radicands[1] and sympy.gcd(radicands[0][0], radicands[1][0]) not in (0, 1):
+        return True
+    below = dict(_bases(under))
+    for base, power in _bases(over):
+        if base in below and bool(power.is_integer) == bool(below[base].is_integer):
+            return True
+    if not any(letters(factor) - CONSTANTS for factor in under):
+        return False
+    try:
+        shared = sympy.gcd(expression(Node("product", tuple(over))), expression(Node("product", tuple(under))))
+    except sympy.PolynomialError:
+        return False
+    return bool(shared.free_symbols)

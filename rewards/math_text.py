@@ -1,0 +1,139 @@
+"""The text of a mathematical answer before it is parsed: one spelling for each symbol, and what is a word or a label rather than an expression."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LONGEST = 500  # characters of an answer, and of a formula of a question
+_UNITS = (
+    "mm cm dm km nm kg mg ml mL cl kl hr hrs min mins sec secs ms kmh mph kph rpm ft yd mi lb lbs oz gal sq cu rad deg"
+    " degree degrees radian radians percent pct meter meters metre metres centimeter centimeters millimeter millimeters kilometer kilometers"
+    " inch inches foot feet yard yards mile miles gram grams kilogram kilograms pound pounds ounce ounces ton tons liter liters litre litres"
+    " second seconds minute minutes hour hours day days week weeks month months year years dollar dollars cent cents euro euros yuan"
+    " unit units square cubic per people students ways times points cups items pieces"
+)
+UNITS = frozenset(_UNITS.split())  # words behind a number that are no product of letters
+_SIGNS = {
+    "−": "-", "–": "-", "—": "-", "×": "\\times ", "·": "\\cdot ", "⋅": "\\cdot ", "∙": "\\cdot ", "÷": "/", "∕": "/", "⁄": "/", "√": "\\sqrt ",
+    "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ", "⩽": "\\le ", "⩾": "\\ge ", "≠": "\\ne ", "≈": "\\approx ", "∈": "\\in ", "∪": "\\cup ",
+    "∩": "\\cap ", "∅": "\\emptyset ", "°": "\\degree ", "±": "\\pm ", "∓": "\\mp ", "∖": "\\setminus ", "ℝ": "\\mathbb{R}", "ℤ": "\\mathbb{Z}",
+    "ℓ": "\\ell ", "′": "'", "“": "", "”": "", "’": "'", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "⟨": "\\langle ", "⟩": "\\rangle ",
+}  # fmt: skip
+_RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "₀₁₂₃₄₅₆₇₈₉"
+_NAMES = {
+    "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "lt": "<", "gt": ">", "div": "/", "ast": "*", "colon": ":",
+    "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom", "lbrace": "\\{", "rbrace": "\\}", "lbrack": "[",
+    "rbrack": "]", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|", "simeq": "approx", "quad": ",", "qquad": ",", "fbox": "boxed",
+    "land": "\\text{and}", "lor": "\\text{or}", "vee": "\\text{or}", "wedge": "\\text{and}", "bigcup": "cup", "prime": "'", "cosec": "csc",
+}  # fmt: skip
+_FONTS = r"\\(text(?:bf|it|rm|sf|normal|up)?|mbox|hbox|math(?:rm|sf|normal|bf|it|cal)|boldsymbol|bm|operatorname\*?|pmb)\s*\{([^{}]*)\}"
+_DROPPED = r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|bf|rm|it|sf|phantom\{\})(?![a-zA-Z])\s*\.?"
+
+
+def clean(text: str) -> str:
+    """The same answer in one spelling: ASCII, no sizes, no spacing commands, no dollar signs, words as `\\text{...}`."""
+    text = "".join(_ascii(text)).replace("\\$", "").replace("$", "").replace("\\%", "%")
+    if "\\begin" not in text:
+        text = re.sub(r"\\\\(?=[a-zA-Z(){}])", r"\\", text)
+    text = re.sub(r"\\[()\[\]](?![^\\]*\\\\)" if "\\begin" not in text else r"\\[()]", " ", text)
+    text = re.sub(r"(?<=\d)(?:\{,\}(?:\\!)?|,\\!|\\[,!; ]|~)\s*(?=\d{3}(?!\d))", "", text)
+    text = re.sub(_DROPPED, "", text)
+    text = re.sub(r"(?<!\\)\\[,;:!> ]|~|\\[hv]space\*?\{[^{}]*\}", " ", text)
+    text = re.sub(_FONTS, _font, text)
+    text = re.sub(r"\\([a-zA-Z]+)", lambda name: _named(name[1]), text)
+    text = re.sub(r"\^\s*\{?\s*\\circ\s*\}?(?![a-zA-Z])", "\\\\degree ", text)
+    text = re.sub(r"\\(frac|binom)\s*(\d)\s*(\d+)", r"\\\1{\2}{\3}", text)
+    return text.strip().strip(",;").removesuffix(".").strip()
+
+
+def _ascii(text: str) -> list[str]:
+    """Each character in ASCII where it has such a spelling."""
+    found: list[str] = []
+    for character in text:
+        name = unicodedata.name(character, "") if character > "\x7f" else ""
+        if character in _SIGNS:
+            found.append(_SIGNS[character])
+        elif character in _RAISED or character in _LOWERED:
+            mark, spelled = (
+                ("^", unicodedata.normalize("NFKC", character)) if character in _RAISED else ("_", unicodedata.normalize("NFKC", character))
+            )
+            spelled = spelled.replace("−", "-")
+            if found and found[-1].startswith(mark + "{"):
+                found[-1] = found[-1][:-1] + spelled + "}"
+            else:
+                found.append(f"{mark}{{{spelled}}}")
+        elif name.startswith("GREEK ") and " LETTER " in name:
+            letter = name.split()[-1].lower()
+            found.append("\\" + (letter.capitalize() if "CAPITAL" in name else letter) + " ")
+        elif name.startswith("VULGAR FRACTION"):
+            found.append("\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", character).split("⁄")))
+        else:
+            plain = unicodedata.normalize("NFKC", character)
+            found.append(plain if len(plain) == 1 and plain <= "\x7f" else character)
+    return found
+
+
+def _font(match: re.Match[str]) -> str:
+    """The contents of a font command: a letter as itself, a bold small letter as a vector, a formula as itself, words as `\\text`."""
+    font, inside = match[1], match[2]
+    bare = inside.strip()
+    if font in ("mathbf", "boldsymbol", "bm", "pmb") and len(bare) == 1 and bare.islower():
+        return f"\\vec{{{bare}}}"
+    if font.startswith("operatorname"):
+        return f"\\{bare} " if bare.isalpha() else f"\\operatorname{{{inside}}}"
+    if not any(letter.isalpha() for letter in bare) or (bare in ("e", "i", "d") and font.startswith("math")):
+        return inside
+    if font in ("mathit", "mathcal", "mathbf", "mathsf") and len(bare) == 1:
+        return bare
+    return f"\\text{{{inside}}}"
+
+
+def _named(name: str) -> str:
+    other = _NAMES.get(name, name)
+    return (f"\\{other}" if other.isalpha() else f" {other} ") if name in _NAMES else f"\\{name}"
+
+
+def canonical(text: str) -> str:
+    """What two copies of one answer have in common: the cleaned text without the spaces that mean nothing."""
+    text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", clean(text))
+    text = re.sub(r"\\boxed\s*\{([^{}]*)\}", r"\1", text)
+    text = re.sub(r"\{([A-Za-z0-9])\}", r"\1", text)
+    text = re.sub(r"\s+", " ", text).strip().removesuffix(".")
+    return re.sub(r"(?<![A-Za-z0-9]) | (?![A-Za-z0-9])", "", text)
+
+
+_LABEL = re.compile(r"\(?([A-Z])\)?[.):]?")
+_CODE = re.compile(r"(?=.*[A-Z])[A-Z0-9]{2,}|[a-z]+\d[a-z0-9]*|(?=.*[A-Za-z])[0-9A-Za-z]+_\{?\d+\}?")
+_NOTATION = re.compile(r"\b(?:arc)?(?:sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|pi|infinity|inf|oo|and|or)\b")
+_WORDS = re.compile(r"(?=.*[A-Za-z]{2})[A-Za-z][A-Za-z .,'’-]*")
+
+
+def word(text: str) -> str | None:
+    """A label, a numeral with letters, a name or a phrase as text to compare; None for an expression. Letters of a word do not commute."""
+    cleaned = clean(text)
+    bare = re.sub(r"\\text\{([^{}]*)\}", r"\1", cleaned).strip()
+    if label := _LABEL.fullmatch(bare):
+        return label[1].lower()
+    wrapped = cleaned.startswith("\\text{") and cleaned.count("}") == 1 and cleaned.endswith("}")
+    if not wrapped and _NOTATION.search(bare):
+        return None
+    if _CODE.fullmatch(bare):
+        return bare.replace("{", "").replace("}", "").lower()
+    if wrapped or _WORDS.fullmatch(bare):
+        return "".join(letter for letter in bare.casefold() if letter.isalnum() or letter in ":/+-") or None
+    return None
+
+
+def same_text(right: str, given: str) -> bool | None:
+    """Whether two answers are the same by their text alone; None where that depends on what they mean."""
+    if right.strip() == given.strip():
+        return True
+    if len(given) > LONGEST:
+        return False
+    if canonical(right) == canonical(given) != "":
+        return True
+    one, other = word(right), word(given)
+    if one and (other or len(one) > 1):
+        return one == other
+    return None

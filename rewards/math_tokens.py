@@ -1,0 +1,114 @@
+"""The tokens of a mathematical answer: numbers, letters, names that are known, signs, words."""
+
+from __future__ import annotations
+
+import re
+
+from rewards.math_text import UNITS
+from rewards.math_tree import Unreadable
+
+_FUNCTIONS = "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh arcsinh arccosh arctanh ln log lg exp"
+_GREEK = (
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma tau upsilon phi varphi"
+    " chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
+)
+FUNCTIONS, GREEK = frozenset(_FUNCTIONS.split()), frozenset(_GREEK.split())
+LETTERS = GREEK | {"ell", "hbar", "angle", "triangle", "square", "partial"}
+ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "tg": "tan", "ctg": "cot", "arctg": "arctan"}
+CONSTANTS = {"pi": "pi", "infty": "infty", "infinity": "infty", "inf": "infty", "oo": "infty"}
+DECORATIONS = frozenset(["vec", "overrightarrow", "bar", "overline", "hat", "widehat", "tilde", "dot"])
+MATRICES = re.compile(r"\\begin\{([pbvV]?matrix|array)\}(?:\{[lcr|]*\})?(.*?)\\end\{\1\}", re.DOTALL)
+Token = tuple[str, str]  # kind (number, letter, function, command, sign, text, unit, matrix) and text
+_TOKEN = re.compile(
+    r"(?P<matrix>\\begin\{[a-zA-Z]+\})|(?P<text>\\text\{)|(?P<command>\\[A-Za-z]+)|(?P<brace>\\[{}|\\])"
+    r"|(?P<unequal>(?<=[\sA-Za-z])!=)|(?P<number>(?:\d+(?:\.\d+|\.(?=\s*\\overline))?|\.\d+)(?:[eE][+-]?\d+(?![\d.]))?)|(?P<word>[A-Za-z]+)|(?P<space>\s+)|(?P<sign>.)"
+)
+
+
+def tokens(text: str) -> list[Token]:
+    """The tokens of a cleaned text."""
+    found: list[Token] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise Unreadable(text[at])
+        kind, piece, at = match.lastgroup, match[0], match.end()
+        if kind == "matrix":
+            whole = MATRICES.match(text, match.start())
+            if whole is None:
+                raise Unreadable("matrix")
+            found.append(("matrix", whole[2]))
+            at = whole.end()
+        elif kind == "text":
+            end = text.find("}", at)
+            found += _words(text[at : end if end >= 0 else len(text)])
+            at = end + 1 if end >= 0 else len(text)
+        elif kind == "word":
+            found += _letters(piece, found)
+        elif kind == "command":
+            found.append(_command(piece[1:]))
+        elif kind == "unequal":
+            found.append(("command", "ne"))
+        elif kind != "space":
+            found.append(("sign" if kind == "brace" else str(kind), piece))
+    return found
+
+
+def _words(text: str) -> list[Token]:
+    """The tokens of a `\\text{...}`."""
+    words = " ".join(text.split())
+    if words.strip(" ,") in ("and", "or"):
+        return [("sign", words.strip(" ,"))]
+    return [("text", words)] if words else []
+
+
+def _letters(word: str, before: list[Token]) -> list[Token]:
+    """A run of plain letters: a name that is known, a unit behind a number, or one symbol a letter."""
+    if word in ("and", "or"):
+        return [("sign", word)]
+    if word == "U" and before and before[-1][1] in (")", "]", "\\}"):
+        return [("sign", "cup")]
+    known = ALIASES.get(word, word)
+    if known in FUNCTIONS or known in CONSTANTS or known == "sqrt" or (len(known) > 2 and known in GREEK):
+        return [_command(known)]
+    if word.lower() in UNITS and before and (before[-1][0] in ("number", "unit", "text") or before[-1][1] in (")", "}", "/", "pi")):
+        return [("unit", word)]
+    return [("letter", letter) for letter in word]
+
+
+def _command(name: str) -> Token:
+    name = ALIASES.get(name, name)
+    if name in FUNCTIONS:
+        return ("function", name)
+    if name in ("cdot", "times"):
+        return ("sign", "*")
+    return ("command", CONSTANTS.get(name, name))
+
+
+class Cursor:
+    """A place in a list of tokens."""
+
+    def __init__(self, listed: list[Token]) -> None:
+        self.tokens = listed
+        self.at = 0
+
+    def peek(self, offset: int = 0) -> str:
+        """The text of a token ahead, "" at the end and for a `\\text`."""
+        if self.at + offset >= len(self.tokens):
+            return ""
+        kind, text = self.tokens[self.at + offset]
+        return "" if kind in ("text", "unit", "matrix") else text
+
+    def kind(self, offset: int = 0) -> str:
+        return self.tokens[self.at + offset][0] if self.at + offset < len(self.tokens) else ""
+
+    def take(self, *wanted: str) -> bool:
+        if self.peek() in wanted and self.kind() in ("sign", "command"):
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, wanted: str) -> None:
+        if not self.take(wanted):
+            raise Unreadable(f"{wanted} is missing")

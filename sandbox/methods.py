@@ -1,0 +1,68 @@
+"""What is made of each test method of a unittest: its text alone, its two parts (sandbox/split.py), its decoys (sandbox/decoys.py).
+
+A method that skips itself before it has asked the program for anything is no test here, whichever program is tried: that is found out by running it,
+in a process without a program.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+from typing import Any, NoReturn
+
+from sandbox.decoys import alone, decoys, found, proves_nothing
+from sandbox.split import split
+
+TRIAL_S = 2
+SKIPS = 77  # exit status of a trial
+
+
+class _Called(BaseException):
+    """The program would be called now."""
+
+
+def methods(source: str, entry: str) -> list[dict[str, Any]]:
+    """For each test method: name, text, doing and checks (the two parts, or nothing), hides, decoys. Raises SyntaxError and its kin."""
+    tree = ast.parse(source)
+    skipping = "skip" in source.lower()
+    return [_made(tree, name, c, m) for name, c, m in found(tree) if not (skipping and _skips(ast.unparse(alone(tree, c, m)), entry))]
+
+
+def _made(tree: ast.Module, name: str, c: int, m: int) -> dict[str, Any]:
+    text, weak = ast.unparse(alone(tree, c, m)), proves_nothing(tree, c, m)
+    parts = None if weak else split(alone(tree, c, m), c, tree.body[c].body[m])  # type: ignore[attr-defined]
+    made = {"name": name, "text": text, "doing": "", "checks": "", "hides": False, "decoys": []}
+    if parts:
+        made |= vars(parts)
+    if not made["hides"] and not weak:
+        made["decoys"] = [*map(ast.unparse, decoys(tree, c, m))]
+    return made
+
+
+def _skips(text: str, entry: str) -> bool:
+    """Whether this method skips itself where there is no program yet."""
+    if not (child := os.fork()):
+        _try(text, entry)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == SKIPS
+
+
+def _try(text: str, entry: str) -> NoReturn:
+    import unittest
+
+    def called(*_: Any, **__: Any) -> NoReturn:
+        raise _Called
+
+    signal.alarm(TRIAL_S)
+    skipped = False
+    try:
+        space: dict[str, Any] = {"__name__": "tests", entry: called}
+        exec(compile(text, "tests", "exec", dont_inherit=True), space)
+        result = unittest.TestResult()
+        for kind in list(space.values()):
+            if isinstance(kind, type) and issubclass(kind, unittest.TestCase):
+                unittest.defaultTestLoader.loadTestsFromTestCase(kind).run(result)
+        skipped = bool(result.skipped)
+    except BaseException:
+        skipped = False
+    os._exit(SKIPS if skipped else 0)

@@ -1,0 +1,57 @@
+"""What a module consists of is found in its text, so that no list of files can be out of date."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from artifacts.sources import parts
+
+ROOT = Path(__file__).parents[2]
+REWARDS = ROOT / "rewards"
+COMPONENTS = ["correctness", "efficiency", "format", "lint", "math_reader", "math_worker", "preference", "security", "style", "trust"]
+HASH = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from rewards.composite import reward_hash
+from rewards.config import RewardConfig
+print(reward_hash(RewardConfig()))
+"""
+
+
+def test_the_reward_consists_of_what_it_imports_and_runs() -> None:
+    found = {path.stem for path in parts(REWARDS / "composite.py")}
+    assert found >= {"composite", *COMPONENTS} and not found & {"battery", "search", "own"}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("copy")
+    for room in ("rewards", "artifacts", "problems", "sandbox"):
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def reward_hash(copy: Path) -> str:
+    return subprocess.run([sys.executable, "-c", HASH, str(copy)], check=True, capture_output=True, text=True, cwd=copy).stdout
+
+
+@pytest.mark.parametrize("name", ["style", "math_worker"])
+def test_an_edit_to_a_component_asks_for_a_new_battery(copy: Path, name: str) -> None:
+    before, path = reward_hash(copy), copy / "rewards" / f"{name}.py"
+    path.write_text(path.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    assert reward_hash(copy) != before
+
+
+def test_a_new_component_is_part_of_the_reward(copy: Path) -> None:
+    style, before = copy / "rewards" / "style.py", reward_hash(copy)
+    (copy / "rewards" / "brevity.py").write_text("MOST = 100\n", encoding="utf-8")
+    assert reward_hash(copy) == before
+    style.write_text(style.read_text(encoding="utf-8") + "\nfrom rewards.brevity import MOST\n", encoding="utf-8")
+    imported = reward_hash(copy)
+    (copy / "rewards" / "brevity.py").write_text("MOST = 90\n", encoding="utf-8")
+    assert len({before, imported, reward_hash(copy)}) == 3

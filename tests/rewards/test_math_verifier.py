@@ -1,0 +1,119 @@
+"""The process that verifies mathematics: batches, limits, losses, and its end with its owner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from rewards.judging import judge, judge_question
+from rewards.mathematics import Case, Verifier
+from rewards.question import Question
+from sandbox.protocol import Verdict
+
+STALLS = ["x^{x^{x^{x^{x^{9999%d}}}}}", "\\frac{(x+1)^{999%d}-1}{(x+2)^{9999}+x}", "(((x+1)^{99}+x)^{99}+x)^{9%d}"]
+HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
+
+
+@pytest.fixture(scope="module")
+def verifier() -> Iterator[Verifier]:
+    opened = Verifier()
+    yield opened
+    opened.close()
+
+
+def test_a_batch_is_decided_in_its_order(verifier: Verifier) -> None:
+    cases = [Case(("\\frac{1}{2}",), f"{k}/{2 * k + k % 2}") for k in range(1, 60)]
+    assert verifier.equal_all(cases + cases[:3]) == [k % 2 == 0 for k in [*range(1, 60), 1, 2, 3]]
+
+
+def test_one_of_several_right_answers_is_enough(verifier: Verifier) -> None:
+    assert verifier.equal(["3", "", "0.5"], "1/2") and not verifier.equal(["3", "4"], "1/2")
+
+
+def test_expressions_that_stall_are_wrong_and_the_others_are_decided(verifier: Verifier) -> None:
+    cases = [*(Case(("x+1",), stall % 9) for stall in STALLS[:2]), Case(("\\frac{x}{2}+1",), "0.5x+1")]
+    assert verifier.equal_all(cases) == [False, False, True]
+
+
+@pytest.mark.slow
+def test_a_batch_of_stalls_ends_in_time() -> None:
+    single = Verifier(workers=1)
+    stalls = [Case(("x+1",), stall % k) for k in range(60) for stall in STALLS]
+    begun = time.monotonic()
+    verdicts = single.equal_all([*stalls, Case(("\\frac{x}{2}+1",), "0.5x+1")], batch_s=1.0)
+    single.close()
+    assert time.monotonic() - begun < 25.0
+    assert verdicts.count(None) > 0 and True not in verdicts[:-1]
+
+
+def test_what_has_no_time_left_has_no_verdict(verifier: Verifier) -> None:
+    assert verifier.equal_all([Case(("1/2",), "2/4"), Case(("1/2",), "1/2")], batch_s=-10.0) == [None, True]
+
+
+def test_a_lost_process_is_replaced(verifier: Verifier) -> None:
+    assert verifier.equal(["1/2"], "2/4")
+    for process in _verifiers(os.getpid()):
+        process.kill()
+    assert verifier.equal(["1/2"], "3/6")
+
+
+def test_the_loss_of_every_process_is_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = Verifier()
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    monkeypatch.setattr("rewards.judging.verifier", lambda: lost)
+    assert judge_question(HALF, "\\boxed{2/4}").verdict is Verdict.INFRA
+    assert judge_question(HALF, "\\boxed{\\frac12}").verdict is Verdict.AC  # the text alone decides
+
+
+def test_threads_share_one_process(verifier: Verifier) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        assert all(threads.map(lambda k: verifier.equal(["1/2"], f"{k}/{2 * k}"), range(2, 42)))
+    assert len(_verifiers(os.getpid())) == 1
+
+
+def test_a_batch_keeps_its_order_among_facts() -> None:
+    fact = Question("q/2", "Where?", "qa", ("here",))
+    pairs = [(HALF, "\\boxed{2/4}"), (fact, "Answer: there"), (HALF, "\\boxed{1/3}"), (fact, "here")]
+    assert [judged.report.verdict for judged in judge(None, pairs)] == [Verdict.AC, Verdict.WA, Verdict.WA, Verdict.AC]
+
+
+OWNER = """
+import os, sys, threading, time
+from rewards.mathematics import Case, Verifier
+verifier = Verifier()
+assert verifier.equal(["1/2"], "2/4")
+heir = os.fork()  # keeps the pipes of the verifier open
+if heir:
+    cases = [Case(("x+1",), "x^{x^{x^{x^{x^{9999%d}}}}}" % k) for k in range(50)]
+    threading.Thread(target=verifier.equal_all, args=(cases,)).start()
+    time.sleep(0.5)
+    print(heir, flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_owner_leaves_no_verifier() -> None:
+    root = Path(__file__).parents[2]
+    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=root, env=os.environ | {"PYTHONPATH": str(root)})
+    assert owner.stdout
+    heir = int(owner.stdout.readline())
+    left = [*_verifiers(owner.pid), *(fork for process in _verifiers(owner.pid) for fork in process.children(recursive=True))]
+    owner.kill()
+    owner.wait()
+    _, alive = psutil.wait_procs(left, timeout=3.0)
+    os.kill(heir, signal.SIGKILL)
+    owner.stdout.close()
+    assert left and not alive
+
+
+def _verifiers(owner: int) -> list[psutil.Process]:
+    return [child for child in psutil.Process(owner).children() if "math_worker.py" in " ".join(child.cmdline())]

@@ -1,0 +1,328 @@
+"""Programs made at random, and a sandbox that judges them beside honest ones: `python tests/sandbox/fuzzing.py RUNG FROM TO` prints a line a finding.
+
+Program n is the same in each run: what a seed finds can be looked at again. None of them knows what is expected, so none may be right, whatever it
+writes and to whom; each is to be answered in time, and no worker may break or grow by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import sys
+import textwrap
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import get_args
+
+import psutil
+
+from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, UnittestTest, Verdict
+from sandbox.sandbox import Rung, Sandbox, SandboxConfig
+from sandbox.travel import RUNS
+
+LIMITS = Limits(wall_s=0.6, cpu_s=0.4, memory_mb=64, output_kb=64, processes=24, files=64)
+GRACE_S = 5.0  # beyond its limits
+MOST_HELD_KB = 300 * 1024
+SECRET = 47_811
+PRELUDE = """import atexit, ctypes, fcntl, gc, mmap, os, resource, signal, socket, struct, subprocess, sys, tempfile, threading, time
+libc = ctypes.CDLL(None)
+def frame(body): return struct.pack('>I', len(body)) + body
+"""
+VALUES: dict[str, tuple[str, ...]] = {
+    "fd": ("0", "1", "2", "3", "4", "4", "4", "4", "5", "6", "7", "1000", "-1"),
+    "data": (
+        "bytes({size})", "frame(b'')", "frame(b'S')", "frame(b'L')", "frame(b'R{few}')", "frame(b'N')", "frame(b'C')", "frame(b'G')",
+        "frame(b'K[1,[],{}]')", "frame(b'X[\"ValueError\",\"\",false]')", "frame(b'V[0,\"AC\",\"\",false]')", "frame(b'M')",
+        "frame(b'R[' + b'[],' * {size} + b'1]')",
+        "frame(b'R{\"i\":\"0x' + b'f' * {size} + b'\"}')", "frame(b'R' + b'[' * {size})",
+        "struct.pack('>I', {size}) + b'R'", "b'\\xff' * {size}", "b'x'",
+    ),
+    "size": ("0", "1", "5", "4096", "65536", "1000000", "20000000", "60000000", "2**31"),
+    "few": ("0", "1", "2", "3", "5"),
+    "count": ("3", "100", "5000", "10**9"),
+    "pid": ("os.getpid()", "os.getppid()", "0", "1", "2", "-1", "-os.getpid()", "3"),
+    "sig": ("1", "2", "9", "11", "13", "14", "15", "17", "19", "20", "24", "25", "34", "64"),
+    "seconds": ("0", "0.01", "0.1", "0.3", "1", "60"),
+    "name": ("'a'", "'b'", "'a/b'", "'.'", "'..'", "'/tmp/x'", "'/dev/shm/x'", "'\\n'", "'x' * 255", "tempfile.gettempdir()"),
+    "mode": ("0", "0o100", "0o300", "0o500", "0o777", "0o4777"),
+    "bool": ("True", "False"),
+}  # fmt: skip
+ACTIONS = [
+    line
+    for line in r"""
+# what a channel carries, and the descriptors themselves
+os.write({fd}, {data})
+os.write({fd}, {data})
+os.write({fd}, {data})
+[os.write({fd}, {data}) for _ in range({count})]
+os.read({fd}, {size})
+os.close({fd})
+os.dup2({fd}, {fd})
+os.closerange({few}, 9)
+os.set_blocking({fd}, {bool})
+fcntl.fcntl({fd}, 1031, {size})
+os.fsync({fd})
+os.ftruncate({fd}, {size})
+os.lseek({fd}, {few}, 0)
+print('x' * {size}, flush={bool})
+print({few})
+sys.stdin.read()
+input()
+os.sendfile({fd}, {fd}, 0, {size})
+os.splice({fd}, {fd}, {size})
+open('/proc/self/fd/{fd}', 'wb').write({data})
+socket.socketpair()[0].send({data})
+socket.socket(fileno=os.dup({fd})).shutdown(2)
+# signals and ends
+os.kill({pid}, {sig})
+signal.signal({sig}, signal.SIG_IGN)
+signal.signal({sig}, signal.SIG_DFL)
+signal.setitimer({few}, {seconds}, {seconds})
+signal.pthread_sigmask(0, range(1, 64))
+os._exit({few})
+sys.exit({few})
+os.abort()
+raise ValueError('x' * {size})
+raise MemoryError
+libc.syscall(60, {few})
+libc.syscall(231, {few})
+ctypes.string_at(0)
+sys.setrecursionlimit(10**9)
+(lambda f: f(f))(lambda f: f(f))
+os.execv(sys.executable, ['x', '-c', 'print({few})'])
+os.execv('/bin/sleep', ['sleep', '{seconds}'])
+threading.Thread(target=os.execv, args=('/bin/sleep', ['sleep', '{seconds}'])).start()
+subprocess.Popen(['/bin/sleep', '60'])
+libc.prctl(1, {sig})
+libc.prctl(36, {few})
+libc.prctl(15, b') R 1 1')
+libc.prctl(4, {few})
+# memory and time
+kept.append(bytearray({size}))
+kept.append(mmap.mmap(-1, {size} or 1).write(bytes({size})))
+os.write(os.memfd_create('m'), bytes({size}))
+[kept.append(bytes(10**6)) for _ in range({count})]
+[None for _ in range({count})]
+time.sleep({seconds})
+2**{size} % 7
+gc.disable()
+os.sched_setaffinity(0, [{few}])
+os.nice({few})
+resource.setrlimit({few}, ({size}, {size}))
+resource.setrlimit(7, ({few}, {few}))
+# files
+open({name}, 'wb').write(bytes({size}))
+[open(str(i), 'w') for i in range({count})]
+os.mkdir({name}, {mode})
+os.chdir({name})
+os.chmod({name}, {mode})
+[(os.mkdir('d'), os.chdir('d')) for _ in range({count})]
+os.symlink('/', {name})
+os.mkfifo({name})
+open({name}).read()
+os.unlink({name})
+os.rename({name}, {name})
+kept.append(tempfile.TemporaryFile().write(bytes({size})))
+os.link({name}, {name})
+os.setxattr({name}, 'user.x', bytes(99))
+os.utime({name})
+os.listdir({name})
+os.rmdir({name})
+fcntl.flock(os.open({name}, 0), 2)
+# what is refused
+libc.ptrace(0, 0, 0, 0)
+[libc.ptrace(0, 0, 0, 0) for _ in range({count})]
+socket.socket()
+libc.unshare(0x10000000)
+libc.mount(0, 0, 0, 0, 0)
+libc.shmget({few}, 4096, 0o1666)
+libc.semget({few}, 1, 0o1666)
+os.setuid({few})
+os.setsid()
+os.setpgid(0, 0)
+libc.syscall(435, 0, 0)
+libc.syscall(56, {few} | 0x8000, 0, 0, 0, 0)
+libc.syscall(56, {few}, 0, 0, 0, 0)
+libc.vfork()
+""".strip().splitlines()
+    if line[0] != "#"
+]
+BLOCKS = """
+if os.fork() == 0:
+{block}
+---
+if os.fork() == 0:
+{block}
+    os._exit(0)
+---
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+{deeper}
+---
+for _ in range({few}):
+{block}
+---
+for _ in range({few}):
+    os.fork()
+---
+while True:
+{block}
+---
+try:
+{block}
+finally:
+    {action}
+---
+def other(*_):
+{block}
+threading.Thread(target=other, daemon={bool}).start()
+---
+def other(*_):
+{block}
+signal.signal({sig}, other)
+---
+def other(*_):
+{block}
+atexit.register(other)
+---
+def other(*_):
+{block}
+sys.settrace(other)
+---
+for _ in range({few} * 9):
+    threading.Thread(target=time.sleep, args=({seconds},)).start()
+---
+def other(*_):
+{block}
+    time.sleep(60)
+threading.Thread(target=other, daemon=True).start()
+time.sleep(0.02)
+libc.syscall(60, 0)
+---
+class Odd(int):
+    def __repr__(self):
+        {action}
+    __eq__ = __hash__ = __del__ = __repr__
+kept.append(Odd())
+""".strip().split("\n---\n")
+
+
+def source(seed: int) -> str:
+    """The text of program n."""
+    draw = random.Random(f"fuzz {seed}")
+    body = _block(draw, draw.randint(1, 8), 3)
+    inside = textwrap.indent(_block(draw, draw.randint(1, 2), 2), "    ")
+    result = _filled(draw, draw.choice(("a + b", "{few}", "f", "f(a, b)", "open(0)")), 0)
+    return f"{PRELUDE}kept = []\n{body}\ndef f(a, b):\n{inside}\n    return kept or {result}\n"
+
+
+def _block(draw: random.Random, lines: int, depth: int) -> str:
+    return "\n".join(_statement(draw, depth) for _ in range(lines))
+
+
+def _statement(draw: random.Random, depth: int) -> str:
+    if depth and draw.random() < 0.35:
+        return _filled(draw, draw.choice(BLOCKS), depth - 1)
+    action = _filled(draw, draw.choice(ACTIONS), 0)
+    return action if draw.random() < 0.1 else f"try:\n    {action}\nexcept BaseException:\n    pass"
+
+
+def _filled(draw: random.Random, text: str, depth: int) -> str:
+    def value(found: re.Match[str]) -> str:
+        what = found[1]
+        if what in ("block", "deeper"):
+            return textwrap.indent(_block(draw, draw.randint(1, 3), depth), "    " if what == "block" else " " * 8)
+        return _filled(draw, draw.choice(ACTIONS if what == "action" else VALUES[what]), 0)
+
+    return re.sub(r"\{(\w+)\}", value, text)
+
+
+def program(seed: int) -> Job:
+    """Program n with tests of some style that it does not know."""
+    text, name = source(seed), f"fuzz {seed}"
+    each = f"class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(f(2, 3), {SECRET})\n"
+    return (
+        Job(name, text, "stdio", (StdioTest("2 3\n", f"{SECRET}\n"),), limits=LIMITS),
+        Job(name, text, "call", (CallTest((2, 3), {}, SECRET), CallTest((3, 4), {}, SECRET)), "f", limits=LIMITS),
+        Job(name, text, "call", (CallTest((2, 3), {}, [SECRET]),), "f", limits=LIMITS, compare="set"),
+        Job(name, text, "assert", (AssertTest(f"def check(f):\n    assert f(2, 3) == {SECRET}\n"),), "f", limits=LIMITS),
+        Job(name, text, "assert", (AssertTest(f"def check(f):\n    for i in range(3):\n        assert f(i, 3) == {SECRET}\n"),), "f", limits=LIMITS),
+        Job(name, text, "unittest", (UnittestTest(f"import unittest\n{each}"),), "f", limits=LIMITS),
+    )[random.Random(seed).choices(range(6), (8, 8, 2, 4, 6, 1))[0]]
+
+
+def neighbour(number: int) -> tuple[Job, Verdict]:
+    """An honest job, and what is said of it when nobody is beside it."""
+    limits = Limits(wall_s=60.0, cpu_s=30.0)
+    loop = AssertTest("def check(f):\n    for i in range(3):\n        assert f(i, 1) == i + 1\n")
+    add, five = "def f(a, b):\n    return a + b\n", (CallTest((2, 3), {}, 5),)
+    wrote = "import os\nassert not os.listdir()\nopen('left', 'w').write('x')\nprint(int(input()) * 2)"
+    job, verdict = (
+        (Job("", add, "call", five, "f", limits=limits), Verdict.AC),
+        (Job("", "def f(a, b):\n    return a * b\n", "call", five, "f", limits=limits), Verdict.WA),
+        (Job("", wrote, "stdio", (StdioTest(f"{number}\n", f"{2 * number}\n"),), limits=limits), Verdict.AC),
+        (Job("", add, "assert", (loop,), "f", limits=limits), Verdict.AC),
+        (Job("", add + "f(1, '')", "call", five, "f", limits=limits), Verdict.RE),
+    )[number % 5]
+    return replace(job, job_id=f"honest {number}"), verdict
+
+
+def jobs(first: int, last: int) -> Iterator[Job]:
+    for number in range(first, last):
+        yield program(number)
+        yield neighbour(number)[0]
+
+
+def wrong(report: Report) -> str:
+    """What is to be found fault with, or nothing."""
+    kind, number = report.job_id.split()
+    if kind == "honest":
+        right = neighbour(int(number))[1]
+        return "" if report.verdict is right else f"{report.verdict} for {right}: {report.detail}"
+    return f"{report.verdict}: {report.detail}" if report.verdict in (Verdict.AC, Verdict.INFRA) else ""
+
+
+def late(report: Report) -> bool:
+    """Whether its answer took longer than it may; the judge's own work is not the program's time, up to as much again."""
+    runs = RUNS if report.trust == "shared" else report.total
+    return report.job_id.startswith("fuzz") and report.wall_s > GRACE_S + 2 * LIMITS.wall_s * runs
+
+
+def workers() -> dict[int, int]:
+    """pid -> the most kB that it held."""
+    found = {}
+    for process in psutil.Process().children():
+        with contextlib.suppress(OSError, IndexError, psutil.Error):  # it breaks just now
+            if "worker.py" in " ".join(process.cmdline()):
+                found[process.pid] = int(Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0])
+    return found
+
+
+def main() -> None:
+    rung, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    assert rung in get_args(Rung)
+    with Sandbox(SandboxConfig(workers=int(os.environ.get("RATCHET_FUZZ_WORKERS", "4")), isolation=rung)) as sandbox:  # type: ignore[arg-type]
+        before, slow = set(workers()), list[int]()
+        for report in sandbox.run(jobs(first, last)):
+            if late(report):
+                slow.append(int(report.job_id.removeprefix("fuzz ")))
+            if fault := wrong(report):
+                print(json.dumps({"job": report.job_id, "rung": rung, "fault": fault}), flush=True)
+            if set(workers()) != before:
+                print(json.dumps({"job": f"about {report.job_id}", "rung": rung, "fault": "a worker broke"}), flush=True)
+                before = set(workers())
+        for number in slow:  # once more with nobody beside it: the machine may have been busy
+            for report in sandbox.run([program(number)]):
+                if late(report):
+                    print(json.dumps({"job": report.job_id, "rung": rung, "fault": f"answered after {report.wall_s:.1f} s"}), flush=True)
+        if (most := max(workers().values(), default=0)) > MOST_HELD_KB:
+            print(json.dumps({"job": f"of {first} to {last}", "rung": rung, "fault": f"a worker held {most} kB"}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

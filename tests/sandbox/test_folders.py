@@ -1,0 +1,82 @@
+"""Folders that programs filled are measured and removed, whatever is in them; what is not ours is left alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from sandbox import folders
+from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.slot import sweep
+
+
+def deepen(folder: Path, levels: int) -> None:
+    """As a program does it: step by step, so that no path is too long."""
+    script = f"import os\nfor _ in range({levels}):\n    os.mkdir('d')\n    os.chdir('d')\nopen('file', 'w').write('x' * 5000)"
+    subprocess.run([sys.executable, "-c", script], cwd=folder, check=True)
+
+
+@pytest.fixture
+def folder() -> Path:
+    """In memory, where thousands of folders are made in no time."""
+    return Path(tempfile.mkdtemp(dir="/dev/shm"))
+
+
+def test_a_folder_of_any_depth_is_removed(folder: Path) -> None:
+    deepen(folder, 10_000)
+    folders.remove(str(folder))
+    assert not folder.exists()
+
+
+def test_what_lies_deep_counts(folder: Path) -> None:
+    deepen(folder, 2_000)
+    assert 5000 <= folders.size(str(folder), 2_001) < folders.TOO_MUCH
+    assert folders.size(str(folder), 2_000) == folders.TOO_MUCH
+    folders.remove(str(folder))
+
+
+def test_locked_folders_are_removed_and_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "kept").write_text("x")
+    for name in ("a", "a/b", "a/c"):
+        (folder / name).mkdir()
+    (folder / "a/b/link").symlink_to(tmp_path)
+    (folder / "link").symlink_to(tmp_path)
+    (folder / "a/c/file").write_text("x")
+    for name in ("a/b", "a/c", "a"):
+        (folder / name).chmod(0)
+    folders.remove(str(folder))
+    assert not folder.exists() and (tmp_path / "kept").exists()
+
+
+def test_a_link_in_the_place_of_the_folder_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "kept").write_text("x")
+    (tmp_path / "link").symlink_to(tmp_path / "full")
+    folders.remove(str(tmp_path / "link"))
+    assert (tmp_path / "full" / "kept").exists()
+
+
+def test_no_leaving_stops_a_start(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    left = folder / f"ratchet-scratch-{dead.pid}-x"
+    left.mkdir()
+    deepen(left, 10_000)
+    alive = folder / f"ratchet-scratch-{os.getpid()}-x"
+    alive.mkdir()
+    for name in ("ratchet-scratch-", "ratchet-scratch-x-y", f"ratchet-scratch-{10**30}-x"):  # somebody else's, in a folder that all share
+        (folder / name).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    with Sandbox(SandboxConfig(workers=1)):
+        pass
+    assert not left.exists() and alive.exists() and (folder / "ratchet-scratch-x-y").exists()
+    folders.remove(str(folder))
+
+
+def test_a_sweep_of_what_is_not_there_is_no_error(tmp_path: Path) -> None:
+    sweep(tmp_path / "gone")

@@ -1,0 +1,69 @@
+"""Random programs beside honest ones: none is right, none holds up an answer, none changes another's verdict, and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from sandbox import isolation
+from sandbox.folders import remove
+from tests.sandbox.fuzzing import source
+from tests.sandbox.left import left_behind, reap
+from tests.sandbox.soaking import reported
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / ".ratchet" / "soak"
+BATCH = 500  # programs that share a sandbox, on each rung in turn
+
+
+@pytest.mark.soak
+def test_a_hundred_thousand_programs() -> None:
+    """Goes on where it was. RATCHET_FUZZ_PROGRAMS stops it earlier."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    fuzz(FOLDER / "fuzz.jsonl", FOLDER / "fuzz", int(os.environ.get("RATCHET_FUZZ_PROGRAMS", "100000")), BATCH)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_some_hundred_programs(tmp_path: Path) -> None:
+    fuzz(tmp_path / "fuzz.jsonl", tmp_path / "scratch", 150, 50)
+
+
+def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
+    """A line of the journal for each batch that is done, with what was found in it."""
+    remove(str(scratch))  # of a run that was killed itself
+    scratch.mkdir()
+    others = psutil.Process().children(recursive=True)  # of tests before this one
+    isolation.become_subreaper()  # whatever loses its parent becomes ours, and is counted
+    before = left_behind(scratch)
+    done = {row["from"] for row in reported(journal)}
+    for first in range(0, total, batch):
+        if first not in done:
+            found = one_batch(first, min(first + batch, total), isolation.RUNGS[first // batch % 3], scratch)
+            reap(others)
+            if (left := left_behind(scratch)) != before:
+                found.append({"job": f"of {first} to {first + batch}", "fault": f"left behind: {left}"})
+            with journal.open("a") as out:
+                out.write(json.dumps({"from": first, "found": found}) + "\n")
+    found = [fault for row in reported(journal) for fault in row["found"]]
+    for fault in found:
+        print(json.dumps(fault), source(int(seed)) if (seed := fault["job"].removeprefix("fuzz ")).isdigit() else "", sep="\n")
+    assert not found
+
+
+def one_batch(first: int, last: int, rung: str, scratch: Path) -> list[dict[str, Any]]:
+    """What the programs of these numbers bring to light; nothing on a rung that this machine refuses."""
+    told = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("fuzzing.py")), rung, str(first), str(last)],
+        cwd=ROOT, env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+    )  # fmt: skip
+    if told.returncode and "IsolationError" not in told.stderr:
+        return [{"job": f"of {first} to {last}", "rung": rung, "fault": told.stderr[-2000:]}]
+    return [json.loads(line) for line in told.stdout.splitlines()]

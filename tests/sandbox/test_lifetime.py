@@ -1,0 +1,162 @@
+"""How long a program, what it started and what it sent may stay: nothing outlives its job, or its owner, and no more is kept than allowed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import psutil
+import pytest
+
+from sandbox.protocol import CallTest, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, run_all
+from sandbox.slot import sweep
+from tests.sandbox.jobs import QUICK, asserting, call, stdio
+from tests.sandbox.left import children, descendants
+
+RIGHT = "def f(a, b):\n    return a + b\n"
+# of a child: the program itself answers and leaves, and the pipe is written on. A frame of 'xxxx' bytes would be too long
+FLOODS = {
+    "empty messages": "os.write(4, bytes(65536))",
+    "a message that goes on for ever": "os.write(4, b'\\2' + b'x' * 9)",
+    "errors byte by byte": "os.write(2, b'x')",
+}
+# the first thread ends by itself: the process is shown as a zombie, and lives
+LEADER_LEAVES = """
+import ctypes, os, threading, time
+def leave(stay):
+    threading.Thread(target=stay, daemon=True).start()
+    time.sleep(0.05)
+    ctypes.CDLL(None).syscall(60, 0)
+"""
+STAYS = {
+    "a thread": "leave(lambda: time.sleep(60))",
+    "a thread of another session": "os.setsid(), leave(lambda: time.sleep(60))",
+    "a thread that forks": "leave(lambda: [os.fork() or time.sleep(60) for _ in range(5)])",
+    "another program": "leave(lambda: os.execv('/bin/sleep', ['sleep', '60']))",
+    "one below another": "leave(lambda: os.fork() or leave(lambda: time.sleep(60)))",
+}
+
+
+def workers() -> list[int]:
+    return [pid for pid in children(os.getpid()) if "worker.py" in Path(f"/proc/{pid}/cmdline").read_text()]
+
+
+def below_workers() -> int:
+    return sum(len(descendants(pid)) for pid in workers())
+
+
+@pytest.mark.parametrize("what", FLOODS)
+def test_a_child_that_writes_on_holds_up_no_verdict(rung: Sandbox, what: str) -> None:
+    source = f"import os, time\nif os.fork() == 0:\n    while True:\n        {FLOODS[what]}\ntime.sleep(0.1)\nprint(5, flush=True)\nos._exit(0)"
+    assert run_all(rung, [stdio(source, "", "5", limits=replace(QUICK, output_kb=1 << 15))])[0].verdict is Verdict.AC
+
+
+def test_what_comes_after_the_last_answer_is_not_read(rung: Sandbox) -> None:
+    """The next job's messages are its own."""
+    flood = "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\n" + RIGHT
+    verdicts = [report.verdict for report in run_all(rung, [call(flood), call(RIGHT)] * 5)]
+    assert Verdict.INFRA not in verdicts and set(verdicts[1::2]) == {Verdict.AC}
+
+
+@pytest.mark.parametrize("what", STAYS)
+def test_a_process_whose_first_thread_has_left_ends_with_its_job(rung: Sandbox, what: str) -> None:
+    before = below_workers()
+    source = f"{LEADER_LEAVES}\nif os.fork() == 0:\n    {STAYS[what]}\ntime.sleep(0.3)\nprint(5)"
+    assert run_all(rung, [stdio(source, "", "5")])[0].verdict is Verdict.AC
+    assert below_workers() == before
+
+
+def test_a_program_whose_first_thread_has_left_is_out_of_time(rung: Sandbox) -> None:
+    before = below_workers()
+    source = f"{LEADER_LEAVES}leave(lambda: time.sleep(60))"
+    assert run_all(rung, [call(source, limits=replace(QUICK, wall_s=1.0))])[0].verdict is Verdict.TLE
+    assert below_workers() == before
+
+
+def held(pid: int) -> int:
+    """The most bytes that a process held at any time."""
+    return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) << 10
+
+
+def test_a_worker_holds_no_more_than_the_job_may() -> None:
+    fill = "import os, struct\nwhile True: os.write(4, struct.pack('>I', 4096) + bytes(4096))"
+    bytewise = "import os\nfor _ in range(100_000): os.write(1, b'x')"  # kept one by one it would be forty times as large
+    tree = (
+        "import os, struct\nanswer = b'R[' + b'[],' * (2 << 20) + b'1]'\nleft = memoryview(struct.pack('>IcI', 1, b'L', len(answer)) + answer)\n"
+        "while left: left = left[os.write(4, left):]"
+    )
+    answers = "def f(a, b):\n    return 'x' * (4 << 20)"
+    check = "def check(args, got, expected):\n    return True"
+    tests = (CallTest((2, 3), {}, [5]),)
+    limits = replace(QUICK, memory_mb=64, output_kb=1024)
+    small = replace(limits, memory_mb=32)
+    jobs = [
+        stdio(fill, "", "5", limits=replace(limits, wall_s=1.0)),
+        stdio(bytewise, "", "5", limits=limits),
+        replace(call(tree, *tests, limits=limits), compare="set"),
+        replace(call(answers, *tests * 9, limits=small), checker=check),
+        replace(call(answers, *tests * 7, limits=small), checker=check),
+    ]
+    before = workers()
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        verdicts = [report.verdict for report in run_all(sandbox, jobs)]
+        held_mb = max(held(pid) for pid in workers() if pid not in before) >> 20
+    assert verdicts == [Verdict.TLE, Verdict.WA, Verdict.OLE, Verdict.OLE, Verdict.AC]
+    assert held_mb < limits.memory_mb + 100
+
+
+def test_what_a_test_captures_counts_as_output(rung: Sandbox) -> None:
+    capture = (
+        "import io, contextlib\n    with contextlib.redirect_stdout(io.StringIO()) as text:\n        candidate(MB)\n"
+        "    assert set(text.getvalue()) == {'x'}"
+    )
+    source = "def f(mb):\n    print(end='x' * int(mb * 2**20))"
+    ok, much = asserting(source, capture.replace("MB", "0.03")), asserting(source, *[capture.replace("MB", "0.03")] * 3)
+    assert [report.verdict for report in run_all(rung, [ok, much])] == [Verdict.AC, Verdict.OLE]
+
+
+OWNER = """
+import json, sys
+from sandbox.sandbox import Sandbox, SandboxConfig
+from sandbox.protocol import Job, Limits, StdioTest
+isolation, source = json.loads(sys.argv[1])
+job = Job('', source, 'stdio', (StdioTest('', ''),), limits=Limits(wall_s=60.0, cpu_s=60.0))
+with Sandbox(SandboxConfig(workers=1, isolation=isolation)) as s:
+    print('up', flush=True)
+    list(s.run([job] * 4))
+"""
+STUBBORN = {
+    "a flood of messages": "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\nwhile True: os.write(1, b'')",
+    "a flood of refused calls": "import ctypes, os\nfor _ in range(9): os.fork()\nwhile True: ctypes.CDLL(None).ptrace(0, 0, 0, 0)",
+    "processes whose first thread has left": f"{LEADER_LEAVES}for _ in range(20):\n    os.fork() or leave(lambda: time.sleep(60))\ntime.sleep(60)",
+    "deep folders": "import os\nwhile True:\n    try: os.mkdir('d'), os.chdir('d')\n    except OSError: pass",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", STUBBORN)
+@pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
+def test_a_killed_owner_leaves_nobody_and_its_folders_are_swept(isolation: Literal["root", "userns", "bare"], what: str) -> None:
+    scratch = Path(tempfile.mkdtemp(dir="/dev/shm"))
+    environment = os.environ | {"PYTHONPATH": str(Path.cwd()), "TMPDIR": str(scratch)}
+    told = json.dumps([isolation, STUBBORN[what]])
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, told], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert owner.stdout and owner.stderr
+    if owner.stdout.readline() != "up\n":
+        pytest.skip(owner.stderr.read().splitlines()[-1])
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        owner.wait(0.5)
+    started = psutil.Process(owner.pid).children(recursive=True)
+    owner.kill()
+    owner.communicate()
+    assert len(started) >= 3 and not psutil.wait_procs(started, timeout=10)[1]  # 2 s, on a machine that does nothing else
+    sweep(scratch)
+    scratch.rmdir()

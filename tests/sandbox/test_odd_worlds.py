@@ -1,0 +1,56 @@
+"""Programs that make the kernel say odd things of them, or return odd numbers: each is a verdict like another, and no worker ends by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sandbox.protocol import CallTest
+from sandbox.sandbox import Sandbox, run_all
+from tests.sandbox.jobs import call
+
+SYSTEM = "import ctypes, os, signal, mmap, time\nlibc = ctypes.CDLL(None)\n"
+ODD = {
+    "a path beyond all addresses": "libc.syscall(2, ctypes.c_ulong(2**63), 0)",
+    "a program beyond all addresses": "libc.syscall(59, ctypes.c_ulong(2**63), 0, 0)",
+    "flags beyond all addresses": "libc.syscall(437, -100, b'x', ctypes.c_ulong(2**64 - 8), 24)",
+    "a descriptor that names itself": (
+        "a = os.open('.', 0)\nos.dup2(os.open(f'/proc/self/fd/{a}', os.O_PATH | os.O_NOFOLLOW), a)\nlibc.open(f'/proc/self/fd/{a}/x'.encode(), 0)"
+    ),
+    "a question that a signal ends": (
+        "signal.signal(signal.SIGALRM, lambda *_: None)\nsignal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)\n"
+        "until = time.time() + 0.5\nwhile time.time() < until: libc.socket(2, 2, 0)\nsignal.setitimer(signal.ITIMER_REAL, 0)"
+    ),
+    "a mapped file with the end of a line in its name": (
+        "handle = os.open('x\\r', os.O_RDWR | os.O_CREAT)\nos.ftruncate(handle, 4096)\n"
+        "held = mmap.mmap(handle, 4096)\nos.unlink('x\\r')\ntime.sleep(0.2)"
+    ),
+    "a process with lines in its name": "libc.prctl(15, b'a\\x0bb: c\\r')\nos.kill(os.getpid(), 0)",
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_an_odd_program_is_judged_like_another(rung: Sandbox, what: str) -> None:
+    jobs = [call(SYSTEM + ODD[what] + "\ndef f(): return 1", CallTest((), {}, 1)), call("def f(): return 1", CallTest((), {}, 1))]
+    reports = run_all(rung, jobs)
+    assert [str(report.verdict) for report in reports] == ["AC", "AC"]
+
+
+def test_a_mapped_file_with_a_librarys_name_hides_no_socket(rung: Sandbox) -> None:
+    name = "x\\x0b0-7fffffffffff /libuuid.so"
+    source = f"{SYSTEM}os.makedirs(os.path.dirname('{name}'), exist_ok=True)\nheld = open('{name}', 'w+b')\nheld.write(bytes(4096))\nheld.flush()\n"
+    source += "mapped = mmap.mmap(held.fileno(), 4096)\nlibc.socket(2, 2, 0)\ndef f(): return 1"
+    [report] = run_all(rung, [call(source, CallTest((), {}, 1))])
+    assert report.tried and report.tried["socket"] == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "want"),
+    [
+        ("def f(): return complex(1.7e308, 1.7e308)", 1.5),
+        ("from decimal import Decimal\ndef f(): return Decimal('1e-4990')", 1.5),
+        ("from fractions import Fraction\ndef f(): return Fraction(10**4000, 3)", 1.5),
+    ],
+)
+def test_no_number_ends_the_comparison(rung: Sandbox, source: str, want: float) -> None:
+    [report] = run_all(rung, [call(source, CallTest((), {}, want), tolerance=1e-6)])
+    assert str(report.verdict) == "WA"
