@@ -45,7 +45,7 @@ graph:
 	$(FAST) $(ROOMS:%=--ignore=%) $(JUDGE:%=--ignore=%)
 
 test: check  ## everything that CI runs: check, then the slow tests with the real chain once
-	$(bin)/pytest -m "slow and not soak" --durations=5
+	$(bin)/pytest -m "slow and not soak" --durations=5 --tb=native
 
 soak: .venv  ## the long journeys: random kills, chaos, floods; goes on where it was
 	$(bin)/pytest -m soak --timeout=0 -s

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from problems.schema import Problem
+from problems.syntax import parse
 from sandbox.protocol import Report, Verdict
 
 LONGEST = 100_000  # characters; no task here needs more, and what is longer is not parsed
@@ -20,7 +21,7 @@ def well_formed(problem: Problem, program: str, report: Report) -> float | None:
     if report.verdict in (Verdict.CE, Verdict.MLE) or not program.strip() or len(program) > LONGEST:
         return -1.0
     try:
-        body = ast.parse(program).body
+        body = parse(program).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return -1.0
     if problem.entry_point is None:

@@ -1,0 +1,38 @@
+"""Source is parsed rightly whoever else parses at the same moment."""
+
+from __future__ import annotations
+
+import gc
+import inspect
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from problems import syntax
+
+SOURCE = inspect.getsource(syntax)
+
+
+@pytest.fixture
+def hasty() -> Iterator[None]:
+    """Threads take turns as often as they can, in the middle of a collection too."""
+    interval, turn = sys.getswitchinterval(), lambda *_: None
+    sys.setswitchinterval(1e-5)
+    gc.callbacks.append(turn)
+    yield
+    gc.callbacks.remove(turn)
+    sys.setswitchinterval(interval)
+
+
+def _parsed(depth: int) -> int:
+    if depth:
+        return _parsed(depth - 1)
+    return sum(bool(syntax.parse(SOURCE).body) for _ in range(60))
+
+
+@pytest.mark.usefixtures("hasty")
+def test_threads_that_parse_at_once_do_not_disturb_each_other() -> None:
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(_parsed, (0, 40))) == [60, 60]
