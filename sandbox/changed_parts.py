@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from sandbox.value_types import BUFFERS, filled, is_array
-from sandbox.wire import deep
 
 RecordName = Callable[[Any], str | None]  # the class name under which an object crosses by value, or None
 
@@ -20,63 +19,33 @@ def parts(value: Any, record_name: RecordName) -> list[Any]:
 
 def walked(value: Any, record_name: RecordName) -> tuple[list[Any], list[Any]]:
     """The same, and the lists, dicts, sets and bytearrays that are met more than once: shared by two places, or inside themselves."""
-    return deep(_walked, value, record_name)
-
-
-def _walked(value: Any, record_name: RecordName) -> tuple[list[Any], list[Any]]:
-    walk = _Walk(record_name)
-    walk.visit(value)
-    return walk.found, [part for part in walk.again.values() if type(part).__name__ in EMPTY and type(part) is EMPTY[type(part).__name__]]
-
-
-class _Walk:
-    def __init__(self, record_name: RecordName) -> None:
-        self.record_name = record_name
-        self.found: list[Any] = []
-        self.again: dict[int, Any] = {}
-        self._seen: set[int] = set()
-
-    def visit(self, value: Any) -> None:
-        if isinstance(value, tuple):
-            self._visit_all(value)
-        elif isinstance(value, (list, deque)):
-            if self._is_new(value):
-                self._visit_all(value)
-        elif isinstance(value, dict):
-            if self._is_new(value):
-                self._visit_all(value.values())
-        elif type(value) in (set, bytearray) or isinstance(value, BUFFERS) or is_array(value):
-            self._is_new(value)
-        elif type(value) not in _LEAVES and id(value) not in self._seen and self.record_name(value) is not None:
-            self._visit_records(value)
-
-    def _visit_all(self, items: Collection[Any]) -> None:
-        if not set(map(type, items)) <= _LEAVES:
-            for item in items:
-                self.visit(item)
-
-    def _is_new(self, part: Any) -> bool:
-        if id(part) in self._seen:
-            self.again[id(part)] = part
-            return False
-        self._seen.add(id(part))
-        self.found.append(part)
-        return True
-
-    def _visit_records(self, first: Any) -> None:
-        waiting = [first]  # a chain of records is long: no recursion along it
-        while waiting:
-            record = waiting.pop()
-            if id(record) in self._seen:
+    found: list[Any] = []
+    again: dict[int, Any] = {}
+    seen: set[int] = set()
+    waiting = [] if type(value) in _LEAVES else [value]
+    while waiting:  # no recursion: this is part of each message, and a chain of records is long
+        part = waiting.pop()
+        if isinstance(part, tuple):
+            items: Collection[Any] = part
+        elif id(part) in seen:
+            again[id(part)] = part
+            continue
+        else:
+            if isinstance(part, (list, deque)):
+                items = part
+            elif isinstance(part, dict):
+                items = part.values()
+            elif type(part) in (set, bytearray) or isinstance(part, BUFFERS) or is_array(part):
+                items = ()
+            elif record_name(part) is not None:
+                items = state(part).values()
+            else:
                 continue
-            self._is_new(record)
-            for item in state(record).values():
-                if type(item) in _LEAVES:
-                    continue
-                if self.record_name(item) is not None:
-                    waiting.append(item)
-                else:
-                    self.visit(item)
+            seen.add(id(part))
+            found.append(part)
+        if not _LEAVES.issuperset(map(type, items)):
+            waiting += [item for item in items if type(item) not in _LEAVES][::-1]
+    return found, [part for part in again.values() if any(type(part) is kind for kind in EMPTY.values())]
 
 
 EMPTY: dict[str, type] = {kind.__name__: kind for kind in (list, dict, set, bytearray)}

@@ -177,7 +177,6 @@ class Program(Codec):
         if self._is_new(answer) and not memory_of(answer).state:
             return
         self.shared |= isinstance(answer, type)  # which is then called, as a method would be
-        self.shared |= isinstance(answer, type)  # which is then called, as a method would be
         if self.told or age != self._calls or self._question not in (None, question):
             self.shared = True
         self._question = question

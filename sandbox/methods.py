@@ -34,7 +34,7 @@ def _made(tree: ast.Module, name: str, c: int, m: int) -> dict[str, Any]:
     parts = None if weak else split(alone(tree, c, m), c, tree.body[c].body[m])  # type: ignore[attr-defined]
     made = {"name": name, "text": text, "doing": "", "checks": "", "hides": False, "decoys": []}
     if parts:
-        made |= vars(parts)
+        made |= parts._asdict()
     if not made["hides"] and not weak:
         made["decoys"] = [*map(ast.unparse, decoys(tree, c, m))]
     return made

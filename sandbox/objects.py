@@ -141,16 +141,22 @@ class Codec(ABC):
 
     def _encode(self, value: Any, given: Sequence[Any], *, changed: bool) -> str:
         self._met, self._waiting, self._with_state = {}, [], {}
-        known = {id(part): at for at, part in enumerate(given)}
         found, again = walked([value, *map(contents, given)] if changed else value, self.record_name)
-        again = [part for part in again if id(part) not in known]
-        numbers = {id(part): known[id(part)] for part in found if id(part) in known} | {id(part): at for at, part in enumerate(again, len(given))}
-        linking = _Linking(self._foreign, self._subclass, numbers)
-        planter = self._planter = linking if numbers else Planter(self._foreign, self._subclass)
+        numbers: dict[int, int] = {}
+        if given or again:
+            known = {id(part): at for at, part in enumerate(given)}
+            again = [part for part in again if id(part) not in known]
+            numbers = {id(part): known[id(part)] for part in found if id(part) in known} | {id(part): at for at, part in enumerate(again, len(given))}
+        planter = self._planter = _Linking(self._foreign, self._subclass, numbers) if numbers else Planter(self._foreign, self._subclass)
         root = planter.plant(value, 0)
         if changed:
             root = [root, [planter.plant(contents(part), 1) for part in given]]
         made = [[type(part).__name__, planter.plant(contents(part), 1)] for part in again]
+        table, rows = self._tables(planter) if self._waiting or self._with_state else ([], [])
+        return dump({"g": [root, table, rows, made]} if table or rows or made else root)
+
+    def _tables(self, planter: Planter) -> tuple[list[Tree], list[Tree]]:
+        """The records that a message names, and the states of the objects that stay here; each may name more."""
         states = Planter(self._foreign, self._subclass, STATE_NODES)
         table: list[Tree] = []
         rows: dict[int, Tree] = {}
@@ -161,8 +167,7 @@ class Codec(ABC):
             for number, held in more.items():
                 rows[number] = self._state_row(number, held, states)
             if not more and len(table) == len(self._waiting):
-                break
-        return dump({"g": [root, table, list(rows.values()), made]} if table or rows or made else root)
+                return table, list(rows.values())
 
     def _state_row(self, number: int, held: Any, planter: Planter) -> Tree:
         """The attributes of an object that stays here, or none where they are too many."""

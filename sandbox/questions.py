@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandbox.purity import COMPREHENSIONS, Known
 from sandbox.variants import asserts
@@ -27,8 +26,7 @@ COUNTED = {"assert_called": "assertGreaterEqual", "assert_called_once": "assertE
 OF_TEXTS = {"startswith", "endswith", "isdigit", "isalpha", "isalnum", "isupper", "islower", "lower", "upper", "strip", "split", "count", "isspace"}
 
 
-@dataclass
-class Asked:
+class Asked(NamedTuple):
     """doing: statements that ask. checks: statements about the answers. hides: whether these hold a value that the asking does not show."""
 
     doing: list[ast.stmt]

@@ -10,7 +10,7 @@ import errno
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 LOAD, EQUAL, AT_LEAST, AND, RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
@@ -83,8 +83,7 @@ NUMBERS = PROBED | SIGNALS | OTHER_SIGNALS | AT_OFFSETS | ATTRIBUTES | LEFTOVERS
 NAMES = {number: name for name, number in NUMBERS.items()}
 
 
-@dataclass(frozen=True)
-class Guards:
+class Guards(NamedTuple):
     """What is refused beyond what always is, by what else confines the programs."""
 
     unix_sockets: bool = False  # where no network namespace makes them harmless

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sandbox.bindings import FUNCTIONS, Shared, name_given, names_given, stores
 from sandbox.inline import written_out
@@ -24,8 +23,7 @@ KEPT = {"setUp", "tearDown", "setUpClass", "tearDownClass", "run", "shortDescrip
 LEAVES = (ast.Return, ast.Continue, ast.Break, ast.Yield, ast.YieldFrom, ast.Await)
 
 
-@dataclass
-class Split:
+class Split(NamedTuple):
     """doing: the text for the program's process. checks: for the judge's. hides: whether this one holds a value that the first does not show."""
 
     doing: str
@@ -33,14 +31,13 @@ class Split:
     hides: bool
 
 
-@dataclass
 class _Parts:
     """Statements of both sides."""
 
-    doing: list[ast.stmt] = field(default_factory=list)
-    checks: list[ast.stmt] = field(default_factory=list)
-    hides: bool = False
-    asks: bool = False
+    def __init__(self) -> None:
+        self.doing: list[ast.stmt] = []
+        self.checks: list[ast.stmt] = []
+        self.hides = self.asks = False
 
     def take(self, asked: Asked) -> None:
         self.doing += asked.doing
