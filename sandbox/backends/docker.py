@@ -28,6 +28,8 @@ REPOSITORY = "ratchet-sandbox"
 OWNER = "ratchet.sandbox.owner"  # label: host and pid of the process whose container it is
 START_S = 60.0
 NOBODY = "65534:65534"
+# a program sees a /proc of its own processes alone, /dev/stdin by way of it, and the kernel mounts one only where nothing hides parts of ours
+UNMASKED: dict[str, list[str]] = {"MaskedPaths": [], "ReadonlyPaths": []}
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TMPDIR": image.SCRATCH, "PYTHONDONTWRITEBYTECODE": "1"}
 
 
@@ -70,15 +72,16 @@ class DockerBackend:
     def _create(self) -> str:
         config = {"isolation": self.isolation, "packages": self.packages, "owner": None}
         api = self._engine.api
+        host = api.create_host_config(
+            network_mode="none", read_only=True, cap_drop=["ALL"], security_opt=["no-new-privileges", "seccomp=unconfined"], ipc_mode="none",
+            auto_remove=True, tmpfs={image.SCRATCH: "rw,nosuid,nodev,noexec,size=256m,nr_inodes=32768,mode=1777"}, log_config={"type": "none"},
+            nano_cpus=1_000_000_000, **self._limits,
+        )  # fmt: skip
+        host |= UNMASKED
         made = api.create_container(
             self._image, [image.interpreter(), "-S", "-s", "-E", "-P", f"{image.SOURCES}/worker.py", json.dumps(config)],
             user=NOBODY, stdin_open=True, environment=ENVIRONMENT, labels={OWNER: _owner()}, network_disabled=True,
-            host_config=api.create_host_config(
-                network_mode="none", read_only=True, cap_drop=["ALL"], security_opt=["no-new-privileges", "seccomp=unconfined"], ipc_mode="none",
-                auto_remove=True,
-                tmpfs={image.SCRATCH: "rw,nosuid,nodev,noexec,size=256m,nr_inodes=32768,mode=1777"}, log_config={"type": "none"},
-                nano_cpus=1_000_000_000, **self._limits,
-            ),
+            host_config=host,
         )  # fmt: skip
         if lacking := [text for text in made.get("Warnings") or () if "swap" not in text]:
             api.remove_container(made["Id"], force=True)

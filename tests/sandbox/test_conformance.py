@@ -59,6 +59,7 @@ VERDICTS = {
     "assert, right": (asserting(ADD, "assert candidate(2, 3) == 5", "assert candidate(0, 0) == 0"), "AC"),
     "assert, wrong": (asserting(ADD, "assert candidate(2, 3) == 6"), "WA"),
     "stdio, right": (stdio("print(int(input()) * 2)", "21\n", "42\n"), "AC"),
+    "stdio, by its devices": (stdio("open('/dev/stdout', 'w').write(open('/dev/stdin').read())", "21\n", "21\n"), "AC"),
     "stdio, wrong": (stdio("print(41)", "21\n", "42\n"), "WA"),
     "stdio, leaves early": (stdio("import os\nprint(42, flush=True)\nos._exit(3)", "21\n", "42\n"), "RE"),
     "sleeps": (call("import time\ntime.sleep(60)", limits=Limits(wall_s=0.5)), "TLE"),
