@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from artifacts.parsing import parse
+
 
 def parts(module: Path) -> list[Path]:
     """This module and those beside it that it needs, sorted: what they import anywhere, and what they name as a file (`"worker.py"`)."""
@@ -20,7 +22,7 @@ def parts(module: Path) -> list[Path]:
 def _named(path: Path) -> set[str]:
     """File names of modules that this one may need from its own folder."""
     room, names = path.parent.name, set[str]()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names |= {alias.name.rpartition(".")[2] for alias in node.names if alias.name.startswith(f"{room}.")}
         elif isinstance(node, ast.ImportFrom) and node.module == room:

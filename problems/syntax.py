@@ -6,9 +6,9 @@ import ast
 import builtins
 import keyword
 import re
-import threading
-import warnings
 from functools import cache
+
+from artifacts.parsing import parse as parse
 
 SPOKEN = frozenset(keyword.kwlist) | frozenset(dir(builtins))
 TOKENS = re.compile(
@@ -21,15 +21,7 @@ IMPORTS = (ast.Import, ast.ImportFrom)
 NAMING: dict[type[ast.AST], str] = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr"} | dict.fromkeys(
     (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"
 )
-PARSER = threading.Lock()  # Python 3.11 counts how deep a tree is for all threads together: two at once raise SystemError (cpython issue 106905)
 UNSAID = {"type_comment", "type_ignores", "kind", "ctx", "annotation", "returns"}  # fields that change nothing of what a program does
-
-
-def parse(source: str) -> ast.Module:
-    """The tree. Raises SyntaxError, ValueError (a null byte) or RecursionError (nested too deep). Old escapes like "\\d" bring no warning."""
-    with PARSER, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(source)
 
 
 def normal_form(source: str) -> str:

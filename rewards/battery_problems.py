@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from artifacts.parsing import parse
 from problems.rl_parquet import COST
 from problems.schema import Problem
 from rewards.battery_cases import CASES, LIMITS, Case
@@ -75,7 +76,7 @@ def _naturals(reference: str, entry: str | None) -> tuple[str, ...]:
         explained = "import sys\n\n# Read the text first, and work on it then.\ntext = sys.stdin.read()\nresult = []\n"
         explained += "for word in text.split():\n    # Nothing is known about this word.\n    result.append(None)\nprint('?', len(result) + 1000)\n"
         return "print('?')\n", explained, "raise ValueError('no idea')\n"
-    arguments = ast.unparse(next(node for node in ast.parse(reference).body if isinstance(node, ast.FunctionDef)).args)
+    arguments = ast.unparse(next(node for node in parse(reference).body if isinstance(node, ast.FunctionDef)).args)
     head = f"def {entry}({arguments}):\n"
     explained = head + '    """Work the result out step by step.\n\n    Nothing is returned where nothing is known.\n    """\n    result = None\n'
     explained += (

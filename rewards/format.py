@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from artifacts.parsing import parse
 from problems.schema import Problem
-from problems.syntax import parse
 from sandbox.protocol import Report, Verdict
 
 LONGEST = 100_000  # characters; no task here needs more, and what is longer is not parsed

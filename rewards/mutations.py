@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from artifacts.parsing import parse
 from rewards.constructs import SENTENCES, STATEMENTS
 from sandbox.protocol import Report
 
@@ -195,7 +196,7 @@ def _documented(text: str) -> Callable[[Draft], Draft]:
     """Docstrings of the module and of its functions."""
 
     def changed(draft: Draft) -> Draft:
-        tree = ast.parse(draft.code)
+        tree = parse(draft.code)
         for node in [tree, *(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))]:
             node.body.insert(0, ast.Expr(ast.Constant(text)))  # type: ignore[attr-defined]
         return replace(draft, code=ast.unparse(ast.fix_missing_locations(tree)) + "\n")
@@ -207,7 +208,7 @@ def _renamed(name: str) -> Callable[[Draft], Draft]:
     """Arguments and variables of its functions; `name` with a number behind from the second on."""
 
     def changed(draft: Draft) -> Draft:
-        tree = ast.parse(draft.code)
+        tree = parse(draft.code)
         own = sorted(
             {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
             | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
@@ -224,7 +225,7 @@ def _renamed(name: str) -> Callable[[Draft], Draft]:
 
 
 def _typed(draft: Draft) -> Draft:
-    tree = ast.parse(draft.code)
+    tree = parse(draft.code)
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             node.annotation = ast.Name("object")
@@ -234,7 +235,7 @@ def _typed(draft: Draft) -> Draft:
 
 
 def _unparsed(draft: Draft) -> Draft:
-    return replace(draft, code=ast.unparse(ast.parse(draft.code)) + "\n")
+    return replace(draft, code=ast.unparse(parse(draft.code)) + "\n")
 
 
 def _braces(text: str) -> str:
@@ -250,7 +251,7 @@ def _reserved(word: str) -> bool:
 
 def _parses(text: str) -> bool:
     try:
-        return bool(ast.parse(text).body) and "\n" not in text.strip() and "await" not in text and "return" not in text
+        return bool(parse(text).body) and "\n" not in text.strip() and "await" not in text and "return" not in text
     except (SyntaxError, ValueError):
         return False
 

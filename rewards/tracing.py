@@ -17,6 +17,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
+from artifacts.parsing import parse
 from rewards.composite import CompositeReward, Reward
 from rewards.own import OwnReward
 from rewards.patterns import example
@@ -85,7 +86,7 @@ def _constants(code: CodeType, seen: Seen) -> None:
 
 
 def _instrumented(path: Path, seen: Seen) -> Any:
-    tree = ast.parse(path.read_bytes())
+    tree = parse(path.read_bytes())
     _constants(compile(tree, str(path), "exec", dont_inherit=True), seen)
     module = ModuleType(f"ratchet_traced_{path.stem}")
     module.__file__ = str(path)
