@@ -6,6 +6,7 @@ it again elsewhere. This code must be importable on the nodes, as in the image, 
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -30,6 +31,7 @@ class RayData:
 
         if not parts:
             return
+        os.environ.setdefault("RAY_DATA_USAGE_DISABLED", "1")  # no telemetry, and none of its threads in this process
         if not ray.is_initialized():
             try:
                 ray.init(address=self.address, log_to_driver=False, logging_level="warning")
