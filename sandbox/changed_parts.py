@@ -10,6 +10,7 @@ from typing import Any
 from sandbox.value_types import BUFFERS, filled, is_array
 
 RecordName = Callable[[Any], str | None]  # the class name under which an object crosses by value, or None
+Walk = tuple[list[Any], list[Any]]
 
 
 def parts(value: Any, record_name: RecordName) -> list[Any]:
@@ -17,7 +18,7 @@ def parts(value: Any, record_name: RecordName) -> list[Any]:
     return walked(value, record_name)[0]
 
 
-def walked(value: Any, record_name: RecordName) -> tuple[list[Any], list[Any]]:
+def walked(value: Any, record_name: RecordName) -> Walk:
     """The same, and the lists, dicts, sets and bytearrays that are met more than once: shared by two places, or inside themselves."""
     found: list[Any] = []
     again: dict[int, Any] = {}
@@ -25,27 +26,30 @@ def walked(value: Any, record_name: RecordName) -> tuple[list[Any], list[Any]]:
     waiting = [] if type(value) in _LEAVES else [value]
     while waiting:  # no recursion: this is part of each message, and a chain of records is long
         part = waiting.pop()
-        if isinstance(part, tuple):
-            items: Collection[Any] = part
-        elif id(part) in seen:
+        kind = type(part)
+        if kind is not tuple and id(part) in seen:
             again[id(part)] = part
             continue
-        else:
-            if isinstance(part, (list, deque)):
-                items = part
-            elif isinstance(part, dict):
-                items = part.values()
-            elif type(part) in (set, bytearray) or isinstance(part, BUFFERS) or is_array(part):
-                items = ()
-            elif record_name(part) is not None:
-                items = state(part).values()
-            else:
-                continue
+        items = part if kind is list else part.values() if kind is dict else _items(part, record_name)
+        if items is None:
+            continue
+        if not isinstance(part, tuple):
             seen.add(id(part))
             found.append(part)
         if not _LEAVES.issuperset(map(type, items)):
             waiting += [item for item in items if type(item) not in _LEAVES][::-1]
-    return found, [part for part in again.values() if any(type(part) is kind for kind in EMPTY.values())]
+    return found, [part for part in again.values() if any(type(part) is kind for kind in EMPTY.values())] if again else []
+
+
+def _items(part: Any, record_name: RecordName) -> Collection[Any] | None:
+    """What a part holds; None for what is no part."""
+    if isinstance(part, (tuple, list, deque)):
+        return part
+    if isinstance(part, dict):
+        return part.values()
+    if type(part) in (set, bytearray) or isinstance(part, BUFFERS) or is_array(part):
+        return ()
+    return state(part).values() if record_name(part) is not None else None
 
 
 EMPTY: dict[str, type] = {kind.__name__: kind for kind in (list, dict, set, bytearray)}

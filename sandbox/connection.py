@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sandbox.awaited import elements_of, result_of
-from sandbox.changed_parts import parts
+from sandbox.changed_parts import Walk, walked
 from sandbox.objects import NAMESPACE, SPECIAL, Codec, is_namespace
 from sandbox.proxies import Candidate, Memory, StandIn, TooEarly, memory_of, stand_in_class
 from sandbox.raised import Exceptions, ProgramRaised
@@ -110,8 +110,9 @@ class Program(Codec):
         """The function under test; what it changed in its arguments is changed here."""
         with self._turn:
             self._calls += 1
-            given = parts([list(args), kwargs], self.record_name)
-            request = self.encode([list(args), kwargs, len(given)])
+            call = [list(args), kwargs]
+            given, _ = walk = walked(call, self.record_name)
+            request = self.encode([*call, len(given)], walk=walk)
             self._announce()
             self._capture()
             self.told |= HANDLE in request  # an object of the program that comes back to it may be changed there
@@ -221,9 +222,9 @@ class Program(Codec):
             raise ProgramGone from None
         return message[:1], message[1:]
 
-    def _encode(self, value: Any, given: Sequence[Any], *, changed: bool) -> str:
+    def _encode(self, value: Any, given: Sequence[Any], walk: Walk | None, *, changed: bool = False) -> str:
         try:
-            return super()._encode(value, given, changed=changed)
+            return super()._encode(value, given, walk, changed=changed)
         except NotPlain as error:
             self.refused = str(error)
             raise

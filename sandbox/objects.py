@@ -27,7 +27,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from sandbox.changed_parts import EMPTY, contents, is_plain_attribute, refill, state, walked
+from sandbox.changed_parts import EMPTY, Walk, contents, is_plain_attribute, refill, state, walked
 from sandbox.value_types import SUBCLASSES, TAKEN, array_made, is_number_of_numpy, made, named_tuple, text_name
 from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
 
@@ -105,13 +105,13 @@ class Codec(ABC):
         """Takes the states of handles: rows of a number and attributes. For the tests' side."""
         raise NotPlain("broken message: states where none belong")
 
-    def encode(self, value: Any, given: Sequence[Any] = ()) -> str:
-        """given: parts that both sides have, to which the text refers. Raises NotPlain."""
-        return deep(self._encode, value, given, changed=False)
+    def encode(self, value: Any, given: Sequence[Any] = (), walk: Walk | None = None) -> str:
+        """given: parts that both sides have, to which the text refers. walk: of this value, where it is known. Raises NotPlain."""
+        return deep(self._encode, value, given, walk)
 
     def encode_changed(self, value: Any, given: Sequence[Any]) -> str:
         """The same for a pair: a value, and what the given parts contain now."""
-        return deep(self._encode, value, given, changed=True)
+        return deep(self._encode, value, given, None, changed=True)
 
     def decode(self, text: str | bytes, given: Sequence[Any] = ()) -> Any:
         """Raises NotPlain."""
@@ -139,11 +139,11 @@ class Codec(ABC):
         finally:
             self._parts, self._makes = [], []
 
-    def _encode(self, value: Any, given: Sequence[Any], *, changed: bool) -> str:
+    def _encode(self, value: Any, given: Sequence[Any], walk: Walk | None, *, changed: bool = False) -> str:
         self._met, self._waiting, self._with_state = {}, [], {}
-        found, again = walked([value, *map(contents, given)] if changed else value, self.record_name)
+        found, again = walk or walked([value, *map(contents, given)] if changed else value, self.record_name)
         numbers: dict[int, int] = {}
-        if given or again:
+        if again or (given and found):
             known = {id(part): at for at, part in enumerate(given)}
             again = [part for part in again if id(part) not in known]
             numbers = {id(part): known[id(part)] for part in found if id(part) in known} | {id(part): at for at, part in enumerate(again, len(given))}
