@@ -7,7 +7,13 @@ from html import escape
 from artifacts.passport import Made, Passport
 
 WIDE, HIGH, GAP_X, GAP_Y, EDGE, BOW = 210, 46, 24, 34, 20, 22
-COLOURS = {"datasets": "#e3eefb", "checkpoints": "#fdeccb", "scores": "#e0f3e3", "version": "#f3e0f0", "input": "#f2f2f2"}
+COLOURS = {
+    "datasets": "#e3eefb",
+    "checkpoints": "#fdeccb",
+    "scores": "#e0f3e3",
+    "version": "#f3e0f0",
+    "input": "#f2f2f2",
+}
 STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#222}.small{font-size:10px;fill:#666}rect{stroke:#999}path{fill:none;stroke:#aaa}"
     ".missing rect{stroke:#c00;stroke-dasharray:4}"
@@ -21,7 +27,11 @@ def svg(passport: Passport) -> str:
     longest = (max(rows) - min(rows)) // (HIGH + GAP_Y)
     width = max(x for x, _ in places.values()) + WIDE + BOW * longest + EDGE
     height = max(y for _, y in places.values()) + HIGH + EDGE
-    curves = [_curve(places[source], places[node.id], role) for node in passport.nodes for role, source in node.made_from]
+    curves = [
+        _curve(places[source], places[node.id], role)
+        for node in passport.nodes
+        for role, source in node.made_from
+    ]
     boxes = [_box(node, *places[node.id]) for node in passport.nodes]
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
     paper = '<rect width="100%" height="100%" fill="#fff" style="stroke:none"/>'
@@ -31,7 +41,10 @@ def svg(passport: Passport) -> str:
 def page(passport: Passport) -> str:
     """The picture in a page of its own, with the facts that are asked for first."""
     told = {name: value for name, value in passport.summary().items() if name != "config"}
-    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(_plain(value))}</td></tr>" for name, value in told.items())
+    rows = "".join(
+        f"<tr><th>{escape(name)}</th><td>{escape(_plain(value))}</td></tr>"
+        for name, value in told.items()
+    )
     style = "body{font:14px system-ui,sans-serif;margin:2em}th{text-align:left;padding-right:1em;vertical-align:top}td{word-break:break-word}"
     title = f"Provenance of {escape(passport.subject)}"
     return (
@@ -58,8 +71,14 @@ def _places(passport: Passport) -> dict[str, tuple[int, int]]:
     lowest = max(depth.values())
     places: dict[str, tuple[int, int]] = {}
     for row in range(lowest + 1):
-        below = {node.id: [places[user][0] for user in users.get(node.id, []) if user in places] for node in passport.nodes if depth[node.id] == row}
-        ordered = sorted(below, key=lambda id: sum(below[id]) / len(below[id]) if below[id] else 0.0)
+        below = {
+            node.id: [places[user][0] for user in users.get(node.id, []) if user in places]
+            for node in passport.nodes
+            if depth[node.id] == row
+        }
+        ordered = sorted(
+            below, key=lambda id: sum(below[id]) / len(below[id]) if below[id] else 0.0
+        )
         for column, id in enumerate(ordered):
             places[id] = (EDGE + column * (WIDE + GAP_X), EDGE + (lowest - row) * (HIGH + GAP_Y))
     return places
@@ -89,7 +108,12 @@ def _curve(source: tuple[int, int], target: tuple[int, int], role: str) -> str:
         bend = (y2 - y1) // 2
         line = f"M{x1},{y1} C{x1},{y1 + bend} {x2},{y2 - bend} {x2},{y2}"
     else:
-        x1, y1, x2, y2 = source[0] + WIDE, source[1] + HIGH // 2, target[0] + WIDE, target[1] + HIGH // 2
+        x1, y1, x2, y2 = (
+            source[0] + WIDE,
+            source[1] + HIGH // 2,
+            target[0] + WIDE,
+            target[1] + HIGH // 2,
+        )
         out = max(x1, x2) + BOW * rows
         line = f"M{x1},{y1} C{out},{y1} {out},{y2} {x2},{y2}"
     return f'<path d="{line}"><title>{escape(role)}</title></path>'

@@ -30,7 +30,9 @@ class Folder:
 
     def open(self, name: str) -> AbstractContextManager[BinaryIO]:
         system, base = self._place
-        file: AbstractContextManager[BinaryIO] = system.open(f"{base}/{name}" if name else base, "rb")
+        file: AbstractContextManager[BinaryIO] = system.open(
+            f"{base}/{name}" if name else base, "rb"
+        )
         return file
 
     def read(self, name: str) -> bytes:

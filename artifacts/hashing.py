@@ -10,7 +10,9 @@ from typing import Any
 
 def hash_data(data: Any) -> str:
     """sha256 of canonical JSON. Raises TypeError on anything that is not plain data: a repr is no content."""
-    return hashlib.sha256(json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(
+        json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
+    ).hexdigest()
 
 
 def hash_file(path: Path) -> str:
@@ -18,7 +20,9 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def hash_folder(folder: Path, *, leave_out: tuple[str, ...] = ("manifest.json", "measured.json")) -> str:
+def hash_folder(
+    folder: Path, *, leave_out: tuple[str, ...] = ("manifest.json", "measured.json")
+) -> str:
     """sha256 over the sorted relative names and contents of all files, less those in `leave_out`: the manifest, and what was measured."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in leave_out)
     return hash_data([[p.relative_to(folder).as_posix(), hash_file(p)] for p in files])

@@ -58,7 +58,13 @@ def code_version() -> str:
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return version
-    described = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=12"], cwd=root, capture_output=True, text=True, check=False)
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return f"{version}+{described.stdout.strip()}" if described.returncode == 0 else version
 
 
@@ -70,6 +76,14 @@ def package_versions() -> dict[str, str]:
 
 @cache
 def hardware() -> dict[str, Any]:
-    models = [line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    models = [
+        line.split(":", 1)[1].strip()
+        for line in Path("/proc/cpuinfo").read_text().splitlines()
+        if line.startswith("model name")
+    ]
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return {"cpu": models[0] if models else platform.machine(), "cores": len(os.sched_getaffinity(0)), "memory_gib": round(pages / 2**30, 1)}
+    return {
+        "cpu": models[0] if models else platform.machine(),
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_gib": round(pages / 2**30, 1),
+    }

@@ -15,7 +15,9 @@ from artifacts.manifest import NAME, Manifest
 from artifacts.store import Store, manifests
 
 KINDS = ("datasets", "checkpoints", "scores")
-AN_ARTIFACT = frozenset({"start", "checkpoint"})  # inputs that are artifacts under other names than their own
+AN_ARTIFACT = frozenset(
+    {"start", "checkpoint"}
+)  # inputs that are artifacts under other names than their own
 REPORT = "contamination.json"
 
 
@@ -37,9 +39,19 @@ class Made(BaseModel):
         """Its figures, seed and sandbox in a line."""
         if self.manifest is None:
             return ""
-        facts = [f"{name} {_short(value)}" for name, value in self.manifest.facts.items() if isinstance(value, int | float | str) and value != ""]
+        facts = [
+            f"{name} {_short(value)}"
+            for name, value in self.manifest.facts.items()
+            if isinstance(value, int | float | str) and value != ""
+        ]
         seed = [f"seed {self.manifest.seed}"] if self.manifest.seed is not None else []
-        return ", ".join([*facts[:6], *seed, *([f"sandbox {self.manifest.isolation}"] if self.manifest.isolation else [])])
+        return ", ".join(
+            [
+                *facts[:6],
+                *seed,
+                *([f"sandbox {self.manifest.isolation}"] if self.manifest.isolation else []),
+            ]
+        )
 
 
 class Passport(BaseModel):
@@ -62,7 +74,9 @@ class Passport(BaseModel):
         manifests = [node.manifest for node in self.nodes if node.manifest]
         models = [manifest for manifest in manifests if manifest.kind == "checkpoints"]
         trained = models[0] if models else None
-        clean = next((manifest for manifest in manifests if manifest.name == "clean_problems"), None)
+        clean = next(
+            (manifest for manifest in manifests if manifest.name == "clean_problems"), None
+        )
         base = next((manifest for manifest in models if manifest.name == "base_model"), None)
         scores = [manifest for manifest in manifests if manifest.kind == "scores"]
         return {
@@ -74,25 +88,44 @@ class Passport(BaseModel):
             "base": (base.config.get("base") or "made from scratch") if base else None,
             "config": trained.config if trained else {},
             "config_hash": hash_data(trained.config) if trained else None,
-            "seeds": {manifest.name: manifest.seed for manifest in manifests if manifest.seed is not None},
+            "seeds": {
+                manifest.name: manifest.seed for manifest in manifests if manifest.seed is not None
+            },
             "code_versions": sorted({manifest.code_version for manifest in manifests}),
             "packages": trained.packages if trained else {},
             "hardware": trained.hardware if trained else {},
-            "harness": sorted({str(manifest.config["harness"]) for manifest in scores if "harness" in manifest.config}),
+            "harness": sorted(
+                {
+                    str(manifest.config["harness"])
+                    for manifest in scores
+                    if "harness" in manifest.config
+                }
+            ),
             "isolation": sorted({manifest.isolation for manifest in scores if manifest.isolation}),
             "missing": self.missing,
         }
 
     def as_json(self) -> dict[str, Any]:
-        edges = [{"from": source, "to": node.id, "role": role} for node in self.nodes for role, source in node.made_from]
+        edges = [
+            {"from": source, "to": node.id, "role": role}
+            for node in self.nodes
+            for role, source in node.made_from
+        ]
         nodes = [node.model_dump(mode="json", exclude={"made_from"}) for node in self.nodes]
         return {"subject": self.subject, "summary": self.summary(), "nodes": nodes, "edges": edges}
 
     def mermaid(self) -> str:
         """The graph as Mermaid text."""
         numbers = {node.id: f"n{i}" for i, node in enumerate(self.nodes)}
-        boxes = [f'  {numbers[node.id]}["{node.kind}/{node.name}<br/>{node.content_hash[:12]}"]' for node in self.nodes]
-        lines = [f"  {numbers[source]} -->|{role}| {numbers[node.id]}" for node in self.nodes for role, source in node.made_from]
+        boxes = [
+            f'  {numbers[node.id]}["{node.kind}/{node.name}<br/>{node.content_hash[:12]}"]'
+            for node in self.nodes
+        ]
+        lines = [
+            f"  {numbers[source]} -->|{role}| {numbers[node.id]}"
+            for node in self.nodes
+            for role, source in node.made_from
+        ]
         return "\n".join(["flowchart LR", *boxes, *lines, ""])
 
 
@@ -101,7 +134,9 @@ class Shelf:
 
     def __init__(self, manifests: Iterable[Manifest]) -> None:
         self.by_content: dict[str, list[Manifest]] = {}
-        for manifest in sorted(manifests, key=lambda manifest: (manifest.created_at, manifest.name)):
+        for manifest in sorted(
+            manifests, key=lambda manifest: (manifest.created_at, manifest.name)
+        ):
             self.by_content.setdefault(manifest.content_hash, []).append(manifest)
         self.names = {manifest.name for found in self.by_content.values() for manifest in found}
 
@@ -111,20 +146,40 @@ class Shelf:
 
     def find(self, role: str, content: str) -> Manifest | None:
         found = self.by_content.get(content, [])
-        return next((manifest for manifest in found if manifest.name in (role, role.rpartition("/")[2])), found[0] if found else None)
+        return next(
+            (manifest for manifest in found if manifest.name in (role, role.rpartition("/")[2])),
+            found[0] if found else None,
+        )
 
     def made(self, role: str, content: str) -> Made:
         """What an input is: an artifact with its own inputs, one that is nowhere any more, or none at all."""
         if (manifest := self.find(role, content)) is None:
-            missing = role in self.names or role.rpartition("/")[2] in self.names or role in AN_ARTIFACT
-            return Made(id=f"{role}@{content}", content_hash=content, kind="input", name=role, missing=missing)
+            missing = (
+                role in self.names or role.rpartition("/")[2] in self.names or role in AN_ARTIFACT
+            )
+            return Made(
+                id=f"{role}@{content}",
+                content_hash=content,
+                kind="input",
+                name=role,
+                missing=missing,
+            )
         return self.made_of(manifest)
 
     def made_of(self, manifest: Manifest) -> Made:
-        inputs = {role: self._id(role, content) for role, content in manifest.inputs.items() if content}
+        inputs = {
+            role: self._id(role, content) for role, content in manifest.inputs.items() if content
+        }
         own = f"{manifest.name}@{manifest.content_hash}"
         made_from = tuple((role, id) for role, id in inputs.items() if id != own)
-        return Made(id=own, content_hash=manifest.content_hash, kind=manifest.kind, name=manifest.name, made_from=made_from, manifest=manifest)
+        return Made(
+            id=own,
+            content_hash=manifest.content_hash,
+            kind=manifest.kind,
+            name=manifest.name,
+            made_from=made_from,
+            manifest=manifest,
+        )
 
     def _id(self, role: str, content: str) -> str:
         return f"{found.name if (found := self.find(role, content)) else role}@{content}"
@@ -136,7 +191,10 @@ def walk(subject: Made, shelf: Shelf) -> Passport:
     while waiting:
         role, id = waiting.pop(0)
         if id not in nodes:
-            nodes[id] = made = shelf.made(id.rpartition("@")[0] if shelf.find(role, id.rpartition("@")[2]) else role, id.rpartition("@")[2])
+            nodes[id] = made = shelf.made(
+                id.rpartition("@")[0] if shelf.find(role, id.rpartition("@")[2]) else role,
+                id.rpartition("@")[2],
+            )
             waiting.extend(made.made_from)
     return Passport(subject=subject.name, nodes=tuple(nodes.values()))
 
@@ -146,7 +204,10 @@ def _texts(store: Store) -> Iterable[bytes]:
         if store.is_local:
             yield from (path.read_bytes() for path in manifests(store.cache / kind))
         else:
-            yield from (store.filesystem.cat_file(path) for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}")))
+            yield from (
+                store.filesystem.cat_file(path)
+                for path in sorted(store.filesystem.glob(f"{store.base}/{kind}/*/*/{NAME}"))
+            )
 
 
 def _short(value: float | str) -> str:

@@ -26,7 +26,12 @@ def put(system: Any, path: Path, remote: str) -> None:
 
 def put_bytes(system: Any, content: bytes, remote: str) -> None:
     """The same for what is in memory: a file that still grows is read once, and goes up as it was then."""
-    _until_it_arrives(system, remote, hashlib.sha256(content).hexdigest(), lambda: system.pipe_file(remote, content))
+    _until_it_arrives(
+        system,
+        remote,
+        hashlib.sha256(content).hexdigest(),
+        lambda: system.pipe_file(remote, content),
+    )
 
 
 def _until_it_arrives(system: Any, remote: str, wanted: str, send: Callable[[], None]) -> None:
@@ -37,4 +42,6 @@ def _until_it_arrives(system: Any, remote: str, wanted: str, send: Callable[[], 
         with system.open(remote, "rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() == wanted:
                 return
-    raise CorruptUpload(f"{remote}: {TRIES} uploads came back with other bytes: the store or the way to it is broken")
+    raise CorruptUpload(
+        f"{remote}: {TRIES} uploads came back with other bytes: the store or the way to it is broken"
+    )

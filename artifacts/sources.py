@@ -15,7 +15,9 @@ def parts(module: Path) -> list[Path]:
         path = waiting.pop()
         if path not in found:
             found.add(path)
-            waiting += [beside for name in _named(path) if (beside := path.with_name(name)).is_file()]
+            waiting += [
+                beside for name in _named(path) if (beside := path.with_name(name)).is_file()
+            ]
     return sorted(found)
 
 
@@ -24,11 +26,19 @@ def _named(path: Path) -> set[str]:
     room, names = path.parent.name, set[str]()
     for node in ast.walk(parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            names |= {alias.name.rpartition(".")[2] for alias in node.names if alias.name.startswith(f"{room}.")}
+            names |= {
+                alias.name.rpartition(".")[2]
+                for alias in node.names
+                if alias.name.startswith(f"{room}.")
+            }
         elif isinstance(node, ast.ImportFrom) and node.module == room:
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{room}."):
             names.add((node.module or "").rpartition(".")[2])
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.endswith(".py"):
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value.endswith(".py")
+        ):
             names.add(node.value.removesuffix(".py"))
     return {f"{name}.py" for name in names if name.isidentifier()}

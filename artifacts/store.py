@@ -62,7 +62,11 @@ class Store:
         self.root = str(root)
         self.filesystem, self.base = fsspec.core.url_to_fs(self.root)
         self.is_local = self.filesystem.protocol in ("file", ("file", "local"))
-        self.cache = Path(self.base) if self.is_local else cache or Path(tempfile.gettempdir()) / "ratchet-cache"
+        self.cache = (
+            Path(self.base)
+            if self.is_local
+            else cache or Path(tempfile.gettempdir()) / "ratchet-cache"
+        )
 
     @contextmanager
     def draft(self, kind: str, name: str) -> Iterator[Path]:
@@ -85,15 +89,21 @@ class Store:
         """
         target = self._folder(manifest)
         if (found := self.find(manifest.kind, manifest.name, manifest.key)) is None:
-            whole = manifest.model_copy(update={"content_hash": manifest.content_hash or hash_folder(folder)}).stamped()
+            whole = manifest.model_copy(
+                update={"content_hash": manifest.content_hash or hash_folder(folder)}
+            ).stamped()
             _write_synced(folder / NAME, whole.model_dump_json(indent=1))
             if not self.is_local:
                 self._upload(folder, manifest)
-            target.parent.mkdir(parents=True, exist_ok=True)  # the draft may have been filled under another name
+            target.parent.mkdir(
+                parents=True, exist_ok=True
+            )  # the draft may have been filled under another name
             _move(folder, target)
             if self.is_local:
                 _sync_folder(target.parent)
-            found = Artifact(Manifest.model_validate_json((target / NAME).read_text(encoding="utf-8")), target)
+            found = Artifact(
+                Manifest.model_validate_json((target / NAME).read_text(encoding="utf-8")), target
+            )
         if current:
             self.point(found.manifest)
         return found
@@ -104,13 +114,17 @@ class Store:
         if self.is_local:
             write_atomic(Path(self.base) / manifest.kind / manifest.name / "current.json", text)
         else:
-            self.filesystem.pipe_file(f"{self.base}/{manifest.kind}/{manifest.name}/current.json", text.encode())
+            self.filesystem.pipe_file(
+                f"{self.base}/{manifest.kind}/{manifest.name}/current.json", text.encode()
+            )
 
     def find(self, kind: str, name: str, key: str) -> Artifact | None:
         """The artifact made from these inputs, or None. Half-written folders have no manifest and are not seen."""
         local = self.cache / kind / name / key
         if (local / NAME).exists():
-            return Artifact(Manifest.model_validate_json((local / NAME).read_text(encoding="utf-8")), local)
+            return Artifact(
+                Manifest.model_validate_json((local / NAME).read_text(encoding="utf-8")), local
+            )
         if self.is_local:
             return None
         remote = f"{self.base}/{kind}/{name}/{key}"
@@ -130,19 +144,35 @@ class Store:
     def versions(self, kind: str, name: str) -> list[Artifact]:
         """All whole artifacts of a name, oldest first; of a remote root each is copied here."""
         base = f"{self.base}/{kind}/{name}"
-        keys = [Path(path).name for path in self.filesystem.ls(base, detail=False)] if self.filesystem.exists(base) else []
-        found = [artifact for key in keys if not key.startswith(".") and (artifact := self.find(kind, name, key))]
-        return sorted(found, key=lambda artifact: (artifact.manifest.created_at, artifact.manifest.key))
+        keys = (
+            [Path(path).name for path in self.filesystem.ls(base, detail=False)]
+            if self.filesystem.exists(base)
+            else []
+        )
+        found = [
+            artifact
+            for key in keys
+            if not key.startswith(".") and (artifact := self.find(kind, name, key))
+        ]
+        return sorted(
+            found, key=lambda artifact: (artifact.manifest.created_at, artifact.manifest.key)
+        )
 
     def require(self, kind: str, name: str) -> Artifact:
         """The current artifact; raises FileNotFoundError that says what to run first."""
         if (found := self.current(kind, name)) is None:
-            raise FileNotFoundError(f"no {name} under {self.root}/{kind}: materialize the asset {name} first (`ratchet demo` makes the whole chain)")
+            raise FileNotFoundError(
+                f"no {name} under {self.root}/{kind}: materialize the asset {name} first (`ratchet demo` makes the whole chain)"
+            )
         return found
 
     def names(self, kind: str) -> list[str]:
         base = f"{self.base}/{kind}"
-        return sorted(Path(p).name for p in self.filesystem.ls(base, detail=False)) if self.filesystem.exists(base) else []
+        return (
+            sorted(Path(p).name for p in self.filesystem.ls(base, detail=False))
+            if self.filesystem.exists(base)
+            else []
+        )
 
     def verify(self, artifact: Artifact) -> None:
         """Raises CorruptArtifact unless the folder's bytes hash to what its manifest says (only for hashes made over the folder)."""
@@ -164,7 +194,12 @@ class Store:
 
 def manifests(kind: Path) -> list[Path]:
     """Of all that is published under this folder of a store, sorted; none of a draft, which another process is writing, and renames or removes."""
-    return sorted(folder / NAME for name in kind.glob("[!.]*") for folder in name.glob("[!.]*") if (folder / NAME).exists())
+    return sorted(
+        folder / NAME
+        for name in kind.glob("[!.]*")
+        for folder in name.glob("[!.]*")
+        if (folder / NAME).exists()
+    )
 
 
 def _move(folder: Path, target: Path) -> None:

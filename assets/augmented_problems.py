@@ -21,40 +21,88 @@ from problems.verification import verify
 from resources.workshop import Made, Workshop, result
 
 
-@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems])
-def augmented_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+@dg.asset(
+    group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems]
+)
+def augmented_problems(
+    context: dg.AssetExecutionContext, workshop: Workshop
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Verified problems renamed, re-worded, with another number, inverted, composed of two; each attempt is made or has its reason."""
     with workshop.bench(context) as bench:
-        verified, config = bench.store.require("datasets", "verified_problems"), bench.profile.augmentation
-        rules, base, curation = bench.profile.verification, bench.profile.base, bench.profile.curation
+        verified, config = (
+            bench.store.require("datasets", "verified_problems"),
+            bench.profile.augmentation,
+        )
+        rules, base, curation = (
+            bench.profile.verification,
+            bench.profile.base,
+            bench.profile.curation,
+        )
 
         def make(folder: Path) -> Made:
-            journal, problems = workshop.home.path / "journals" / "verification.jsonl", read_parquet(verified.path / "problems.parquet")
-            strange = untrained(problems, base)  # what was made of them would not be trained on either
-            poor = faulty((one for one in problems if one.problem_id not in strange and not unfit(one)), curation)
+            journal, problems = (
+                workshop.home.path / "journals" / "verification.jsonl",
+                read_parquet(verified.path / "problems.parquet"),
+            )
+            strange = untrained(
+                problems, base
+            )  # what was made of them would not be trained on either
+            poor = faulty(
+                (one for one in problems if one.problem_id not in strange and not unfit(one)),
+                curation,
+            )
             with workshop.sandbox() as sandbox:
                 fit = [one for one in problems if one.problem_id not in strange | poor.keys()]
                 augmented = augment(fit, config, bench.profile.seed, sandbox)
-                tried = verify(augmented.made, sandbox, journal, rules, on_progress=bench.stage.progress.at)
+                tried = verify(
+                    augmented.made, sandbox, journal, rules, on_progress=bench.stage.progress.at
+                )
             write_parquet(tried.kept, folder / "problems.parquet")
             strength.write(tried.strength, folder)
             removed = [asdict(row) for row in (*augmented.refused, *tried.removed)]
             (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
-            left = Counter(augmented.not_parents) + Counter(poor.values()) + Counter({"not trained on": len(strange)})
-            facts = {"attempts": augmented.stage.came_in, "kept": len(tried.kept), "not_parents": dict(sorted(left.items()))}
+            left = (
+                Counter(augmented.not_parents)
+                + Counter(poor.values())
+                + Counter({"not trained on": len(strange)})
+            )
+            facts = {
+                "attempts": augmented.stage.came_in,
+                "kept": len(tried.kept),
+                "not_parents": dict(sorted(left.items())),
+            }
             return Made(facts, isolation=", ".join(tried.isolation))
 
-        judging = {"verification": rules.model_dump(mode="json"), "curation": curation.model_dump(mode="json", exclude={"processes"})}
+        judging = {
+            "verification": rules.model_dump(mode="json"),
+            "curation": curation.model_dump(mode="json", exclude={"processes"}),
+        }
         decides = config.model_dump(mode="json") | judging | {"base": base}
         inputs = {"verified_problems": verified.content_hash}
-        made = bench.made("datasets", "augmented_problems", make, version=5, inputs=inputs, config=decides, seed=bench.profile.seed)
-        kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "augmented")
+        made = bench.made(
+            "datasets",
+            "augmented_problems",
+            make,
+            version=5,
+            inputs=inputs,
+            config=decides,
+            seed=bench.profile.seed,
+        )
+        kept, stage = (
+            read_parquet(made.path / "problems.parquet"),
+            removed_at(made.path, "augmented"),
+        )
         bench.stage.say(f"{stage.went_out} of {stage.came_in} attempts kept")
     metadata = {
         "dagster/row_count": len(kept),
         "funnel": dg.MetadataValue.md(funnel([stage])),
         "top_reasons": dg.MetadataValue.md(top_reasons(stage)),
-        "not_parents": dg.MetadataValue.md(markdown(("why they were not tried", "problems"), list(made.manifest.facts["not_parents"].items()))),
+        "not_parents": dg.MetadataValue.md(
+            markdown(
+                ("why they were not tried", "problems"),
+                list(made.manifest.facts["not_parents"].items()),
+            )
+        ),
         "examples": dg.MetadataValue.md(examples(kept)),
     }
     return result(made, metadata)

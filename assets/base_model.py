@@ -25,8 +25,12 @@ def base_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         if line := check_fetched(bench.profile, made.path):
             context.log.warning(line)
         parameters = made.manifest.facts.get("parameters", 0)
-        bench.stage.say(bench.profile.base or f"{parameters / 1e6:.2f} million parameters, random weights")
-    return result(made, {"parameters": parameters, "config": dg.MetadataValue.json(made.manifest.config)})
+        bench.stage.say(
+            bench.profile.base or f"{parameters / 1e6:.2f} million parameters, random weights"
+        )
+    return result(
+        made, {"parameters": parameters, "config": dg.MetadataValue.json(made.manifest.config)}
+    )
 
 
 def _from_scratch(bench: Bench) -> Artifact:
@@ -36,11 +40,21 @@ def _from_scratch(bench: Bench) -> Artifact:
     def make(folder: Path) -> Made:
         from verl_jobs.tiny_model import make
 
-        pairs = [(prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)]
+        pairs = [
+            (prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)
+        ]
         return Made({"parameters": make(config, [text for pair in pairs for text in pair], folder)})
 
     inputs = {"clean_problems": clean.content_hash}
-    return bench.made("checkpoints", "base_model", make, version=1, inputs=inputs, config=config.model_dump(mode="json"), seed=config.seed)
+    return bench.made(
+        "checkpoints",
+        "base_model",
+        make,
+        version=1,
+        inputs=inputs,
+        config=config.model_dump(mode="json"),
+        seed=config.seed,
+    )
 
 
 def _fetched(bench: Bench) -> Artifact:
@@ -52,7 +66,9 @@ def _fetched(bench: Bench) -> Artifact:
         _refuse_what_cannot_be_trained(name, folder, bench.profile)
         return Made({"source": name})
 
-    return bench.made("checkpoints", "base_model", make, version=1, inputs={}, config={"base": name})
+    return bench.made(
+        "checkpoints", "base_model", make, version=1, inputs={}, config={"base": name}
+    )
 
 
 def _refuse_what_cannot_be_trained(name: str, folder: Path, profile: Profile) -> None:
@@ -61,9 +77,13 @@ def _refuse_what_cannot_be_trained(name: str, folder: Path, profile: Profile) ->
 
     t = profile.training
     try:
-        check_start(folder, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora)
+        check_start(
+            folder, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora
+        )
     except UnfitStart as error:
-        raise NotReady(f"profile key base: {name!r} cannot be trained from: {str(error).replace(f'{folder}', name, 1)}") from None
+        raise NotReady(
+            f"profile key base: {name!r} cannot be trained from: {str(error).replace(f'{folder}', name, 1)}"
+        ) from None
 
 
 def snapshot(hub_id: str, where: str) -> Path:
@@ -75,9 +95,15 @@ def snapshot(hub_id: str, where: str) -> Path:
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0] if str(error) else ""
         mend = "check the id and the network, or name a local folder"
-        raise NotReady(f"{where}: {hub_id!r} is no folder, and the hub gave none ({type(error).__name__}: {reason}): {mend}") from None
+        raise NotReady(
+            f"{where}: {hub_id!r} is no folder, and the hub gave none ({type(error).__name__}: {reason}): {mend}"
+        ) from None
 
 
 def demonstrations(clean: Path) -> list[Problem]:
     """Problems that come with a demonstration, in the order of their ids."""
-    return [problem for problem in read_parquet(clean / "problems.parquet") if problem.split == "demonstrations"]
+    return [
+        problem
+        for problem in read_parquet(clean / "problems.parquet")
+        if problem.split == "demonstrations"
+    ]

@@ -60,7 +60,10 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         rows = training_rows(bench)
         job = training_job(bench, rows)
         before = bench.store.current("checkpoints", start_of(bench).checkpoint)
-        unverified = [*([job.chain] if job.battery.startswith("unverified") else []), *(unverified_by(before.manifest) if before else [])]
+        unverified = [
+            *([job.chain] if job.battery.startswith("unverified") else []),
+            *(unverified_by(before.manifest) if before else []),
+        ]
 
         def make(folder: Path) -> Made:
             _try_own_parts(context, job)
@@ -68,11 +71,25 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
             history = metrics(job.path)
             scores = job.validations()
             step, chosen = best(job.path, scores)
-            shutil.copytree(chosen, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json"))
+            shutil.copytree(
+                chosen, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("manifest.json")
+            )
             (folder / "measured.json").write_text(json.dumps(history), encoding="utf-8")
-            facts = {"step": step, "steps": job.training.steps, "validation": scores[step], "validation_by_step": scores}
+            facts = {
+                "step": step,
+                "steps": job.training.steps,
+                "validation": scores[step],
+                "validation_by_step": scores,
+            }
             facts |= {"stopped": job.stopped} if job.stopped else {}
-            return Made(facts | {"battery": job.battery, "unverified": unverified, "timed": list(job.reward.timed)})
+            return Made(
+                facts
+                | {
+                    "battery": job.battery,
+                    "unverified": unverified,
+                    "timed": list(job.reward.timed),
+                }
+            )
 
         made = bench.made(
             "checkpoints",
@@ -80,13 +97,19 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
             make,
             version=1,
             inputs=job.inputs | {"reward": job.reward_hash},
-            config=job.training.model_dump(mode="json") | {"reward_config": job.reward.model_dump(mode="json")},
+            config=job.training.model_dump(mode="json")
+            | {"reward_config": job.reward.model_dump(mode="json")},
             seed=job.seed,
         )
         facts = made.manifest.facts
         early = f", stopped early: {facts['stopped']}" if facts.get("stopped") else ""
-        bench.stage.say(f"step {facts['step']} of {facts['steps']}, validation {100 * facts['validation']:.1f} %{early}")
-    history, tasks = json.loads((made.path / "measured.json").read_text(encoding="utf-8")), rows.manifest.facts["validation"]
+        bench.stage.say(
+            f"step {facts['step']} of {facts['steps']}, validation {100 * facts['validation']:.1f} %{early}"
+        )
+    history, tasks = (
+        json.loads((made.path / "measured.json").read_text(encoding="utf-8")),
+        rows.manifest.facts["validation"],
+    )
     metadata = {
         "step": facts["step"],
         "problems": rows.manifest.facts["train"],
@@ -95,7 +118,9 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         "start": start_of(bench).checkpoint,
         "battery": facts.get("battery", ""),
         "stopped_early": facts.get("stopped", "no"),
-        "faults": dg.MetadataValue.md("\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"),
+        "faults": dg.MetadataValue.md(
+            "\n".join(f"- {fault}" for fault in faults.read(job.path)) or "none"
+        ),
         "training": dg.MetadataValue.md(training_picture(history, tasks)),
         "mlflow": workshop.registry.uri,
         "wandb": dg.MetadataValue.path(str(job.path / "wandb")),
@@ -104,14 +129,18 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
 
 
 @dg.asset_check(asset=checkpoint, blocking=True)
-def whole_checkpoint(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
+def whole_checkpoint(
+    context: dg.AssetCheckExecutionContext, workshop: Workshop
+) -> dg.AssetCheckResult:
     """The folder hashes to what its manifest says, and loads with `trust_remote_code=False`, every weight finite."""
     made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
     return loads(workshop, made)
 
 
 @dg.asset_check(asset=checkpoint, blocking=True)
-def no_growing_gap(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
+def no_growing_gap(
+    context: dg.AssetCheckExecutionContext, workshop: Workshop
+) -> dg.AssetCheckResult:
     """The hack watch: over the steps, the share of visible tests that pass did not run away from that of hidden tests (rewards/watch.py says how)."""
     made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
     history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
@@ -121,19 +150,27 @@ def no_growing_gap(context: dg.AssetCheckExecutionContext, workshop: Workshop) -
         "reason": found.reason,
         "denied_calls": _total(history, watch.DENIED),
         "answers_without_score": _total(history, watch.LOST),
-        "validations_with_answers_without_score": sum(only in row and row[only] != row[VALIDATION] for row in history),
-        "gap_by_step": dg.MetadataValue.json({str(row["step"]): row[watch.GAP] for row in history if watch.GAP in row}),
+        "validations_with_answers_without_score": sum(
+            only in row and row[only] != row[VALIDATION] for row in history
+        ),
+        "gap_by_step": dg.MetadataValue.json(
+            {str(row["step"]): row[watch.GAP] for row in history if watch.GAP in row}
+        ),
     }
     return dg.AssetCheckResult(passed=not found.growing, metadata=metadata)
 
 
 @dg.asset_check(asset=checkpoint)
-def healthy_training(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
+def healthy_training(
+    context: dg.AssetCheckExecutionContext, workshop: Workshop
+) -> dg.AssetCheckResult:
     """Warns of answers cut by their length or lost, and of an engine that samples from other probabilities than the trainer's."""
     made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
     history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
     found = alarms(a_token(history, workshop.profile.training))
-    return dg.AssetCheckResult(passed=not found, severity=dg.AssetCheckSeverity.WARN, description="; ".join(found) or None)
+    return dg.AssetCheckResult(
+        passed=not found, severity=dg.AssetCheckSeverity.WARN, description="; ".join(found) or None
+    )
 
 
 def _total(history: list[dict[str, Any]], key: str) -> float | str:
@@ -148,9 +185,17 @@ def loads(workshop: Workshop, made: Artifact) -> dg.AssetCheckResult:
 
     workshop.store.verify(made)
     AutoTokenizer.from_pretrained(made.path, trust_remote_code=False, local_files_only=True)
-    model = AutoModelForCausalLM.from_pretrained(made.path, trust_remote_code=False, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(
+        made.path, trust_remote_code=False, local_files_only=True
+    )
     broken = [name for name, weight in model.named_parameters() if not torch.isfinite(weight).all()]
-    return dg.AssetCheckResult(passed=not broken, metadata={"content_hash": made.content_hash, "not_finite": dg.MetadataValue.json(broken[:20])})
+    return dg.AssetCheckResult(
+        passed=not broken,
+        metadata={
+            "content_hash": made.content_hash,
+            "not_finite": dg.MetadataValue.json(broken[:20]),
+        },
+    )
 
 
 def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
@@ -162,11 +207,14 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
         start=start.path,
         train=str(rows.path / "train.parquet"),
         validation=str(rows.path / "validation.parquet"),
-        inputs={"start": start.content_hash, "training_rows": rows.content_hash} | profile.training.plugins.hashes(),
+        inputs={"start": start.content_hash, "training_rows": rows.content_hash}
+        | profile.training.plugins.hashes(),
         training=training_of(bench),
         reward=profile.reward,
         reward_hash=reward_hash(profile.reward),
-        battery=OWN_MANAGER if profile.training.plugins.reward_manager else stamp(bench.workshop.home, profile.reward),
+        battery=OWN_MANAGER
+        if profile.training.plugins.reward_manager
+        else stamp(bench.workshop.home, profile.reward),
         isolation=profile.sandbox.isolation,
         backend=profile.sandbox.backend,
         seed=record.seed,
@@ -179,7 +227,14 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
 def lost_before(bench: Bench) -> list[Problem]:
     """Tasks that champions have lost, where a fall of the champion started this chain; else none."""
     record = bench.chain.record
-    return [lost.as_problem() for lost in RegressionSet(bench.workshop.home.regressions).read(record.number)] if record.regression else []
+    return (
+        [
+            lost.as_problem()
+            for lost in RegressionSet(bench.workshop.home.regressions).read(record.number)
+        ]
+        if record.regression
+        else []
+    )
 
 
 def training_of(bench: Bench) -> Training:
@@ -188,12 +243,17 @@ def training_of(bench: Bench) -> Training:
     training = bench.profile.training
     if training.drawn or not lost_before(bench):
         return training
-    return training.model_copy(update={"curriculum": training.curriculum.model_copy(update={"schedule": "weighted"})})
+    return training.model_copy(
+        update={"curriculum": training.curriculum.model_copy(update={"schedule": "weighted"})}
+    )
 
 
 def training_rows(bench: Bench) -> Artifact:
     """Training and validation problems as verl reads them. What the policy solved every time teaches it nothing, and is left out."""
-    clean, ranks = bench.store.require("datasets", "clean_problems"), bench.store.require("datasets", "difficulty_rankings")
+    clean, ranks = (
+        bench.store.require("datasets", "clean_problems"),
+        bench.store.require("datasets", "difficulty_rankings"),
+    )
 
     timed, base, drawn = bench.profile.reward.timed, bench.profile.base, training_of(bench).drawn
     lost = lost_before(bench) if drawn else []
@@ -212,9 +272,15 @@ def training_rows(bench: Bench) -> Artifact:
         write_verl(train, folder / "train.parquet")
         write_validation(tuned_on, folder / "validation.parquet")
         if drawn:
-            found = next((path for path in (ranks.path / WEIGHTS, clean.path / WEIGHTS) if path.exists()), None)  # measured ones first
+            found = next(
+                (path for path in (ranks.path / WEIGHTS, clean.path / WEIGHTS) if path.exists()),
+                None,
+            )  # measured ones first
             weights = {row.problem_id: row.weight for row in read_weights(found)} if found else {}
-            write_expected(expect(train, ranked, boosted(weights, train, lost) if lost else weights), folder / FILE)
+            write_expected(
+                expect(train, ranked, boosted(weights, train, lost) if lost else weights),
+                folder / FILE,
+            )
         facts = {
             "train": len(train),
             "validation": len(tuned_on.problems),
@@ -224,8 +290,14 @@ def training_rows(bench: Bench) -> Artifact:
         return Made(facts)
 
     inputs = {"clean_problems": clean.content_hash, "difficulty_rankings": ranks.content_hash}
-    config = {"base": base} | ({"measured": list(timed)} if timed else {}) | ({"expected": True} if drawn else {})
-    inputs |= {"regressions": hash_data(sorted(problem.content_hash for problem in lost))} if lost else {}
+    config = (
+        {"base": base}
+        | ({"measured": list(timed)} if timed else {})
+        | ({"expected": True} if drawn else {})
+    )
+    inputs |= (
+        {"regressions": hash_data(sorted(problem.content_hash for problem in lost))} if lost else {}
+    )
     return bench.made("datasets", "training_rows", make, version=3, inputs=inputs, config=config)
 
 
@@ -238,9 +310,13 @@ def _try_own_parts(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
 def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
     """Raises NotReady where no problem shows a test, so that the Executor could report nothing, and where no Generator would come of it."""
     if agents.trains == "reviewer":
-        raise NotReady("training.agents.trains: reviewer makes no model that writes programs: use `ratchet reviewer reinforce`")
+        raise NotReady(
+            "training.agents.trains: reviewer makes no model that writes programs: use `ratchet reviewer reinforce`"
+        )
     if not any(problem.visible_tests for problem in problems if problem.split == "train"):
-        raise NotReady("conversations need problems that show a test: add some, or --set family.visible_tests=2 --set training.prompt_tokens=160")
+        raise NotReady(
+            "conversations need problems that show a test: add some, or --set family.visible_tests=2 --set training.prompt_tokens=160"
+        )
 
 
 def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob) -> None:
@@ -257,11 +333,19 @@ def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob) ->
         if not history:
             return bench.stage.progress.at(0, job.training.steps, "Ray and verl start")
         last = history[-1]
-        bench.stage.progress.at(last["step"], job.training.steps, f"reward {last.get('critic/score/mean', 0.0):.2f}")
+        bench.stage.progress.at(
+            last["step"], job.training.steps, f"reward {last.get('critic/score/mean', 0.0):.2f}"
+        )
         if last["step"] > told_step and time.monotonic() - told_at >= EVERY_S:
             told_at, told_step = time.monotonic(), last["step"]
-            metadata = live(history, session.get_custom_messages(), job.training.steps, price, time.time())
-            context.log_event(dg.AssetObservation(context.asset_key, partition=bench.chain.record.id, metadata=metadata))
+            metadata = live(
+                history, session.get_custom_messages(), job.training.steps, price, time.time()
+            )
+            context.log_event(
+                dg.AssetObservation(
+                    context.asset_key, partition=bench.chain.record.id, metadata=metadata
+                )
+            )
 
     reader = dg.PipesFileMessageReader(str(job.path / "messages.jsonl"))
     with dg.open_pipes_session(context, dg.PipesTempFileContextInjector(), reader) as session:

@@ -28,47 +28,96 @@ from problems.sources.compositional import part_of
 from resources.workshop import Made, Workshop, result
 
 
-@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems, augmented_problems, synthetic_problems])
+@dg.asset(
+    group_name=DATA,
+    kinds={"python", "parquet"},
+    owners=OWNERS[DATA],
+    deps=[verified_problems, augmented_problems, synthetic_problems],
+)
 def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Verified and made problems less gated benchmarks, their likenesses, secrets and duplicates; every removed one keeps its reason."""
     with workshop.bench(context) as bench:
         names = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems")
-        raw, verified, augmented, synthetic = (bench.store.require("datasets", name) for name in names)
+        raw, verified, augmented, synthetic = (
+            bench.store.require("datasets", name) for name in names
+        )
         config = bench.profile.curation
-        beside = [replace(removed_at(part.path, part.manifest.name.removesuffix("_problems")), beside=True) for part in (augmented, synthetic)]
+        beside = [
+            replace(
+                removed_at(part.path, part.manifest.name.removesuffix("_problems")), beside=True
+            )
+            for part in (augmented, synthetic)
+        ]
         before = [read_at(raw.path), removed_at(verified.path, "verified"), *beside]
 
         def make(folder: Path) -> Made:
-            arrived = [problem for part in (verified, augmented, synthetic) for problem in read_parquet(part.path / "problems.parquet")]
-            gated = [problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated]  # also those that verification left out
+            arrived = [
+                problem
+                for part in (verified, augmented, synthetic)
+                for problem in read_parquet(part.path / "problems.parquet")
+            ]
+            gated = [
+                problem for problem in read_parquet(raw.path / "problems.parquet") if problem.gated
+            ]  # also those that verification left out
             curated = curate(arrived, gated, config)
             write_parquet(curated.kept, folder / "problems.parquet")
             write_parquet(gated, folder / "gated.parquet")
-            (folder / "removed.json").write_text(json.dumps([asdict(r) for r in curated.removed], indent=1), encoding="utf-8")
+            (folder / "removed.json").write_text(
+                json.dumps([asdict(r) for r in curated.removed], indent=1), encoding="utf-8"
+            )
             write_evidence(curated, folder)
             write_dataset(curated, [*before, replace(curated.stage, name="clean")], folder)
-            reports = {name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)}
+            reports = {
+                name: hash_file(folder / name) for name in (CONTAMINATION, DUPLICATES, SUSPECTS)
+            }
             found = curated.duplicates
-            facts = {"came_in": len(arrived), "kept": len(curated.kept), "gated": len(gated), "licences": licences(arrived, config)}
-            return Made(facts | {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared, "reports": reports})
+            facts = {
+                "came_in": len(arrived),
+                "kept": len(curated.kept),
+                "gated": len(gated),
+                "licences": licences(arrived, config),
+            }
+            return Made(
+                facts
+                | {
+                    "groups": len(found.groups),
+                    "capped": found.capped,
+                    "uncompared": found.uncompared,
+                    "reports": reports,
+                }
+            )
 
-        inputs = {part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)}
+        inputs = {
+            part.manifest.name: part.content_hash for part in (raw, verified, augmented, synthetic)
+        }
         decides = config.model_dump(mode="json", exclude={"processes"})
-        made = bench.made("datasets", "clean_problems", make, version=9, inputs=inputs, config=decides)
+        made = bench.made(
+            "datasets", "clean_problems", make, version=9, inputs=inputs, config=decides
+        )
         kept = read_parquet(made.path / "problems.parquet")
         stages = [*before, removed_at(made.path, "clean")]
         bench.stage.say(f"{stages[-1].went_out} of {stages[-1].came_in} kept")
     facts = made.manifest.facts
     metadata = {
         "dagster/row_count": len(kept),
-        "funnel": dg.MetadataValue.md(f"{chart('funnel', funnel_chart(stages))}\n\n{funnel(stages)}"),
+        "funnel": dg.MetadataValue.md(
+            f"{chart('funnel', funnel_chart(stages))}\n\n{funnel(stages)}"
+        ),
         "top_reasons": dg.MetadataValue.md(top_reasons(stages[-1])),
         "parts": dg.MetadataValue.md(by_split(kept)),
         "examples": dg.MetadataValue.md(examples(kept)),
-        "licences": dg.MetadataValue.md(markdown(("source", "licence", "problems", "allowed"), facts["licences"])),
-        "contamination": dg.MetadataValue.md((made.path / CONTAMINATION).with_suffix(".md").read_text(encoding="utf-8")),
-        "difficulty": dg.MetadataValue.md(chart("static difficulty", (made.path / DIFFICULTY).read_text(encoding="utf-8"))),
-        "balance": dg.MetadataValue.md(balance_table(shares(kept, read_weights(made.path / WEIGHTS)))),
+        "licences": dg.MetadataValue.md(
+            markdown(("source", "licence", "problems", "allowed"), facts["licences"])
+        ),
+        "contamination": dg.MetadataValue.md(
+            (made.path / CONTAMINATION).with_suffix(".md").read_text(encoding="utf-8")
+        ),
+        "difficulty": dg.MetadataValue.md(
+            chart("static difficulty", (made.path / DIFFICULTY).read_text(encoding="utf-8"))
+        ),
+        "balance": dg.MetadataValue.md(
+            balance_table(shares(kept, read_weights(made.path / WEIGHTS)))
+        ),
         "card": dg.MetadataValue.path(str(made.path / CARD)),
         "reports": dg.MetadataValue.json(facts["reports"]),
     }
@@ -81,25 +130,52 @@ def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
     folder = workshop.store.require("datasets", "clean_problems").path
     problems = read_parquet(folder / "problems.parquet")
     processes = workshop.profile.curation.processes
-    leaking = {overlap.problem_id for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(problems, processes) if overlap.leak}
-    found = [problem.problem_id for problem in problems if problem.gated or gated_as(problem) or problem.problem_id in leaking]
-    return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])})
+    leaking = {
+        overlap.problem_id
+        for overlap in GatedIndex(read_parquet(folder / "gated.parquet")).overlaps(
+            problems, processes
+        )
+        if overlap.leak
+    }
+    found = [
+        problem.problem_id
+        for problem in problems
+        if problem.gated or gated_as(problem) or problem.problem_id in leaking
+    ]
+    return dg.AssetCheckResult(
+        passed=not found,
+        metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])},
+    )
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_secret(workshop: Workshop) -> dg.AssetCheckResult:
     """Judges what lies on disk: no key, password or personal datum in any column; named without being shown."""
-    problems = read_parquet(workshop.store.require("datasets", "clean_problems").path / "problems.parquet")
-    found = [f"{problem.problem_id}: {secret[0]} in {secret[1]}" for problem in problems if (secret := secret_in(problem))]
-    return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "problems": dg.MetadataValue.json(found[:20])})
+    problems = read_parquet(
+        workshop.store.require("datasets", "clean_problems").path / "problems.parquet"
+    )
+    found = [
+        f"{problem.problem_id}: {secret[0]} in {secret[1]}"
+        for problem in problems
+        if (secret := secret_in(problem))
+    ]
+    return dg.AssetCheckResult(
+        passed=not found,
+        metadata={"count": len(found), "problems": dg.MetadataValue.json(found[:20])},
+    )
 
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_heldout_composition(workshop: Workshop) -> dg.AssetCheckResult:
     """No composition of the held-out part occurs in what is trained or tuned on."""
-    problems = read_parquet(workshop.store.require("datasets", "clean_problems").path / "problems.parquet")
+    problems = read_parquet(
+        workshop.store.require("datasets", "clean_problems").path / "problems.parquet"
+    )
     found = [problem.problem_id for problem in problems if _is_heldout(problem)]
-    return dg.AssetCheckResult(passed=not found, metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])})
+    return dg.AssetCheckResult(
+        passed=not found,
+        metadata={"count": len(found), "problem_ids": dg.MetadataValue.json(found[:20])},
+    )
 
 
 def _is_heldout(problem: Problem) -> bool:

@@ -31,28 +31,62 @@ from rewards.own import reward_of
 from rewards.question import Task
 
 
-@dg.asset(group_name=MODELS, kinds={"huggingface", "parquet"}, owners=OWNERS[MODELS], deps=[clean_problems, sft_checkpoint])
-def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+@dg.asset(
+    group_name=MODELS,
+    kinds={"huggingface", "parquet"},
+    owners=OWNERS[MODELS],
+    deps=[clean_problems, sft_checkpoint],
+)
+def difficulty_rankings(
+    context: dg.AssetExecutionContext, workshop: Workshop
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Pass rates of a sample of training problems under the policy that training starts from: the present champion, or the warmed-up model."""
     with workshop.bench(context) as bench:
-        clean, start, config = bench.store.require("datasets", "clean_problems"), start_of(bench), bench.profile.ranking
+        clean, start, config = (
+            bench.store.require("datasets", "clean_problems"),
+            start_of(bench),
+            bench.profile.ranking,
+        )
 
         def make(folder: Path) -> Made:
             problems, base = read_parquet(clean.path / "problems.parquet"), bench.profile.base
             picked = sample(drawn := trainable(problems, base), config.problems, bench.profile.seed)
             outcomes = _answered(bench, Path(start.path), picked)
-            ranks = rank(outcomes, {problem.problem_id: problem.content_hash for problem in picked}, start.content_hash)
+            ranks = rank(
+                outcomes,
+                {problem.problem_id: problem.content_hash for problem in picked},
+                start.content_hash,
+            )
             write_ranks(ranks, folder / "ranks.parquet")
             rates = {row.problem_id: row.pass_rate for row in ranks}
-            write_weights(weigh(drawn, read_difficulty(clean.path / FEATURES), rates), folder / WEIGHTS)
-            facts = {"policy": start.checkpoint, "problems": len(ranks), "mean_pass_rate": sum(rates.values()) / len(ranks)}
+            write_weights(
+                weigh(drawn, read_difficulty(clean.path / FEATURES), rates), folder / WEIGHTS
+            )
+            facts = {
+                "policy": start.checkpoint,
+                "problems": len(ranks),
+                "mean_pass_rate": sum(rates.values()) / len(ranks),
+            }
             return Made(facts | {"not_trained_on": len(untrained(problems, base))})
 
         inputs = {"clean_problems": clean.content_hash, "policy": start.content_hash}
-        told = config.model_dump(mode="json") | {"max_new_tokens": bench.profile.training.answer_tokens, "base": bench.profile.base}
-        made = bench.made("datasets", "difficulty_rankings", make, version=2, inputs=inputs, config=told, seed=bench.profile.seed)
+        told = config.model_dump(mode="json") | {
+            "max_new_tokens": bench.profile.training.answer_tokens,
+            "base": bench.profile.base,
+        }
+        made = bench.made(
+            "datasets",
+            "difficulty_rankings",
+            make,
+            version=2,
+            inputs=inputs,
+            config=told,
+            seed=bench.profile.seed,
+        )
         ranks, scaled = read_ranks(made.path / "ranks.parquet"), on_one_scale(bench)
-        bench.stage.say(f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, {sum(r.pass_rate == 0 for r in ranks)} never solved")
+        bench.stage.say(
+            f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, {sum(r.pass_rate == 0 for r in ranks)} never solved"
+        )
     middle = len(ranks) // 2
     shown = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
     metadata = {
@@ -61,10 +95,18 @@ def difficulty_rankings(context: dg.AssetExecutionContext, workshop: Workshop) -
         "policy": start.checkpoint,
         "not_trained_on": explained(made.manifest.facts["not_trained_on"]),
         "pass_rates": dg.MetadataValue.md(difficulty_picture(ranks)),
-        "static_difficulty_agrees": dg.MetadataValue.md(agreement(ranks, read_difficulty(clean.path / FEATURES))),
+        "static_difficulty_agrees": dg.MetadataValue.md(
+            agreement(ranks, read_difficulty(clean.path / FEATURES))
+        ),
         "one_scale": dg.MetadataValue.md(scale_shown(scaled)),
         "from_easy_to_hard": dg.MetadataValue.md(
-            markdown(("problem", "passed", "interval"), [(r.problem_id, f"{r.passed} of {r.n}", f"{r.low:.2f} to {r.high:.2f}") for r in shown])
+            markdown(
+                ("problem", "passed", "interval"),
+                [
+                    (r.problem_id, f"{r.passed} of {r.n}", f"{r.low:.2f} to {r.high:.2f}")
+                    for r in shown
+                ],
+            )
         ),
     }
     return result(made, metadata)
@@ -79,14 +121,24 @@ def reward_battery(workshop: Workshop) -> dg.AssetCheckResult:
     with workshop.sandbox() as sandbox:
         found = run_battery(reward_of(config), sandbox)
     keep(workshop.home, config, found)
-    rows = markdown(("property", "holds", "seen"), [(row.name, "yes" if row.passed else "NO", row.seen) for row in found.rows])
-    metadata: dict[str, Any] = {"battery": dg.MetadataValue.md(rows), "hash": found.hash, "speed": found.speed, "unverified": config.unverified}
-    if exploits := [f"{row.name}\n\n```\n{row.exploit}\n```" for row in sorted(found.rows, key=lambda row: len(row.exploit)) if row.exploit]:
+    rows = markdown(
+        ("property", "holds", "seen"),
+        [(row.name, "yes" if row.passed else "NO", row.seen) for row in found.rows],
+    )
+    metadata: dict[str, Any] = {
+        "battery": dg.MetadataValue.md(rows),
+        "hash": found.hash,
+        "speed": found.speed,
+        "unverified": config.unverified,
+    }
+    if exploits := [
+        f"{row.name}\n\n```\n{row.exploit}\n```"
+        for row in sorted(found.rows, key=lambda row: len(row.exploit))
+        if row.exploit
+    ]:
         metadata["exploits"] = dg.MetadataValue.md("\n\n".join(exploits[:5]))
     failed = [row.name for row in found.rows if not row.passed]
-    why = (
-        f"the reward has not passed the exploit battery ({len(failed)} of {len(found.rows)}: {'; '.join(failed[:3])}): see `ratchet reward verify`, "
-    )
+    why = f"the reward has not passed the exploit battery ({len(failed)} of {len(found.rows)}: {'; '.join(failed[:3])}): see `ratchet reward verify`, "
     return dg.AssetCheckResult(
         passed=found.passed or config.unverified,
         severity=_severity(config.unverified),
@@ -106,27 +158,49 @@ def on_one_scale(bench: Bench) -> Artifact:
     def make(folder: Path) -> Made:
         found = fit(counts(read_ranks(ranking.path / "ranks.parquet") for ranking in rankings))
         write_scale(found, folder)
-        names = {ranking.manifest.inputs["policy"]: ranking.manifest.facts.get("policy", "") for ranking in rankings}
-        return Made({"checkpoints": {row.name: names[row.name] for row in found.abilities}, "problems": len(found.difficulties)})
+        names = {
+            ranking.manifest.inputs["policy"]: ranking.manifest.facts.get("policy", "")
+            for ranking in rankings
+        }
+        return Made(
+            {
+                "checkpoints": {row.name: names[row.name] for row in found.abilities},
+                "problems": len(found.difficulties),
+            }
+        )
 
-    inputs = {f"difficulty_rankings/{ranking.manifest.key[:12]}": ranking.content_hash for ranking in rankings}
+    inputs = {
+        f"difficulty_rankings/{ranking.manifest.key[:12]}": ranking.content_hash
+        for ranking in rankings
+    }
     return bench.made("datasets", "item_response", make, version=1, inputs=inputs, config={})
 
 
 def scale_shown(scaled: Artifact) -> str:
     """Picture and table of the scale, and how many checkpoints it rests on."""
     scale, names = read_scale(scaled.path), scaled.manifest.facts["checkpoints"]
-    rows = [(names[row.name], f"{row.value:+.2f}", f"{row.error:.2f}", f"{row.passed} of {row.n}") for row in reversed(scale.abilities)]
+    rows = [
+        (names[row.name], f"{row.value:+.2f}", f"{row.error:.2f}", f"{row.passed} of {row.n}")
+        for row in reversed(scale.abilities)
+    ]
     told = (
-        f"Rests on {len(rows)} checkpoints." if len(rows) > 1 else "Rests on one checkpoint: its pass rates in other units until another one ranks."
+        f"Rests on {len(rows)} checkpoints."
+        if len(rows) > 1
+        else "Rests on one checkpoint: its pass rates in other units until another one ranks."
     )
     return f"{scale_picture(scale, names)}\n\n{told}\n\n{markdown(('checkpoint', 'ability', 'standard error', 'passed'), rows)}"
 
 
 def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
     """How the score that needs no model agrees with what the model failed."""
-    found = spearman([static[row.problem_id] for row in ranks], [1 - row.pass_rate for row in ranks])
-    return f"Spearman {found:+.2f} over {len(ranks)} problems" if found is not None else f"no correlation over {len(ranks)} problems: all are equal"
+    found = spearman(
+        [static[row.problem_id] for row in ranks], [1 - row.pass_rate for row in ranks]
+    )
+    return (
+        f"Spearman {found:+.2f} over {len(ranks)} problems"
+        if found is not None
+        else f"no correlation over {len(ranks)} problems: all are equal"
+    )
 
 
 def start_of(bench: Bench) -> Champion:
@@ -134,7 +208,11 @@ def start_of(bench: Bench) -> Champion:
     if champion := bench.chain.record.champion:
         return champion
     warm: Artifact = bench.store.require("checkpoints", "sft_checkpoint")
-    return Champion(checkpoint=f"{bench.chain.record.id}-sft", content_hash=warm.content_hash, path=str(warm.path))
+    return Champion(
+        checkpoint=f"{bench.chain.record.id}-sft",
+        content_hash=warm.content_hash,
+        path=str(warm.path),
+    )
 
 
 def sample(problems: list[Problem], count: int, seed: int) -> list[Problem]:
@@ -146,12 +224,19 @@ def _answered(bench: Bench, checkpoint: Path, problems: list[Problem]) -> dict[s
     """Whether each scored answer passed; answers without a verdict are left out."""
     config, told = bench.profile.ranking, bench.stage.progress
     sampling = Sampling(
-        n=config.answers, temperature=config.temperature, max_new_tokens=bench.profile.training.answer_tokens, seed=bench.profile.seed
+        n=config.answers,
+        temperature=config.temperature,
+        max_new_tokens=bench.profile.training.answer_tokens,
+        seed=bench.profile.seed,
     )
     chats = [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
-    answers = generate(checkpoint, chats, sampling, lambda done, total: told.at(done, total, "answers"))
+    answers = generate(
+        checkpoint, chats, sampling, lambda done, total: told.at(done, total, "answers")
+    )
     pairs: list[tuple[Task, str]] = [
-        (problem, answers[i * config.answers + k].text) for i, problem in enumerate(problems) for k in range(config.answers)
+        (problem, answers[i * config.answers + k].text)
+        for i, problem in enumerate(problems)
+        for k in range(config.answers)
     ]
     with bench.workshop.sandbox() as sandbox:
         scores = score_answers(sandbox, reward_of(bench.profile.reward), pairs)

@@ -12,10 +12,24 @@ from assets.checkpoint import checkpoint
 from assets.difficulty_rankings import start_of
 from assets.partitions import EVALUATION, OWNERS, checkpoints
 from assets.pictures import scores_picture
-from assets.score_tables import FULL_AND_CLEAN, failures_table, full_and_clean, quality_table, scores_table
+from assets.score_tables import (
+    FULL_AND_CLEAN,
+    failures_table,
+    full_and_clean,
+    quality_table,
+    scores_table,
+)
 from assets.tables import markdown
 from assets.verified_reward import unverified_by
-from evaluation.benchmarks import PUBLIC, Benchmark, NotMeasured, heldout, load_public, regression, validation
+from evaluation.benchmarks import (
+    PUBLIC,
+    Benchmark,
+    NotMeasured,
+    heldout,
+    load_public,
+    regression,
+    validation,
+)
 from evaluation.benchmarks.embedded import answering
 from evaluation.cost import Price
 from evaluation.evaluate import HARNESS_VERSION, evaluate
@@ -39,66 +53,118 @@ class Scores:
     suspects: dict[str, list[str]]  # by source, as the contamination report named them then
 
 
-@dg.asset(group_name=EVALUATION, kinds={"huggingface", "json"}, owners=OWNERS[EVALUATION], deps=[checkpoint], partitions_def=checkpoints)
+@dg.asset(
+    group_name=EVALUATION,
+    kinds={"huggingface", "json"},
+    owners=OWNERS[EVALUATION],
+    deps=[checkpoint],
+    partitions_def=checkpoints,
+)
 def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Challenger and champion on validation, on a held-out draw that no gate has used before, and on the public benchmarks that are there."""
     with workshop.bench(context, trains=False) as bench:
         record = bench.chain.record
         contestants = contestants_of(bench)
         benchmarks, not_measured = benchmarks_of(bench)
-        cards = {who: [_scored(bench, champion, benchmark) for benchmark in benchmarks] for who, champion in contestants.items()}
+        cards = {
+            who: [_scored(bench, champion, benchmark) for benchmark in benchmarks]
+            for who, champion in contestants.items()
+        }
 
         def make(folder: Path) -> Made:
-            (folder / "not_measured.json").write_text(json.dumps(not_measured, indent=1), encoding="utf-8")
-            (folder / SUSPECTS).write_text(json.dumps(suspects_of(bench.store), indent=1), encoding="utf-8")
+            (folder / "not_measured.json").write_text(
+                json.dumps(not_measured, indent=1), encoding="utf-8"
+            )
+            (folder / SUSPECTS).write_text(
+                json.dumps(suspects_of(bench.store), indent=1), encoding="utf-8"
+            )
             for who, artifacts in cards.items():
                 for artifact in artifacts:
                     card = read_card(artifact)
                     card.write(folder / f"{who}--{card.benchmark}.json")
             return Made({"draw": record.number}, content_hash=_together(cards))
 
-        inputs = {f"{who}/{artifact.manifest.name}": artifact.content_hash for who, artifacts in cards.items() for artifact in artifacts}
+        inputs = {
+            f"{who}/{artifact.manifest.name}": artifact.content_hash
+            for who, artifacts in cards.items()
+            for artifact in artifacts
+        }
         inputs |= reports_of(bench.store)
-        made = bench.made("scores", record.id, make, version=1, inputs=inputs, config={"not_measured": not_measured})
+        made = bench.made(
+            "scores",
+            record.id,
+            make,
+            version=1,
+            inputs=inputs,
+            config={"not_measured": not_measured},
+        )
         scores = read_scores(made)
-        bench.stage.say(", ".join(f"{who} {100 * cards['heldout'].pass_at_1:.1f} %" for who, cards in _sides(scores) if "heldout" in cards))
+        bench.stage.say(
+            ", ".join(
+                f"{who} {100 * cards['heldout'].pass_at_1:.1f} %"
+                for who, cards in _sides(scores)
+                if "heldout" in cards
+            )
+        )
     if record.kind != "chain":
         bench.chain.change(state="done")
     if record.kind == "evaluation":
         _report_checkpoint(context, bench)
-    picture = scores_picture([(who, card) for who, cards in _sides(scores) for card in cards.values()])
+    picture = scores_picture(
+        [(who, card) for who, cards in _sides(scores) for card in cards.values()]
+    )
     sides = _sides(scores)
-    price = Price(workshop.profile.evaluation.price_per_million_tokens, workshop.profile.price_per_hour)
+    price = Price(
+        workshop.profile.evaluation.price_per_million_tokens, workshop.profile.price_per_hour
+    )
     metadata = {
-        "scores": dg.MetadataValue.md(scores_table(sides, scores.not_measured, scores.suspects, price)),
+        "scores": dg.MetadataValue.md(
+            scores_table(sides, scores.not_measured, scores.suspects, price)
+        ),
         "picture": dg.MetadataValue.md(picture),
         "failures": dg.MetadataValue.md(failures_table(sides)),
-        "quality": dg.MetadataValue.md(quality_table([card for _, cards in sides for card in cards.values()])),
+        "quality": dg.MetadataValue.md(
+            quality_table([card for _, cards in sides for card in cards.values()])
+        ),
         "heldout_draw": record.number,
     }
     return result(made, metadata)
 
 
 @dg.asset_check(asset=benchmark_scores, blocking=True)
-def scores_are_sane(context: dg.AssetCheckExecutionContext, workshop: Workshop) -> dg.AssetCheckResult:
+def scores_are_sane(
+    context: dg.AssetCheckExecutionContext, workshop: Workshop
+) -> dg.AssetCheckResult:
     """Every task has a verdict, both sides saw the same tasks, and the reference solutions would score everything."""
-    scores = read_scores(workshop.store.require("scores", workshop.chain(context.run.tags).record.id))
+    scores = read_scores(
+        workshop.store.require("scores", workshop.chain(context.run.tags).record.id)
+    )
     faults = []
     for name, card in scores.challenger.items():
         if not card.solved:
             faults.append(f"{name}: no task was scored")
-        if (other := scores.champion.get(name)) and other.benchmark_version != card.benchmark_version:
+        if (
+            other := scores.champion.get(name)
+        ) and other.benchmark_version != card.benchmark_version:
             faults.append(f"{name}: champion and challenger were asked different tasks")
-    return dg.AssetCheckResult(passed=not faults, metadata={"faults": dg.MetadataValue.json(faults)})
+    return dg.AssetCheckResult(
+        passed=not faults, metadata={"faults": dg.MetadataValue.json(faults)}
+    )
 
 
-@dg.asset(group_name=EVALUATION, kinds={"markdown"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores])
+@dg.asset(
+    group_name=EVALUATION, kinds={"markdown"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores]
+)
 def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Every score there is, newest chain first. Held-out draws differ from chain to chain: compare within one."""
     with workshop.bench(context, trains=False) as bench:
         names = [name for name in bench.store.names("scores") if "--" not in name]
         bundles = [artifact for name in names if (artifact := bench.store.current("scores", name))]
-        rows = [row for bundle in sorted(bundles, key=lambda b: b.manifest.created_at, reverse=True) for row in _rows(bundle)]
+        rows = [
+            row
+            for bundle in sorted(bundles, key=lambda b: b.manifest.created_at, reverse=True)
+            for row in _rows(bundle)
+        ]
 
         def make(folder: Path) -> Made:
             (folder / "leaderboard.json").write_text(json.dumps(rows, indent=1), encoding="utf-8")
@@ -108,14 +174,21 @@ def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mat
         inputs = {bundle.manifest.name: bundle.content_hash for bundle in bundles}
         made = bench.made("reports", "leaderboard", make, version=1, inputs=inputs, config={})
         bench.stage.say(f"{len(rows)} scores")
-    return result(made, {"leaderboard": dg.MetadataValue.md(_board(rows[:40])), "dagster/row_count": len(rows)})
+    return result(
+        made,
+        {"leaderboard": dg.MetadataValue.md(_board(rows[:40])), "dagster/row_count": len(rows)},
+    )
 
 
 def reports_of(store: Store) -> dict[str, str]:
     """Hashes of what says which tasks of a benchmark are suspect now: the contamination report and the list; empty where there is none."""
     clean = store.current("datasets", "clean_problems")
     hashes = clean.manifest.facts.get("reports", {}) if clean else {}
-    return {name: hashes[file] for name, file in (("contamination report", CONTAMINATION), ("suspects", SUSPECTS)) if file in hashes}
+    return {
+        name: hashes[file]
+        for name, file in (("contamination report", CONTAMINATION), ("suspects", SUSPECTS))
+        if file in hashes
+    }
 
 
 def contestants_of(bench: Bench) -> dict[str, Champion]:
@@ -124,7 +197,12 @@ def contestants_of(bench: Bench) -> dict[str, Champion]:
     if record.kind in ("rescore", "validation"):
         return {"champion": champion}
     made = bench.store.require("checkpoints", record.id)
-    return {"champion": champion, "challenger": Champion(checkpoint=record.id, content_hash=made.content_hash, path=str(made.path))}
+    return {
+        "champion": champion,
+        "challenger": Champion(
+            checkpoint=record.id, content_hash=made.content_hash, path=str(made.path)
+        ),
+    }
 
 
 def _report_checkpoint(context: dg.AssetExecutionContext, bench: Bench) -> None:
@@ -136,37 +214,63 @@ def _report_checkpoint(context: dg.AssetExecutionContext, bench: Bench) -> None:
         "path": dg.MetadataValue.path(str(made.path)),
     }
     tags = {"dagster/data_version": made.content_hash}
-    context.log_event(dg.AssetMaterialization(checkpoint.key, partition=bench.chain.record.id, metadata=metadata, tags=tags))
+    context.log_event(
+        dg.AssetMaterialization(
+            checkpoint.key, partition=bench.chain.record.id, metadata=metadata, tags=tags
+        )
+    )
 
 
 def opponent(bench: Bench) -> Champion:
     """The present champion, or the one that this chain's recorded decision was made against; before there is any, the warmed-up model."""
     history, entry = bench.workshop.ledger.history(), bench.workshop.ledger.champion()
-    decided = next((e.decision for e in history if e.chain == bench.chain.record.id and e.decision.get("champion")), None)
+    decided = next(
+        (
+            e.decision
+            for e in history
+            if e.chain == bench.chain.record.id and e.decision.get("champion")
+        ),
+        None,
+    )
     if decided:
         entry = next(e for e in history if e.checkpoint_hash == decided["champion"]["content_hash"])
-    return Champion(checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path) if entry else start_of(bench)
+    return (
+        Champion(checkpoint=entry.checkpoint, content_hash=entry.checkpoint_hash, path=entry.path)
+        if entry
+        else start_of(bench)
+    )
 
 
 def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
     """Validation, this chain's own held-out draw, and what public benchmarks there are; and name -> reason of those there are not."""
     config, family = bench.profile.evaluation, bench.profile.family
     sampling = answering(bench.profile.training.answer_tokens)
-    clean = read_parquet(bench.store.require("datasets", "clean_problems").path / "problems.parquet")
+    clean = read_parquet(
+        bench.store.require("datasets", "clean_problems").path / "problems.parquet"
+    )
     tuned_on = validation(clean, sampling)
     if bench.chain.record.kind == "validation":
         return [tuned_on], dict.fromkeys(("heldout", *PUBLIC), "left out: a quick validation")
-    found: list[Benchmark] = [tuned_on, heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling)]
+    found: list[Benchmark] = [
+        tuned_on,
+        heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling),
+    ]
     if lost := [
-        row.as_problem() for row in RegressionSet(bench.workshop.home.regressions).read(bench.chain.record.number) if row.benchmark == "heldout"
+        row.as_problem()
+        for row in RegressionSet(bench.workshop.home.regressions).read(bench.chain.record.number)
+        if row.benchmark == "heldout"
     ]:
-        found.append(regression(lost, sampling))  # lost tasks of the other benchmarks are asked there
+        found.append(
+            regression(lost, sampling)
+        )  # lost tasks of the other benchmarks are asked there
     missing: dict[str, str] = {}
     paths = listed(bench.workshop.home.path)
     for name in PUBLIC:
         if name not in config.benchmarks:
             missing[name] = "left out by the profile (evaluation.benchmarks)"
-        elif isinstance(each := load_public(name, paths.get(name), hub=config.hub or name in paths), NotMeasured):
+        elif isinstance(
+            each := load_public(name, paths.get(name), hub=config.hub or name in paths), NotMeasured
+        ):
             missing[name] = each.reason
         else:
             found.append(each)
@@ -175,10 +279,17 @@ def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
 
 def read_scores(bundle: Artifact) -> Scores:
     cards = {path.stem: Scorecard.read(path) for path in sorted(bundle.path.glob("*--*.json"))}
-    sides = {who: {stem.split("--")[1]: card for stem, card in cards.items() if stem.startswith(f"{who}--")} for who in ("challenger", "champion")}
+    sides = {
+        who: {
+            stem.split("--")[1]: card for stem, card in cards.items() if stem.startswith(f"{who}--")
+        }
+        for who in ("challenger", "champion")
+    }
     missing, listed = bundle.path / "not_measured.json", bundle.path / SUSPECTS
     suspects = json.loads(listed.read_text(encoding="utf-8")) if listed.exists() else {}
-    return Scores(**sides, not_measured=json.loads(missing.read_text(encoding="utf-8")), suspects=suspects)
+    return Scores(
+        **sides, not_measured=json.loads(missing.read_text(encoding="utf-8")), suspects=suspects
+    )
 
 
 def read_card(artifact: Artifact) -> Scorecard:
@@ -192,17 +303,40 @@ def _scored(bench: Bench, contestant: Champion, benchmark: Benchmark) -> Artifac
 
     def make(folder: Path) -> Made:
         def told(stage: str, done: int, total: int) -> None:
-            bench.stage.progress.at(done, total, f"{contestant.checkpoint} on {benchmark.name}: {stage}")
+            bench.stage.progress.at(
+                done, total, f"{contestant.checkpoint} on {benchmark.name}: {stage}"
+            )
 
         with bench.workshop.sandbox() as sandbox:
             kept = bench.workshop.home.path / "answers"
-            card = evaluate(Path(contestant.path), contestant.checkpoint, contestant.content_hash, benchmark, sandbox, told, kept)
+            card = evaluate(
+                Path(contestant.path),
+                contestant.checkpoint,
+                contestant.content_hash,
+                benchmark,
+                sandbox,
+                told,
+                kept,
+            )
         card.write(folder / "scorecard.json")
         known = bench.store.current("checkpoints", contestant.checkpoint)
-        stamps = {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
-        return Made({"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps, content_hash=card.content_hash, isolation=card.isolation)
+        stamps = (
+            {"unverified": tainted} if known and (tainted := unverified_by(known.manifest)) else {}
+        )
+        return Made(
+            {"pass_at_1": card.pass_at_1, "tasks": len(card.solved)} | stamps,
+            content_hash=card.content_hash,
+            isolation=card.isolation,
+        )
 
-    return bench.made("scores", f"{contestant.checkpoint}--{benchmark.name}", make, version=1, inputs=inputs, config=config)
+    return bench.made(
+        "scores",
+        f"{contestant.checkpoint}--{benchmark.name}",
+        make,
+        version=1,
+        inputs=inputs,
+        config=config,
+    )
 
 
 def _rows(bundle: Artifact) -> list[dict[str, object]]:
@@ -210,9 +344,22 @@ def _rows(bundle: Artifact) -> list[dict[str, object]]:
     made = []
     for who, cards in _sides(scores):
         for name, card in cards.items():
-            named = {"chain": bundle.manifest.name, "who": who, "checkpoint": card.checkpoint, "benchmark": name}
+            named = {
+                "chain": bundle.manifest.name,
+                "who": who,
+                "checkpoint": card.checkpoint,
+                "benchmark": name,
+            }
             told = dict(zip(FULL_AND_CLEAN, full_and_clean(card, scores.suspects), strict=True))
-            made.append(named | told | {"tasks": len(card.first), "pass_at_1": card.pass_at_1, "made_at": bundle.manifest.created_at})
+            made.append(
+                named
+                | told
+                | {
+                    "tasks": len(card.first),
+                    "pass_at_1": card.pass_at_1,
+                    "made_at": bundle.manifest.created_at,
+                }
+            )
     return made
 
 
@@ -228,4 +375,6 @@ def _sides(scores: Scores) -> list[tuple[str, dict[str, Scorecard]]]:
 def _together(cards: dict[str, list[Artifact]]) -> str:
     from artifacts.hashing import hash_data
 
-    return hash_data({who: [artifact.content_hash for artifact in artifacts] for who, artifacts in cards.items()})
+    return hash_data(
+        {who: [artifact.content_hash for artifact in artifacts] for who, artifacts in cards.items()}
+    )

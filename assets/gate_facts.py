@@ -44,9 +44,17 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
     found = []
     for entry in entries:
         if compared := entry.decision.get("comparison"):
-            level = entry.decision.get("level") or entry.decision["policy"]["alpha"]  # no level: decided before alpha had a ledger
+            level = (
+                entry.decision.get("level") or entry.decision["policy"]["alpha"]
+            )  # no level: decided before alpha had a ledger
             version = compared["benchmark_version"]
-            gate = Gate(chain=entry.chain, benchmark=compared["benchmark"], benchmark_version=version, p_value=compared["p_better"], level=level)
+            gate = Gate(
+                chain=entry.chain,
+                benchmark=compared["benchmark"],
+                benchmark_version=version,
+                p_value=compared["p_better"],
+                level=level,
+            )
             found.append(gate)
     return tuple(found)
 
@@ -57,7 +65,16 @@ def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for gate in gates:
         total += gate.level
-        rows.append((gate.chain, gate.benchmark, f"{gate.level:.3g}", f"{gate.p_value:.4f}", "shown" if gate.shown else "", f"{total:.3g}"))
+        rows.append(
+            (
+                gate.chain,
+                gate.benchmark,
+                f"{gate.level:.3g}",
+                f"{gate.p_value:.4f}",
+                "shown" if gate.shown else "",
+                f"{total:.3g}",
+            )
+        )
     return rows[::-1]
 
 
@@ -87,11 +104,15 @@ def _elsewhere(store: Store, name: str, content: str) -> Manifest | None:
     if store.is_local:
         return None
     names = store.names("checkpoints") if name == START else [name]
-    versions = (version for kind in ARTIFACTS for each in names for version in store.versions(kind, each))
+    versions = (
+        version for kind in ARTIFACTS for each in names for version in store.versions(kind, each)
+    )
     return next((version.manifest for version in versions if version.content_hash == content), None)
 
 
-def _measures(bench: Bench, made: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None) -> dict[Measure, float]:
+def _measures(
+    bench: Bench, made: Artifact | None, gated: Scorecard, suspect: Sequence[str] | None
+) -> dict[Measure, float]:
     """What was measured; what was not has no entry."""
     answers = len(gated.samples)
     found: dict[Measure, float] = {}
@@ -104,7 +125,11 @@ def _measures(bench: Bench, made: Artifact | None, gated: Scorecard, suspect: Se
         found["tokens"] = tokens / answers
     if bench.profile.price_per_hour and (trained := bench.chain.record.stages.get("checkpoint")):
         found["cost"] = trained.seconds / 3600 * bench.profile.price_per_hour
-    history = json.loads((made.path / "measured.json").read_text(encoding="utf-8")) if made and (made.path / "measured.json").exists() else []
+    history = (
+        json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
+        if made and (made.path / "measured.json").exists()
+        else []
+    )
     seen: list[tuple[Measure, str]] = [("hack_gap", watch.GAP), ("denied_calls", watch.DENIED)]
     for measure, key in seen:
         if told := [float(row[key]) for row in history if row.get(key) is not None]:

@@ -20,21 +20,37 @@ from verl_jobs.machine import measured
 EVERY_S = 5.0  # least time between two observations, each of them of a new step
 
 
-def live(history: Sequence[Mapping[str, Any]], said: Sequence[Mapping[str, Any]], steps: int, price: float, now: float) -> dict[str, Any]:
+def live(
+    history: Sequence[Mapping[str, Any]],
+    said: Sequence[Mapping[str, Any]],
+    steps: int,
+    price: float,
+    now: float,
+) -> dict[str, Any]:
     """said: the trainer's messages, oldest first. price: of an hour of its machines, 0 where nobody named one. now: seconds since 1970."""
-    told: dict[str, Any] = {"step": int(history[-1]["step"]), "steps": steps, **last_figures(history)}
+    told: dict[str, Any] = {
+        "step": int(history[-1]["step"]),
+        "steps": steps,
+        **last_figures(history),
+    }
     scored = [float(row[VALIDATION]) for row in history if VALIDATION in row]
     told |= {"validation": scored[-1]} if scored else {}
     told |= measured(said[-1]) if said else {}
     if price:
         told["cost_of_the_steps"] = price * seconds_trained(history) / 3600
     if (left := seconds_left(history, steps)) is not None:
-        told |= {"minutes_left": left / 60, "expected_end": dg.MetadataValue.timestamp(datetime.fromtimestamp(now + left, UTC))}
+        told |= {
+            "minutes_left": left / 60,
+            "expected_end": dg.MetadataValue.timestamp(datetime.fromtimestamp(now + left, UTC)),
+        }
     curves = {_title(name): series(history, name) for name in KEYS}
     for message in said:
         for name, value in measured(message).items():
             curves.setdefault(_title(name), []).append((int(message["step"]), value))
-    told = {name: float(f"{value:.4g}") if isinstance(value, float) else value for name, value in told.items()}
+    told = {
+        name: float(f"{value:.4g}") if isinstance(value, float) else value
+        for name, value in told.items()
+    }
     return told | {"curves": dg.MetadataValue.md(chart("training so far", panels(curves)))}
 
 

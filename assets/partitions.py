@@ -8,4 +8,9 @@ checkpoints = dg.DynamicPartitionsDefinition(name=CHECKPOINTS)
 sources = dg.DynamicPartitionsDefinition(name="sources")
 
 DATA, MODELS, EVALUATION, PROMOTION = "data", "models", "evaluation", "promotion"
-OWNERS = {DATA: ["team:data"], MODELS: ["team:training"], EVALUATION: ["team:evaluation"], PROMOTION: ["team:evaluation"]}
+OWNERS = {
+    DATA: ["team:data"],
+    MODELS: ["team:training"],
+    EVALUATION: ["team:evaluation"],
+    PROMOTION: ["team:evaluation"],
+}

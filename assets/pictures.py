@@ -20,15 +20,33 @@ REWARD = "critic/score/mean"
 
 def training_picture(history: Sequence[dict[str, Any]], tasks: int) -> str:
     """Mean reward a step, and validation pass@1 at each save. tasks: how many validation problems there are, for the interval."""
-    rewards = [(int(record["step"]), float(record[REWARD])) for record in history if REWARD in record]
-    scored = [(int(record["step"]), float(record[VALIDATION])) for record in history if VALIDATION in record]
+    rewards = [
+        (int(record["step"]), float(record[REWARD])) for record in history if REWARD in record
+    ]
+    scored = [
+        (int(record["step"]), float(record[VALIDATION]))
+        for record in history
+        if VALIDATION in record
+    ]
     points = [Point(step, share, *wilson(round(share * tasks), tasks)) for step, share in scored]
-    return _image("reward and validation", reward_curve(rewards, {"validation": points})) if rewards else "no step is done yet"
+    return (
+        _image("reward and validation", reward_curve(rewards, {"validation": points}))
+        if rewards
+        else "no step is done yet"
+    )
 
 
 def scores_picture(cards: Sequence[tuple[str, Scorecard]]) -> str:
     rates = [(who, card.benchmark, Rate.of(card)) for who, card in cards]
-    return _image("scores", score_bars([Bar(f"{name}, {who}", rate.share, rate.low, rate.high, who == "challenger") for who, name, rate in rates]))
+    return _image(
+        "scores",
+        score_bars(
+            [
+                Bar(f"{name}, {who}", rate.share, rate.low, rate.high, who == "challenger")
+                for who, name, rate in rates
+            ]
+        ),
+    )
 
 
 def difficulty_picture(ranks: Sequence[Rank]) -> str:
@@ -36,13 +54,21 @@ def difficulty_picture(ranks: Sequence[Rank]) -> str:
     rates: dict[str, list[float]] = {}
     for rank in ranks:
         rates.setdefault(rank.problem_id.partition("/")[0], []).append(rank.pass_rate)
-    return chart("pass rates", histogram(rates, "pass rate of the model that training starts from", buckets=10))
+    return chart(
+        "pass rates",
+        histogram(rates, "pass rate of the model that training starts from", buckets=10),
+    )
 
 
 def scale_picture(scale: Scale, names: Mapping[str, str]) -> str:
     """names: of checkpoints, by their hash."""
-    abilities = [(names.get(row.name, row.name[:12]), row.value, row.error) for row in scale.abilities]
-    return _image("problems and checkpoints on one scale", common_scale([row.value for row in scale.difficulties], abilities))
+    abilities = [
+        (names.get(row.name, row.name[:12]), row.value, row.error) for row in scale.abilities
+    ]
+    return _image(
+        "problems and checkpoints on one scale",
+        common_scale([row.value for row in scale.difficulties], abilities),
+    )
 
 
 def chart(title: str, svg: str) -> str:
@@ -53,7 +79,10 @@ def chart(title: str, svg: str) -> str:
 def loss_table(losses: Sequence[float]) -> str:
     """Ten points of the warm-up's loss, each the mean of its tenth."""
     tenth = max(1, len(losses) // 10)
-    return " → ".join(f"{sum(losses[i : i + tenth]) / len(losses[i : i + tenth]):.2f}" for i in range(0, len(losses), tenth))
+    return " → ".join(
+        f"{sum(losses[i : i + tenth]) / len(losses[i : i + tenth]):.2f}"
+        for i in range(0, len(losses), tenth)
+    )
 
 
 def _image(title: str, png: bytes) -> str:

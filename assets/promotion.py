@@ -32,21 +32,34 @@ def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
         if behind := workshop.registry.follow(workshop.ledger):
             context.log.warning(behind)
         bench.stage.made += 1
-        bench.stage.say("promoted" if entry.kind == "promote" else "not promoted" if entry.kind == "refuse" else "installed")
+        bench.stage.say(
+            "promoted"
+            if entry.kind == "promote"
+            else "not promoted"
+            if entry.kind == "refuse"
+            else "installed"
+        )
         bench.chain.change(state="done", decision=entry.kind, error="")
     if bench.chain.record.kind == "chain":
-        report(bench, Decision.model_validate(entry.decision), entry.version)  # again, with what the ledger says and all of the minutes
+        report(
+            bench, Decision.model_validate(entry.decision), entry.version
+        )  # again, with what the ledger says and all of the minutes
     champion = workshop.ledger.champion()
     metadata: dict[str, Any] = {
         "decision": entry.kind,
         "version": entry.version,
-        "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in entry.decision["reasons"])),
+        "reasons": dg.MetadataValue.md(
+            "\n".join(f"- {reason}" for reason in entry.decision["reasons"])
+        ),
         "champion": champion.checkpoint if champion else "none",
         "mlflow": behind or "says the same",
         "history": dg.MetadataValue.md(history_table(workshop.ledger)),
         "alpha": dg.MetadataValue.md(alpha_table(workshop.ledger)),
     }
-    return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(champion.checkpoint_hash if champion else "none"))
+    return dg.MaterializeResult(
+        metadata=metadata,
+        data_version=dg.DataVersion(champion.checkpoint_hash if champion else "none"),
+    )
 
 
 @dg.asset_check(asset=promoted_model, blocking=True)
@@ -55,9 +68,13 @@ def champion_is_whole(workshop: Workshop) -> dg.AssetCheckResult:
     from artifacts.hashing import hash_folder
 
     champion = workshop.ledger.champion()
-    found = hash_folder(Path(champion.path)) if champion and Path(champion.path).is_dir() else "missing"
+    found = (
+        hash_folder(Path(champion.path)) if champion and Path(champion.path).is_dir() else "missing"
+    )
     wanted = champion.checkpoint_hash if champion else "none"
-    return dg.AssetCheckResult(passed=found == wanted, metadata={"ledger_says": wanted, "on_disk": found})
+    return dg.AssetCheckResult(
+        passed=found == wanted, metadata={"ledger_says": wanted, "on_disk": found}
+    )
 
 
 def gate(bench: Bench) -> Entry:
@@ -78,27 +95,56 @@ def gate(bench: Bench) -> Entry:
 
 def remember_lost(bench: Bench, scores: Scores) -> int:
     """What the old champion solved and the new one does not is asked from the next gate on; how many tasks are new. Repeatable."""
-    record, known = bench.chain.record, {benchmark.name: benchmark for benchmark in benchmarks_of(bench)[0]}
+    record, known = (
+        bench.chain.record,
+        {benchmark.name: benchmark for benchmark in benchmarks_of(bench)[0]},
+    )
     new = 0
     for name, after in scores.challenger.items():
         if name in ("validation", "regression") or name not in scores.champion or name not in known:
             continue
-        before, problems = scores.champion[name], {problem.problem_id: problem for problem in known[name].problems}
+        before, problems = (
+            scores.champion[name],
+            {problem.problem_id: problem for problem in known[name].problems},
+        )
         lost = [problems[task] for task in lost_tasks(before, after) if task in problems]
         kept = RegressionSet(bench.workshop.home.regressions)
-        new += len(kept.remember(lost, benchmark=name, solved_by=before.checkpoint, lost_by=after.checkpoint, chain=record.id, number=record.number))
+        new += len(
+            kept.remember(
+                lost,
+                benchmark=name,
+                solved_by=before.checkpoint,
+                lost_by=after.checkpoint,
+                chain=record.id,
+                number=record.number,
+            )
+        )
     return new
 
 
 def history_table(ledger: Ledger) -> str:
-    rows = [(e.entry, e.created_at, e.kind, f"version {e.version}", e.checkpoint, e.decision["reasons"][0]) for e in reversed(ledger.history())]
+    rows = [
+        (
+            e.entry,
+            e.created_at,
+            e.kind,
+            f"version {e.version}",
+            e.checkpoint,
+            e.decision["reasons"][0],
+        )
+        for e in reversed(ledger.history())
+    ]
     return markdown(("entry", "when", "what", "version", "checkpoint", "first reason"), rows)
 
 
 def alpha_table(ledger: Ledger) -> str:
     """What each gate was given of alpha and what it found, newest first."""
     rows = spent_rows(gates_of(ledger.history()))
-    return markdown(("gate", "benchmark", "level", "p", "gain", "levels so far"), rows) if rows else "no gate has tested anything yet"
+    return (
+        markdown(("gate", "benchmark", "level", "p", "gain", "levels so far"), rows)
+        if rows
+        else "no gate has tested anything yet"
+    )
 
 
 def _append(ledger: Ledger, decision: Decision, *, path: str, chain: str) -> Entry:

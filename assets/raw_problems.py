@@ -39,19 +39,39 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
         family = bench.profile.family.model_dump(mode="json")
 
         def make(folder: Path) -> Made:
-            shipped = [Loaded("embedded", compositional.generate(bench.profile.family)), Loaded(simple.NAME, simple.generate())]
+            shipped = [
+                Loaded("embedded", compositional.generate(bench.profile.family)),
+                Loaded(simple.NAME, simple.generate()),
+            ]
             loaded = [*shipped, *_read(bench, added)]
             problems = [problem for source in loaded for problem in source.problems]
             write_parquet(problems, folder / "problems.parquet")
             rejected = [
-                {"source": source.source} | {name: _beside(text, added.get(source.source)) for name, text in asdict(row).items()}
+                {"source": source.source}
+                | {
+                    name: _beside(text, added.get(source.source))
+                    for name, text in asdict(row).items()
+                }
                 for source in loaded
                 for row in source.rejected
             ]
             (folder / "rejected.json").write_text(json.dumps(rejected, indent=1), encoding="utf-8")
-            return Made({"problems": len(problems), "rejected": len(rejected), "sources": [source.source for source in loaded]})
+            return Made(
+                {
+                    "problems": len(problems),
+                    "rejected": len(rejected),
+                    "sources": [source.source for source in loaded],
+                }
+            )
 
-        made = bench.made("datasets", "raw_problems", make, version=6, inputs=inputs, config=family | {"simple": hash_file(simple.FILE)})
+        made = bench.made(
+            "datasets",
+            "raw_problems",
+            make,
+            version=6,
+            inputs=inputs,
+            config=family | {"simple": hash_file(simple.FILE)},
+        )
         problems = read_parquet(made.path / "problems.parquet")
         rejected = json.loads((made.path / "rejected.json").read_text(encoding="utf-8"))
         bench.stage.say(f"{len(problems)} problems, {len(rejected)} rows rejected")
@@ -62,7 +82,12 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
             "dagster/row_count": len(problems),
             "parts": dg.MetadataValue.md(by_split(problems)),
             "examples": dg.MetadataValue.md(examples(problems)),
-            "rejected": dg.MetadataValue.md(markdown(("row", "why", "mend"), [(r["row"], r["reason"], r["mend"]) for r in rejected[:20]])),
+            "rejected": dg.MetadataValue.md(
+                markdown(
+                    ("row", "why", "mend"),
+                    [(r["row"], r["reason"], r["mend"]) for r in rejected[:20]],
+                )
+            ),
         },
     )
 
@@ -70,14 +95,22 @@ def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Ma
 @dg.asset_check(asset=raw_problems, blocking=True)
 def schema_holds(workshop: Workshop) -> dg.AssetCheckResult:
     """What lies on disk reads back in the schema, row by row, and is not empty."""
-    problems = read_parquet(workshop.store.require("datasets", "raw_problems").path / "problems.parquet")
+    problems = read_parquet(
+        workshop.store.require("datasets", "raw_problems").path / "problems.parquet"
+    )
     untested = [problem.problem_id for problem in problems if not problem.tests]
-    return dg.AssetCheckResult(passed=bool(problems) and not untested, metadata={"problems": len(problems), "without_tests": untested[:20]})
+    return dg.AssetCheckResult(
+        passed=bool(problems) and not untested,
+        metadata={"problems": len(problems), "without_tests": untested[:20]},
+    )
 
 
 def read_at(folder: Path) -> Stage:
     """The funnel's first stage: rows that were read, and those that were rejected. By source alone: their places are this machine's."""
-    rejected = tuple(Removed(f"{row['source']}/?", "row rejected") for row in json.loads((folder / "rejected.json").read_text(encoding="utf-8")))
+    rejected = tuple(
+        Removed(f"{row['source']}/?", "row rejected")
+        for row in json.loads((folder / "rejected.json").read_text(encoding="utf-8"))
+    )
     read = pq.read_metadata(folder / "problems.parquet").num_rows
     return Stage("read", read + len(rejected), read, rejected)
 
@@ -97,7 +130,12 @@ def _beside(text: str, place: Place | None) -> str:
     return text.replace(f"{place.path if place.path.is_dir() else place.path.parent}/", "")
 
 
-def _report_sources(context: dg.AssetExecutionContext, problems: list[Problem], rejected: list[dict[str, str]], added: dict[str, Place]) -> None:
+def _report_sources(
+    context: dg.AssetExecutionContext,
+    problems: list[Problem],
+    rejected: list[dict[str, str]],
+    added: dict[str, Place],
+) -> None:
     names = sorted({problem.source for problem in problems} | {row["source"] for row in rejected})
     context.instance.add_dynamic_partitions(str(sources.name), names)
     for name in names:
@@ -111,6 +149,12 @@ def _report_sources(context: dg.AssetExecutionContext, problems: list[Problem], 
             "parts": dg.MetadataValue.md(by_split(own)),
         }
         if (place := added.get(name)) and place.mapped:
-            metadata["columns"] = dg.MetadataValue.json({"columns": dict(place.columns), "set": dict(place.constants)})
+            metadata["columns"] = dg.MetadataValue.json(
+                {"columns": dict(place.columns), "set": dict(place.constants)}
+            )
         version = {"dagster/data_version": set_hash(own) if own else hash_data([])}
-        context.log_event(dg.AssetMaterialization(problem_sources.key, partition=name, metadata=metadata, tags=version))
+        context.log_event(
+            dg.AssetMaterialization(
+                problem_sources.key, partition=name, metadata=metadata, tags=version
+            )
+        )

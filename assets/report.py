@@ -17,7 +17,19 @@ from assets.tables import markdown
 from assets.verified_problems import removed_at
 from assets.verified_reward import unverified_by
 from evaluation.cost import Price, Spent
-from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Spending, Step, Unmeasured
+from evaluation.facts import (
+    BenchmarkScore,
+    Curve,
+    Environment,
+    Link,
+    Minutes,
+    Model,
+    ReportFacts,
+    Score,
+    Spending,
+    Step,
+    Unmeasured,
+)
 from evaluation.figures import clean_rate
 from evaluation.gate import Decision, Rate, decide
 from evaluation.report import groups, pick_examples, write_report
@@ -29,31 +41,65 @@ from verl_jobs.job import VALIDATION
 
 GATE = "heldout"
 TOKENS = "perf/total_num_tokens"  # of a training step, as verl counts them
-DATASETS = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems", "difficulty_rankings", "training_rows")
+DATASETS = (
+    "raw_problems",
+    "verified_problems",
+    "augmented_problems",
+    "synthetic_problems",
+    "clean_problems",
+    "difficulty_rankings",
+    "training_rows",
+)
 MODELS = ("base_model", "sft_checkpoint")
 
 
-@dg.asset(group_name=EVALUATION, kinds={"html"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores, leaderboard], partitions_def=checkpoints)
+@dg.asset(
+    group_name=EVALUATION,
+    kinds={"html"},
+    owners=OWNERS[EVALUATION],
+    deps=[benchmark_scores, leaderboard],
+    partitions_def=checkpoints,
+)
 def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """What was trained on what, curves, before and after, examples, the gate's reasons, provenance, and what was not measured."""
     with workshop.bench(context, trains=False) as bench:
-        decision = decision_of(read_scores(bench.store.require("scores", bench.chain.record.id)), bench)
+        decision = decision_of(
+            read_scores(bench.store.require("scores", bench.chain.record.id)), bench
+        )
         page = report(bench, decision)
         bench.stage.made += 1
         bench.stage.say(str(page))
-    metadata = {"report": dg.MetadataValue.path(str(page)), "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in decision.reasons))}
+    metadata = {
+        "report": dg.MetadataValue.path(str(page)),
+        "reasons": dg.MetadataValue.md("\n".join(f"- {reason}" for reason in decision.reasons)),
+    }
     metadata |= _figures(json.loads((page.parent / "summary.json").read_text(encoding="utf-8")))
-    return dg.MaterializeResult(metadata=metadata, data_version=dg.DataVersion(decision.content_hash))
+    return dg.MaterializeResult(
+        metadata=metadata, data_version=dg.DataVersion(decision.content_hash)
+    )
 
 
 def _figures(summary: dict[str, Any]) -> dict[str, Any]:
     """The report's own, for the asset's page: what came out, what each benchmark says, what it took, what nobody measured."""
     rows = [
-        (row["name"], *(_said(row, side) for side in ("champion", "challenger")), "" if row["left_out"] is None else row["left_out"])
+        (
+            row["name"],
+            *(_said(row, side) for side in ("champion", "challenger")),
+            "" if row["left_out"] is None else row["left_out"],
+        )
         for row in summary["benchmarks"]
     ]
     scores = markdown(("benchmark", "champion", "challenger", "suspect tasks"), rows)
-    spent = [(row["what"], *("not counted" if row[key] is None else f"{row[key]:,.0f}" for key in ("seconds", "tokens"))) for row in summary["spent"]]
+    spent = [
+        (
+            row["what"],
+            *(
+                "not counted" if row[key] is None else f"{row[key]:,.0f}"
+                for key in ("seconds", "tokens")
+            ),
+        )
+        for row in summary["spent"]
+    ]
     compared = summary["decision"]["comparison"] or {"won": (), "lost": ()}
     return {
         "headline": summary["headline"],
@@ -63,7 +109,9 @@ def _figures(summary: dict[str, Any]) -> dict[str, Any]:
         "benchmarks": dg.MetadataValue.md(scores),
         "spent": dg.MetadataValue.md(markdown(("what", "seconds", "tokens"), spent)),
         "minutes": summary["minutes"],
-        "not_measured": dg.MetadataValue.json({row["name"]: row["reason"] for row in summary["not_measured"]}),
+        "not_measured": dg.MetadataValue.json(
+            {row["name"]: row["reason"] for row in summary["not_measured"]}
+        ),
     }
 
 
@@ -72,7 +120,9 @@ def _said(row: dict[str, Any], side: str) -> str:
     if row[side] is None:
         return "not measured"
     clean = row[f"{side}_clean"]
-    return f"{100 * row[side]['share']:.1f} %" + (f", clean {100 * clean['share']:.1f} %" if row["left_out"] and clean else "")
+    return f"{100 * row[side]['share']:.1f} %" + (
+        f", clean {100 * clean['share']:.1f} %" if row["left_out"] and clean else ""
+    )
 
 
 def decision_of(scores: Scores, bench: Bench) -> Decision:
@@ -82,9 +132,17 @@ def decision_of(scores: Scores, bench: Bench) -> Decision:
     """
     policy = bench.profile.policy
     if policy.benchmark not in scores.challenger or policy.benchmark not in scores.champion:
-        reason = scores.not_measured.get(policy.benchmark, f"it was not asked, only {', '.join(scores.challenger)}")
-        raise ProfileError(f"policy.benchmark: {policy.benchmark} must be won and has no scores: {reason}")
-    both = [name for name in scores.challenger if name not in (policy.benchmark, "validation") and name in scores.champion]
+        reason = scores.not_measured.get(
+            policy.benchmark, f"it was not asked, only {', '.join(scores.challenger)}"
+        )
+        raise ProfileError(
+            f"policy.benchmark: {policy.benchmark} must be won and has no scores: {reason}"
+        )
+    both = [
+        name
+        for name in scores.challenger
+        if name not in (policy.benchmark, "validation") and name in scores.champion
+    ]
     others = [(scores.champion[name], scores.challenger[name]) for name in both]
     gated = scores.challenger[policy.benchmark]
     return decide(scores.champion[policy.benchmark], gated, policy, others, facts_of(bench, gated))
@@ -96,8 +154,13 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
     scores = read_scores(store.require("scores", record.id))
     challenger = store.require("checkpoints", record.id)
     benchmarks, not_measured = benchmarks_of(bench)
-    before, after = scores.champion[profile.policy.benchmark], scores.challenger[profile.policy.benchmark]
-    gated = next(benchmark for benchmark in benchmarks if benchmark.name == profile.policy.benchmark)
+    before, after = (
+        scores.champion[profile.policy.benchmark],
+        scores.challenger[profile.policy.benchmark],
+    )
+    gated = next(
+        benchmark for benchmark in benchmarks if benchmark.name == profile.policy.benchmark
+    )
     manifest = challenger.manifest
     facts = ReportFacts(
         chain=record.id,
@@ -108,25 +171,47 @@ def report(bench: Bench, decision: Decision, version: int | None = None) -> Path
         version=version,
         before_name="champion" if record.champion else "warmed-up model",
         funnel=_funnel(bench),
-        curve=_curve(challenger, len(scores.challenger["validation"].solved)) if "validation" in scores.challenger else None,
-        pass_rates=tuple(row.pass_rate for row in read_ranks(store.require("datasets", "difficulty_rankings").path / "ranks.parquet")),
+        curve=_curve(challenger, len(scores.challenger["validation"].solved))
+        if "validation" in scores.challenger
+        else None,
+        pass_rates=tuple(
+            row.pass_rate
+            for row in read_ranks(
+                store.require("datasets", "difficulty_rankings").path / "ranks.parquet"
+            )
+        ),
         groups=groups(before, after),
         examples=pick_examples(gated, before, after),
         benchmarks=tuple(_benchmark(each.name, each.conventions, scores) for each in benchmarks),
-        not_measured=tuple(Unmeasured(name=name, reason=reason) for name, reason in not_measured.items()),
+        not_measured=tuple(
+            Unmeasured(name=name, reason=reason) for name, reason in not_measured.items()
+        ),
         provenance=_provenance(bench, manifest),
         environment=Environment(
             code_version=manifest.code_version,
             packages=manifest.packages,
             hardware=manifest.hardware,
             isolation=after.isolation,
-            seeds={"family": profile.family.seed, "base model": profile.tiny_model.seed, "warm-up": profile.warm_up.seed, "training": record.seed},
+            seeds={
+                "family": profile.family.seed,
+                "base model": profile.tiny_model.seed,
+                "warm-up": profile.warm_up.seed,
+                "training": record.seed,
+            },
         ),
-        stages=tuple(Minutes(stage=name, minutes=t.seconds / 60, note="found" if t.found else "") for name, t in record.stages.items()),
+        stages=tuple(
+            Minutes(stage=name, minutes=t.seconds / 60, note="found" if t.found else "")
+            for name, t in record.stages.items()
+        ),
         spent=_spent(challenger, scores, profile.price_per_hour),
-        price=_price(sum(timing.seconds for timing in record.stages.values()) / 3600, profile.price_per_hour),
+        price=_price(
+            sum(timing.seconds for timing in record.stages.values()) / 3600, profile.price_per_hour
+        ),
         peak_memory_gib=record.peak_pss_gib or None,
-        links={"MLflow": str(bench.workshop.home.path / "mlflow.db"), "trainer's folder": str(bench.chain.folder / "training")},
+        links={
+            "MLflow": str(bench.workshop.home.path / "mlflow.db"),
+            "trainer's folder": str(bench.chain.folder / "training"),
+        },
     )
     return write_report(facts, bench.workshop.home.reports / record.id)
 
@@ -147,31 +232,66 @@ def _model(bench: Bench, challenger: Artifact) -> Model:
         training += f" Its reward has components made of measured time ({', '.join(timed)}): the same training again need not give the same weights."
     if tainted := unverified_by(challenger.manifest):
         training += f" UNVERIFIED: {', '.join(tainted)} trained with a reward that had not passed the exploit battery."
-    settings = profile.training.model_dump(include={"algorithm", "steps", "problems_per_step", "group_size", "learning_rate", "temperature"})
-    architecture = profile.base or "Qwen2 architecture, made from scratch with a tokenizer of its own"
-    return Model(architecture=architecture, parameters=base.get("parameters", 0), warm_up=warm_up, training=training, settings=settings)
+    settings = profile.training.model_dump(
+        include={
+            "algorithm",
+            "steps",
+            "problems_per_step",
+            "group_size",
+            "learning_rate",
+            "temperature",
+        }
+    )
+    architecture = (
+        profile.base or "Qwen2 architecture, made from scratch with a tokenizer of its own"
+    )
+    return Model(
+        architecture=architecture,
+        parameters=base.get("parameters", 0),
+        warm_up=warm_up,
+        training=training,
+        settings=settings,
+    )
 
 
 def _funnel(bench: Bench) -> tuple[Step, ...]:
     raw = bench.store.require("datasets", "raw_problems")
-    steps = [Step(stage="raw", problems=raw.manifest.facts["problems"], content_hash=raw.content_hash)]
+    steps = [
+        Step(stage="raw", problems=raw.manifest.facts["problems"], content_hash=raw.content_hash)
+    ]
     for name in ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems"):
         made = bench.store.require("datasets", name)
         stage = removed_at(made.path, name)
-        steps.append(Step(stage=name.removesuffix("_problems"), problems=stage.went_out, content_hash=made.content_hash, removed=dict(stage.reasons)))
+        steps.append(
+            Step(
+                stage=name.removesuffix("_problems"),
+                problems=stage.went_out,
+                content_hash=made.content_hash,
+                removed=dict(stage.reasons),
+            )
+        )
     return tuple(steps)
 
 
 def _curve(challenger: Artifact, tasks: int) -> Curve:
     history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
-    rewards = tuple((int(record["step"]), float(record[REWARD])) for record in history if REWARD in record)
-    solved = [(int(record["step"]), round(record[VALIDATION] * tasks)) for record in history if VALIDATION in record]
+    rewards = tuple(
+        (int(record["step"]), float(record[REWARD])) for record in history if REWARD in record
+    )
+    solved = [
+        (int(record["step"]), round(record[VALIDATION] * tasks))
+        for record in history
+        if VALIDATION in record
+    ]
     figures = {name: tuple(series(history, name)) for name in ("KL", "entropy", "length", "cut")}
     measured = {name: points for name, points in figures.items() if points}
     return Curve(
         rewards=rewards,
         figures=measured,
-        scores=tuple(Score(step=step, benchmark="validation", rate=Rate.counted(count, tasks)) for step, count in solved),
+        scores=tuple(
+            Score(step=step, benchmark="validation", rate=Rate.counted(count, tasks))
+            for step, count in solved
+        ),
     )
 
 
@@ -179,12 +299,26 @@ def _spent(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple
     """Training by verl's own clock and count, then each score; a score that was found again took this when it was made."""
     history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
     counted = [float(row[TOKENS]) for row in history if row.get(TOKENS) is not None]
-    rows = [Spending(what="training", seconds=seconds_trained(history), tokens=sum(counted) if counted else None, note="prompts and answers")]
+    rows = [
+        Spending(
+            what="training",
+            seconds=seconds_trained(history),
+            tokens=sum(counted) if counted else None,
+            note="prompts and answers",
+        )
+    ]
     for who, cards in (("challenger", scores.challenger), ("champion", scores.champion)):
         for name, card in cards.items():
             spent = Spent.of(card)
             note = f"a solved problem: {spent.a_problem(Price(hour=price_per_hour))}"
-            rows.append(Spending(what=f"{name}, {who}", seconds=spent.seconds or None, tokens=spent.tokens or None, note=note))
+            rows.append(
+                Spending(
+                    what=f"{name}, {who}",
+                    seconds=spent.seconds or None,
+                    tokens=spent.tokens or None,
+                    note=note,
+                )
+            )
     return tuple(rows)
 
 
@@ -197,8 +331,16 @@ def _price(hours: float, price_per_hour: float) -> str:
 def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:
     champion, challenger = scores.champion.get(name), scores.challenger.get(name)
     card = challenger or champion
-    clean = {who: clean_rate(each, scores.suspects) for who, each in (("champion", champion), ("challenger", challenger)) if each}
-    small = "a model of this size, taught one small family of problems, is far too small for it" if name not in (GATE, "validation") else ""
+    clean = {
+        who: clean_rate(each, scores.suspects)
+        for who, each in (("champion", champion), ("challenger", challenger))
+        if each
+    }
+    small = (
+        "a model of this size, taught one small family of problems, is far too small for it"
+        if name not in (GATE, "validation")
+        else ""
+    )
     return BenchmarkScore(
         name=name,
         version=card.benchmark_version if card else "",
@@ -222,8 +364,15 @@ def _provenance(bench: Bench, challenger: Manifest) -> tuple[Link, ...]:
             name=manifest.name,
             kind=manifest.kind,
             content_hash=manifest.content_hash,
-            made_from=tuple(name if name in own else names.get(content, name) for name, content in manifest.inputs.items()),
-            said=", ".join(f"{name} {value}" for name, value in list(manifest.facts.items())[:3] if isinstance(value, int | float | str)),
+            made_from=tuple(
+                name if name in own else names.get(content, name)
+                for name, content in manifest.inputs.items()
+            ),
+            said=", ".join(
+                f"{name} {value}"
+                for name, value in list(manifest.facts.items())[:3]
+                if isinstance(value, int | float | str)
+            ),
         )
         for manifest in manifests
     )

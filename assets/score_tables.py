@@ -16,15 +16,29 @@ FULL_AND_CLEAN = ("pass@1", "95 % interval", "clean")
 Sides = Sequence[tuple[str, dict[str, Scorecard]]]
 
 
-def scores_table(sides: Sides, not_measured: dict[str, str], suspects: Suspects, price: Price) -> str:
+def scores_table(
+    sides: Sides, not_measured: dict[str, str], suspects: Suspects, price: Price
+) -> str:
     """A row a scorecard; the score without suspect tasks, the share cut by length and what a solved problem took stand beside it."""
     scored = [
-        (who, name, *full_and_clean(card, suspects), len(card.first), f"{100 * card.cut:.1f} %", Spent.of(card).a_problem(price))
+        (
+            who,
+            name,
+            *full_and_clean(card, suspects),
+            len(card.first),
+            f"{100 * card.cut:.1f} %",
+            Spent.of(card).a_problem(price),
+        )
         for who, cards in sides
         for name, card in cards.items()
     ]
-    missing = [("", name, "not measured", reason, "", "", "", "") for name, reason in not_measured.items()]
-    return markdown(("who", "benchmark", *FULL_AND_CLEAN, "tasks", "cut by length", "a solved problem took"), [*scored, *missing])
+    missing = [
+        ("", name, "not measured", reason, "", "", "", "") for name, reason in not_measured.items()
+    ]
+    return markdown(
+        ("who", "benchmark", *FULL_AND_CLEAN, "tasks", "cut by length", "a solved problem took"),
+        [*scored, *missing],
+    )
 
 
 def failures_table(sides: Sides) -> str:
@@ -35,7 +49,11 @@ def failures_table(sides: Sides) -> str:
         for name, card in cards.items()
         for of, words, count, which in rows(card)
     ]
-    return markdown(("who", "benchmark", "kind", "in words", "answers", "of all", "which"), found) if found else "no answer fails"
+    return (
+        markdown(("who", "benchmark", "kind", "in words", "answers", "of all", "which"), found)
+        if found
+        else "no answer fails"
+    )
 
 
 def quality_table(cards: Sequence[Scorecard]) -> str:
@@ -46,4 +64,8 @@ def quality_table(cards: Sequence[Scorecard]) -> str:
 def full_and_clean(card: Scorecard, suspects: Suspects) -> tuple[str, str, str]:
     """Three cells, under FULL_AND_CLEAN; the last is empty where no contamination report covers the benchmark."""
     rate = Rate.of(card)
-    return f"{points(rate.share)} %", f"{points(rate.low)} to {points(rate.high)} %", clean_text(card, suspects)
+    return (
+        f"{points(rate.share)} %",
+        f"{points(rate.low)} to {points(rate.high)} %",
+        clean_text(card, suspects),
+    )

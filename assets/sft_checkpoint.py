@@ -21,11 +21,19 @@ from verl_jobs.agents.mending import mends
 from verl_jobs.warm_up import Question
 
 
-@dg.asset(group_name=MODELS, kinds={"pytorch", "huggingface"}, owners=OWNERS[MODELS], deps=[base_model, clean_problems])
+@dg.asset(
+    group_name=MODELS,
+    kinds={"pytorch", "huggingface"},
+    owners=OWNERS[MODELS],
+    deps=[base_model, clean_problems],
+)
 def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """The base model after next-token training on the demonstrations; the first champion, and honestly weak."""
     with workshop.bench(context) as bench:
-        clean, base = bench.store.require("datasets", "clean_problems"), bench.store.require("checkpoints", "base_model")
+        clean, base = (
+            bench.store.require("datasets", "clean_problems"),
+            bench.store.require("checkpoints", "base_model"),
+        )
         config, mending = bench.profile.warm_up, bench.profile.training.agents.on
         inputs = {"clean_problems": clean.content_hash, "base_model": base.content_hash}
         decided = config.model_dump(mode="json") | ({"mends": True} if mending else {})
@@ -33,19 +41,49 @@ def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
         def make(folder: Path) -> Made:
             from verl_jobs.warm_up import warm_up
 
-            chats: list[tuple[Question, str]] = [(prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)]
+            chats: list[tuple[Question, str]] = [
+                (prompt_text(problem), demonstration(problem))
+                for problem in demonstrations(clean.path)
+            ]
             if mending:  # it shall know a report when it meets one
                 with bench.workshop.sandbox() as sandbox:
                     chats += mends(demonstrations(clean.path), Executor(sandbox))
             told = bench.stage.progress
-            state = bench.chain.folder / "warm_up" / f"{hash_data(inputs | {'config': decided})[:12]}.pt"
-            losses = warm_up(base.path, chats, config, folder, lambda step, loss: told.at(step, config.steps, f"loss {loss:.3f}"), state)
-            (folder / "losses.json").write_text(json.dumps([round(loss, 6) for loss in losses]), encoding="utf-8")
-            return Made({"demonstrations": len(chats), "first_loss": losses[0], "last_loss": losses[-1]})
+            state = (
+                bench.chain.folder
+                / "warm_up"
+                / f"{hash_data(inputs | {'config': decided})[:12]}.pt"
+            )
+            losses = warm_up(
+                base.path,
+                chats,
+                config,
+                folder,
+                lambda step, loss: told.at(step, config.steps, f"loss {loss:.3f}"),
+                state,
+            )
+            (folder / "losses.json").write_text(
+                json.dumps([round(loss, 6) for loss in losses]), encoding="utf-8"
+            )
+            return Made(
+                {"demonstrations": len(chats), "first_loss": losses[0], "last_loss": losses[-1]}
+            )
 
-        made = bench.made("checkpoints", "sft_checkpoint", make, version=1, inputs=inputs, config=decided, seed=config.seed)
+        made = bench.made(
+            "checkpoints",
+            "sft_checkpoint",
+            make,
+            version=1,
+            inputs=inputs,
+            config=decided,
+            seed=config.seed,
+        )
         facts = made.manifest.facts
         bench.stage.say(f"loss {facts['first_loss']:.2f} to {facts['last_loss']:.2f}")
     losses = json.loads((made.path / "losses.json").read_text(encoding="utf-8"))
-    metadata = {"demonstrations": facts["demonstrations"], "last_loss": facts["last_loss"], "loss": dg.MetadataValue.md(loss_table(losses))}
+    metadata = {
+        "demonstrations": facts["demonstrations"],
+        "last_loss": facts["last_loss"],
+        "loss": dg.MetadataValue.md(loss_table(losses)),
+    }
     return result(made, metadata)

@@ -22,17 +22,28 @@ from problems.verification import verify
 from resources.workshop import Bench, Made, Workshop, result
 
 
-@dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems])
-def synthetic_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+@dg.asset(
+    group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[verified_problems]
+)
+def synthetic_problems(
+    context: dg.AssetExecutionContext, workshop: Workshop
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Problems whose outputs several independent answers agree on; each proposal is kept or has its reason. Empty while `synthesis` is off."""
     with workshop.bench(context) as bench:
-        verified, config = bench.store.require("datasets", "verified_problems"), bench.profile.synthesis
+        verified, config = (
+            bench.store.require("datasets", "verified_problems"),
+            bench.profile.synthesis,
+        )
 
         def make(folder: Path) -> Made:
             write_parquet([], folder / "problems.parquet")
             strength.write([], folder)
             (folder / "removed.json").write_text("[]", encoding="utf-8")
-            return _asked(bench, read_parquet(verified.path / "problems.parquet"), folder) if config.on else Made({"kept": 0, "off": True})
+            return (
+                _asked(bench, read_parquet(verified.path / "problems.parquet"), folder)
+                if config.on
+                else Made({"kept": 0, "off": True})
+            )
 
         inputs = {"verified_problems": verified.content_hash} if config.on else {}
         profile = bench.profile
@@ -40,16 +51,35 @@ def synthetic_problems(context: dg.AssetExecutionContext, workshop: Workshop) ->
             "verification": profile.verification.model_dump(mode="json"),
             "curation": profile.curation.model_dump(mode="json", exclude={"processes"}),
         }
-        decides = config.model_dump(mode="json", exclude={"timeout_s"}) | judging if config.on else {}
+        decides = (
+            config.model_dump(mode="json", exclude={"timeout_s"}) | judging if config.on else {}
+        )
         seed = bench.profile.seed if config.on else None
-        made = bench.made("datasets", "synthetic_problems", make, version=2, inputs=inputs, config=decides, seed=seed)
-        kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "synthetic")
-        bench.stage.say(f"{stage.went_out} of {stage.came_in} proposals kept" if config.on else "off: no endpoint is named")
+        made = bench.made(
+            "datasets",
+            "synthetic_problems",
+            make,
+            version=2,
+            inputs=inputs,
+            config=decides,
+            seed=seed,
+        )
+        kept, stage = (
+            read_parquet(made.path / "problems.parquet"),
+            removed_at(made.path, "synthetic"),
+        )
+        bench.stage.say(
+            f"{stage.went_out} of {stage.came_in} proposals kept"
+            if config.on
+            else "off: no endpoint is named"
+        )
     facts = made.manifest.facts
     metadata = {
         "dagster/row_count": len(kept),
         "funnel": dg.MetadataValue.md(funnel([stage])),
-        "top_reasons": top_reasons(stage) if config.on else "off: set synthesis.endpoint, synthesis.model and synthesis.problems",
+        "top_reasons": top_reasons(stage)
+        if config.on
+        else "off: set synthesis.endpoint, synthesis.model and synthesis.problems",
         "examples": dg.MetadataValue.md(examples(kept)),
         "asked": dg.MetadataValue.json(facts),
     }
@@ -65,19 +95,32 @@ def synthetic_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
 def _asked(bench: Bench, problems: list[Problem], folder: Path) -> Made:
     """Replies go to a journal before anybody sees them: a run that was killed goes on, and asks nothing twice."""
     config, journals = bench.profile.synthesis, bench.workshop.home.path / "journals"
-    poor = faulty((one for one in problems if one.split == "train" and not one.gated), bench.profile.curation)  # a secret goes to no endpoint
+    poor = faulty(
+        (one for one in problems if one.split == "train" and not one.gated), bench.profile.curation
+    )  # a secret goes to no endpoint
     fit = [one for one in problems if one.problem_id not in poor]
     with (
         Endpoint(config.endpoint, config.timeout_s) as endpoint,
         Replies(journals / "synthesis.jsonl", endpoint) as replies,
         bench.workshop.sandbox() as sandbox,
     ):
-        synthesized = synthesize(fit, config, bench.profile.seed, replies, sandbox, bench.stage.progress.at)
-        tried = verify(synthesized.made, sandbox, journals / "verification.jsonl", bench.profile.verification)
+        synthesized = synthesize(
+            fit, config, bench.profile.seed, replies, sandbox, bench.stage.progress.at
+        )
+        tried = verify(
+            synthesized.made, sandbox, journals / "verification.jsonl", bench.profile.verification
+        )
     write_parquet(tried.kept, folder / "problems.parquet")
     strength.write(tried.strength, folder)
     removed = [asdict(row) for row in (*synthesized.refused, *tried.removed)]
     (folder / "removed.json").write_text(json.dumps(removed, indent=1), encoding="utf-8")
     asked: dict[str, Any] = {"not_seeds": dict(Counter(sorted(poor.values())))} if poor else {}
-    asked |= {"questions": synthesized.questions, "tokens": synthesized.tokens, "replies": replies.content_hash}
-    return Made({"proposals": synthesized.stage.came_in, "kept": len(tried.kept), **asked}, isolation=", ".join(tried.isolation))
+    asked |= {
+        "questions": synthesized.questions,
+        "tokens": synthesized.tokens,
+        "replies": replies.content_hash,
+    }
+    return Made(
+        {"proposals": synthesized.stage.came_in, "kept": len(tried.kept), **asked},
+        isolation=", ".join(tried.isolation),
+    )

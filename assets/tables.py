@@ -11,14 +11,21 @@ from problems.schema import Problem
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join([*lines, *("| " + " | ".join(_cell(value) for value in row) + " |" for row in rows)])
+    return "\n".join(
+        [*lines, *("| " + " | ".join(_cell(value) for value in row) + " |" for row in rows)]
+    )
 
 
 def examples(problems: Sequence[Problem], count: int = 5) -> str:
     """A few problems, spread over the whole: statement, first test, first solution."""
     step = max(1, len(problems) // count)
     rows = [
-        (problem.problem_id, problem.statement, problem.tests[0] if problem.tests else "", problem.solutions[0] if problem.solutions else "")
+        (
+            problem.problem_id,
+            problem.statement,
+            problem.tests[0] if problem.tests else "",
+            problem.solutions[0] if problem.solutions else "",
+        )
         for problem in problems[::step][:count]
     ]
     return markdown(("problem", "statement", "first test", "first solution"), rows)
@@ -27,13 +34,22 @@ def examples(problems: Sequence[Problem], count: int = 5) -> str:
 def top_reasons(stage: Stage, most: int = 5) -> str:
     """The most frequent reasons, short enough for a page to show without a click."""
     return (
-        markdown(("why", "problems"), [(reason, str(count)) for reason, count in stage.reasons.most_common(most)]) if stage.removed else "none fell"
+        markdown(
+            ("why", "problems"),
+            [(reason, str(count)) for reason, count in stage.reasons.most_common(most)],
+        )
+        if stage.removed
+        else "none fell"
     )
 
 
 def by_split(problems: Sequence[Problem]) -> str:
-    counts = Counter((problem.source, "gated" if problem.gated else problem.split) for problem in problems)
-    return markdown(("source", "part", "problems"), [(*key, count) for key, count in sorted(counts.items())])
+    counts = Counter(
+        (problem.source, "gated" if problem.gated else problem.split) for problem in problems
+    )
+    return markdown(
+        ("source", "part", "problems"), [(*key, count) for key, count in sorted(counts.items())]
+    )
 
 
 def _cell(value: object) -> str:

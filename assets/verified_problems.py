@@ -24,7 +24,9 @@ from resources.workshop import Made, Workshop, result
 
 
 @dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[raw_problems])
-def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def verified_problems(
+    context: dg.AssetExecutionContext, workshop: Workshop
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """Problems whose tests accept every reference solution and refuse broken ones; verdicts are kept, so that none is asked for twice."""
     with workshop.bench(context) as bench:
         raw, choice = bench.store.require("datasets", "raw_problems"), chosen(workshop.home.path)
@@ -35,23 +37,41 @@ def verified_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> 
             problems = with_limits(read_parquet(raw.path / "problems.parquet"), choice)
             journal = workshop.home.path / "journals" / "verification.jsonl"
             with workshop.sandbox() as sandbox:
-                verified = verify(problems, sandbox, journal, config, on_progress=bench.stage.progress.at)
+                verified = verify(
+                    problems, sandbox, journal, config, on_progress=bench.stage.progress.at
+                )
             write_parquet(verified.kept, folder / "problems.parquet")
             strength.write(verified.strength, folder)
             write_measured(verified.measured, folder)
-            (folder / "removed.json").write_text(json.dumps([asdict(r) for r in verified.removed], indent=1), encoding="utf-8")
-            facts = {"came_in": len(problems), "kept": len(verified.kept), "removed": len(verified.removed)} | (
-                {"learned_limits": len(choice)} if choice else {}
+            (folder / "removed.json").write_text(
+                json.dumps([asdict(r) for r in verified.removed], indent=1), encoding="utf-8"
             )
+            facts = {
+                "came_in": len(problems),
+                "kept": len(verified.kept),
+                "removed": len(verified.removed),
+            } | ({"learned_limits": len(choice)} if choice else {})
             return Made(facts, isolation=", ".join(verified.isolation))
 
-        made = bench.made("datasets", "verified_problems", make, version=6, inputs=inputs, config=config.model_dump(mode="json"))
-        kept, stage = read_parquet(made.path / "problems.parquet"), removed_at(made.path, "verified")
+        made = bench.made(
+            "datasets",
+            "verified_problems",
+            make,
+            version=6,
+            inputs=inputs,
+            config=config.model_dump(mode="json"),
+        )
+        kept, stage = (
+            read_parquet(made.path / "problems.parquet"),
+            removed_at(made.path, "verified"),
+        )
         rows = strength.read(made.path)
         bench.stage.say(f"{stage.went_out} of {stage.came_in} kept")
     metadata = {
         "dagster/row_count": len(kept),
-        "funnel": dg.MetadataValue.md(f"{chart('funnel', funnel_chart([stage]))}\n\n{funnel([stage])}"),
+        "funnel": dg.MetadataValue.md(
+            f"{chart('funnel', funnel_chart([stage]))}\n\n{funnel([stage])}"
+        ),
         "top_reasons": dg.MetadataValue.md(top_reasons(stage)),
         "examples": dg.MetadataValue.md(examples(kept)),
         "strength": dg.MetadataValue.md(markdown(strength.HEAD, strength.by_source(rows))),
@@ -70,11 +90,22 @@ def verified_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
 
 def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
     """Judges what lies on disk: problems whose tests are weak, and those of which nobody knows."""
-    folder, threshold = workshop.store.require("datasets", name).path, workshop.profile.verification.threshold
+    folder, threshold = (
+        workshop.store.require("datasets", name).path,
+        workshop.profile.verification.threshold,
+    )
     tried = {row.problem_id: row for row in strength.read(folder)}
-    trainable = [problem.problem_id for problem in read_parquet(folder / "problems.parquet") if needs_strength(problem)]
+    trainable = [
+        problem.problem_id
+        for problem in read_parquet(folder / "problems.parquet")
+        if needs_strength(problem)
+    ]
     untried = [problem_id for problem_id in trainable if problem_id not in tried]
-    weak = [tried[problem_id] for problem_id in trainable if problem_id in tried and tried[problem_id].weak(threshold)]
+    weak = [
+        tried[problem_id]
+        for problem_id in trainable
+        if problem_id in tried and tried[problem_id].weak(threshold)
+    ]
     mend = f"{len(weak)} weaker than {threshold:.0%}, {len(untried)} untried: remove the dataset's folder, it is made again"
     return dg.AssetCheckResult(
         passed=not weak and not untried,
@@ -89,6 +120,8 @@ def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
 
 def removed_at(folder: Path, name: str) -> Stage:
     """The funnel's stage that was written beside the problems kept."""
-    removed = tuple(Removed(**row) for row in json.loads((folder / "removed.json").read_text(encoding="utf-8")))
+    removed = tuple(
+        Removed(**row) for row in json.loads((folder / "removed.json").read_text(encoding="utf-8"))
+    )
     kept = len(read_parquet(folder / "problems.parquet"))
     return Stage(name, kept + len(removed), kept, removed)

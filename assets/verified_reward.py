@@ -25,7 +25,17 @@ def keep(home: Home, config: RewardConfig, found: BatteryResult) -> None:
     """Kept beside the runs: `batteries/<hash of the reward>.json`."""
     path = home.batteries / f"{reward_hash(config)}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, json.dumps({"passed": found.passed, "hash": found.hash, "rows": [asdict(row) for row in found.rows]}, indent=1))
+    write_atomic(
+        path,
+        json.dumps(
+            {
+                "passed": found.passed,
+                "hash": found.hash,
+                "rows": [asdict(row) for row in found.rows],
+            },
+            indent=1,
+        ),
+    )
 
 
 def known(home: Home, config: RewardConfig) -> dict[str, Any] | None:
@@ -47,7 +57,9 @@ def stamp(home: Home, config: RewardConfig) -> str:
     if not config.unverified:
         failed = [row["name"] for row in found.get("rows", []) if not row["passed"]]
         why = f"did not hold: {', '.join(failed[:3])}" if failed else "it was not tried"
-        raise UnverifiedReward(f"the reward has not passed the exploit battery ({why}): see `ratchet reward verify`, or train with --unverified")
+        raise UnverifiedReward(
+            f"the reward has not passed the exploit battery ({why}): see `ratchet reward verify`, or train with --unverified"
+        )
     return f"unverified {found.get('hash', '')}".strip()
 
 

@@ -17,7 +17,9 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/adaptation.py is not the module of that name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # benchmarks/adaptation.py is not the module of that name
 
 from evaluation.benchmarks.embedded import SAMPLING
 from evaluation.evaluate import evaluate
@@ -35,7 +37,9 @@ from verl_jobs.warm_up import WarmUp, warm_up
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=Path(".ratchet/benchmarks/adaptation"))
     parser.add_argument("--problems", type=int, default=60)
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 2, 4, 16, 64])
@@ -44,20 +48,36 @@ def main() -> None:
     parser.add_argument("--demonstrations", type=int, default=1200)
     arguments = parser.parse_args()
     family = FamilyConfig(demonstrations=arguments.demonstrations, slip_rate=0.0)
-    config = Adaptation(shots=tuple(arguments.shots), seeds=arguments.seeds, problems=arguments.problems)
+    config = Adaptation(
+        shots=tuple(arguments.shots), seeds=arguments.seeds, problems=arguments.problems
+    )
     families = of_the_house(family, config)
     new = start(arguments.folder, "new", family, arguments.steps)
     known = start(arguments.folder, "known", family, arguments.steps)
     sampling = SAMPLING.model_copy(update={"max_new_tokens": 104})
-    study = Study(new, families, config, sampling, arguments.folder / f"study-{study_id(new, families, config, sampling)}")
+    study = Study(
+        new,
+        families,
+        config,
+        sampling,
+        arguments.folder / f"study-{study_id(new, families, config, sampling)}",
+    )
     began = time.monotonic()
     with Sandbox(SandboxConfig()) as sandbox:
-        rows = study.run(sandbox, lambda name, done, of: print(f"{time.monotonic() - began:.0f} s, {done + 1} of {of}: {name}", flush=True))
+        rows = study.run(
+            sandbox,
+            lambda name, done, of: print(
+                f"{time.monotonic() - began:.0f} s, {done + 1} of {of}: {name}", flush=True
+            ),
+        )
         reached = {each.name: asked(known, each, sandbox, arguments.folder) for each in families}
     print(f"\n{HEAD}")
     for row in rows:
         print(line(row))
-    print("\nWarmed up on all compositions, families' too: " + ", ".join(f"{name} {100 * share:.0f} %" for name, share in reached.items()))
+    print(
+        "\nWarmed up on all compositions, families' too: "
+        + ", ".join(f"{name} {100 * share:.0f} %" for name, share in reached.items())
+    )
     print(study.folder / "result.json")
 
 
@@ -70,13 +90,20 @@ def start(folder: Path, kind: str, family: FamilyConfig, steps: int) -> Path:
     chosen = common(family, family.demonstrations) if kind == "new" else every
     base = folder / "base"
     shutil.rmtree(base, ignore_errors=True)
-    make(TinyModel(), [text for problem in every for text in (problem.statement, demonstration(problem))], base)
+    make(
+        TinyModel(),
+        [text for problem in every for text in (problem.statement, demonstration(problem))],
+        base,
+    )
     chats = [(prompt_text(problem), demonstration(problem)) for problem in chosen]
     beside = target.with_name(f".{target.name}")
     losses = warm_up(base, chats, WarmUp(steps=steps), beside, state=folder / f"{target.name}.pt")
     (beside / "losses.json").write_text(json.dumps(losses))
     beside.replace(target)
-    print(f"{target.name}: {len(chats)} demonstrations, loss {losses[0]:.2f} to {losses[-1]:.3f}", flush=True)
+    print(
+        f"{target.name}: {len(chats)} demonstrations, loss {losses[0]:.2f} to {losses[-1]:.3f}",
+        flush=True,
+    )
     return target
 
 
@@ -84,12 +111,18 @@ def asked(checkpoint: Path, family: Family, sandbox: Sandbox, folder: Path) -> f
     """What a start solves of a family's held-out problems, without any example."""
     path = folder / f"{checkpoint.name}-{family.name}-{len(family.heldout)}.json"
     if not path.exists():
-        benchmark = few_shot(family.name, family.heldout, (), SAMPLING.model_copy(update={"max_new_tokens": 104}))
+        benchmark = few_shot(
+            family.name, family.heldout, (), SAMPLING.model_copy(update={"max_new_tokens": 104})
+        )
         evaluate(checkpoint, checkpoint.name, "", benchmark, sandbox).write(path)
     return Scorecard.read(path).pass_at_1
 
 
-HEAD = "| family | way | k | solved | 95 % interval | gain over the start, points | 95 % interval | seconds |\n" + "|---" * 8 + "|"
+HEAD = (
+    "| family | way | k | solved | 95 % interval | gain over the start, points | 95 % interval | seconds |\n"
+    + "|---" * 8
+    + "|"
+)
 
 
 def line(row: Row) -> str:

@@ -23,17 +23,27 @@ from typing import Any
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before this folder, whose sandbox.py is not the room of its name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # before this folder, whose sandbox.py is not the room of its name
 
 from benchmarks.learning import HEAD, facts, line
 
 ALGORITHMS = ("grpo", "rloo", "ppo", "reinforce_plus_plus", "remax", "dapo")
-SHARED = ("datasets", "journals", "batteries", "checkpoints/base_model", "checkpoints/sft_checkpoint")  # of a seed, whatever the algorithm
+SHARED = (
+    "datasets",
+    "journals",
+    "batteries",
+    "checkpoints/base_model",
+    "checkpoints/sft_checkpoint",
+)  # of a seed, whatever the algorithm
 SEEDS = (21, 22, 23)  # none was looked at while defaults were chosen
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=Path(".ratchet/benchmarks/algorithms"))
     parser.add_argument("--algorithms", nargs="+", choices=ALGORITHMS, default=ALGORITHMS)
     parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS)
@@ -53,7 +63,11 @@ def main() -> None:
     for name, rows in found.items():
         for seed, row in rows:
             print(f"| {name} {line(seed, row)}")
-    print("\n| algorithm | seeds | mean gain | lowest | highest | seconds a step |\n" + "|---" * 6 + "|")
+    print(
+        "\n| algorithm | seeds | mean gain | lowest | highest | seconds a step |\n"
+        + "|---" * 6
+        + "|"
+    )
     for name, rows in found.items():
         if rows:
             gains, steps = [row["gain"] for _, row in rows], [row["step"] for _, row in rows]
@@ -68,14 +82,35 @@ def train(home: Path, algorithm: str, seed: int, profile: str, steps: int) -> No
         return
     if not home.exists():
         inherit(home, f"*-{steps}-{seed}-*")
-    base = yaml.safe_load((Path(__file__).parent.parent / "pipelines" / "profiles" / f"{profile}.yaml").read_text()) or {}
+    base = (
+        yaml.safe_load(
+            (
+                Path(__file__).parent.parent / "pipelines" / "profiles" / f"{profile}.yaml"
+            ).read_text()
+        )
+        or {}
+    )
     for section in ("family", "tiny_model", "warm_up"):
         base[section] = base.get(section, {}) | {"seed": seed}
-    base |= {"seed": seed, "training": base.get("training", {}) | {"algorithm": algorithm, "steps": steps}}
+    base |= {
+        "seed": seed,
+        "training": base.get("training", {}) | {"algorithm": algorithm, "steps": steps},
+    }
     (home / "profile.yaml").write_text(yaml.safe_dump(base))
-    command = [str(Path(sys.executable).with_name("ratchet")), "demo", "--profile", str(home / "profile.yaml")]
+    command = [
+        str(Path(sys.executable).with_name("ratchet")),
+        "demo",
+        "--profile",
+        str(home / "profile.yaml"),
+    ]
     with (home / "demo.log").open("ab") as log:
-        subprocess.run(command, env=os.environ | {"RATCHET_HOME": str(home)}, stdout=log, stderr=log, check=True)
+        subprocess.run(
+            command,
+            env=os.environ | {"RATCHET_HOME": str(home)},
+            stdout=log,
+            stderr=log,
+            check=True,
+        )
 
 
 def inherit(home: Path, pattern: str) -> None:
@@ -83,7 +118,11 @@ def inherit(home: Path, pattern: str) -> None:
     beside = home.with_name(f".{home.name}")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir(parents=True)
-    ended = [other for other in sorted(home.parent.glob(pattern)) if (other / "reports" / "chain-0001" / "summary.json").exists()]
+    ended = [
+        other
+        for other in sorted(home.parent.glob(pattern))
+        if (other / "reports" / "chain-0001" / "summary.json").exists()
+    ]
     for part in SHARED if ended else ():
         shutil.copytree(ended[0] / part, beside / part)
     beside.rename(home)

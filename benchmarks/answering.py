@@ -23,7 +23,9 @@ def main() -> None:
     print("| | wall s | CPU s |\n|---|---|---|")
     with tempfile.TemporaryDirectory() as home:
         for name, arguments in COMMANDS.items():
-            took = [seconds(arguments, home) for _ in range(rounds + 1)][1:]  # the first one warms the disk's cache
+            took = [seconds(arguments, home) for _ in range(rounds + 1)][
+                1:
+            ]  # the first one warms the disk's cache
             wall, cpu = (statistics.median(each[i] for each in took) for i in (0, 1))
             print(f"| {name} | {wall:.2f} | {cpu:.2f} |", flush=True)
 
@@ -31,9 +33,18 @@ def main() -> None:
 def seconds(arguments: list[str], home: str) -> tuple[float, float]:
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     environment = os.environ | {"RATCHET_HOME": home}
-    subprocess.run([sys.executable, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, env=environment, check=True)
+    subprocess.run(
+        [sys.executable, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        check=True,
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return time.monotonic() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return (
+        time.monotonic() - began,
+        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
+    )
 
 
 if __name__ == "__main__":

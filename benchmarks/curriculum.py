@@ -23,7 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # benchmarks/sandbox.py is not the room of that name
 
 from artifacts.store import write_atomic
 from assets.difficulty_rankings import sample
@@ -67,7 +69,11 @@ SIZES = {
         {"steps": 12, "problems_per_step": 16, "group_size": 8, "save_every": 4},
     ),
     "tiny": Size(
-        {"demonstrations": 200, "train": 64, "validation": 8}, 20, 8, 16, {"steps": 2, "problems_per_step": 4, "group_size": 2, "save_every": 2}
+        {"demonstrations": 200, "train": 64, "validation": 8},
+        20,
+        8,
+        16,
+        {"steps": 2, "problems_per_step": 4, "group_size": 2, "save_every": 2},
     ),
     "embedded": Size({}, 800, 128, 400, {}),
 }
@@ -75,7 +81,9 @@ ANSWERS = 4  # a ranked problem
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=Path(".ratchet/benchmarks/curriculum"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23])
     parser.add_argument("--schedules", nargs="+", default=["uniform", "window"])
@@ -85,13 +93,17 @@ def main() -> None:
         parser.error("the first schedule is uniform: the others are compared with it")
     rows: list[dict[str, Any]] = []
     for seed in arguments.seeds:
-        seeded = Seeded((arguments.folder / f"{arguments.size}-{seed}").absolute(), seed, SIZES[arguments.size])
+        seeded = Seeded(
+            (arguments.folder / f"{arguments.size}-{seed}").absolute(), seed, SIZES[arguments.size]
+        )
         seeded.prepare()
         measured = {schedule: seeded.measured(schedule) for schedule in arguments.schedules}
         rows += [compared(seed, schedule, measured) for schedule in arguments.schedules]
     print(table(rows))
     for schedule in arguments.schedules[1:]:
-        print(over_seeds(schedule, [row["difference"] for row in rows if row["schedule"] == schedule]))
+        print(
+            over_seeds(schedule, [row["difference"] for row in rows if row["schedule"] == schedule])
+        )
 
 
 @dataclass(frozen=True)
@@ -111,24 +123,50 @@ class Seeded:
         if (self.folder / "prepared").exists():
             return
         problems = compose(self.family)
-        pairs = [(prompt_text(each), demonstration(each)) for each in problems if each.split == "demonstrations"]
-        make(TinyModel(seed=self.seed), [text for pair in pairs for text in pair], self.folder / "base")
-        warm_up(self.folder / "base", pairs, WarmUp(seed=self.seed, steps=self.size.warm_up), self.folder / "start")
+        pairs = [
+            (prompt_text(each), demonstration(each))
+            for each in problems
+            if each.split == "demonstrations"
+        ]
+        make(
+            TinyModel(seed=self.seed),
+            [text for pair in pairs for text in pair],
+            self.folder / "base",
+        )
+        warm_up(
+            self.folder / "base",
+            pairs,
+            WarmUp(seed=self.seed, steps=self.size.warm_up),
+            self.folder / "start",
+        )
         training = [each for each in problems if each.split == "train"]
         ranks = rank(self._answered(sample(training, self.size.ranked, self.seed)))
-        easy = {row.problem_id for row in ranks if row.passed == row.n}  # as the chain does (assets/checkpoint.py)
+        easy = {
+            row.problem_id for row in ranks if row.passed == row.n
+        }  # as the chain does (assets/checkpoint.py)
         kept = [each for each in training if each.problem_id not in easy]
         write_verl(kept, self.folder / "train.parquet")
-        write_verl([each for each in problems if each.split == "validation"], self.folder / "validation.parquet")
+        write_verl(
+            [each for each in problems if each.split == "validation"],
+            self.folder / "validation.parquet",
+        )
         write_expected(expect(kept, ranks, {}), self.folder / FILE)
         write_atomic(self.folder / "prepared", "")
 
     def _answered(self, problems: list[Problem]) -> dict[str, list[bool]]:
         chats = [[{"role": "user", "content": prompt_text(each)}] for each in problems]
         answers = generate(
-            self.folder / "start", chats, Sampling(n=ANSWERS, temperature=1.0, max_new_tokens=Training().answer_tokens, seed=self.seed)
+            self.folder / "start",
+            chats,
+            Sampling(
+                n=ANSWERS, temperature=1.0, max_new_tokens=Training().answer_tokens, seed=self.seed
+            ),
         )
-        asked = [(each, answers[i * ANSWERS + k].text) for i, each in enumerate(problems) for k in range(ANSWERS)]
+        asked = [
+            (each, answers[i * ANSWERS + k].text)
+            for i, each in enumerate(problems)
+            for k in range(ANSWERS)
+        ]
         with Sandbox(SandboxConfig()) as sandbox:
             scores = score_answers(sandbox, reward_of(RewardConfig()), asked)
         found: dict[str, list[bool]] = {}
@@ -148,10 +186,19 @@ class Seeded:
             steps = [draws.read(job.path, step) for step in samples.steps(job.path)]
             mixed = [0 < draw.passed < draw.n for step in steps for draw in step]
             known = {draw.problem_id for step in steps for draw in step}
-            found = {"after": self._solved(last), "before": self._before(), "mixed": statistics.fmean(mixed), "problems": len(known)}
+            found = {
+                "after": self._solved(last),
+                "before": self._before(),
+                "mixed": statistics.fmean(mixed),
+                "problems": len(known),
+            }
             write_atomic(done, json.dumps(found))
         found = json.loads(done.read_text(encoding="utf-8"))
-        print(f"seed {self.seed}, {schedule}: {share(found['before']):.1f} to {share(found['after']):.1f} %", file=sys.stderr, flush=True)
+        print(
+            f"seed {self.seed}, {schedule}: {share(found['before']):.1f} to {share(found['after']):.1f} %",
+            file=sys.stderr,
+            flush=True,
+        )
         return dict(found)
 
     def _job(self, schedule: str, training: Training) -> TrainingJob:
@@ -176,10 +223,24 @@ class Seeded:
 
 def compared(seed: int, schedule: str, measured: dict[str, dict[str, Any]]) -> dict[str, Any]:
     own, uniform = measured[schedule], measured["uniform"]
-    differences = [100.0 * (own["after"][task] - uniform["after"][task]) for task in sorted(own["after"])]
+    differences = [
+        100.0 * (own["after"][task] - uniform["after"][task]) for task in sorted(own["after"])
+    ]
     low, high = bootstrap_mean(differences)
-    row = {"seed": seed, "schedule": schedule, "tasks": len(differences), "before": share(own["before"]), "after": share(own["after"])}
-    return row | {"difference": statistics.fmean(differences), "low": low, "high": high, "mixed": own["mixed"], "problems": own["problems"]}
+    row = {
+        "seed": seed,
+        "schedule": schedule,
+        "tasks": len(differences),
+        "before": share(own["before"]),
+        "after": share(own["after"]),
+    }
+    return row | {
+        "difference": statistics.fmean(differences),
+        "low": low,
+        "high": high,
+        "mixed": own["mixed"],
+        "problems": own["problems"],
+    }
 
 
 def share(solved: dict[str, bool]) -> float:
@@ -187,10 +248,18 @@ def share(solved: dict[str, bool]) -> float:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    head = "| seed | schedule | n | before | after | to uniform (95 %) | drawn problems of which some passed | problems drawn |\n" + "|---" * 8 + "|"
+    head = (
+        "| seed | schedule | n | before | after | to uniform (95 %) | drawn problems of which some passed | problems drawn |\n"
+        + "|---" * 8
+        + "|"
+    )
     lines = [
         f"| {row['seed']} | {row['schedule']} | {row['tasks']} | {row['before']:.1f} % | {row['after']:.1f} % | "
-        + ("" if row["schedule"] == "uniform" else f"{row['difference']:+.1f} ({row['low']:+.1f} to {row['high']:+.1f})")
+        + (
+            ""
+            if row["schedule"] == "uniform"
+            else f"{row['difference']:+.1f} ({row['low']:+.1f} to {row['high']:+.1f})"
+        )
         + f" | {row['mixed']:.0%} | {row['problems']} |"
         for row in rows
     ]
@@ -203,9 +272,17 @@ def over_seeds(schedule: str, differences: list[float]) -> str:
         return f"{schedule}: one seed has no interval over seeds"
     from scipy.stats import t
 
-    half = t.ppf(0.975, len(differences) - 1) * statistics.stdev(differences) / math.sqrt(len(differences))
+    half = (
+        t.ppf(0.975, len(differences) - 1)
+        * statistics.stdev(differences)
+        / math.sqrt(len(differences))
+    )
     mean = statistics.fmean(differences)
-    said = "the interval holds 0: no difference is shown" if abs(mean) <= half else "the interval does not hold 0"
+    said = (
+        "the interval holds 0: no difference is shown"
+        if abs(mean) <= half
+        else "the interval does not hold 0"
+    )
     return f"{schedule} to uniform over {len(differences)} seeds: {mean:+.1f} points ({mean - half:+.1f} to {mean + half:+.1f}); {said}"
 
 

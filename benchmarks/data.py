@@ -26,13 +26,17 @@ from pathlib import Path
 
 import psutil
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before this folder, whose sandbox.py is not the room of its name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # before this folder, whose sandbox.py is not the room of its name
 
 from problems.contamination import GatedIndex
 from problems.duplicates import duplicates
 from problems.schema import Problem
 
-SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "il", "on", "ut")]
+SYLLABLES = [
+    a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "il", "on", "ut")
+]
 FRAMES = (
     "Write a function that takes {} and returns {}.", "Given {}, find {} such that {}.", "You are given {}. Your task is to compute {} for {}.",
     "Implement {} so that {} holds whenever {}.", "For {} and {}, decide whether {}.",
@@ -75,10 +79,31 @@ def varied(count: int, seed: int, source: str) -> Iterator[Problem]:
     rng = random.Random(f"{seed}/{source}")
     words, weights = vocabulary(random.Random(seed))
     for number in range(count):
-        said = [" ".join(rng.choices(words, cum_weights=weights, k=rng.randint(4, 9))) for _ in range(12)]
-        statement = " ".join(rng.choice(FRAMES).format(*said[at : at + 3]) for at in range(0, 3 * rng.randint(1, 3), 3))
-        tests = tuple({"args": [rng.randint(-(10**6), 10**6), rng.choices(range(1000), k=4)], "expected": rng.randint(0, 10**6)} for _ in range(3))
-        yield Problem(f"{source}/{number}", source, statement, "call", tests, "f", solutions=(program(rng, words),), licence="MIT")
+        said = [
+            " ".join(rng.choices(words, cum_weights=weights, k=rng.randint(4, 9)))
+            for _ in range(12)
+        ]
+        statement = " ".join(
+            rng.choice(FRAMES).format(*said[at : at + 3])
+            for at in range(0, 3 * rng.randint(1, 3), 3)
+        )
+        tests = tuple(
+            {
+                "args": [rng.randint(-(10**6), 10**6), rng.choices(range(1000), k=4)],
+                "expected": rng.randint(0, 10**6),
+            }
+            for _ in range(3)
+        )
+        yield Problem(
+            f"{source}/{number}",
+            source,
+            statement,
+            "call",
+            tests,
+            "f",
+            solutions=(program(rng, words),),
+            licence="MIT",
+        )
 
 
 def program(rng: random.Random, words: Sequence[str]) -> str:
@@ -86,7 +111,13 @@ def program(rng: random.Random, words: Sequence[str]) -> str:
     names = ["first", "second"]
     lines = [f"def f({', '.join(names)}):"]
     for _ in range(rng.randint(3, 10)):
-        one, two, call, sign, number = rng.choice(names), rng.choice(names), rng.choice(CALLS), rng.choice("+-*%|&"), rng.randint(0, 99)
+        one, two, call, sign, number = (
+            rng.choice(names),
+            rng.choice(names),
+            rng.choice(CALLS),
+            rng.choice("+-*%|&"),
+            rng.randint(0, 99),
+        )
         expressions = (
             f"{call}({one}) {sign} {number}",
             f"[part {sign} {number} for part in {one}]",
@@ -105,7 +136,15 @@ def copied(problem: Problem, number: int, rng: random.Random) -> Problem:
     copy = replace(problem, problem_id=f"planted/{number}", source="planted", gated=False)
     match number % 4:
         case 1:
-            return replace(copy, solutions=(problem.solutions[0].replace("first", "alpha").replace("second", "omega").replace("def f(", "def g("),))
+            return replace(
+                copy,
+                solutions=(
+                    problem.solutions[0]
+                    .replace("first", "alpha")
+                    .replace("second", "omega")
+                    .replace("def f(", "def g("),
+                ),
+            )
         case 2:
             words = [word if rng.random() > 0.1 else "other" for word in problem.statement.split()]
             return replace(copy, statement=" ".join(words))
@@ -114,7 +153,9 @@ def copied(problem: Problem, number: int, rng: random.Random) -> Problem:
     return copy
 
 
-def made(count: int, seed: int = 1) -> tuple[list[Problem], list[Problem], dict[str, str], dict[str, str]]:
+def made(
+    count: int, seed: int = 1
+) -> tuple[list[Problem], list[Problem], dict[str, str], dict[str, str]]:
     """Problems, gated ones, and what each planted copy is a copy of: a problem, or a gated one."""
     rng = random.Random(seed)
     gated = [replace(problem, gated=True) for problem in varied(GATED, seed, "gated")]
@@ -122,7 +163,11 @@ def made(count: int, seed: int = 1) -> tuple[list[Problem], list[Problem], dict[
     twins, leaks = dict[str, str](), dict[str, str]()
     for number in range(count // 100 + count // 1000):
         is_twin = number < count // 100
-        original = problems[rng.randrange(min(len(problems), count // 300 or 1))] if is_twin else rng.choice(gated)  # clusters of about four
+        original = (
+            problems[rng.randrange(min(len(problems), count // 300 or 1))]
+            if is_twin
+            else rng.choice(gated)
+        )  # clusters of about four
         problems.append(copied(original, number, rng))
         (twins if is_twin else leaks)[problems[-1].problem_id] = original.problem_id
     rng.shuffle(problems)
@@ -135,19 +180,45 @@ def measured(count: int, processes: int) -> dict[str, float]:
     peak.start()
     start = time.perf_counter()
     problems, gated, twins, leaks = made(count)
-    facts: dict[str, float] = {"problems": count, "made_s": time.perf_counter() - start, "made_gib": peak.look()}
+    facts: dict[str, float] = {
+        "problems": count,
+        "made_s": time.perf_counter() - start,
+        "made_gib": peak.look(),
+    }
     start, spent = time.perf_counter(), peak.cpu_s()
     found = duplicates(problems, processes)
-    facts["duplicates_s"], facts["duplicates_cpu_s"] = time.perf_counter() - start, peak.cpu_s() - spent
-    group = {problem_id: at for at, one in enumerate(found.groups) for problem_id in (one.kept, *(member.problem_id for member in one.others))}
-    facts["planted"], facts["found"] = len(twins), sum(copy in group and group[copy] == group.get(twin) for copy, twin in twins.items())
+    facts["duplicates_s"], facts["duplicates_cpu_s"] = (
+        time.perf_counter() - start,
+        peak.cpu_s() - spent,
+    )
+    group = {
+        problem_id: at
+        for at, one in enumerate(found.groups)
+        for problem_id in (one.kept, *(member.problem_id for member in one.others))
+    }
+    facts["planted"], facts["found"] = (
+        len(twins),
+        sum(copy in group and group[copy] == group.get(twin) for copy, twin in twins.items()),
+    )
     copies = twins.keys() | leaks.keys()
-    facts["besides"] = sum(not {one.kept, member.problem_id} & copies for one in found.groups for member in one.others)
+    facts["besides"] = sum(
+        not {one.kept, member.problem_id} & copies for one in found.groups for member in one.others
+    )
     facts["capped"], facts["uncompared"] = found.capped, found.uncompared
     start, spent = time.perf_counter(), peak.cpu_s()
-    pairs = {(overlap.problem_id, overlap.gated_id) for overlap in GatedIndex(gated).overlaps(problems, processes) if overlap.leak}
-    facts["contamination_s"], facts["contamination_cpu_s"] = time.perf_counter() - start, peak.cpu_s() - spent
-    facts["leaks"], facts["leaks_found"] = len(leaks), sum((copy, task) in pairs for copy, task in leaks.items())
+    pairs = {
+        (overlap.problem_id, overlap.gated_id)
+        for overlap in GatedIndex(gated).overlaps(problems, processes)
+        if overlap.leak
+    }
+    facts["contamination_s"], facts["contamination_cpu_s"] = (
+        time.perf_counter() - start,
+        peak.cpu_s() - spent,
+    )
+    facts["leaks"], facts["leaks_found"] = (
+        len(leaks),
+        sum((copy, task) in pairs for copy, task in leaks.items()),
+    )
     facts["leaks_besides"] = len({problem for problem, _ in pairs} - leaks.keys())
     return facts | {"peak_gib": peak.look()}
 
@@ -184,14 +255,20 @@ def semhash(count: int, python: str) -> dict[str, float]:
     """The same statements through semhash: near-duplicates of statements alone."""
     with tempfile.TemporaryDirectory() as folder:
         texts = Path(folder) / "texts.json"
-        texts.write_text(json.dumps([problem.statement for problem in made(count)[0]]), encoding="utf-8")
-        ended = subprocess.run([python, "-c", SEMHASH, str(texts)], capture_output=True, text=True, check=True)
+        texts.write_text(
+            json.dumps([problem.statement for problem in made(count)[0]]), encoding="utf-8"
+        )
+        ended = subprocess.run(
+            [python, "-c", SEMHASH, str(texts)], capture_output=True, text=True, check=True
+        )
     facts: dict[str, float] = json.loads(ended.stdout.splitlines()[-1])
     return facts
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--problems", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--semhash", metavar="PYTHON", default="")
@@ -201,12 +278,30 @@ def main() -> None:
         print(json.dumps(measured(given.one, given.processes)))
         return
     print(f"Load at the start {os.getloadavg()[0]:.1f}, {given.processes} processes.\n")
-    head = ("problems", "duplicates, s (CPU)", "contamination, s (CPU)", "GiB (problems alone)", "planted found, besides", "leaks found, besides")
+    head = (
+        "problems",
+        "duplicates, s (CPU)",
+        "contamination, s (CPU)",
+        "GiB (problems alone)",
+        "planted found, besides",
+        "leaks found, besides",
+    )
     print(f"| {' | '.join(head)} | capped, left out |")
     print("|---|---|---|---|---|---|---|")
     for count in given.problems:
-        command = [sys.executable, __file__, "--one", str(count), "--processes", str(given.processes)]
-        f = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
+        command = [
+            sys.executable,
+            __file__,
+            "--one",
+            str(count),
+            "--processes",
+            str(given.processes),
+        ]
+        f = json.loads(
+            subprocess.run(
+                command, stdout=subprocess.PIPE, text=True, check=True
+            ).stdout.splitlines()[-1]
+        )
         cells = (
             f"{count:,}", *(f"{f[f'{stage}_s']:.0f} ({f[f'{stage}_cpu_s']:.0f})" for stage in ("duplicates", "contamination")),
             f"{f['peak_gib']:.1f} ({f['made_gib']:.1f})",

@@ -7,7 +7,7 @@ where the statement, the forms of decoys and plain sense say that it is no decoy
 Last the canonical solutions, and those of them that are not AC.
 """
 
-# ruff: noqa: E501  # programs, a line each
+# programs, a line each
 from __future__ import annotations
 
 import os
@@ -138,7 +138,9 @@ PROGRAMS: dict[str, Callable[[Problem], str]] = {
     "by form": lambda problem: BY_FORM.replace("{doc!r}", repr(problem.statement)),
     "by guess": lambda problem: BY_GUESS.replace("{doc!r}", repr(problem.statement)),
     **{
-        f"constant: {answer}": lambda problem, answer=answer: f"def {problem.entry_point}(*args, **kwargs): {answer}"  # type: ignore[misc]
+        f"constant: {answer}": lambda problem, answer=answer: (
+            f"def {problem.entry_point}(*args, **kwargs): {answer}"
+        )  # type: ignore[misc]
         for answer in ("return None", "return True", "return []", "raise ValueError")
     },
     "canonical": lambda problem: problem.solutions[0],
@@ -148,20 +150,47 @@ PROGRAMS: dict[str, Callable[[Problem], str]] = {
 def main() -> None:
     every = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     names = sys.argv[2:] or list(PROGRAMS)
-    alone = [problem for problem in load("bigcodebench", DATA / "bigcodebench").problems if not problem.packages]
-    problems = [problem for problem in alone if all(name.partition(".")[0] in sys.stdlib_module_names for name in problem.extra["libs"])][::every]
-    print("| program | tasks AC | methods passed | tasks with one | seconds |\n|---|---|---|---|---|")
+    alone = [
+        problem
+        for problem in load("bigcodebench", DATA / "bigcodebench").problems
+        if not problem.packages
+    ]
+    problems = [
+        problem
+        for problem in alone
+        if all(name.partition(".")[0] in sys.stdlib_module_names for name in problem.extra["libs"])
+    ][::every]
+    print(
+        "| program | tasks AC | methods passed | tasks with one | seconds |\n|---|---|---|---|---|"
+    )
     with Sandbox(SandboxConfig(workers=2)) as sandbox:
         for name in names:
             started = time.monotonic()
-            reports = run_all(sandbox, [problem.job(PROGRAMS[name](problem), problem.problem_id) for problem in problems])
+            reports = run_all(
+                sandbox,
+                [problem.job(PROGRAMS[name](problem), problem.problem_id) for problem in problems],
+            )
             accepted = [report for report in reports if report.verdict == "AC"]
-            paid, total = sum(report.passed for report in reports), sum(report.total for report in reports)
+            paid, total = (
+                sum(report.passed for report in reports),
+                sum(report.total for report in reports),
+            )
             some = sum(report.passed > 0 for report in reports)
-            print(f"| {name} | {len(accepted)} of {len(reports)} | {paid} of {total} | {some} | {time.monotonic() - started:.0f} |", flush=True)
+            print(
+                f"| {name} | {len(accepted)} of {len(reports)} | {paid} of {total} | {some} | {time.monotonic() - started:.0f} |",
+                flush=True,
+            )
     if names[-1] == "canonical":
         for report in (report for report in reports if report.verdict != "AC"):
-            print(report.job_id, *(f"{row.name}: {row.verdict} {row.detail[:100]}" for row in report.tests if row.verdict != "AC"), sep="\n  ")
+            print(
+                report.job_id,
+                *(
+                    f"{row.name}: {row.verdict} {row.detail[:100]}"
+                    for row in report.tests
+                    if row.verdict != "AC"
+                ),
+                sep="\n  ",
+            )
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # benchmarks/sandbox.py is not the room of that name
 
 from evaluation.gate import Policy, decide
 from evaluation.scorecard import Sample, Scorecard
@@ -21,7 +23,10 @@ TASKS = 400
 
 
 def card(name: str, solved: np.ndarray) -> Scorecard:
-    samples = tuple(Sample.model_construct(task_id=str(i), answer="", program="", verdict="AC" if s else "WA") for i, s in enumerate(solved))
+    samples = tuple(
+        Sample.model_construct(task_id=str(i), answer="", program="", verdict="AC" if s else "WA")
+        for i, s in enumerate(solved)
+    )
     return Scorecard.model_construct(
         benchmark="simulated",
         benchmark_version="1",
@@ -34,7 +39,9 @@ def card(name: str, solved: np.ndarray) -> Scorecard:
     )
 
 
-def pair(rng: np.random.Generator, share: float, gain: float, shared: float) -> tuple[np.ndarray, np.ndarray]:
+def pair(
+    rng: np.random.Generator, share: float, gain: float, shared: float
+) -> tuple[np.ndarray, np.ndarray]:
     """Champion with `share`, challenger with `share + gain`; on a `shared` part of the tasks the two agree but for the gain."""
     draw = rng.random(TASKS)
     other = np.where(rng.random(TASKS) < shared, draw, rng.random(TASKS))
@@ -45,7 +52,9 @@ def main() -> None:
     pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     policy, rng = Policy(), np.random.default_rng(0)
     print(f"policy: alpha {policy.alpha}, minimum gain {policy.minimum_gain}; {TASKS} tasks")
-    print("| true gain | champion | shared | pairs | promoted | share (95 % interval) | announced |")
+    print(
+        "| true gain | champion | shared | pairs | promoted | share (95 % interval) | announced |"
+    )
     print("|---|---|---|---|---|---|---|")
     for gain in (0.0, 0.05, 0.1):
         for share in (0.3, 0.5):
@@ -54,12 +63,19 @@ def main() -> None:
                 promoted = 0
                 for _ in range(count):
                     before, after = pair(rng, share, gain, shared)
-                    promoted += decide(card("champion", before), card("challenger", after), policy).promoted
-                discordant = shared * gain + (1 - shared) * (share * (1 - share - gain) + (share + gain) * (1 - share))
+                    promoted += decide(
+                        card("champion", before), card("challenger", after), policy
+                    ).promoted
+                discordant = shared * gain + (1 - shared) * (
+                    share * (1 - share - gain) + (share + gain) * (1 - share)
+                )
                 said = f"{power(gain, discordant, TASKS, policy.alpha):.4f}"  # exact; at gain 0 the level, which a discrete test keeps below alpha
                 low, high = wilson(promoted, count)
                 shown = f"{promoted / count:.4f} ({low:.4f} to {high:.4f})"
-                print(f"| {100 * gain:+.0f} points | {share} | {shared} | {count} | {promoted} | {shown} | {said} |", flush=True)
+                print(
+                    f"| {100 * gain:+.0f} points | {share} | {shared} | {count} | {promoted} | {shown} | {said} |",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

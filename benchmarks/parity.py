@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.remove(str(Path(__file__).resolve().parent))  # sandbox.py in it is not the room of its name
+sys.path.remove(
+    str(Path(__file__).resolve().parent)
+)  # sandbox.py in it is not the room of its name
 
 from benchmarks.harnesses import ENVIRONMENTS, python_of
 from benchmarks.programs import DATA, codet
@@ -71,14 +73,25 @@ def answers(name: str, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
     drawn, made = random.Random(0), []
     for at, row in enumerate(rows):
         task, entry = row["task_id"], row["entry_point"]
-        program = row["code_prompt" if name == "bigcodebench" else "prompt"] + row["canonical_solution"]
+        program = (
+            row["code_prompt" if name == "bigcodebench" else "prompt"] + row["canonical_solution"]
+        )
         wrong = mutants(program, 6, entry)
         texts = [program, *(each.source for each in drawn.sample(wrong, min(1, len(wrong))))]
         if name != "bigcodebench":
-            texts += [CHANGED.format(program=program, name=entry, change=CHANGES[(2 * at + k) % len(CHANGES)]) for k in range(2)]
+            texts += [
+                CHANGED.format(
+                    program=program, name=entry, change=CHANGES[(2 * at + k) % len(CHANGES)]
+                )
+                for k in range(2)
+            ]
         made += [{"task_id": task, "solution": text} for text in texts]
     if name == "humaneval+":
-        made += [{"task_id": each.name.split("#")[0], "solution": each.source} for each in codet() if int(each.name.split("#")[1]) < 10]
+        made += [
+            {"task_id": each.name.split("#")[0], "solution": each.source}
+            for each in codet()
+            if int(each.name.split("#")[1]) < 10
+        ]
     return made
 
 
@@ -86,9 +99,18 @@ def compare(name: str) -> int:
     harness, dataset, source = FILES[name]
     folder = ENVIRONMENTS / name
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [row for row in map(json.loads, gzip.decompress(source.read_bytes()).splitlines()) if row["task_id"] not in LEFT_OUT]
+    rows = [
+        row
+        for row in map(json.loads, gzip.decompress(source.read_bytes()).splitlines())
+        if row["task_id"] not in LEFT_OUT
+    ]
     if name == "bigcodebench":
-        rows = [row for row in rows if {lib.split(".")[0] for lib in json.loads(row["libs"].replace("'", '"'))} <= sys.stdlib_module_names]
+        rows = [
+            row
+            for row in rows
+            if {lib.split(".")[0] for lib in json.loads(row["libs"].replace("'", '"'))}
+            <= sys.stdlib_module_names
+        ]
     data, samples = folder / "data.jsonl", folder / "samples.jsonl"
     _write(data, rows)
     _write(samples, answers(name, rows))
@@ -96,22 +118,38 @@ def compare(name: str) -> int:
     theirs = _theirs(harness, dataset, data, samples, folder / "upstream.jsonl", WORKERS)
     keys = ("base", "plus") if harness == "evalplus" else ("base",)
     measured = {at: row for at, row in ours.items() if row["base"] is not None}
-    differ = [at for at, row in measured.items() if any(row[key] != theirs[at][key] for key in keys)]
+    differ = [
+        at for at, row in measured.items() if any(row[key] != theirs[at][key] for key in keys)
+    ]
     if differ:
         differ = _again(harness, dataset, data, samples, differ, measured, theirs, folder, keys)
     for which in keys:
         passed = [sum(bool(rows[at][which]) for at in measured) for rows in (ours, theirs)]
-        print(f"{name} {which}: {len(measured)} samples, {passed[0]} pass with ratchet, {passed[1]} with {harness}")
+        print(
+            f"{name} {which}: {len(measured)} samples, {passed[0]} pass with ratchet, {passed[1]} with {harness}"
+        )
     print(f"{name}: {len(ours) - len(measured)} not measured, {len(differ)} judged differently")
     for at in differ:
-        print(f"  {at[0]}#{at[1]}: ratchet {[measured[at][key] for key in keys]} {measured[at]['detail']!r}, {harness} {theirs[at]['said']!r}")
+        print(
+            f"  {at[0]}#{at[1]}: ratchet {[measured[at][key] for key in keys]} {measured[at]['detail']!r}, {harness} {theirs[at]['said']!r}"
+        )
     return len(differ)
 
 
 Said = dict[tuple[str, int], dict[str, Any]]
 
 
-def _again(harness: str, dataset: str, data: Path, samples: Path, differ: Any, ours: Said, theirs: Said, folder: Path, keys: Any) -> Any:
+def _again(
+    harness: str,
+    dataset: str,
+    data: Path,
+    samples: Path,
+    differ: Any,
+    ours: Said,
+    theirs: Said,
+    folder: Path,
+    keys: Any,
+) -> Any:
     """Upstream once more, one program at a time, on what differs. Every task must have a sample there: the canonical solutions fill up."""
     wanted = set(differ)
     count: dict[str, int] = {}
@@ -123,9 +161,14 @@ def _again(harness: str, dataset: str, data: Path, samples: Path, differ: Any, o
             kept.append((at, row))
     named = {at[0] for at in wanted}
     few = folder / "again.data.jsonl"
-    _write(few, [row for row in map(json.loads, data.read_text().splitlines()) if row["task_id"] in named])
+    _write(
+        few,
+        [row for row in map(json.loads, data.read_text().splitlines()) if row["task_id"] in named],
+    )
     _write(folder / "again.jsonl", [row for _, row in kept])
-    said = _theirs(harness, dataset, few, folder / "again.jsonl", folder / "again.upstream.jsonl", 1)
+    said = _theirs(
+        harness, dataset, few, folder / "again.jsonl", folder / "again.upstream.jsonl", 1
+    )
     count = {}
     for at, _ in kept:
         theirs[at] = said[at[0], count.get(at[0], 0)]
@@ -136,19 +179,36 @@ def _again(harness: str, dataset: str, data: Path, samples: Path, differ: Any, o
 def _ours(name: str, data: Path, samples: Path, out: Path) -> Said:
     files = ["--completions", str(samples), "--data", str(data), "--out", str(out)]
     command = [sys.executable, "-m", "pipelines.cli", "evaluate", "--benchmark", name, *files]
-    subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")})
+    subprocess.run(
+        command,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")},
+    )
     return _said(out)
 
 
 def _theirs(harness: str, dataset: str, data: Path, samples: Path, out: Path, workers: int) -> Said:
     script = Path(__file__).with_name("upstream.py")
-    command = [str(python_of(harness)), str(script), harness, dataset, str(data), str(samples), str(out), str(workers)]
+    command = [
+        str(python_of(harness)),
+        str(script),
+        harness,
+        dataset,
+        str(data),
+        str(samples),
+        str(out),
+        str(workers),
+    ]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return _said(out)
 
 
 def _said(path: Path) -> Said:
-    return {(row["task_id"], row["sample"]): row for row in map(json.loads, path.read_text().splitlines())}
+    return {
+        (row["task_id"], row["sample"]): row
+        for row in map(json.loads, path.read_text().splitlines())
+    }
 
 
 def _write(path: Path, rows: list[dict[str, Any]]) -> None:

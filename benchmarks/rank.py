@@ -26,7 +26,13 @@ def main(asked: dict[str, Any]) -> None:
     import torch
 
     torch.set_num_threads(max(1, training.threads))
-    trace = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) if asked.get("memory") else nullcontext()
+    trace = (
+        torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True
+        )
+        if asked.get("memory")
+        else nullcontext()
+    )
     with trace as traced:
         found = steps(asked, training)
     if asked.get("memory"):
@@ -42,7 +48,16 @@ def steps(asked: dict[str, Any], training: Training) -> dict[str, Any]:
     from verl.workers.engine_workers import ActorRolloutRefWorker
 
     path = Path(asked["model"])
-    told = overrides(training, seed=1, model=path, train=path, validation=path, folder=path, loggers=[], name="rank")
+    told = overrides(
+        training,
+        seed=1,
+        model=path,
+        train=path,
+        validation=path,
+        folder=path,
+        loggers=[],
+        name="rank",
+    )
     with initialize_config_module(config_module="verl.trainer.config", version_base=None):
         config = compose("ppo_trainer", overrides=told)
     with record_function("phase: load"):
@@ -95,7 +110,11 @@ def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
     generator = torch.Generator().manual_seed(step)
     count, rank, ranks = asked["count"], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     longest = asked["answer"]
-    lengths = torch.randint(longest // 2, longest + 1, (count,), generator=generator).tolist() if asked.get("ragged") else [longest] * count
+    lengths = (
+        torch.randint(longest // 2, longest + 1, (count,), generator=generator).tolist()
+        if asked.get("ragged")
+        else [longest] * count
+    )
     rows = [
         {
             "prompts": torch.randint(5, 60, (asked["prompt"],), generator=generator),
@@ -111,7 +130,10 @@ def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
         row["input_ids"] = torch.cat([row["prompts"], row["responses"]])
         row["position_ids"] = torch.arange(len(row["input_ids"]))
         row["loss_mask"] = row["response_mask"]
-    nested = {key: torch.nested.as_nested_tensor([row[key] for row in mine], layout=torch.jagged) for key in mine[0]}
+    nested = {
+        key: torch.nested.as_nested_tensor([row[key] for row in mine], layout=torch.jagged)
+        for key in mine[0]
+    }
     about = {
         "temperature": 1.0, "calculate_entropy": False, "distillation_use_topk": False, "distillation_only": False, "global_batch_size": count,
         "mini_batch_size": count // training.scale.updates, "epochs": 1, "seed": 1, "dataloader_kwargs": {"shuffle": False}, "pad_token_id": 0,
@@ -122,8 +144,14 @@ def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
 def peaks(traced: Any) -> dict[str, int]:
     """Most bytes alive in each phase: every allocation and release of torch's CPU allocator, in the order of time."""
     events = traced.profiler.kineto_results.events()
-    phases = [(event.name().removeprefix("phase: "), event.start_ns(), event.end_ns()) for event in events if event.name().startswith("phase: ")]
-    changes = sorted((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]")
+    phases = [
+        (event.name().removeprefix("phase: "), event.start_ns(), event.end_ns())
+        for event in events
+        if event.name().startswith("phase: ")
+    ]
+    changes = sorted(
+        (event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]"
+    )
     alive, most = 0, dict.fromkeys((name for name, _, _ in phases), 0)
     for at, change in changes:
         alive += change

@@ -16,7 +16,9 @@ from pathlib import Path
 
 from rich.console import Console
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # benchmarks/sandbox.py is not the room of that name
 
 from pipelines.registry_commands import rollback
 from resources.ledger import Ledger
@@ -31,7 +33,15 @@ def main(versions: int) -> None:
         ledger = Ledger(Path(home) / "promotions.db")
         for i in range(versions):
             against = f"c{i - 1}" if i else None
-            ledger.append("promote", checkpoint=f"c{i}", checkpoint_hash=f"c{i}", path="", decision={"reasons": []}, chain=f"c{i}", against=against)
+            ledger.append(
+                "promote",
+                checkpoint=f"c{i}",
+                checkpoint_hash=f"c{i}",
+                path="",
+                decision={"reasons": []},
+                chain=f"c{i}",
+                against=against,
+            )
         Registry(Path(home)).project(ledger)  # loads MLflow too
         clock, cpu = [], []
         for _ in range(ROLLBACKS):
@@ -39,8 +49,12 @@ def main(versions: int) -> None:
             rollback(None, "", None, Console(file=StringIO()))
             clock.append(time.monotonic() - began)
             cpu.append(time.process_time() - used)
-    print("| versions | rollback, s (median, worst) | CPU s (median, worst) | load |\n|---|---|---|---|")
-    figures = " | ".join(f"{statistics.median(seconds):.2f}, {max(seconds):.2f}" for seconds in (clock, cpu))
+    print(
+        "| versions | rollback, s (median, worst) | CPU s (median, worst) | load |\n|---|---|---|---|"
+    )
+    figures = " | ".join(
+        f"{statistics.median(seconds):.2f}, {max(seconds):.2f}" for seconds in (clock, cpu)
+    )
     print(f"| {versions} | {figures} | {os.getloadavg()[0]:.0f} |")
 
 

@@ -40,7 +40,10 @@ def subjects(samples: int) -> dict[str, tuple[str, list[Program]]]:
     return {
         "HumanEval, canonical, assert": ("assert", plain),
         "HumanEval, canonical, call": ("call", plain),
-        "HumanEval, canonical, assert that a judge process must run": ("assert", [program for program in canonical if not program.cases]),
+        "HumanEval, canonical, assert that a judge process must run": (
+            "assert",
+            [program for program in canonical if not program.cases],
+        ),
         f"CodeT, {len(drawn)} samples, assert": ("assert", drawn),
         f"CodeT, {len(drawn)} samples, call": ("call", drawn),
         "both together, call": ("call", [*plain, *drawn]),
@@ -68,10 +71,17 @@ class Ours:
 def compare(rounds: int, workers: list[int], samples: int, names: list[str]) -> None:
     others = {name: Harness(name) for name in names}
     ours = {count: Ours(count) for count in workers}
-    print("| programs | workers | ratchet | " + " | ".join(names) + " |\n|---|---|---|" + "---|" * len(names))
+    print(
+        "| programs | workers | ratchet | "
+        + " | ".join(names)
+        + " |\n|---|---|---|"
+        + "---|" * len(names)
+    )
     for what, (style, programs) in subjects(samples).items():
         for sandbox in ours.values():
-            _, right = sandbox.run(programs, style)  # starts the zygotes, and says which programs are right
+            _, right = sandbox.run(
+                programs, style
+            )  # starts the zygotes, and says which programs are right
         if style == "stdio":
             programs = [program for program in programs if program.name in right]
         runs: dict[Key, list[float]] = defaultdict(list)
@@ -90,7 +100,9 @@ def compare(rounds: int, workers: list[int], samples: int, names: list[str]) -> 
         for count in workers:
             _row(what, count, names, runs)
         print(
-            f"| accepted | of {len(programs)} | {accepted['ratchet']} | " + " | ".join(str(accepted.get(name, "")) for name in names) + " |",
+            f"| accepted | of {len(programs)} | {accepted['ratchet']} | "
+            + " | ".join(str(accepted.get(name, "")) for name in names)
+            + " |",
             flush=True,
         )
     print(f"\nisolation: {ours[workers[0]].sandbox.describe()}\n")
@@ -105,14 +117,21 @@ def _row(what: str, count: int, names: list[str], runs: dict[Key, list[float]]) 
     cells = []
     for name in names:
         other = runs.get((what, count, name))
-        cells.append(f"{statistics.median(other):.0f}/s ({own / statistics.median(other):.1f}x)" if other else "")
+        cells.append(
+            f"{statistics.median(other):.0f}/s ({own / statistics.median(other):.1f}x)"
+            if other
+            else ""
+        )
     print(f"| {what} | {count} | {own:.0f}/s | " + " | ".join(cells) + " |", flush=True)
 
 
 def floor(workers: int, programs: int) -> float:
     """Processes a second that are forked, exit at once, and are waited for: nothing can be faster."""
     begun = time.perf_counter()
-    running = [subprocess.Popen([sys.executable, "-S", "-c", FLOOR.format(programs)]) for _ in range(workers)]
+    running = [
+        subprocess.Popen([sys.executable, "-S", "-c", FLOOR.format(programs)])
+        for _ in range(workers)
+    ]
     for process in running:
         process.wait()
     return workers * programs / (time.perf_counter() - begun)
@@ -120,56 +139,101 @@ def floor(workers: int, programs: int) -> float:
 
 def profile(samples: int) -> None:
     """CPU milliseconds and page faults a program, by process, with one worker: unlike the rates they hardly depend on what else runs."""
-    print("| CPU ms a program (page faults) | front | worker | zygotes | programs and judges | all |\n|---|---|---|---|---|---|")
+    print(
+        "| CPU ms a program (page faults) | front | worker | zygotes | programs and judges | all |\n|---|---|---|---|---|---|"
+    )
     for what, (style, programs) in subjects(samples).items():
         ours = Ours(1)
         ours.run(programs, style)
         before = _used()
         ours.run(programs, style)
         after = _used()
-        spent = {kind: [(b - a) / len(programs) for a, b in zip(before[kind], after[kind], strict=True)] for kind in before}
+        spent = {
+            kind: [(b - a) / len(programs) for a, b in zip(before[kind], after[kind], strict=True)]
+            for kind in before
+        }
         spent["all"] = [sum(kind[at] for kind in spent.values()) for at in (0, 1)]
-        print(f"| {what} | " + " | ".join(f"{ms:.2f} ({faults:.0f})" for ms, faults in spent.values()) + " |", flush=True)
+        print(
+            f"| {what} | "
+            + " | ".join(f"{ms:.2f} ({faults:.0f})" for ms, faults in spent.values())
+            + " |",
+            flush=True,
+        )
         ours.sandbox.close()
 
 
 def _used() -> dict[str, tuple[float, float]]:
     """CPU milliseconds and page faults so far, by kind of process, from /proc: own, and of the children that were waited for."""
-    workers = [pid for pid in _children(os.getpid()) if b"worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
-    zygotes = [inner for worker in workers for outer in _children(worker) for inner in (_children(outer) or [outer])]
-    front, serving, totals = _stat(os.getpid()), [_stat(worker) for worker in workers], [_stat(zygote) for zygote in zygotes]
+    workers = [
+        pid
+        for pid in _children(os.getpid())
+        if b"worker.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    zygotes = [
+        inner
+        for worker in workers
+        for outer in _children(worker)
+        for inner in (_children(outer) or [outer])
+    ]
+    front, serving, totals = (
+        _stat(os.getpid()),
+        [_stat(worker) for worker in workers],
+        [_stat(zygote) for zygote in zygotes],
+    )
     return {
         "front": (front[0], front[1]),
         "worker": (sum(each[0] for each in serving), sum(each[1] for each in serving)),
         "zygotes": (sum(total[0] for total in totals), sum(total[1] for total in totals)),
-        "programs and judges": (sum(total[2] for total in totals), sum(total[3] for total in totals)),
+        "programs and judges": (
+            sum(total[2] for total in totals),
+            sum(total[3] for total in totals),
+        ),
     }
 
 
 def _children(pid: int) -> list[int]:
-    return [int(child) for task in Path(f"/proc/{pid}/task").iterdir() for child in (task / "children").read_text().split()]
+    return [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
 
 
 def _stat(pid: int) -> tuple[float, float, float, float]:
     """CPU milliseconds and minor faults of a process, then of its children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    faults, of_children, user, system, users, systems = (int(fields[at]) for at in (7, 8, 11, 12, 13, 14))
+    faults, of_children, user, system, users, systems = (
+        int(fields[at]) for at in (7, 8, 11, 12, 13, 14)
+    )
     return (user + system) * TICK_S * 1000, faults, (users + systems) * TICK_S * 1000, of_children
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--samples", type=int, default=200, help="of CodeT's samples; 0: all that can be compared")
+    parser.add_argument(
+        "--samples", type=int, default=200, help="of CodeT's samples; 0: all that can be compared"
+    )
     parser.add_argument("--harnesses", nargs="*", default=list(HARNESSES), choices=HARNESSES)
     parser.add_argument("--only", choices=("compare", "floor", "profile"))
     asked = parser.parse_args()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start, medians of {asked.rounds} rounds\n", flush=True)
+    print(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start, medians of {asked.rounds} rounds\n",
+        flush=True,
+    )
     if asked.only in (None, "compare"):
         compare(asked.rounds, asked.workers, asked.samples, asked.harnesses)
     if asked.only in (None, "floor"):
-        print(", ".join(f"fork and exit with {count}: {floor(count, 2000):.0f}/s" for count in asked.workers) + "\n", flush=True)
+        print(
+            ", ".join(
+                f"fork and exit with {count}: {floor(count, 2000):.0f}/s" for count in asked.workers
+            )
+            + "\n",
+            flush=True,
+        )
     if asked.only in (None, "profile"):
         profile(asked.samples)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")

@@ -13,15 +13,21 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # this file lies beside one with a room's name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # this file lies beside one with a room's name
 
 from sandbox.protocol import AssertTest, CallTest, Job, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 SQUARE = "def f(n):\n    return n * n\n"
-CHECK = "def check(candidate):\n" + "".join(f"    assert candidate({n}) == {n * n}\n" for n in range(8))
+CHECK = "def check(candidate):\n" + "".join(
+    f"    assert candidate({n}) == {n * n}\n" for n in range(8)
+)
 STYLES = {
-    "call, eight tests": Job("job", SQUARE, "call", tuple(CallTest((n,), {}, n * n) for n in range(8)), "f"),
+    "call, eight tests": Job(
+        "job", SQUARE, "call", tuple(CallTest((n,), {}, n * n) for n in range(8)), "f"
+    ),
     "assert": Job("job", SQUARE, "assert", (AssertTest(CHECK),), "f"),
     "stdio": Job("job", SQUARE + "print(f(int(input())))\n", "stdio", (StdioTest("5\n", "25\n"),)),
 }
@@ -37,18 +43,30 @@ def rate(sandbox: Sandbox, job: Job, programs: int) -> float:
 
 
 def main() -> None:
-    programs, repeats = (int(text) for text in (*sys.argv[1:3], *("400", "3")[len(sys.argv[1:3]) :]))
+    programs, repeats = (
+        int(text) for text in (*sys.argv[1:3], *("400", "3")[len(sys.argv[1:3]) :])
+    )
     kinds = sys.argv[3:] or ["local", "docker", "ray"]
-    print(f"{programs} programs, median of {repeats}, 2 workers, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n")
+    print(
+        f"{programs} programs, median of {repeats}, 2 workers, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n"
+    )
     with ExitStack() as stack:
-        opened = {kind: stack.enter_context(Sandbox(SandboxConfig(workers=2, backend=kind))) for kind in kinds}  # type: ignore[arg-type]
+        opened = {
+            kind: stack.enter_context(Sandbox(SandboxConfig(workers=2, backend=kind)))
+            for kind in kinds
+        }  # type: ignore[arg-type]
         print("| style | " + " | ".join(kinds) + " |\n|---|" + "---|" * len(kinds))
         for style, job in STYLES.items():
             seen: dict[str, list[float]] = {kind: [] for kind in kinds}
             for _ in range(repeats + 1):
                 for kind, sandbox in opened.items():
                     seen[kind].append(rate(sandbox, job, programs))
-            print(f"| {style} | " + " | ".join(f"{statistics.median(seen[kind][1:]):.0f}/s" for kind in kinds) + " |", flush=True)
+            print(
+                f"| {style} | "
+                + " | ".join(f"{statistics.median(seen[kind][1:]):.0f}/s" for kind in kinds)
+                + " |",
+                flush=True,
+            )
         for kind, sandbox in opened.items():
             print(f"\n{kind}: {sandbox.describe()}")
 

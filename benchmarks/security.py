@@ -17,7 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.remove(str(Path(__file__).resolve().parent))  # beside this file lies one of the name of a package
+sys.path.remove(
+    str(Path(__file__).resolve().parent)
+)  # beside this file lies one of the name of a package
 
 from problems.schema import Problem
 from problems.sources.registry import load
@@ -44,7 +46,9 @@ AT_ONCE = 400
 def references(source: str, path: str, tests: int) -> list[tuple[Problem, Job]]:
     """The first solution of each problem, with as many of its tests."""
     problems = [problem for problem in load(source, DATA / path).problems if problem.solutions]
-    jobs = [(problem, problem.job(problem.solutions[0], problem.problem_id)) for problem in problems]
+    jobs = [
+        (problem, problem.job(problem.solutions[0], problem.problem_id)) for problem in problems
+    ]
     return [(problem, replace(job, tests=job.tests[:tests])) for problem, job in jobs]
 
 
@@ -53,14 +57,22 @@ def hostile() -> Iterator[tuple[str, Job]]:
     problems = json.loads((HOSTILE / "problems.json").read_text())
     for entry in json.loads((HOSTILE / "manifest.json").read_text()):
         source = (HOSTILE / "programs" / entry["file"]).read_bytes().decode("utf-8")
-        yield f"round 1, {FAMILIES[entry['family']]}", job_of(problems[entry["problem"]], source, f"{entry['file']}: {entry['attack']}")
+        yield (
+            f"round 1, {FAMILIES[entry['family']]}",
+            job_of(problems[entry["problem"]], source, f"{entry['file']}: {entry['attack']}"),
+        )
     victim = tempfile.mkdtemp(prefix="victim-")
     (Path(victim) / "file").write_text("x")
     for line in (HOSTILE / "round2" / "programs.jsonl").read_text().splitlines():
         row = json.loads(line)
         if row["problem"] and not row.get("slow"):
-            source = row["source"].replace("VICTIM_FILE", f"{victim}/file").replace("VICTIM_DIR", victim)
-            yield f"round 2, {'attacks' if row['kind'] == 'attack' else 'honest'}", job_of(row["problem"], source, row["name"])
+            source = (
+                row["source"].replace("VICTIM_FILE", f"{victim}/file").replace("VICTIM_DIR", victim)
+            )
+            yield (
+                f"round 2, {'attacks' if row['kind'] == 'attack' else 'honest'}",
+                job_of(row["problem"], source, row["name"]),
+            )
 
 
 class Count:
@@ -74,7 +86,9 @@ class Count:
 
     def add(self, sandbox: Sandbox, pairs: Sequence[tuple[Problem | None, Job]]) -> None:
         jobs = [job for _, job in pairs]
-        for (task, job), report, findings in zip(pairs, run_all(sandbox, jobs), lint([job.source for job in jobs]), strict=True):
+        for (task, job), report, findings in zip(
+            pairs, run_all(sandbox, jobs), lint([job.source for job in jobs]), strict=True
+        ):
             if report.verdict is Verdict.INFRA:
                 self.failed += 1
                 continue
@@ -93,13 +107,20 @@ class Count:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--isolation", choices=("auto", "root", "userns", "bare"), default="auto")
-    parser.add_argument("--tests", type=int, default=3, help="of each reference; what a program tries does not depend on many")
+    parser.add_argument(
+        "--tests",
+        type=int,
+        default=3,
+        help="of each reference; what a program tries does not depend on many",
+    )
     parser.add_argument("--most", type=int, default=10_000, help="programs of each set")
     parser.add_argument("--each", action="store_true")
     parser.add_argument("--only", default="", help="of SETS, or `hostile`; all where empty")
     asked = parser.parse_args()
     counts: dict[str, Count] = {}
-    print("| programs | judged | punished | hinted | no verdict | attempts not counted |\n|---|---|---|---|---|---|")
+    print(
+        "| programs | judged | punished | hinted | no verdict | attempts not counted |\n|---|---|---|---|---|---|"
+    )
     with Sandbox(SandboxConfig(isolation=asked.isolation)) as sandbox:
         for name, (source, path) in SETS.items():
             if (DATA / path).exists() and asked.only in name:

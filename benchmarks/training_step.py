@@ -20,7 +20,9 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # benchmarks/sandbox.py is not the room of that name
+sys.path.insert(
+    0, str(Path(__file__).resolve().parent.parent)
+)  # benchmarks/sandbox.py is not the room of that name
 
 from resources.ray import Private, ensure_head
 from resources.ray_job import train
@@ -38,7 +40,9 @@ main_ppo.main()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("chain", type=Path)
     parser.add_argument("--steps", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=2)
@@ -48,19 +52,30 @@ def main() -> None:
     seconds: dict[str, list[list[float]]] = {"ours": [], "bare": []}
     for number in range(arguments.rounds):
         order = [("ours", ours), ("bare", bare)]
-        for kind, run in order if number % 2 == 0 else reversed(order):  # so that a machine that slows down does so for both
+        for kind, run in (
+            order if number % 2 == 0 else reversed(order)
+        ):  # so that a machine that slows down does so for both
             folder = scratch / f"{kind}-{number}"
             folder.mkdir(parents=True)
             job = TrainingJob.read(told)
-            training = job.training.model_copy(update={"steps": arguments.steps, "save_every": arguments.steps})
+            training = job.training.model_copy(
+                update={"steps": arguments.steps, "save_every": arguments.steps}
+            )
             job = job.model_copy(update={"folder": str(folder), "training": training})
             job.write()
             steps = run(job, scratch / "ray")
             seconds[kind].append(steps)
             print(f"{kind}: {' '.join(f'{step:.2f}' for step in steps)}", flush=True)
-    medians = {kind: [statistics.median(step) for step in zip(*runs, strict=True)] for kind, runs in seconds.items()}
-    print("\n| step | verl_jobs.entry, s | bare verl.trainer.main_ppo, s | ratio |\n|---|---|---|---|")
-    for step, (mine, theirs) in enumerate(zip(medians["ours"], medians["bare"], strict=True), start=2):
+    medians = {
+        kind: [statistics.median(step) for step in zip(*runs, strict=True)]
+        for kind, runs in seconds.items()
+    }
+    print(
+        "\n| step | verl_jobs.entry, s | bare verl.trainer.main_ppo, s | ratio |\n|---|---|---|---|"
+    )
+    for step, (mine, theirs) in enumerate(
+        zip(medians["ours"], medians["bare"], strict=True), start=2
+    ):
         print(f"| {step} | {mine:.2f} | {theirs:.2f} | {mine / theirs:.3f} |")
     mine, theirs = sum(medians["ours"]), sum(medians["bare"])
     print(f"| all | {mine:.2f} | {theirs:.2f} | {mine / theirs:.3f} |")
@@ -87,18 +102,27 @@ def bare(job: TrainingJob, ray_folder: Path) -> list[float]:
         loggers=[],
         name="bare",
     )
-    given = [each for each in given if not each.startswith(left_out)] + ["trainer.logger=[file]", f"hydra.run.dir='{job.path / 'hydra'}'"]
+    given = [each for each in given if not each.startswith(left_out)] + [
+        "trainer.logger=[file]",
+        f"hydra.run.dir='{job.path / 'hydra'}'",
+    ]
     script, metrics_file = job.path / "bare.py", job.path / "metrics-001.jsonl"
     script.write_text(BARE)
     client = JobSubmissionClient(head.dashboard)
     name = client.submit_job(
-        entrypoint=f"exec {shlex.join([sys.executable, str(script), str(metrics_file), *given])} > {job.path / 'log'} 2>&1", entrypoint_num_cpus=0
+        entrypoint=f"exec {shlex.join([sys.executable, str(script), str(metrics_file), *given])} > {job.path / 'log'} 2>&1",
+        entrypoint_num_cpus=0,
     )
     while not (status := client.get_job_status(name)).is_terminal():
         time.sleep(0.5)
     if status.value != "SUCCEEDED":
         raise RuntimeError((job.path / "log").read_text()[-2000:])
-    return step_seconds([json.loads(line) | json.loads(line)["data"] for line in metrics_file.read_text().splitlines()])
+    return step_seconds(
+        [
+            json.loads(line) | json.loads(line)["data"]
+            for line in metrics_file.read_text().splitlines()
+        ]
+    )
 
 
 def step_seconds(history: list[dict]) -> list[float]:  # type: ignore[type-arg]

@@ -20,7 +20,9 @@ Rows = list[dict[str, Any]]
 
 
 def evalplus(dataset: str, data: Path, samples: Path, workers: int) -> tuple[float, Rows]:
-    os.environ["HUMANEVAL_OVERRIDE_PATH" if dataset == "humaneval" else "MBPP_OVERRIDE_PATH"] = str(data)
+    os.environ["HUMANEVAL_OVERRIDE_PATH" if dataset == "humaneval" else "MBPP_OVERRIDE_PATH"] = str(
+        data
+    )
     os.environ["XDG_CACHE_HOME"] = str(samples.parent / "cache")
     sys.modules["datasets"] = types.SimpleNamespace(load_dataset=None)  # type: ignore[assignment]
     from evalplus.evaluate import evaluate  # type: ignore[import-not-found]
@@ -35,7 +37,9 @@ def evalplus(dataset: str, data: Path, samples: Path, workers: int) -> tuple[flo
         for at, one in enumerate(said):
             base, plus = one["base_status"] == "pass", one["plus_status"] == "pass"
             told = f"{one['base_status']}/{one['plus_status']}"
-            rows.append({"task_id": task, "sample": at, "base": base, "plus": base and plus, "said": told})
+            rows.append(
+                {"task_id": task, "sample": at, "base": base, "plus": base and plus, "said": told}
+            )
     return seconds, rows
 
 
@@ -61,15 +65,26 @@ def _checked(asked: tuple[dict[str, Any], str, int]) -> dict[str, Any]:
 
     problem, solution, sample = asked
     program = problem["code_prompt"] + "\n    pass\n" + solution
-    said, details = untrusted_check(program, problem["test"], problem["entry_point"], 30 * 1024, 30 * 1024, 10, 1, 20)
+    said, details = untrusted_check(
+        program, problem["test"], problem["entry_point"], 30 * 1024, 30 * 1024, 10, 1, 20
+    )
     why = next(iter(details.values()), "").strip().splitlines()[-1:] if details else []
-    return {"task_id": problem["task_id"], "sample": sample, "base": said == PASS, "said": f"{said} {' '.join(why)}"[:200]}
+    return {
+        "task_id": problem["task_id"],
+        "sample": sample,
+        "base": said == PASS,
+        "said": f"{said} {' '.join(why)}"[:200],
+    }
 
 
 def main() -> None:
     name, dataset, data, samples, verdicts, workers = sys.argv[1:]
-    seconds, rows = {"evalplus": evalplus, "bigcodebench": bigcodebench}[name](dataset, Path(data), Path(samples), int(workers))
-    Path(verdicts).write_text("".join(json.dumps(row | {"seconds": round(seconds, 1)}) + "\n" for row in rows))
+    seconds, rows = {"evalplus": evalplus, "bigcodebench": bigcodebench}[name](
+        dataset, Path(data), Path(samples), int(workers)
+    )
+    Path(verdicts).write_text(
+        "".join(json.dumps(row | {"seconds": round(seconds, 1)}) + "\n" for row in rows)
+    )
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
-sys.path.remove(str(Path(__file__).resolve().parent))  # beside this file lies one of the name of a room
+sys.path.remove(
+    str(Path(__file__).resolve().parent)
+)  # beside this file lies one of the name of a room
 
 from problems.funnel import Stage, funnel
 from problems.schema import Problem
@@ -29,7 +31,9 @@ from problems.verification import Verification, verify
 from sandbox.protocol import Job, Report
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data"))
+DATA = Path(
+    os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
+)
 SETS = {
     "simple": None, "humaneval": "humaneval", "mbpp": "mbpp", "mbpp_sanitized": "mbpp", "codecontests": "codecontests", "leetcode_train": "leetcode",
     "leetcode": "leetcode", "mbppplus": "mbppplus", "humanevalplus": "humanevalplus",
@@ -49,7 +53,9 @@ def table(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def verified(name: str, home: Path, sandbox: Sandbox, rules: Verification, seconds: float) -> tuple[Stage, list[Strength]]:
+def verified(
+    name: str, home: Path, sandbox: Sandbox, rules: Verification, seconds: float
+) -> tuple[Stage, list[Strength]]:
     """As much of a set as the time allows, or as is known already."""
     waiting, kept, removed, strength = problems_of(name), 0, [], list[Strength]()
     total, begun = len(waiting), time.monotonic()
@@ -61,7 +67,9 @@ def verified(name: str, home: Path, sandbox: Sandbox, rules: Verification, secon
         strength += found.strength
     took = time.monotonic() - begun
     print(f"{name}: {total - len(waiting)} of {total} in {took:.0f} s", file=sys.stderr, flush=True)
-    return Stage(f"{name}, {total - len(waiting)} of {total}", kept + len(removed), kept, tuple(removed)), strength
+    return Stage(
+        f"{name}, {total - len(waiting)} of {total}", kept + len(removed), kept, tuple(removed)
+    ), strength
 
 
 class Recorded:
@@ -92,25 +100,43 @@ def throughput(name: str, problems: Sequence[Problem], workers: int | None, roun
             begun = time.perf_counter()
             assert sum(1 for _ in sandbox.run(recorded.jobs)) == len(recorded.jobs)
             bare.append(len(recorded.jobs) / (time.perf_counter() - begun))
-    print(f"{len(recorded.jobs)} jobs of {len(problems)} problems of {name}, {rounds} rounds, load {os.getloadavg()[0]:.0f}")
+    print(
+        f"{len(recorded.jobs)} jobs of {len(problems)} problems of {name}, {rounds} rounds, load {os.getloadavg()[0]:.0f}"
+    )
     rows = [
-        (name, f"{max(rates):.0f}", " ".join(f"{rate:.0f}" for rate in rates)) for name, rates in (("verification", ours), ("bare sandbox", bare))
+        (name, f"{max(rates):.0f}", " ".join(f"{rate:.0f}" for rate in rates))
+        for name, rates in (("verification", ours), ("bare sandbox", bare))
     ]
     print(table(("", "jobs a second, best round", "each round"), rows))
     print(f"verification runs at {max(ours) / max(bare):.0%} of the bare sandbox")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("home", type=Path, help="where verdicts are kept")
     parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
-    parser.add_argument("--seconds", type=float, default=60.0, help="for each set, until the next chunk begins")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="for each set, until the next chunk begins"
+    )
     parser.add_argument("--mutants", type=int, default=Verification().mutants)
     parser.add_argument("--workers", type=int)
-    parser.add_argument("--throughput", type=int, metavar="ROUNDS", default=0, help="instead: of compositions and of a part of each set")
+    parser.add_argument(
+        "--throughput",
+        type=int,
+        metavar="ROUNDS",
+        default=0,
+        help="instead: of compositions and of a part of each set",
+    )
     given = parser.parse_args()
     if given.throughput:
-        throughput("compositions", generate(FamilyConfig(demonstrations=200, train=200, validation=20)), given.workers, given.throughput)
+        throughput(
+            "compositions",
+            generate(FamilyConfig(demonstrations=200, train=200, validation=20)),
+            given.workers,
+            given.throughput,
+        )
         for name in given.sets:
             throughput(name, problems_of(name)[:PART], given.workers, given.throughput)
         return
@@ -118,9 +144,15 @@ def main() -> None:
     with Sandbox(SandboxConfig(workers=given.workers)) as sandbox:
         found = [verified(name, given.home, sandbox, rules, given.seconds) for name in given.sets]
     rows = [row for _, strength in found for row in strength]
-    alone = {name: sum(row.references == 1 for row in strength) for name, (_, strength) in zip(given.sets, found, strict=True)}
+    alone = {
+        name: sum(row.references == 1 for row in strength)
+        for name, (_, strength) in zip(given.sets, found, strict=True)
+    }
     print(funnel([stage for stage, _ in found]))
-    print("\n" + table((*HEAD, "one reference"), [(*row, alone[str(row[0])]) for row in by_source(rows)]))
+    print(
+        "\n"
+        + table((*HEAD, "one reference"), [(*row, alone[str(row[0])]) for row in by_source(rows)])
+    )
     print("\n" + table(WEAKEST, weakest(rows, 25)))
 
 

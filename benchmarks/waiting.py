@@ -24,7 +24,11 @@ class Worker:
 
 
 def main(count: int, seconds: float) -> None:
-    os.environ |= {"RAY_AUTH_MODE": "disabled", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
+    os.environ |= {
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+    }
     import ray
 
     ray.init(num_cpus=16, include_dashboard=False, logging_level="error", object_store_memory=10**8)
@@ -37,7 +41,10 @@ def main(count: int, seconds: float) -> None:
         ray.get([worker.answers.remote(1, 0.0) for worker in workers])  # they are up
         took = sorted(step(ray, workers, count, seconds) for _ in range(ROUNDS))[ROUNDS // 2]
         alone = alone or took
-        print(f"| {number} | {took:.2f} | {alone / took:.2f} | {alone / took / number:.0%} |", flush=True)
+        print(
+            f"| {number} | {took:.2f} | {alone / took:.2f} | {alone / took / number:.0%} |",
+            flush=True,
+        )
         for worker in workers:
             ray.kill(worker)
     ray.shutdown()

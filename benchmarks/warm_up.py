@@ -38,7 +38,9 @@ print("train/loss:", losses[-1])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("home", type=Path)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=2)
@@ -54,13 +56,23 @@ def main() -> None:
             for kind, command in (("warm_up", _loop), ("verl.trainer.sft_trainer", _verl)):
                 wall, cpu, loss = _run(command(base, scratch, WarmUp(steps=steps), number), scratch)
                 rows.setdefault((kind, steps), []).append((wall, cpu))
-                print(f"{kind} {steps} steps: {wall:.1f} s, CPU {cpu:.1f} s, last loss {loss}", flush=True)
-    print("\n| | start, s | wall s a step | CPU s a step | whole, default steps, by these figures |\n|---|---|---|---|---|")
+                print(
+                    f"{kind} {steps} steps: {wall:.1f} s, CPU {cpu:.1f} s, last loss {loss}",
+                    flush=True,
+                )
+    print(
+        "\n| | start, s | wall s a step | CPU s a step | whole, default steps, by these figures |\n|---|---|---|---|---|"
+    )
     for kind in ("warm_up", "verl.trainer.sft_trainer"):
-        short, long = ([statistics.median(each[i] for each in rows[kind, steps]) for i in (0, 1)] for steps in (arguments.steps, 2 * arguments.steps))
+        short, long = (
+            [statistics.median(each[i] for each in rows[kind, steps]) for i in (0, 1)]
+            for steps in (arguments.steps, 2 * arguments.steps)
+        )
         wall, cpu = ((long[i] - short[i]) / arguments.steps for i in (0, 1))
         start = short[0] - wall * arguments.steps
-        print(f"| {kind} | {start:.1f} | {wall:.3f} | {cpu:.3f} | {start + wall * WarmUp().steps:.0f} s |")
+        print(
+            f"| {kind} | {start:.1f} | {wall:.3f} | {cpu:.3f} | {start + wall * WarmUp().steps:.0f} s |"
+        )
 
 
 def _chats(home: Path) -> list[tuple[str, str]]:
@@ -68,19 +80,33 @@ def _chats(home: Path) -> list[tuple[str, str]]:
     from problems.rl_parquet import prompt_text
     from problems.sources.compositional import demonstration
 
-    return [(prompt_text(problem), demonstration(problem)) for problem in demonstrations(Store(home).require("datasets", "clean_problems").path)]
+    return [
+        (prompt_text(problem), demonstration(problem))
+        for problem in demonstrations(Store(home).require("datasets", "clean_problems").path)
+    ]
 
 
 def _parquet(chats: list[tuple[str, str]], path: Path) -> None:
     import pandas as pd
 
-    messages = [[{"role": "user", "content": asked}, {"role": "assistant", "content": told}] for asked, told in chats]
+    messages = [
+        [{"role": "user", "content": asked}, {"role": "assistant", "content": told}]
+        for asked, told in chats
+    ]
     pd.DataFrame({"messages": messages}).to_parquet(path)
 
 
 def _loop(base: Path, scratch: Path, config: WarmUp, number: int) -> list[str]:
     folder = scratch / f"loop-{config.steps}-{number}"
-    return [sys.executable, "-c", LOOP, str(base), str(scratch / "chats.json"), config.model_dump_json(), str(folder)]
+    return [
+        sys.executable,
+        "-c",
+        LOOP,
+        str(base),
+        str(scratch / "chats.json"),
+        config.model_dump_json(),
+        str(folder),
+    ]
 
 
 def _verl(base: Path, scratch: Path, config: WarmUp, number: int) -> list[str]:

@@ -52,17 +52,38 @@ def install_packages(root: Path, venv: Path) -> None:
     _pip(python, log, *HASHED, "-r", venv / "build.lock")
     # torch by a detour: with hashes demanded, pip 23 to 26 passes over a +cpu wheel in a plain folder of links, whose hash it cannot know beforehand
     with tempfile.TemporaryDirectory(dir=venv) as wheels:
-        _pip(python, log, "download", "--no-deps", "-d", wheels, pinned(root / LOCKS[0], ("torch",)).split()[0])
+        _pip(
+            python,
+            log,
+            "download",
+            "--no-deps",
+            "-d",
+            wheels,
+            pinned(root / LOCKS[0], ("torch",)).split()[0],
+        )
         _pip(python, log, *HASHED, "--no-index", "--find-links", wheels, "-r", venv / "torch.lock")
     _pip(python, log, *HASHED, "--no-build-isolation", "-r", root / LOCKS[0])
-    which = subprocess.run([python, "-c", "import importlib.metadata as m; print(m.version('torch'))"], check=True, capture_output=True, text=True)
+    which = subprocess.run(
+        [python, "-c", "import importlib.metadata as m; print(m.version('torch'))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
     if "+cpu" not in which.stdout:
         _pip(python, log, *HASHED, "-r", root / LOCKS[1])
 
 
 def install_ours(root: Path, venv: Path) -> None:
     """The clone itself, editable. Raises as install_packages does."""
-    _pip(venv / "bin" / "python", venv / "install.log", "install", "--no-deps", "--no-build-isolation", "-e", root)
+    _pip(
+        venv / "bin" / "python",
+        venv / "install.log",
+        "install",
+        "--no-deps",
+        "--no-build-isolation",
+        "-e",
+        root,
+    )
 
 
 def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
@@ -70,7 +91,10 @@ def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
     counted = 0
     with log.open("a", encoding="utf-8") as file:
         pip = subprocess.Popen(
-            [python, *PIP, arguments[0], "--progress-bar", "off", *arguments[1:]], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [python, *PIP, arguments[0], "--progress-bar", "off", *arguments[1:]],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         assert pip.stdout is not None
         for line in pip.stdout:
@@ -87,7 +111,9 @@ def _pip(python: Path, log: Path, *arguments: str | Path) -> None:
 def main() -> int:
     root, venv = Path.cwd(), Path.cwd() / ".venv"
     with (root / LOCKS[0]).open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two `make` at once: the second waits, then finds the stamp
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # two `make` at once: the second waits, then finds the stamp
         made, wanted = venv / "stamp.json", stamp(root)
         there = json.loads(made.read_text(encoding="utf-8")) if made.exists() else {}
         if there == wanted:
@@ -96,7 +122,10 @@ def main() -> int:
         made.unlink(missing_ok=True)
         try:
             if there.get("packages") != wanted["packages"]:
-                print(f"Making .venv from {LOCKS[0]}: some minutes and 3 GB of disk (7 with CUDA), once ...", flush=True)
+                print(
+                    f"Making .venv from {LOCKS[0]}: some minutes and 3 GB of disk (7 with CUDA), once ...",
+                    flush=True,
+                )
                 began = time.monotonic()
                 install_packages(root, venv)
                 print(f"\rInstalled in {(time.monotonic() - began) / 60:.1f} minutes.", flush=True)

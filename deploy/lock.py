@@ -19,22 +19,47 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 EXTRAS = ("cluster", "dev")
-BUILD = ("setuptools", "wheel")  # for the packages that come as source, and for our own editable install
+BUILD = (
+    "setuptools",
+    "wheel",
+)  # for the packages that come as source, and for our own editable install
 HEAD = "# Made by `make lock` from pyproject.toml, for CPython 3.11 on Linux x86-64. Install with --require-hashes --no-deps.\n"
 
 
 def wanted(pyproject: Path) -> list[str]:
     """Every requirement that we name ourselves: the runtime's, the extras', the build's."""
     project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    return [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra]), *BUILD]
+    return [
+        *project["dependencies"],
+        *(line for extra in EXTRAS for line in project["optional-dependencies"][extra]),
+        *BUILD,
+    ]
 
 
-def resolve(pip: Path, requirements: list[str], constraints: dict[str, str], environment: dict[str, str]) -> dict[str, tuple[str, set[str]]]:
+def resolve(
+    pip: Path, requirements: list[str], constraints: dict[str, str], environment: dict[str, str]
+) -> dict[str, tuple[str, set[str]]]:
     """Normalised name -> (version without local part, sha256 of the file that pip would install). Installs nothing."""
     with tempfile.TemporaryDirectory() as folder:
         held, report = Path(folder) / "constraints.txt", Path(folder) / "report.json"
-        held.write_text("".join(f"{name}=={version}\n" for name, version in constraints.items()), encoding="utf-8")
-        command = [pip, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed", "--report", report, "-c", held, *requirements]
+        held.write_text(
+            "".join(f"{name}=={version}\n" for name, version in constraints.items()),
+            encoding="utf-8",
+        )
+        command = [
+            pip,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--dry-run",
+            "--ignore-installed",
+            "--report",
+            report,
+            "-c",
+            held,
+            *requirements,
+        ]
         subprocess.run(list(map(str, command)), env=environment, check=True)
         found = json.loads(report.read_text(encoding="utf-8"))["install"]
     return dict(_entry(item) for item in found)
@@ -42,13 +67,18 @@ def resolve(pip: Path, requirements: list[str], constraints: dict[str, str], env
 
 def _entry(item: dict[str, Any]) -> tuple[str, tuple[str, set[str]]]:
     name = re.sub(r"[-_.]+", "-", item["metadata"]["name"]).lower()
-    return name, (item["metadata"]["version"].split("+")[0], {item["download_info"]["archive_info"]["hashes"]["sha256"]})
+    return name, (
+        item["metadata"]["version"].split("+")[0],
+        {item["download_info"]["archive_info"]["hashes"]["sha256"]},
+    )
 
 
 def lock_text(packages: dict[str, tuple[str, set[str]]]) -> str:
     """Requirements style, sorted by name: no URL and no index, so that it holds with any mirror."""
     return HEAD + "".join(
-        f"{name}=={version} \\\n" + " \\\n".join(f"    --hash=sha256:{digest}" for digest in sorted(digests)) + "\n"
+        f"{name}=={version} \\\n"
+        + " \\\n".join(f"    --hash=sha256:{digest}" for digest in sorted(digests))
+        + "\n"
         for name, (version, digests) in sorted(packages.items())
     )
 
@@ -56,16 +86,24 @@ def lock_text(packages: dict[str, tuple[str, set[str]]]) -> str:
 def main() -> None:
     requirements = wanted(ROOT / "pyproject.toml")
     own = dict(os.environ)
-    alone = {key: value for key, value in own.items() if not key.startswith("PIP_") or key == "PIP_CERT"} | {"PIP_CONFIG_FILE": os.devnull}
+    alone = {
+        key: value for key, value in own.items() if not key.startswith("PIP_") or key == "PIP_CERT"
+    } | {"PIP_CONFIG_FILE": os.devnull}
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = Path(folder) / "bin" / "python"
         subprocess.run([pip, "-m", "pip", "install", "-q", "--upgrade", "pip"], check=True)
         registry = resolve(pip, requirements, {}, alone)
-        here = resolve(pip, requirements, {name: version for name, (version, _) in registry.items()}, own)
+        here = resolve(
+            pip, requirements, {name: version for name, (version, _) in registry.items()}, own
+        )
     if registry["torch"] == here["torch"]:
-        sys.exit("no +cpu wheel of torch on offer: set PIP_FIND_LINKS to a folder that has one, or PIP_EXTRA_INDEX_URL to PyTorch's cpu index")
-    both = {name: (version, digests | registry[name][1]) for name, (version, digests) in here.items()}
+        sys.exit(
+            "no +cpu wheel of torch on offer: set PIP_FIND_LINKS to a folder that has one, or PIP_EXTRA_INDEX_URL to PyTorch's cpu index"
+        )
+    both = {
+        name: (version, digests | registry[name][1]) for name, (version, digests) in here.items()
+    }
     cuda = {name: entry for name, entry in registry.items() if name not in here}
     (ROOT / "requirements.lock").write_text(lock_text(both), encoding="utf-8")
     (ROOT / "requirements-cuda.lock").write_text(lock_text(cuda), encoding="utf-8")

@@ -50,7 +50,9 @@ class Endpoint:
             try:
                 said = client.describe(self.model)
             except NoReply as error:
-                raise EndpointDown(f"{self.url}: its list of models: {error}: see whether the server is up, then run again") from error
+                raise EndpointDown(
+                    f"{self.url}: its list of models: {error}: see whether the server is up, then run again"
+                ) from error
         return {"url": self.url.rstrip("/"), "model": self.model, "said": said}
 
     def open(self) -> endpoint.Endpoint:
@@ -58,10 +60,17 @@ class Endpoint:
 
 
 def ask_all(
-    source: Endpoint, prompts: Sequence[Prompt], rows: Sequence[Key], sampling: Sampling, kept: Kept, on_progress: Progress | None = None
+    source: Endpoint,
+    prompts: Sequence[Prompt],
+    rows: Sequence[Key],
+    sampling: Sampling,
+    kept: Kept,
+    on_progress: Progress | None = None,
 ) -> None:
     """Asks for every row that is not kept, once for each key. Raises EndpointDown, and Unanswered when all others have been asked."""
-    wanted = {key: prompts[at // sampling.n] for at, key in enumerate(rows) if key not in kept.answers}
+    wanted = {
+        key: prompts[at // sampling.n] for at, key in enumerate(rows) if key not in kept.answers
+    }
     weight = Counter(rows)
     done = sum(count for key, count in weight.items() if key in kept.answers)
     with source.open() as client, ThreadPoolExecutor(source.at_once) as pool:
@@ -85,7 +94,9 @@ def ask_all(
 class _Asker:
     """One pass over the questions, from many threads."""
 
-    def __init__(self, source: Endpoint, client: endpoint.Endpoint, sampling: Sampling, kept: Kept) -> None:
+    def __init__(
+        self, source: Endpoint, client: endpoint.Endpoint, sampling: Sampling, kept: Kept
+    ) -> None:
         self.source, self.client, self.sampling, self.kept = source, client, sampling, kept
         self.without: list[str] = []
         self._name = next(iter(kept.models), "").partition(" ")[0]  # who has answered so far
@@ -96,17 +107,28 @@ class _Asker:
         try:
             reply = self.client.ask(self.question(key, prompt))
         except NoRoom:
-            return self.kept.add([(key, Answer("", 0, True))])  # as a checkpoint's prompt that leaves no room
+            return self.kept.add(
+                [(key, Answer("", 0, True))]
+            )  # as a checkpoint's prompt that leaves no room
         except NoReply as error:
             return self._left(error)
         self._same(reply)
         self._refused = 0
-        self.kept.add([(key, self._answer(reply, time.perf_counter() - began))], f"{reply.model} {reply.fingerprint}".strip())
+        self.kept.add(
+            [(key, self._answer(reply, time.perf_counter() - began))],
+            f"{reply.model} {reply.fingerprint}".strip(),
+        )
 
     def question(self, key: Key, prompt: Prompt) -> Mapping[str, Any]:
         """What is sent: only what is asked for, since servers refuse what they do not know."""
-        asked: dict[str, Any] = {"prompt": prompt} if isinstance(prompt, str) else {"messages": prompt}
-        asked |= {"model": self.source.model, "max_tokens": self.sampling.max_new_tokens, "temperature": self.sampling.temperature}
+        asked: dict[str, Any] = (
+            {"prompt": prompt} if isinstance(prompt, str) else {"messages": prompt}
+        )
+        asked |= {
+            "model": self.source.model,
+            "max_tokens": self.sampling.max_new_tokens,
+            "temperature": self.sampling.temperature,
+        }
         if self.sampling.temperature > 0:
             asked["seed"] = (self.sampling.seed + key.number) % SEEDS
             if self.sampling.top_p < 1:
@@ -117,7 +139,11 @@ class _Asker:
 
     def _answer(self, reply: Reply, seconds: float) -> Answer:
         text = before_stop(reply.text, self.sampling.stop)
-        cut = reply.ended == "length" if reply.ended else reply.written >= self.sampling.max_new_tokens
+        cut = (
+            reply.ended == "length"
+            if reply.ended
+            else reply.written >= self.sampling.max_new_tokens
+        )
         return Answer(text, reply.written, cut and text == reply.text, seconds)
 
     def _same(self, reply: Reply) -> None:
@@ -134,4 +160,6 @@ class _Asker:
             self.without.append(str(why))
             self._refused += isinstance(why, Refused)
             if self._refused >= REFUSED:
-                raise Unanswered(f"{self.source.url}: {REFUSED} questions in a row were refused: {why}: mend what it names, and run again")
+                raise Unanswered(
+                    f"{self.source.url}: {REFUSED} questions in a row were refused: {why}: mend what it names, and run again"
+                )

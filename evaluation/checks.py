@@ -28,12 +28,18 @@ WORDS: dict[Measure, str] = {
 class Facts(Plain):
     """What is known of a challenger beside its scores. The defaults say that nobody looked, which blocks nothing but what the policy limits."""
 
-    picked_on: str = ""  # benchmark by which it was picked among the saves of its run; empty: not picked here
+    picked_on: str = (
+        ""  # benchmark by which it was picked among the saves of its run; empty: not picked here
+    )
     made_elsewhere: str = ""  # where a checkpoint was found that no run of this home made
     missing_links: tuple[str, ...] = ()  # of its passport: inputs that are nowhere
-    unverified: tuple[str, ...] = ()  # checkpoints of its line whose reward had not passed the battery
+    unverified: tuple[
+        str, ...
+    ] = ()  # checkpoints of its line whose reward had not passed the battery
     measures: dict[Measure, float] = Field(default_factory=dict)
-    suspects: dict[str, tuple[str, ...]] = Field(default_factory=dict)  # by benchmark: tasks that something in the training data resembles
+    suspects: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict
+    )  # by benchmark: tasks that something in the training data resembles
     gates: tuple[Gate, ...] = ()  # all before this one, oldest first
 
 
@@ -54,13 +60,29 @@ def identical(challenger: Scorecard) -> Check:
 
 def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
     shown = c.p_better <= level
-    numbers = {"p": c.p_better, "level": level, "difference": c.difference, "low": c.difference_low, "high": c.difference_high}
-    yield Check(name="win", about=c.benchmark, passed=shown and c.difference > 0, sentence=_significance(c, policy, level), numbers=numbers)
+    numbers = {
+        "p": c.p_better,
+        "level": level,
+        "difference": c.difference,
+        "low": c.difference_low,
+        "high": c.difference_high,
+    }
+    yield Check(
+        name="win",
+        about=c.benchmark,
+        passed=shown and c.difference > 0,
+        sentence=_significance(c, policy, level),
+        numbers=numbers,
+    )
     enough = c.difference >= policy.minimum_gain
     relation = "at least" if enough else "less than"
     said = f"The gain of {signed(c.difference)} points is {relation} the {points(policy.minimum_gain)} points that a new version must bring."
     yield Check(
-        name="gain", about=c.benchmark, passed=enough, sentence=said if shown else "", numbers={"gain": c.difference, "asked": policy.minimum_gain}
+        name="gain",
+        about=c.benchmark,
+        passed=enough,
+        sentence=said if shown else "",
+        numbers={"gain": c.difference, "asked": policy.minimum_gain},
     )
 
 
@@ -76,8 +98,16 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
     alike = "each changed task would be a coin toss, and luck alone" if exact else "luck alone"
     test = "exact McNemar test, one-sided" if exact else "paired bootstrap over tasks, one-sided"
     coin = f"Were the two equally good, {alike} would bring a result this good {odds(c.p_better)} ({p_text(c.p_better)}, {test})"
-    verdict = "so that the gain counts as real" if c.p_better <= level else "so that luck is not ruled out"
-    spent = "" if policy.spending == "fresh" else f", what is left of {policy.alpha:g} after the gates before, by {policy.spending.upper()}"
+    verdict = (
+        "so that the gain counts as real"
+        if c.p_better <= level
+        else "so that luck is not ruled out"
+    )
+    spent = (
+        ""
+        if policy.spending == "fresh"
+        else f", what is left of {policy.alpha:g} after the gates before, by {policy.spending.upper()}"
+    )
     return f"{coin}. The line is once in {1 / level:,.0f} times ({level:.3g}{spent}), {verdict}."
 
 
@@ -87,12 +117,19 @@ def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         yield Check(name="measured", about=name, passed=False, sentence=said)
     for c in others:
         fact = f"On {c.benchmark}: champion {c.before}, challenger {c.after}"
-        numbers = {"difference": c.difference, "low": c.difference_low, "high": c.difference_high, "p_worse": c.p_worse}
+        numbers = {
+            "difference": c.difference,
+            "low": c.difference_low,
+            "high": c.difference_high,
+            "p_worse": c.p_worse,
+        }
         if c.benchmark in policy.harm_only:
             continue  # among the tags
         if c.p_worse <= policy.harm_alpha:
             said = f"{fact}. That is a fall which chance explains with {p_text(c.p_worse)}, at most {policy.harm_alpha:g}: it blocks the promotion."
-            yield Check(name="not worse", about=c.benchmark, passed=False, sentence=said, numbers=numbers)
+            yield Check(
+                name="not worse", about=c.benchmark, passed=False, sentence=said, numbers=numbers
+            )
             continue
         margin, p = c.margin or policy.margin, 1.0 if c.p_not_worse is None else c.p_not_worse
         ruled_out = p <= policy.harm_alpha
@@ -104,27 +141,56 @@ def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
             "that it is not there"
         )
         said = f"{fact}. No fall is shown there ({p_text(c.p_worse)}), and {verdict}."
-        yield Check(name="not worse", about=c.benchmark, passed=ruled_out, sentence=said, numbers=numbers | {"margin": margin, "p_not_worse": p})
+        yield Check(
+            name="not worse",
+            about=c.benchmark,
+            passed=ruled_out,
+            sentence=said,
+            numbers=numbers | {"margin": margin, "p_not_worse": p},
+        )
 
 
 def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
     """Every tag of every benchmark, and the benchmarks that block on harm alone, tested together."""
-    groups = [(f"tasks tagged {b.tag} of {c.benchmark}", b.tasks, b.before, b.after, b.p_worse) for c in compared for b in c.buckets]
+    groups = [
+        (f"tasks tagged {b.tag} of {c.benchmark}", b.tasks, b.before, b.after, b.p_worse)
+        for c in compared
+        for b in c.buckets
+    ]
     whole = [c for c in compared if c.benchmark in policy.harm_only]
-    groups += [(c.benchmark, c.before.tasks, c.before.share, c.after.share, c.p_worse) for c in whole]
+    groups += [
+        (c.benchmark, c.before.tasks, c.before.share, c.after.share, c.p_worse) for c in whole
+    ]
     if not groups:
         return
     adjusted = holm([p for *_, p in groups])
-    harmed = [(group, p) for group, p in zip(groups, adjusted, strict=True) if p <= policy.harm_alpha]
+    harmed = [
+        (group, p) for group, p in zip(groups, adjusted, strict=True) if p <= policy.harm_alpha
+    ]
     looks = f"Holm's correction for {len(groups)} looks, the line is {policy.harm_alpha:g}"
-    falls = [f"on the {tasks} {what} from {points(was)} to {points(now)} % ({p_text(p)})" for (what, tasks, was, now, _), p in harmed]
+    falls = [
+        f"on the {tasks} {what} from {points(was)} to {points(now)} % ({p_text(p)})"
+        for (what, tasks, was, now, _), p in harmed
+    ]
     told = f"It got worse by more than chance explains ({looks}), which blocks the promotion: {'; '.join(falls)}."
     for (what, _, before, after, _), p in harmed:  # one sentence for all of them
-        yield Check(name="tags", about=what, passed=False, sentence=told, numbers={"before": before, "after": after, "p_holm": p})
+        yield Check(
+            name="tags",
+            about=what,
+            passed=False,
+            sentence=told,
+            numbers={"before": before, "after": after, "p_holm": p},
+        )
         told = ""
     if not harmed:
         said = f"Looked at apart, none of {len(groups)} groups of tasks got worse by more than chance explains ({looks})."
-        yield Check(name="tags", about=f"{len(groups)} groups", passed=True, sentence=said, numbers={"least_p_holm": min(adjusted)})
+        yield Check(
+            name="tags",
+            about=f"{len(groups)} groups",
+            passed=True,
+            sentence=said,
+            numbers={"least_p_holm": min(adjusted)},
+        )
 
 
 def limits(policy: Policy, facts: Facts) -> Iterator[Check]:
@@ -132,11 +198,19 @@ def limits(policy: Policy, facts: Facts) -> Iterator[Check]:
         value = facts.measures.get(name)
         if value is None:
             said = f"The policy limits {name} to {most:g}, and it was not measured: that blocks the promotion."
-            yield Check(name="limit", about=name, passed=False, sentence=said, numbers={"most": most})
+            yield Check(
+                name="limit", about=name, passed=False, sentence=said, numbers={"most": most}
+            )
         else:
             within = value <= most
             said = f"{name}: {value:.4g} {WORDS[name]}, {'within' if within else 'more than'} the {most:g} that the policy allows."
-            yield Check(name="limit", about=name, passed=within, sentence=said, numbers={"value": value, "most": most})
+            yield Check(
+                name="limit",
+                about=name,
+                passed=within,
+                sentence=said,
+                numbers={"value": value, "most": most},
+            )
 
 
 def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts) -> Iterator[Check]:
@@ -153,7 +227,11 @@ def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts)
         yield Check(name="picked apart", about=c.benchmark, passed=False, sentence=said)
     if facts.unverified:
         names = ", ".join(facts.unverified)
-        verdict = "that blocks the promotion: a reward that can be cheated teaches to cheat" if policy.battery else "the policy lets that pass"
+        verdict = (
+            "that blocks the promotion: a reward that can be cheated teaches to cheat"
+            if policy.battery
+            else "the policy lets that pass"
+        )
         tried = "the exploit battery, answers that want to be paid without solving their task"
         said = f"The reward that trained {names} had not passed {tried}; {verdict}."
         yield Check(name="battery", about=names, passed=not policy.battery, sentence=said)

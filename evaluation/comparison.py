@@ -60,7 +60,10 @@ class Rate(Plain):
         """The same for several k at once, from one set of draws."""
         if is_greedy(counts) and list(ks) == [1]:
             return {1: cls.counted(sum(c for c, _ in counts.values()), len(counts))}
-        return {at.k: cls(solved=None, tasks=len(counts), share=at.share, low=at.low, high=at.high) for at in curve(*_columns(counts), ks)}
+        return {
+            at.k: cls(solved=None, tasks=len(counts), share=at.share, low=at.low, high=at.high)
+            for at in curve(*_columns(counts), ks)
+        }
 
     @classmethod
     def counted(cls, solved: int, tasks: int) -> Rate:
@@ -69,7 +72,9 @@ class Rate(Plain):
 
     def __str__(self) -> str:
         of = f"{self.solved} of {self.tasks}" if self.solved is not None else f"{self.tasks} tasks"
-        return f"{points(self.share)} % ({of}, interval {points(self.low)} to {points(self.high)} %)"
+        return (
+            f"{points(self.share)} % ({of}, interval {points(self.low)} to {points(self.high)} %)"
+        )
 
 
 class Bucket(Plain):
@@ -90,16 +95,24 @@ class Comparison(Plain):
     before: Rate
     after: Rate
     difference: float
-    difference_low: float  # 95 %: Tango's score interval, or with several answers a task a bootstrap over tasks
+    difference_low: (
+        float  # 95 %: Tango's score interval, or with several answers a task a bootstrap over tasks
+    )
     difference_high: float
-    p_better: float  # one-sided: McNemar's exact test, or with several answers a task a paired bootstrap
+    p_better: (
+        float  # one-sided: McNemar's exact test, or with several answers a task a paired bootstrap
+    )
     p_worse: float
     p_two_sided: float
-    won: tuple[str, ...]  # ids of tasks that only the challenger solves; with several answers, where its pass@k is higher
+    won: tuple[
+        str, ...
+    ]  # ids of tasks that only the challenger solves; with several answers, where its pass@k is higher
     lost: tuple[str, ...]
     both_solved: int
     neither_solved: int
-    smallest_gain: float | None  # true gain that so many tasks show with a chance of 80 %, at the policy's alpha and the seen share of changed tasks
+    smallest_gain: (
+        float | None
+    )  # true gain that so many tasks show with a chance of 80 %, at the policy's alpha and the seen share of changed tasks
     k: int = 1
     answers: int = 1  # a task, the fewest
     margin: float | None = None  # a fall so large is to be ruled out
@@ -119,13 +132,17 @@ class CleanScore(Plain):
 def counts_of(card: Scorecard, tests: str = "") -> Counts:
     """By all tests, or by those of one set. Raises Incomparable where an answer has no verdict, and where there is none."""
     if broken := [s.task_id for s in card.samples if s.verdict == "INFRA"]:
-        raise Incomparable(f"{card.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again")
+        raise Incomparable(
+            f"{card.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again"
+        )
     counts: Counts = {}
     for sample in card.samples:
         solved, drawn = counts.get(sample.task_id, (0, 0))
         counts[sample.task_id] = solved + sample.passes(tests), drawn + 1
     if not counts:
-        raise Incomparable(f"{card.benchmark}: {card.checkpoint} has no answers there: evaluate again")
+        raise Incomparable(
+            f"{card.benchmark}: {card.checkpoint} has no answers there: evaluate again"
+        )
     return counts
 
 
@@ -134,7 +151,9 @@ def is_greedy(counts: Counts, k: int = 1) -> bool:
     return k == 1 and all(drawn == 1 for _, drawn in counts.values())
 
 
-def compare(before: Scorecard, after: Scorecard, policy: Policy | None = None, k: int = 1) -> Comparison:
+def compare(
+    before: Scorecard, after: Scorecard, policy: Policy | None = None, k: int = 1
+) -> Comparison:
     """Both cards task by task. Raises Incomparable unless they measure the same thing, ValueError where a task has fewer than k answers."""
     policy = policy or Policy()
     check_comparable(before, after)
@@ -144,7 +163,11 @@ def compare(before: Scorecard, after: Scorecard, policy: Policy | None = None, k
     won = tuple(task for task in old if now[task] > was[task])
     lost = tuple(task for task in old if now[task] < was[task])
     differences = [now[task] - was[task] for task in old]
-    margin = None if before.benchmark == policy.benchmark else policy.margins.get(before.benchmark, policy.margin)
+    margin = (
+        None
+        if before.benchmark == policy.benchmark
+        else policy.margins.get(before.benchmark, policy.margin)
+    )
     test = paired_test(differences, greedy, margin or policy.margin)
     low, high = interval_of(differences, greedy)
     return Comparison(
@@ -166,13 +189,18 @@ def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
     return announced_mean_gain(list(values_of(counts, k).values()), alpha)
 
 
-def clean_score(benchmark: str, before: Scorecard, after: Scorecard, suspect: Iterable[str], k: int = 1) -> CleanScore | None:
+def clean_score(
+    benchmark: str, before: Scorecard, after: Scorecard, suspect: Iterable[str], k: int = 1
+) -> CleanScore | None:
     """Both scores without the suspect tasks; None where the benchmark has none of them, no rates where nothing else is left."""
     old, new = counts_of(before), counts_of(after)
     left_out = old.keys() & set(suspect)
     if not left_out:
         return None
-    kept = [{task: count for task, count in counts.items() if task not in left_out} for counts in (old, new)]
+    kept = [
+        {task: count for task, count in counts.items() if task not in left_out}
+        for counts in (old, new)
+    ]
     rates = [Rate.over(counts, k) if counts else None for counts in kept]
     return CleanScore(benchmark=benchmark, left_out=len(left_out), before=rates[0], after=rates[1])
 
@@ -183,16 +211,22 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
         ours, theirs = getattr(before, name), getattr(after, name)
         if ours != theirs and not (name == "sampling" and not (ours and theirs)):
             what = f"different {name.replace('_', ' ')}s ({_short(ours)} and {_short(theirs)})"
-            raise Incomparable(f"{before.checkpoint} and {after.checkpoint} were scored with {what}: evaluate both on the same one")
+            raise Incomparable(
+                f"{before.checkpoint} and {after.checkpoint} were scored with {what}: evaluate both on the same one"
+            )
     tasks = [{sample.task_id for sample in card.samples} for card in (before, after)]
     if odd := sorted(tasks[0] ^ tasks[1]):
-        raise Incomparable(f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is {odd[0]}: evaluate both on all tasks")
+        raise Incomparable(
+            f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is {odd[0]}: evaluate both on all tasks"
+        )
 
 
 def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
     """pass@k of each task. Raises Incomparable that names the first with fewer than k answers."""
     if short := next((task for task, (_, n) in counts.items() if n < k), None):
-        raise Incomparable(f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or lower k")
+        raise Incomparable(
+            f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or lower k"
+        )
     return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
 
 
@@ -210,16 +244,26 @@ def paired_test(differences: Sequence[float], greedy: bool, margin: float) -> Pa
 def interval_of(differences: Sequence[float], greedy: bool) -> Interval:
     if not greedy:
         return bootstrap_mean(differences)
-    return difference_interval(sum(d > 0 for d in differences), sum(d < 0 for d in differences), len(differences))
+    return difference_interval(
+        sum(d > 0 for d in differences), sum(d < 0 for d in differences), len(differences)
+    )
 
 
 def _smallest_gain(differences: Sequence[float], greedy: bool, alpha: float) -> float | None:
     if greedy:
-        return smallest_gain(sum(d != 0 for d in differences) / len(differences), len(differences), alpha)
+        return smallest_gain(
+            sum(d != 0 for d in differences) / len(differences), len(differences), alpha
+        )
     return smallest_mean_gain(float(np.std(differences)), len(differences), alpha)
 
 
-def _buckets(card: Scorecard, was: Mapping[str, float], now: Mapping[str, float], greedy: bool, policy: Policy) -> tuple[Bucket, ...]:
+def _buckets(
+    card: Scorecard,
+    was: Mapping[str, float],
+    now: Mapping[str, float],
+    greedy: bool,
+    policy: Policy,
+) -> tuple[Bucket, ...]:
     members: dict[str, list[str]] = {}
     for task, tags in {sample.task_id: sample.tags for sample in card.samples}.items():
         for tag in set(tags):
@@ -260,7 +304,11 @@ def odds(p_value: float) -> str:
     """A p-value for whoever has never met one: "less often than once in 10,000 times", "about once in 250 times", "in about 38 of 100 cases"."""
     if p_value < 0.0001:
         return "less often than once in 10,000 times"
-    return f"about once in {1 / p_value:,.0f} times" if p_value < 0.095 else f"in about {100 * p_value:.0f} of 100 cases"
+    return (
+        f"about once in {1 / p_value:,.0f} times"
+        if p_value < 0.095
+        else f"in about {100 * p_value:.0f} of 100 cases"
+    )
 
 
 def _short(value: object) -> str:

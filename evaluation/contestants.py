@@ -27,23 +27,39 @@ STATEMENT = ("statement", "prompt", "question")
 class Contestant:
     name: str
     answers: dict[str, tuple[str, ...]]  # task -> its answers, by number of the sample
-    statements: dict[str, str] = field(default_factory=dict)  # task -> what was asked, where the file says so
+    statements: dict[str, str] = field(
+        default_factory=dict
+    )  # task -> what was asked, where the file says so
 
 
 def read_contestant(path: Path) -> Contestant:
     """A scorecard's or a file's answers, by the checkpoint's or the file's name. Raises ProblemError with file, row and mend."""
-    if path.suffix == ".json" and path.read_text(encoding="utf-8", errors="replace").lstrip().startswith("{"):
+    if path.suffix == ".json" and path.read_text(
+        encoding="utf-8", errors="replace"
+    ).lstrip().startswith("{"):
         try:
             return of_card(Scorecard.read(path))
         except (ValidationError, ValueError) as error:
-            raise ProblemError("this is no scorecard", "give a scorecard (.json), or completions (.jsonl, .jsonl.gz)", str(path)) from error
+            raise ProblemError(
+                "this is no scorecard",
+                "give a scorecard (.json), or completions (.jsonl, .jsonl.gz)",
+                str(path),
+            ) from error
     read = completions.read(path, prefer="completion")
     name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
-    return Contestant(name, _by_task((each.task_id, each.sample, each.text) for each in read), _asked(path) if ".jsonl" in path.suffixes else {})
+    return Contestant(
+        name,
+        _by_task((each.task_id, each.sample, each.text) for each in read),
+        _asked(path) if ".jsonl" in path.suffixes else {},
+    )
 
 
 def of_card(card: Scorecard, name: str = "") -> Contestant:
-    return Contestant(name or card.checkpoint, _by_task((each.task_id, each.sample, each.answer) for each in card.samples), dict(card.prompts))
+    return Contestant(
+        name or card.checkpoint,
+        _by_task((each.task_id, each.sample, each.answer) for each in card.samples),
+        dict(card.prompts),
+    )
 
 
 def read_statements(path: Path) -> dict[str, str]:
@@ -54,20 +70,37 @@ def read_statements(path: Path) -> dict[str, str]:
 
         return {problem.problem_id: prompt_text(problem) for problem in read_parquet(path)}
     if not (found := _asked(path)):
-        raise ProblemError("no task is asked in it", f"give a row a task: {' or '.join(TASK)}, and {' or '.join(STATEMENT)}", str(path))
+        raise ProblemError(
+            "no task is asked in it",
+            f"give a row a task: {' or '.join(TASK)}, and {' or '.join(STATEMENT)}",
+            str(path),
+        )
     return found
 
 
 def _asked(path: Path) -> dict[str, str]:
     """What the rows say that was asked; those that do not are passed over."""
     found: dict[str, str] = {}
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8") as lines
+    ):
         for number, line in enumerate(lines, 1):
             try:
                 row: Any = json.loads(line) if line.strip() else {}
             except ValueError as error:
-                raise ProblemError(f"broken JSON ({error})", "write the line again, or leave it out", f"{path}: line {number}") from error
-            task, text = (next((row[key] for key in keys if key in row), None) if isinstance(row, dict) else None for keys in (TASK, STATEMENT))
+                raise ProblemError(
+                    f"broken JSON ({error})",
+                    "write the line again, or leave it out",
+                    f"{path}: line {number}",
+                ) from error
+            task, text = (
+                next((row[key] for key in keys if key in row), None)
+                if isinstance(row, dict)
+                else None
+                for keys in (TASK, STATEMENT)
+            )
             if task is not None and isinstance(text, str):
                 found[str(task)] = _whole(text)
     return found

@@ -40,7 +40,11 @@ class Spent:
 
     def cost(self, price: Price) -> float | None:
         """None where there is no price, or none for what was counted."""
-        if not price.known or (price.million_tokens and not self.tokens) or (price.hour and not self.seconds):
+        if (
+            not price.known
+            or (price.million_tokens and not self.tokens)
+            or (price.hour and not self.seconds)
+        ):
             return None
         return self.tokens / 1e6 * price.million_tokens + self.seconds / 3600 * price.hour
 
@@ -51,4 +55,13 @@ class Spent:
         parts = [f"{self.tokens / self.solved:,.0f} tokens"] if self.tokens else []
         parts += [f"{self.seconds / self.solved:.2g} s"] if self.seconds else []
         cost = self.cost(price)
-        return ", ".join([*parts, *([f"{cost / self.solved:.2g} of the price's currency"] if cost is not None else [])])
+        return ", ".join(
+            [
+                *parts,
+                *(
+                    [f"{cost / self.solved:.2g} of the price's currency"]
+                    if cost is not None
+                    else []
+                ),
+            ]
+        )

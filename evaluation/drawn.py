@@ -36,14 +36,19 @@ class Folder:
 
     def __post_init__(self) -> None:
         if not (self.path / "config.json").exists():
-            raise FileNotFoundError(f"{self.path}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer")
+            raise FileNotFoundError(
+                f"{self.path}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer"
+            )
 
     @cached_property
     def who(self) -> dict[str, Any]:
         """What its answers depend on besides prompt and sampling: every file of the folder, and what computes."""
         from artifacts.hashing import hash_folder
 
-        return {"folder": hash_folder(self.path), "engine": "vllm" if self.by_vllm else f"transformers, {_device()}"}
+        return {
+            "folder": hash_folder(self.path),
+            "engine": "vllm" if self.by_vllm else f"transformers, {_device()}",
+        }
 
     @cached_property
     def chats(self) -> bool:
@@ -51,13 +56,19 @@ class Folder:
             return self.form == "chat"
         from transformers import AutoTokenizer
 
-        return bool(AutoTokenizer.from_pretrained(self.path, trust_remote_code=False, local_files_only=True).chat_template)
+        return bool(
+            AutoTokenizer.from_pretrained(
+                self.path, trust_remote_code=False, local_files_only=True
+            ).chat_template
+        )
 
     @cached_property
     def by_vllm(self) -> bool:
         from importlib.util import find_spec
 
-        return self.engine == "vllm" or (self.engine == "auto" and find_spec("vllm") is not None and _device() == "cuda")
+        return self.engine == "vllm" or (
+            self.engine == "auto" and find_spec("vllm") is not None and _device() == "cuda"
+        )
 
 
 Source = Folder | Endpoint
@@ -76,7 +87,12 @@ class Told:
 
 
 def answers(
-    benchmark: Benchmark, source: Source, sampling: Sampling, cache: Path, on_progress: Progress | None = None, told: Told | None = None
+    benchmark: Benchmark,
+    source: Source,
+    sampling: Sampling,
+    cache: Path,
+    on_progress: Progress | None = None,
+    told: Told | None = None,
 ) -> list[Completion]:
     """`sampling.n` answers a task. A chat's answer is what the model said (`whole`); a base model's goes on from the benchmark's raw prompt.
 
@@ -84,20 +100,38 @@ def answers(
     call goes on from there.
     """
     chats = source.chats
-    prompts = [benchmark.prompt(problem) if chats else benchmark.raw_prompt(problem) for problem in benchmark.problems]
+    prompts = [
+        benchmark.prompt(problem) if chats else benchmark.raw_prompt(problem)
+        for problem in benchmark.problems
+    ]
     if not chats:
-        sampling = sampling.model_copy(update={"stop": tuple(dict.fromkeys((*sampling.stop, *benchmark.stop)))})
+        sampling = sampling.model_copy(
+            update={"stop": tuple(dict.fromkeys((*sampling.stop, *benchmark.stop)))}
+        )
     drawn = draw(prompts, source, sampling, cache, on_progress, told)
     n = sampling.n
     return [
-        Completion(benchmark.task_id(problem), k, answer.text, chats, answer.tokens, answer.cut, answer.seconds)
+        Completion(
+            benchmark.task_id(problem),
+            k,
+            answer.text,
+            chats,
+            answer.tokens,
+            answer.cut,
+            answer.seconds,
+        )
         for i, problem in enumerate(benchmark.problems)
         for k, answer in enumerate(drawn[i * n : i * n + n])
     ]
 
 
 def draw(
-    prompts: Sequence[Prompt], source: Source, sampling: Sampling, cache: Path, on_progress: Progress | None = None, told: Told | None = None
+    prompts: Sequence[Prompt],
+    source: Source,
+    sampling: Sampling,
+    cache: Path,
+    on_progress: Progress | None = None,
+    told: Told | None = None,
 ) -> list[Answer]:
     """Answers in the order of the prompts, `sampling.n` in a row for each; those that are kept are not asked for."""
     rows = keys(prompts, sampling)
@@ -118,7 +152,13 @@ def draw(
         return [kept.answers[key] for key in rows]
 
 
-def _generate(source: Folder, prompts: Sequence[Prompt], sampling: Sampling, kept: Kept, on_progress: Progress | None) -> None:
+def _generate(
+    source: Folder,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    kept: Kept,
+    on_progress: Progress | None,
+) -> None:
     """Greedy draws of a prompt are one, so one is made."""
     if source.by_vllm:
         from evaluation.vllm_engine import generate
@@ -127,7 +167,14 @@ def _generate(source: Folder, prompts: Sequence[Prompt], sampling: Sampling, kep
     once = sampling if sampling.temperature > 0 else sampling.model_copy(update={"n": 1})
     rows = keys(prompts, once)
     known = {at: kept.answers[key] for at, key in enumerate(rows) if key in kept.answers}
-    made = generate(source.path, prompts, once, on_progress, known=known, on_answers=lambda came: kept.add((rows[at], answer) for at, answer in came))
+    made = generate(
+        source.path,
+        prompts,
+        once,
+        on_progress,
+        known=known,
+        on_answers=lambda came: kept.add((rows[at], answer) for at, answer in came),
+    )
     kept.add(zip(rows, made, strict=True))  # also those without room, which no batch has
 
 
@@ -140,11 +187,19 @@ def folder_of(model: str) -> Folder:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        patterns = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]  # no code, and no weights twice
+        patterns = [
+            "*.json",
+            "*.safetensors",
+            "*.txt",
+            "*.model",
+            "*.jinja",
+        ]  # no code, and no weights twice
         return Folder(Path(snapshot_download(model, allow_patterns=patterns)))
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError) as error:
         said = " ".join(str(error).split())[:200]
-        raise FileNotFoundError(f"no model {model!r}: there is no such folder, and the hub gives none ({said}): give a folder or a hub id") from error
+        raise FileNotFoundError(
+            f"no model {model!r}: there is no such folder, and the hub gives none ({said}): give a folder or a hub id"
+        ) from error
 
 
 def _device() -> str:

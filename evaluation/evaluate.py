@@ -49,9 +49,17 @@ def evaluate(
     generated = time.perf_counter()
     samples, isolation = judge_answers(benchmark, answers, sandbox, on_progress)
     judged = time.perf_counter()
-    references = {problem.problem_id: problem.solutions[0] for problem in benchmark.problems if problem.solutions}
+    references = {
+        problem.problem_id: problem.solutions[0]
+        for problem in benchmark.problems
+        if problem.solutions
+    }
     tokens = float(sum(answer.tokens for answer in answers))
-    counted = {"generation_s": before_s + generated - started, "judging_s": judged - generated, "tokens": tokens}
+    counted = {
+        "generation_s": before_s + generated - started,
+        "judging_s": judged - generated,
+        "tokens": tokens,
+    }
     return Scorecard(
         benchmark=benchmark.name,
         benchmark_version=benchmark.version,
@@ -61,13 +69,20 @@ def evaluate(
         sampling=benchmark.sampling.model_dump(mode="json"),
         samples=samples,
         isolation=isolation,
-        prompts={problem.problem_id: prompt[-1]["content"] for problem, prompt in zip(benchmark.problems, prompts, strict=True)},
+        prompts={
+            problem.problem_id: prompt[-1]["content"]
+            for problem, prompt in zip(benchmark.problems, prompts, strict=True)
+        },
         measured=counted | measured(samples, references),
     )
 
 
 def _answers(
-    checkpoint: Path, prompts: Sequence[Prompt], sampling: Sampling, on_progress: Progress | None, kept: Path | None
+    checkpoint: Path,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    on_progress: Progress | None,
+    kept: Path | None,
 ) -> tuple[list[Answer], float]:
     """The answers, and the seconds that those took which were there before."""
     from evaluation.drawn import Folder, Told, draw
@@ -79,27 +94,46 @@ def _answers(
     if kept is None:
         return generate(checkpoint, prompts, sampling, told), 0.0
     passed = Told()
-    return draw(prompts, Folder(checkpoint, form="chat", engine="hf"), sampling, kept, told, passed), passed.found_s
+    return draw(
+        prompts, Folder(checkpoint, form="chat", engine="hf"), sampling, kept, told, passed
+    ), passed.found_s
 
 
 def judge_answers(
-    benchmark: Benchmark, answers: Sequence[Answer], sandbox: Sandbox, on_progress: Progress | None = None
+    benchmark: Benchmark,
+    answers: Sequence[Answer],
+    sandbox: Sandbox,
+    on_progress: Progress | None = None,
 ) -> tuple[tuple[Sample, ...], str]:
     """Samples in the order of the problems, `sampling.n` each, and the isolation that the programs ran under."""
     from rewards.extraction import extract_code
 
     n = benchmark.sampling.n
-    asked = [(problem, k, answers[i * n + k]) for i, problem in enumerate(benchmark.problems) for k in range(n)]
-    programs = [benchmark.program(problem, extract_code(answer.text) or "") for problem, _, answer in asked]
-    jobs = [problem.job(program, f"{problem.problem_id}#{k}") for (problem, k, _), program in zip(asked, programs, strict=True)]
-    reports = _reports(jobs, sandbox, lambda done: on_progress("judge", done, len(jobs)) if on_progress else None)
+    asked = [
+        (problem, k, answers[i * n + k])
+        for i, problem in enumerate(benchmark.problems)
+        for k in range(n)
+    ]
+    programs = [
+        benchmark.program(problem, extract_code(answer.text) or "") for problem, _, answer in asked
+    ]
+    jobs = [
+        problem.job(program, f"{problem.problem_id}#{k}")
+        for (problem, k, _), program in zip(asked, programs, strict=True)
+    ]
+    reports = _reports(
+        jobs, sandbox, lambda done: on_progress("judge", done, len(jobs)) if on_progress else None
+    )
     samples = tuple(
-        _sample(problem, k, answer, program, reports[job.job_id]) for (problem, k, answer), program, job in zip(asked, programs, jobs, strict=True)
+        _sample(problem, k, answer, program, reports[job.job_id])
+        for (problem, k, answer), program, job in zip(asked, programs, jobs, strict=True)
     )
     return samples, ", ".join(sorted({report.isolation for report in reports.values()}))
 
 
-def _reports(jobs: list[Job], sandbox: Sandbox, on_progress: Callable[[int], None]) -> dict[str, Report]:
+def _reports(
+    jobs: list[Job], sandbox: Sandbox, on_progress: Callable[[int], None]
+) -> dict[str, Report]:
     """A verdict for every job; what the sandbox failed is asked again."""
     reports: dict[str, Report] = {}
     waiting, last = jobs, None
@@ -115,7 +149,9 @@ def _reports(jobs: list[Job], sandbox: Sandbox, on_progress: Callable[[int], Non
             return reports
     why = f": {last.detail}" if last and last.detail else ""
     first = waiting[0].job_id
-    raise NotJudged(f"{len(waiting)} of {len(jobs)} answers have no verdict after {ATTEMPTS} attempts, the first is {first}{why}; run it again")
+    raise NotJudged(
+        f"{len(waiting)} of {len(jobs)} answers have no verdict after {ATTEMPTS} attempts, the first is {first}{why}; run it again"
+    )
 
 
 def _sample(problem: Problem, k: int, answer: Answer, program: str, report: Report) -> Sample:
@@ -129,4 +165,7 @@ def _sample(problem: Problem, k: int, answer: Answer, program: str, report: Repo
 
 def _first_failed(problem: Problem, report: Report) -> str:
     shown = zip(problem.tests[: problem.visible_tests], report.tests, strict=False)
-    return next((shown_test(problem, test) for test, result in shown if result.verdict is not Verdict.AC), "")
+    return next(
+        (shown_test(problem, test) for test, result in shown if result.verdict is not Verdict.AC),
+        "",
+    )

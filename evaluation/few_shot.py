@@ -19,11 +19,17 @@ class FewShot(Benchmark):
     examples: tuple[tuple[str, str], ...] = ()
 
     def prompt(self, problem: Problem) -> Chat:
-        turns = [{"role": role, "content": text} for pair in self.examples for role, text in zip(("user", "assistant"), pair, strict=True)]
+        turns = [
+            {"role": role, "content": text}
+            for pair in self.examples
+            for role, text in zip(("user", "assistant"), pair, strict=True)
+        ]
         return [*turns, *super().prompt(problem)]
 
 
-def few_shot(name: str, problems: Sequence[Problem], examples: Sequence[Problem], sampling: Sampling) -> FewShot:
+def few_shot(
+    name: str, problems: Sequence[Problem], examples: Sequence[Problem], sampling: Sampling
+) -> FewShot:
     """Without examples it is the benchmark as it is. Each example is answered by its first solution."""
     ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
     return FewShot(name, ordered, sampling, examples=tuple(map(chat, examples)))
@@ -42,7 +48,16 @@ def lacking(checkpoint: Path, benchmark: Benchmark) -> int:
     positions = getattr(config, "max_position_embeddings", None)
     if positions is None:
         return 0
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True)
+    tokenizer = AutoTokenizer.from_pretrained(
+        checkpoint, trust_remote_code=False, local_files_only=True
+    )
     chats = [benchmark.prompt(problem) for problem in benchmark.problems]
-    longest = max(len(tokenizer.encode(tokenizer.apply_chat_template(each, tokenize=False, add_generation_prompt=True))) for each in chats)
+    longest = max(
+        len(
+            tokenizer.encode(
+                tokenizer.apply_chat_template(each, tokenize=False, add_generation_prompt=True)
+            )
+        )
+        for each in chats
+    )
     return max(0, longest + benchmark.sampling.max_new_tokens - int(positions))

@@ -15,7 +15,9 @@ from evaluation.cost import Price, Spent
 from evaluation.scorecard import Scorecard
 
 KS = (1, 10, 100)
-Suspects = Mapping[str, Collection[str]]  # by source or benchmark: ids of tasks that something in the training data resembles
+Suspects = Mapping[
+    str, Collection[str]
+]  # by source or benchmark: ids of tasks that something in the training data resembles
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,22 @@ def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = (
     """A score for each set of tests. ks: without any those of KS that the answers allow. Raises Incomparable where nothing is left to score."""
     found = []
     for name in card.tests or ("",):
-        counts = {task: count for task, count in counts_of(card, name).items() if task not in without}
+        counts = {
+            task: count for task, count in counts_of(card, name).items() if task not in without
+        }
         if not counts:
             raise Incomparable(f"{card.benchmark}: no task is left")
         fewest = min(counts, key=lambda task: counts[task][1])
         most = counts[fewest][1]
         at = Rate.at(counts, allowed) if (allowed := [k for k in ks or KS if k <= most]) else {}
-        found.append(Score(name or "all", len(counts), at, {k: f"no estimate: {fewest} has {most} samples" for k in ks if k > most}))
+        found.append(
+            Score(
+                name or "all",
+                len(counts),
+                at,
+                {k: f"no estimate: {fewest} has {most} samples" for k in ks if k > most},
+            )
+        )
     return found
 
 
@@ -48,7 +59,11 @@ def suspects_in(card: Scorecard, lists: Suspects) -> frozenset[str] | None:
     if (listed := lists.get(source)) is None:
         return None
     named = set(listed)
-    return frozenset(task for task in card.first if named & {task, f"{source}/{task}", f"{source}/{task.rpartition('/')[2]}"})
+    return frozenset(
+        task
+        for task in card.first
+        if named & {task, f"{source}/{task}", f"{source}/{task.rpartition('/')[2]}"}
+    )
 
 
 def clean_rate(card: Scorecard, lists: Suspects, k: int = 1) -> tuple[Rate | None, int] | None:
@@ -66,7 +81,11 @@ def clean_text(card: Scorecard, lists: Suspects) -> str:
     rate, left_out = found
     if not left_out:
         return "no task is suspect"
-    return f"{points(rate.share)} % without {left_out}" if rate else f"all {left_out} tasks are suspect"
+    return (
+        f"{points(rate.share)} % without {left_out}"
+        if rate
+        else f"all {left_out} tasks are suspect"
+    )
 
 
 @dataclass(frozen=True)
@@ -81,9 +100,23 @@ class Figures:
     price: Price
 
     @classmethod
-    def of(cls, card: Scorecard, ks: Sequence[int] = (), lists: Suspects | None = None, price: Price | None = None) -> Figures:
+    def of(
+        cls,
+        card: Scorecard,
+        ks: Sequence[int] = (),
+        lists: Suspects | None = None,
+        price: Price | None = None,
+    ) -> Figures:
         suspect, full = suspects_in(card, lists or {}), scores(card, ks)
-        clean = None if suspect is None else full if not suspect else scores(card, ks, suspect) if card.first.keys() - suspect else []
+        clean = (
+            None
+            if suspect is None
+            else full
+            if not suspect
+            else scores(card, ks, suspect)
+            if card.first.keys() - suspect
+            else []
+        )
         return cls(card, full, suspect, clean, Spent.of(card), price or Price())
 
     @property
@@ -92,8 +125,16 @@ class Figures:
         return self.spent.a_problem(self.price) if self.spent.tokens or self.spent.seconds else ""
 
     def as_json(self) -> dict[str, Any]:
-        clean = None if self.suspect is None else {"left_out": sorted(self.suspect), "scores": _told(self.clean or ())}
-        spent = {"tokens": self.spent.tokens or None, "seconds": self.spent.seconds or None, "cost": self.spent.cost(self.price)}
+        clean = (
+            None
+            if self.suspect is None
+            else {"left_out": sorted(self.suspect), "scores": _told(self.clean or ())}
+        )
+        spent = {
+            "tokens": self.spent.tokens or None,
+            "seconds": self.spent.seconds or None,
+            "cost": self.spent.cost(self.price),
+        }
         return {
             "tasks": len(self.card.first),
             "samples": len(self.card.samples),
@@ -112,7 +153,10 @@ def verdicts(card: Scorecard) -> dict[str, int]:
 
 def _told(found: Sequence[Score]) -> dict[str, Any]:
     return {
-        each.name: {f"pass@{k}": {"value": rate.share, "low": rate.low, "high": rate.high} for k, rate in each.at.items()}
+        each.name: {
+            f"pass@{k}": {"value": rate.share, "low": rate.low, "high": rate.high}
+            for k, rate in each.at.items()
+        }
         | {f"pass@{k}": {"value": None, "why": why} for k, why in each.lacking.items()}
         for each in found
     }

@@ -53,7 +53,9 @@ class Decision(Plain):
     others: tuple[Comparison, ...]
     reasons: tuple[str, ...]
     policy: Policy
-    level: float | None = None  # the alpha that this gate was given; None in decisions older than alpha's ledger, whose level is the policy's
+    level: float | None = (
+        None  # the alpha that this gate was given; None in decisions older than alpha's ledger, whose level is the policy's
+    )
     checks: tuple[Check, ...] = ()
     clean: tuple[CleanScore, ...] = ()
     facts: Facts = Facts()
@@ -71,8 +73,14 @@ class Decision(Plain):
         return hash_data(self.model_dump(mode="json"))
 
     def to_text(self) -> str:
-        verdict = {"install": "installed as the first champion", "promote": "promoted", "refuse": "not promoted"}[self.kind]
-        return "\n".join([f"{self.challenger.name}: {verdict}.", *(f"- {reason}" for reason in self.reasons)])
+        verdict = {
+            "install": "installed as the first champion",
+            "promote": "promoted",
+            "refuse": "not promoted",
+        }[self.kind]
+        return "\n".join(
+            [f"{self.challenger.name}: {verdict}.", *(f"- {reason}" for reason in self.reasons)]
+        )
 
     def gate(self, chain: str) -> Gate | None:
         """What this decision means for the next one's alpha; None where nothing was tested."""
@@ -80,7 +88,13 @@ class Decision(Plain):
         if c is None:
             return None
         level = self.level if self.level is not None else self.policy.alpha
-        return Gate(chain=chain, benchmark=c.benchmark, benchmark_version=c.benchmark_version, p_value=c.p_better, level=level)
+        return Gate(
+            chain=chain,
+            benchmark=c.benchmark,
+            benchmark_version=c.benchmark_version,
+            p_value=c.p_better,
+            level=level,
+        )
 
 
 def decide(
@@ -97,35 +111,59 @@ def decide(
     tasks, harness or sampling, and ValueError where a verdict is missing (INFRA) or a task has fewer than k answers.
     """
     policy, facts = policy or Policy(), facts or Facts()
-    score, new = Rate.of(challenger, policy.k), Candidate(name=challenger.checkpoint, content_hash=challenger.checkpoint_hash)
+    score, new = (
+        Rate.of(challenger, policy.k),
+        Candidate(name=challenger.checkpoint, content_hash=challenger.checkpoint_hash),
+    )
     reasons: tuple[str, ...]
     if champion is None:
         reasons = (
             "There was no champion yet, so nothing had to be beaten: this is a first version, not an improvement shown.",
             f"It solves {score} of {challenger.benchmark}; the next challenger is measured against it.",
         )
-        return Decision(kind="install", champion=None, challenger=new, score=score, comparison=None, others=(), reasons=reasons, policy=policy)
+        return Decision(
+            kind="install",
+            champion=None,
+            challenger=new,
+            score=score,
+            comparison=None,
+            others=(),
+            reasons=reasons,
+            policy=policy,
+        )
     earlier = [gate for gate in facts.gates if gate.benchmark == challenger.benchmark]
     level = next_level(policy.spending, policy.alpha, earlier)
     compared = compare(champion, challenger, policy.model_copy(update={"alpha": level}), policy.k)
     further = tuple(compare(before, after, policy) for before, after in others)
     pairs = [(champion, challenger, policy.k), *((before, after, 1) for before, after in others)]
-    clean = [clean_score(a.benchmark, a, b, facts.suspects.get(a.benchmark, ()), k) for a, b, k in pairs]
+    clean = [
+        clean_score(a.benchmark, a, b, facts.suspects.get(a.benchmark, ()), k) for a, b, k in pairs
+    ]
     checks = (
-        *([identical(challenger)] if champion.checkpoint_hash == challenger.checkpoint_hash else wins(compared, policy, level)),
+        *(
+            [identical(challenger)]
+            if champion.checkpoint_hash == challenger.checkpoint_hash
+            else wins(compared, policy, level)
+        ),
         *holds(further, policy),
         *tags((compared, *further), policy),
         *limits(policy, facts),
         *earned(compared, earlier, policy, facts),
     )
-    kind: Literal["promote", "refuse"] = "promote" if all(check.passed for check in checks) else "refuse"
+    kind: Literal["promote", "refuse"] = (
+        "promote" if all(check.passed for check in checks) else "refuse"
+    )
     old = Candidate(name=champion.checkpoint, content_hash=champion.checkpoint_hash)
     won = all(check.passed for check in checks if check.name in ("win", "gain"))
     reasons = (
         _result(compared),
         *(check.sentence for check in checks if check.sentence),
         *(_clean(c) for c in clean if c),
-        *([] if won or compared.p_worse <= level else [_power(compared, level, policy.minimum_gain)]),
+        *(
+            []
+            if won or compared.p_worse <= level
+            else [_power(compared, level, policy.minimum_gain)]
+        ),
     )
     return Decision(
         kind=kind, champion=old, challenger=new, score=score, comparison=compared, others=further, reasons=reasons, policy=policy, level=level,
@@ -172,14 +210,23 @@ def _power(c: Comparison, level: float, asked: float) -> str:
     if c.answers == 1 and c.k == 1:
         needed = tasks_for_gain(asked, (len(c.won) + len(c.lost)) / tasks, level)
     else:
-        needed = ceil(tasks * (c.smallest_gain / asked) ** 2)  # the error of a mean falls with the root of the tasks
+        needed = ceil(
+            tasks * (c.smallest_gain / asked) ** 2
+        )  # the error of a mean falls with the root of the tasks
     return f"{seen} To find {points(asked)} points as surely, the least that a new version must bring, takes about {needed:,} tasks."
 
 
 def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -> str:
     """What the gate will be able to see, before there is a challenger."""
-    level = next_level(policy.spending, policy.alpha, [gate for gate in gates if gate.benchmark == champion.benchmark])
-    gain, tasks = announced_gain(champion, level, policy.k), len({s.task_id for s in champion.samples})
+    level = next_level(
+        policy.spending,
+        policy.alpha,
+        [gate for gate in gates if gate.benchmark == champion.benchmark],
+    )
+    gain, tasks = (
+        announced_gain(champion, level, policy.k),
+        len({s.task_id for s in champion.samples}),
+    )
     if gain is None:
         return f"{tasks} tasks of {champion.benchmark} are too few to show any gain at {level:.3g}."
     return (

@@ -55,7 +55,9 @@ class Answer:
     text: str
     tokens: int
     cut: bool  # ended by length, not by the model or a stop word
-    seconds: float = field(default=0.0, compare=False)  # its share of the time that the batches took, or from question to answer
+    seconds: float = field(
+        default=0.0, compare=False
+    )  # its share of the time that the batches took, or from question to answer
 
 
 Answers = Callable[[list[tuple[int, Answer]]], None]  # (place, answer) of those that have just come
@@ -94,19 +96,45 @@ def generate(
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     if not (checkpoint / "config.json").exists():
-        raise FileNotFoundError(f"{checkpoint}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer")
+        raise FileNotFoundError(
+            f"{checkpoint}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer"
+        )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    tokenizer = AutoTokenizer.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True)
-    model = AutoModelForCausalLM.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True, dtype=dtype).to(device).eval()
-    rows = _rows(encoded(tokenizer, prompts), sampling, positions=int(getattr(model.config, "max_position_embeddings", 1 << 30)))
-    found: dict[int, Answer] = dict(known or {}) | {row.index: Answer("", 0, True) for row in rows if row.limit <= 0}
+    tokenizer = AutoTokenizer.from_pretrained(
+        checkpoint, trust_remote_code=False, local_files_only=True
+    )
+    model = (
+        AutoModelForCausalLM.from_pretrained(
+            checkpoint, trust_remote_code=False, local_files_only=True, dtype=dtype
+        )
+        .to(device)
+        .eval()
+    )
+    rows = _rows(
+        encoded(tokenizer, prompts),
+        sampling,
+        positions=int(getattr(model.config, "max_position_embeddings", 1 << 30)),
+    )
+    found: dict[int, Answer] = dict(known or {}) | {
+        row.index: Answer("", 0, True) for row in rows if row.limit <= 0
+    }
     rule = _Rule(_ends(model, tokenizer), tokenizer.pad_token_id or 0, sampling, tokenizer)
-    waiting = sorted((row for row in rows if row.limit > 0), key=lambda row: (len(row.prompt), row.prompt, row.index))
+    waiting = sorted(
+        (row for row in rows if row.limit > 0),
+        key=lambda row: (len(row.prompt), row.prompt, row.index),
+    )
     whole = [waiting[start : start + BATCH] for start in range(0, len(waiting), BATCH)]
-    batches = [left for batch in whole if (left := [row for row in batch if row.index not in found])]
-    workers = len(os.sched_getaffinity(0)) if device == "cpu" and model.num_parameters() <= SMALL else 1
-    with _threads(1 if workers > 1 else torch.get_num_threads()), ThreadPoolExecutor(workers) as pool:
+    batches = [
+        left for batch in whole if (left := [row for row in batch if row.index not in found])
+    ]
+    workers = (
+        len(os.sched_getaffinity(0)) if device == "cpu" and model.num_parameters() <= SMALL else 1
+    )
+    with (
+        _threads(1 if workers > 1 else torch.get_num_threads()),
+        ThreadPoolExecutor(workers) as pool,
+    ):
         at_once = min(workers, len(batches))
         futures = [pool.submit(_decode, model, batch, rule, at_once) for batch in batches]
         for future in as_completed(futures):
@@ -121,8 +149,16 @@ def generate(
 
 def encoded(tokenizer: Any, prompts: Sequence[Prompt]) -> list[list[int]]:
     """Token ids: of a chat with the tokenizer's template, of a text with what the tokenizer puts around any text."""
-    texts = [p if isinstance(p, str) else tokenizer.apply_chat_template(p, tokenize=False, add_generation_prompt=True) for p in prompts]
-    return [tokenizer.encode(text, add_special_tokens=isinstance(prompt, str)) for prompt, text in zip(prompts, texts, strict=True)]
+    texts = [
+        p
+        if isinstance(p, str)
+        else tokenizer.apply_chat_template(p, tokenize=False, add_generation_prompt=True)
+        for p in prompts
+    ]
+    return [
+        tokenizer.encode(text, add_special_tokens=isinstance(prompt, str))
+        for prompt, text in zip(prompts, texts, strict=True)
+    ]
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
@@ -148,7 +184,9 @@ class _Rule:
         return any(word in tail for word in stop)
 
     def answer(self, row: _Row, seconds: float) -> Answer:
-        text = before_stop(self.tokenizer.decode(row.tokens, skip_special_tokens=True), self.sampling.stop)
+        text = before_stop(
+            self.tokenizer.decode(row.tokens, skip_special_tokens=True), self.sampling.stop
+        )
         return Answer(text, len(row.tokens), not row.ended, seconds)
 
 
@@ -173,7 +211,9 @@ def _rows(encoded: list[list[int]], sampling: Sampling, positions: int) -> list[
         for _ in range(sampling.n):
             uniform = None
             if sampling.temperature > 0 and limit > 0:
-                digest = hashlib.sha256(np.array([sampling.seed, *ids], np.int64).tobytes()).digest()
+                digest = hashlib.sha256(
+                    np.array([sampling.seed, *ids], np.int64).tobytes()
+                ).digest()
                 uniform = np.random.default_rng([*digest, seen[digest]]).random(limit)
                 seen[digest] += 1
             rows.append(_Row(len(rows), ids, limit, uniform, []))
@@ -196,13 +236,25 @@ def _decode(model: Any, batch: list[_Row], rule: _Rule, at_once: int) -> list[tu
 
     began, rows = time.perf_counter(), batch
     width = max(len(row.prompt) for row in rows)
-    ids = torch.tensor([[rule.pad] * (width - len(row.prompt)) + row.prompt for row in rows], device=model.device)
-    mask = torch.tensor([[0] * (width - len(row.prompt)) + [1] * len(row.prompt) for row in rows], device=model.device)
+    ids = torch.tensor(
+        [[rule.pad] * (width - len(row.prompt)) + row.prompt for row in rows], device=model.device
+    )
+    mask = torch.tensor(
+        [[0] * (width - len(row.prompt)) + [1] * len(row.prompt) for row in rows],
+        device=model.device,
+    )
     position = (mask.cumsum(1) - 1).clamp(min=0)
     cache = None
     with torch.inference_mode():
         while rows:
-            out = model(input_ids=ids, attention_mask=mask, position_ids=position, past_key_values=cache, use_cache=True, logits_to_keep=1)
+            out = model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=position,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
             cache = out.past_key_values
             choice = _choose(out.logits[:, -1].float(), rows, rule.sampling)
             stays = []
@@ -233,10 +285,20 @@ def _choose(logits: torch.Tensor, rows: list[_Row], sampling: Sampling) -> torch
     if sampling.temperature == 0:
         return logits.argmax(-1)
     chances = (logits / sampling.temperature).softmax(-1).double()
-    if sampling.top_p < 1:  # a token stays while those before it have less than the share (Holtzman et al. 2020, arXiv:1904.09751)
+    if (
+        sampling.top_p < 1
+    ):  # a token stays while those before it have less than the share (Holtzman et al. 2020, arXiv:1904.09751)
         falling, order = chances.sort(-1, descending=True)
         falling[falling.cumsum(-1) - falling >= sampling.top_p] = 0.0
         chances = torch.zeros_like(chances).scatter(-1, order, falling)
     cdf = chances.cumsum(-1)
-    drawn = torch.tensor([row.uniform[len(row.tokens)] for row in rows if row.uniform is not None], dtype=torch.float64, device=logits.device)
-    return torch.searchsorted(cdf, (drawn * cdf[:, -1]).unsqueeze(1), right=True).squeeze(1).clamp(max=logits.shape[1] - 1)
+    drawn = torch.tensor(
+        [row.uniform[len(row.tokens)] for row in rows if row.uniform is not None],
+        dtype=torch.float64,
+        device=logits.device,
+    )
+    return (
+        torch.searchsorted(cdf, (drawn * cdf[:, -1]).unsqueeze(1), right=True)
+        .squeeze(1)
+        .clamp(max=logits.shape[1] - 1)
+    )

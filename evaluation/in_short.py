@@ -32,11 +32,17 @@ def in_short(decision: dict[str, Any]) -> str:
     lacked = {name for name, _ in failed(decision)}
     won = not lacked & {"win", "gain"}
     score = (
-        f"Its score is better: of {c['before']['tasks']} tasks it solved {scores}. That is not enough." if won else _no_gain(decision, scores, lacked)
+        f"Its score is better: of {c['before']['tasks']} tasks it solved {scores}. That is not enough."
+        if won
+        else _no_gain(decision, scores, lacked)
     )
     said = [WORDS[name] for name in WORDS if name in lacked]
     said.insert("battery" in lacked, score)
-    if falls := [check for check in decision.get("checks", []) if check["name"] == "tags" and not check["passed"]]:
+    if falls := [
+        check
+        for check in decision.get("checks", [])
+        if check["name"] == "tags" and not check["passed"]
+    ]:
         said.append(_worst(falls))
     return " ".join(said)
 
@@ -51,7 +57,11 @@ def _no_gain(decision: dict[str, Any], scores: str, lacked: set[str]) -> str:
     if c["p_worse"] <= level:
         return f"It is worse: of {tasks} tasks it solved {scores}; bad luck does not explain that."
     unseen = c.get("smallest_gain")
-    few = f" That does not show that the two are equal: so few tasks often miss a gain below {points(unseen)} points." if unseen else ""
+    few = (
+        f" That does not show that the two are equal: so few tasks often miss a gain below {points(unseen)} points."
+        if unseen
+        else ""
+    )
     if not c["won"] and not c["lost"]:
         return f"It was not shown to be better: of {tasks} tasks it solved the very same {_solved(c['after'])} as the champion before it.{few}"
     luck = odds(c["p_better"] if c["difference"] > 0 else c["p_worse"])
@@ -59,7 +69,9 @@ def _no_gain(decision: dict[str, Any], scores: str, lacked: set[str]) -> str:
 
 
 def _worst(falls: list[dict[str, Any]]) -> str:
-    worst = max(falls, key=lambda check: float(check["numbers"]["before"] - check["numbers"]["after"]))
+    worst = max(
+        falls, key=lambda check: float(check["numbers"]["before"] - check["numbers"]["after"])
+    )
     was, now = (points(worst["numbers"][side]) for side in ("before", "after"))
     return f"It got worse by more than chance explains, most of all on {worst['about']}: from {was} to {now} % solved."
 

@@ -27,11 +27,17 @@ class Kept:
 
     def __init__(self, folder: Path, who: Mapping[str, Any], sampling: Sampling) -> None:
         drawn = {"seed": sampling.seed, "top_p": sampling.top_p} if sampling.temperature > 0 else {}
-        how = {"temperature": sampling.temperature, "max_new_tokens": sampling.max_new_tokens, "stop": list(sampling.stop)} | drawn
+        how = {
+            "temperature": sampling.temperature,
+            "max_new_tokens": sampling.max_new_tokens,
+            "stop": list(sampling.stop),
+        } | drawn
         self.head = {"who": dict(who), "how": how}
         self.path = folder / f"{hash_data(self.head)[:32]}.jsonl"
         self.answers: dict[Key, Answer] = {}
-        self.models: Counter[str] = Counter()  # who an endpoint says has answered: model and fingerprint, with how often
+        self.models: Counter[str] = (
+            Counter()
+        )  # who an endpoint says has answered: model and fingerprint, with how often
         self._lock = threading.Lock()
         self._lines = JsonLines(self.path)
 
@@ -46,7 +52,9 @@ class Kept:
         self._begun = True
         if "who" not in row:
             answer = Answer(row["text"], row["tokens"], row["cut"], row["seconds"])
-            if self.answers.setdefault(Key(row["prompt"], row["number"]), answer) is answer and row.get("model"):
+            if self.answers.setdefault(
+                Key(row["prompt"], row["number"]), answer
+            ) is answer and row.get("model"):
                 self.models[row["model"]] += 1
 
     def add(self, made: Iterable[tuple[Key, Answer]], model: str = "") -> None:

@@ -34,7 +34,11 @@ class Pair(BaseModel):
 
     def sides(self, seed: int, judge: str) -> tuple[str, str]:
         """(left, right) as this judge is shown them."""
-        return (self.first, self.second) if _draw(seed, judge, self.id, "side")[0] in "01234567" else (self.second, self.first)
+        return (
+            (self.first, self.second)
+            if _draw(seed, judge, self.id, "side")[0] in "01234567"
+            else (self.second, self.first)
+        )
 
     def winner(self, left: str, chosen: Chosen) -> str:
         """Whose answer was chosen, where `left` stood on the left; "tie" for neither."""
@@ -43,7 +47,9 @@ class Pair(BaseModel):
         return self.first_of if (left == self.first) == (chosen == "left") else self.second_of
 
 
-def make_pairs(contestants: Sequence[Contestant], statements: Mapping[str, str], seed: int, most: int = 0) -> tuple[list[Pair], int]:
+def make_pairs(
+    contestants: Sequence[Contestant], statements: Mapping[str, str], seed: int, most: int = 0
+) -> tuple[list[Pair], int]:
     """The pairs, and how many were left out since both answers are the same text.
 
     Every two contestants meet on every task that both answered, sample by sample; two texts meet once a task. most: so many pairs at most, drawn by
@@ -51,24 +57,40 @@ def make_pairs(contestants: Sequence[Contestant], statements: Mapping[str, str],
     """
     if len({c.name for c in contestants}) < len(contestants):
         raise ProblemError(
-            f"two of {', '.join(c.name for c in contestants)} have one name", "rename a file, so that it is known whose answer was chosen"
+            f"two of {', '.join(c.name for c in contestants)} have one name",
+            "rename a file, so that it is known whose answer was chosen",
         )
     found: dict[str, Pair] = {}
     same = 0
     for one, other in combinations(contestants, 2):
         shared = sorted(one.answers.keys() & other.answers.keys())
         if not shared:
-            raise ProblemError(f"{one.name} and {other.name} have no task in common", "give answers to the same tasks")
+            raise ProblemError(
+                f"{one.name} and {other.name} have no task in common",
+                "give answers to the same tasks",
+            )
         for task in shared:
             for a, b in zip(one.answers[task], other.answers[task], strict=False):
                 if a.strip() == b.strip():
                     same += 1
                     continue
                 if task not in statements:
-                    raise ProblemError(f"what {task} asks is not known", "give the statements with --tasks, or rows with a `prompt`")
+                    raise ProblemError(
+                        f"what {task} asks is not known",
+                        "give the statements with --tasks, or rows with a `prompt`",
+                    )
                 id = hash_data([task, sorted((a, b))])[:16]
                 found.setdefault(
-                    id, Pair(id=id, problem_id=task, statement=statements[task], first=a, second=b, first_of=one.name, second_of=other.name)
+                    id,
+                    Pair(
+                        id=id,
+                        problem_id=task,
+                        statement=statements[task],
+                        first=a,
+                        second=b,
+                        first_of=one.name,
+                        second_of=other.name,
+                    ),
                 )
     drawn = sorted(found.values(), key=lambda pair: _draw(seed, "", pair.id, "drawn"))
     return (drawn[:most] if most else drawn), same

@@ -34,7 +34,11 @@ def _panel(name: str, points: Sequence[tuple[int, float]]) -> str:
     first, last = thin[0][0], thin[-1][0]
     room = WIDTH - 2 * SIDE, HEIGHT - TOP - 12
     at = [
-        (SIDE + room[0] * (step - first) / ((last - first) or 1), TOP + room[1] * (1 - (value - low) / ((high - low) or 1.0))) for step, value in thin
+        (
+            SIDE + room[0] * (step - first) / ((last - first) or 1),
+            TOP + room[1] * (1 - (value - low) / ((high - low) or 1.0)),
+        )
+        for step, value in thin
     ]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
     head = f'<text x="{SIDE}" y="14">{escape(name)}</text>'
@@ -48,5 +52,9 @@ def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
     size = -(-len(points) // MOST)
     if size == 1:
         return list(points)
-    means = [(part[-1][0], sum(value for _, value in part) / len(part)) for i in range(0, len(points) - 1, size) if (part := points[i : i + size])]
+    means = [
+        (part[-1][0], sum(value for _, value in part) / len(part))
+        for i in range(0, len(points) - 1, size)
+        if (part := points[i : i + size])
+    ]
     return [*means, points[-1]]

@@ -45,7 +45,13 @@ def estimates(correct: Sequence[int], drawn: Sequence[int], k: int) -> list[floa
 
 
 def curve(
-    correct: Sequence[int], drawn: Sequence[int], ks: Iterable[int] | None = None, *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
+    correct: Sequence[int],
+    drawn: Sequence[int],
+    ks: Iterable[int] | None = None,
+    *,
+    confidence: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
 ) -> list[AtK]:
     """pass@k for many k, each with its percentile interval: tasks drawn again with replacement, one set of draws for all k.
 
@@ -59,28 +65,44 @@ def curve(
     values = _estimates(classes[:, 0], classes[:, 1], np.asarray(wanted))
     tasks, rng = len(drawn), np.random.default_rng(seed)
     sizes = [CHUNK] * (draws // CHUNK) + ([draws % CHUNK] if draws % CHUNK else [])
-    means = np.concatenate([_class_draws(rng, counts, tasks, size) @ values / tasks for size in sizes])
+    means = np.concatenate(
+        [_class_draws(rng, counts, tasks, size) @ values / tasks for size in sizes]
+    )
     lows, highs = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     shares = counts @ values / tasks
-    return [AtK(k, float(share), float(low), float(high)) for k, share, low, high in zip(wanted, shares, lows, highs, strict=True)]
+    return [
+        AtK(k, float(share), float(low), float(high))
+        for k, share, low, high in zip(wanted, shares, lows, highs, strict=True)
+    ]
 
 
-def _class_draws(rng: np.random.Generator, counts: npt.NDArray[np.int64], tasks: int, size: int) -> Floats:
+def _class_draws(
+    rng: np.random.Generator, counts: npt.NDArray[np.int64], tasks: int, size: int
+) -> Floats:
     """(size, classes): how often each class comes when so many tasks are drawn. Many classes are quicker drawn task by task."""
     if len(counts) * FEW < tasks:
         return rng.multinomial(tasks, counts / tasks, size=size).astype(float)
     class_of = np.repeat(np.arange(len(counts)), counts)
-    places = class_of[rng.integers(0, tasks, (size, tasks))] + len(counts) * np.arange(size)[:, None]
+    places = (
+        class_of[rng.integers(0, tasks, (size, tasks))] + len(counts) * np.arange(size)[:, None]
+    )
     return np.bincount(places.ravel(), minlength=size * len(counts)).reshape(size, -1).astype(float)
 
 
-def _estimates(correct: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]) -> Floats:
+def _estimates(
+    correct: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]
+) -> Floats:
     """(classes, ks): 1 - C(n - c, k) / C(n, k), by logarithms of factorials."""
     from scipy.special import gammaln
 
     wrong, k = (drawn - correct)[:, None], ks[None, :]
     n = drawn[:, None]
-    logs = gammaln(wrong + 1) - gammaln(np.maximum(wrong - k, 0) + 1) - gammaln(n + 1) + gammaln(n - k + 1)
+    logs = (
+        gammaln(wrong + 1)
+        - gammaln(np.maximum(wrong - k, 0) + 1)
+        - gammaln(n + 1)
+        + gammaln(n - k + 1)
+    )
     found: Floats = np.where(wrong >= k, -np.expm1(np.minimum(logs, 0.0)), 1.0)
     return found
 
@@ -91,6 +113,15 @@ def _check(correct: Sequence[int], drawn: Sequence[int], k: int) -> None:
     if not len(drawn):
         raise ValueError(f"pass@{k} of no problems is no score: evaluate at least one")
     if (short := next((i for i, n in enumerate(drawn) if n < k), None)) is not None:
-        raise ValueError(f"pass@{k} needs {k} scored answers, problem {short} has {drawn[short]}: draw more or lower k")
-    if (odd := next((i for i, (c, n) in enumerate(zip(correct, drawn, strict=True)) if not 0 <= c <= n), None)) is not None:
-        raise ValueError(f"problem {odd} has {correct[odd]} right answers of {drawn[odd]}: count again")
+        raise ValueError(
+            f"pass@{k} needs {k} scored answers, problem {short} has {drawn[short]}: draw more or lower k"
+        )
+    if (
+        odd := next(
+            (i for i, (c, n) in enumerate(zip(correct, drawn, strict=True)) if not 0 <= c <= n),
+            None,
+        )
+    ) is not None:
+        raise ValueError(
+            f"problem {odd} has {correct[odd]} right answers of {drawn[odd]}: count again"
+        )

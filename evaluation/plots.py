@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BEFORE, AFTER, NEUTRAL, GRID = "#737c8c", "#d9620f", "#3a7bd5", "#737c8c"  # each at least 3.5:1 on white and on near-black
+BEFORE, AFTER, NEUTRAL, GRID = (
+    "#737c8c",
+    "#d9620f",
+    "#3a7bd5",
+    "#737c8c",
+)  # each at least 3.5:1 on white and on near-black
 FILL = 0.5  # of a bar, so that its interval shows in the full colour
 
 
@@ -56,14 +61,23 @@ def data_uri(png: bytes) -> str:
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-def reward_curve(rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequence[Point]]) -> bytes:
+def reward_curve(
+    rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequence[Point]]
+) -> bytes:
     """Mean reward of each training step in the lower panel; above it, on the same steps, pass@1 of named benchmarks with intervals."""
     from matplotlib.ticker import MaxNLocator
 
     figure, (top, below) = _figure(7.2, 3.8, rows=2, heights=(3, 2))
     for (name, points), colour in zip(scores.items(), (AFTER, NEUTRAL, BEFORE), strict=False):
         steps, shares = [p.step for p in points], [100 * p.share for p in points]
-        top.fill_between(steps, [100 * p.low for p in points], [100 * p.high for p in points], color=colour, alpha=0.15, linewidth=0)
+        top.fill_between(
+            steps,
+            [100 * p.low for p in points],
+            [100 * p.high for p in points],
+            color=colour,
+            alpha=0.15,
+            linewidth=0,
+        )
         top.plot(steps, shares, color=colour, marker="o", markersize=4.5, label=name)
     top.set_ylabel("pass@1, %")
     if scores:
@@ -87,14 +101,29 @@ def bands(figures: Sequence[Band]) -> bytes:
     for axes, figure in zip(panels, figures, strict=True):
         at: dict[int, list[float]] = {}
         for run in figure.runs:
-            axes.plot([step for step, _ in run], [value for _, value in run], color=GRID, linewidth=0.8, alpha=0.5)
+            axes.plot(
+                [step for step, _ in run],
+                [value for _, value in run],
+                color=GRID,
+                linewidth=0.8,
+                alpha=0.5,
+            )
             for step, value in run:
                 at.setdefault(step, []).append(value)
         steps = sorted(at)
-        axes.plot(steps, [sum(at[step]) / len(at[step]) for step in steps], color=NEUTRAL, linewidth=2)
+        axes.plot(
+            steps, [sum(at[step]) / len(at[step]) for step in steps], color=NEUTRAL, linewidth=2
+        )
         several = [step for step in steps if len(at[step]) > 1]
         reach = [t_interval(at[step]) for step in several]
-        axes.fill_between(several, [each.low for each in reach], [each.high for each in reach], color=NEUTRAL, alpha=0.2, linewidth=0)
+        axes.fill_between(
+            several,
+            [each.low for each in reach],
+            [each.high for each in reach],
+            color=NEUTRAL,
+            alpha=0.2,
+            linewidth=0,
+        )
         axes.set_ylabel(figure.label)
     panels[-1].set_xlabel("training step")
     panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -108,7 +137,13 @@ def score_bars(bars: Sequence[Bar]) -> bytes:
     colours = [AFTER if b.strong else BEFORE for b in bars]
     shares = [100 * b.share for b in bars]
     axes.barh(at, shares, color=colours, height=0.62, alpha=FILL)
-    axes.hlines(list(at), [100 * b.low for b in bars], [100 * b.high for b in bars], colors=colours, linewidth=2)
+    axes.hlines(
+        list(at),
+        [100 * b.low for b in bars],
+        [100 * b.high for b in bars],
+        colors=colours,
+        linewidth=2,
+    )
     for y, bar in enumerate(bars):
         axes.text(100 * bar.high + 1, y, f"{100 * bar.share:.1f}", va="center", color=GRID)
     axes.set_yticks(list(at), [b.label for b in bars])
@@ -128,7 +163,13 @@ def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "af
         at = [i + shift for i in range(len(pairs))]
         shares = [100 * value[0] for value in values]
         axes.bar(at, shares, width=0.36, color=colour, alpha=FILL, label=label)
-        axes.vlines(at, [100 * v[1] for v in values], [100 * v[2] for v in values], colors=colour, linewidth=2)
+        axes.vlines(
+            at,
+            [100 * v[1] for v in values],
+            [100 * v[2] for v in values],
+            colors=colour,
+            linewidth=2,
+        )
     axes.set_xticks(range(len(pairs)), [p.label for p in pairs])
     axes.set_ylabel("pass@1, %")
     axes.set_ylim(bottom=0)
@@ -143,7 +184,14 @@ def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]])
     for y, (_, difference, interval) in enumerate(rows):
         if interval:
             axes.hlines(y, 100 * interval[0], 100 * interval[1], colors=AFTER, linewidth=2)
-        axes.plot(100 * difference, y, "o", markersize=6.5, color=AFTER, markerfacecolor=AFTER if interval else "none")
+        axes.plot(
+            100 * difference,
+            y,
+            "o",
+            markersize=6.5,
+            color=AFTER,
+            markerfacecolor=AFTER if interval else "none",
+        )
     axes.set_yticks(range(len(rows)), [label for label, _, _ in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.margins(x=0.08)
@@ -165,17 +213,27 @@ def difficulty(rates: Sequence[float], buckets: int = 10) -> bytes:
     return _png(figure)
 
 
-def common_scale(difficulties: Sequence[float], abilities: Sequence[tuple[str, float, float]]) -> bytes:
+def common_scale(
+    difficulties: Sequence[float], abilities: Sequence[tuple[str, float, float]]
+) -> bytes:
     """Problems and models on one scale: above, how many problems lie where; below, each model's ability with its 95 % interval.
 
     abilities: (name, ability, standard error), in logits. A model solves a problem straight above it half of the time.
     """
-    figure, (top, below) = _figure(7.2, 2.2 + 0.34 * len(abilities), rows=2, heights=(4, 1 + len(abilities)))
+    figure, (top, below) = _figure(
+        7.2, 2.2 + 0.34 * len(abilities), rows=2, heights=(4, 1 + len(abilities))
+    )
     top.hist(difficulties, bins=min(30, max(5, len(difficulties) // 4)), color=NEUTRAL, rwidth=0.9)
     top.set_ylabel("problems")
     at = list(range(len(abilities)))
     below.errorbar(
-        [value for _, value, _ in abilities], at, xerr=[1.96 * error for _, _, error in abilities], fmt="o", markersize=5.5, color=AFTER, elinewidth=2
+        [value for _, value, _ in abilities],
+        at,
+        xerr=[1.96 * error for _, _, error in abilities],
+        fmt="o",
+        markersize=5.5,
+        color=AFTER,
+        elinewidth=2,
     )
     below.set_yticks(at, [name for name, _, _ in abilities])
     below.set_ylim(-0.7, len(abilities) - 0.3)
@@ -185,15 +243,24 @@ def common_scale(difficulties: Sequence[float], abilities: Sequence[tuple[str, f
 
 def _smooth(values: Sequence[float], window: int = 5) -> list[float]:
     """Mean over the last few values, so that a trend shows through the noise of a step."""
-    return [sum(values[max(0, i - window + 1) : i + 1]) / len(values[max(0, i - window + 1) : i + 1]) for i in range(len(values))]
+    return [
+        sum(values[max(0, i - window + 1) : i + 1]) / len(values[max(0, i - window + 1) : i + 1])
+        for i in range(len(values))
+    ]
 
 
-def _figure(width: float, height: float, rows: int = 1, heights: Sequence[float] = (1,)) -> tuple[Figure, list[Axes]]:
+def _figure(
+    width: float, height: float, rows: int = 1, heights: Sequence[float] = (1,)
+) -> tuple[Figure, list[Axes]]:
     """Without pyplot: no state, no display, safe in threads."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = list(figure.subplots(rows, 1, sharex=rows > 1, squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0])
+    axes = list(
+        figure.subplots(
+            rows, 1, sharex=rows > 1, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )[:, 0]
+    )
     for one in axes:
         one.set_facecolor("none")
         one.grid(axis="both", color=GRID, alpha=0.18, linewidth=0.8)

@@ -53,7 +53,11 @@ class Policy(BaseModel):
     @model_validator(mode="after")
     def margins_are_shares(self) -> Policy:
         if odd := next((name for name, margin in self.margins.items() if not 0 < margin < 1), None):
-            raise ValueError(f"margins.{odd}: {self.margins[odd]} is no share: write 0.03 for three points")
+            raise ValueError(
+                f"margins.{odd}: {self.margins[odd]} is no share: write 0.03 for three points"
+            )
         if self.benchmark in self.margins or self.benchmark in self.harm_only:
-            raise ValueError(f"{self.benchmark} must be won, so that no margin applies: take it out of margins and harm_only")
+            raise ValueError(
+                f"{self.benchmark} must be won, so that no margin applies: take it out of margins and harm_only"
+            )
         return self

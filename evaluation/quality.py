@@ -25,17 +25,29 @@ class Quality:
     style: float  # mean of the reward's value, in (0, 1]
     offences: float  # mean, an answer
     complexity: float  # mean of the worst function's (McCabe)
-    length: float | None  # median of characters against the reference's, layout and comments left out; None without references
+    length: (
+        float | None
+    )  # median of characters against the reference's, layout and comments left out; None without references
 
 
 def quality(samples: Iterable[Sample], references: Mapping[str, str]) -> Quality | None:
     """references: a program a task. None where no answer passes. Raises OSError where ruff is not to be had."""
     passing = [sample for sample in samples if sample.verdict == "AC"]
-    read = [(sample, found) for sample, found in zip(passing, lint([sample.program for sample in passing]), strict=True) if found]
+    read = [
+        (sample, found)
+        for sample, found in zip(passing, lint([sample.program for sample in passing]), strict=True)
+        if found
+    ]
     if not read:
         return None
-    values = [HALF / (HALF + found.offences + max(0, found.complexity - SIMPLE)) for _, found in read]
-    ratios = [size(sample.program) / base for sample, _ in read if (base := size(references.get(sample.task_id, "")))]
+    values = [
+        HALF / (HALF + found.offences + max(0, found.complexity - SIMPLE)) for _, found in read
+    ]
+    ratios = [
+        size(sample.program) / base
+        for sample, _ in read
+        if (base := size(references.get(sample.task_id, "")))
+    ]
     return Quality(
         answers=len(read),
         style=fmean(values),
@@ -56,7 +68,15 @@ def size(program: str) -> int:
 def measured(samples: Iterable[Sample], references: Mapping[str, str]) -> dict[str, float]:
     """As a scorecard keeps it, beside what the clock measured: ruff's next version may find other things."""
     found = quality(samples, references)
-    return {f"quality_{name}": float(value) for name, value in asdict(found).items() if value is not None} if found else {}
+    return (
+        {
+            f"quality_{name}": float(value)
+            for name, value in asdict(found).items()
+            if value is not None
+        }
+        if found
+        else {}
+    )
 
 
 HEAD = ("checkpoint", "benchmark", "pass@1", "passing", "style", "offences", "complexity", "length")
@@ -70,8 +90,16 @@ def trend(cards: Sequence[Scorecard]) -> list[tuple[str, ...]]:
             card.benchmark,
             f"{points(Rate.of(card).share)} %",
             *(
-                format(card.measured[f"quality_{name}"], form) if f"quality_{name}" in card.measured else ""
-                for name, form in (("answers", ".0f"), ("style", ".3f"), ("offences", ".2f"), ("complexity", ".2f"), ("length", ".2f"))
+                format(card.measured[f"quality_{name}"], form)
+                if f"quality_{name}" in card.measured
+                else ""
+                for name, form in (
+                    ("answers", ".0f"),
+                    ("style", ".3f"),
+                    ("offences", ".2f"),
+                    ("complexity", ".2f"),
+                    ("length", ".2f"),
+                )
             ),
         )
         for card in cards

@@ -23,7 +23,11 @@ from evaluation.scorecard import Sample, Scorecard
 TEMPLATE = Path(__file__).with_name("report.html.jinja")
 XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # needless inside a page
 MOST_TASKS = 80  # of those that changed; summary.json has all
-OUTCOMES = {"won": "Solved now, failed before", "lost": "Failed now, solved before", "unsolved": "Still unsolved"}
+OUTCOMES = {
+    "won": "Solved now, failed before",
+    "lost": "Failed now, solved before",
+    "unsolved": "Still unsolved",
+}
 
 
 def write_report(facts: ReportFacts, folder: Path) -> Path:
@@ -38,10 +42,17 @@ def render(facts: ReportFacts) -> str:
     """The page. What a model wrote is escaped: a report shows programs, it never runs them."""
     import jinja2
 
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    environment.filters.update(percent=points, signed=signed, p=p_text, short=lambda text: text[:12])
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters.update(
+        percent=points, signed=signed, p=p_text, short=lambda text: text[:12]
+    )
     examples = {
-        title: [(e, *changed_lines(e.before, e.after)) for e in facts.examples if e.outcome == outcome] for outcome, title in OUTCOMES.items()
+        title: [
+            (e, *changed_lines(e.before, e.after)) for e in facts.examples if e.outcome == outcome
+        ]
+        for outcome, title in OUTCOMES.items()
     }
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         facts=facts,
@@ -49,7 +60,9 @@ def render(facts: ReportFacts) -> str:
         comparison=facts.decision.comparison,
         pictures=_pictures(facts),
         examples=examples,
-        figures=panels(facts.curve.figures).replace(XMLNS, "") if facts.curve and any(facts.curve.figures.values()) else "",
+        figures=panels(facts.curve.figures).replace(XMLNS, "")
+        if facts.curve and any(facts.curve.figures.values())
+        else "",
         most=MOST_TASKS,
         lineage=picture(facts.provenance) if facts.provenance else "",
     )
@@ -60,13 +73,19 @@ def groups(before: Scorecard, after: Scorecard, prefix: str = "operations-") -> 
     old, new = before.solved_by(prefix), after.solved_by(prefix)
     subject = prefix.rstrip("-")
     return tuple(
-        Group(label=f"{tag.removeprefix(prefix)} {subject}", before=Rate.counted(*old[tag]), after=Rate.counted(*new[tag]))
+        Group(
+            label=f"{tag.removeprefix(prefix)} {subject}",
+            before=Rate.counted(*old[tag]),
+            after=Rate.counted(*new[tag]),
+        )
         for tag in old
         if tag in new
     )
 
 
-def pick_examples(benchmark: Benchmark, before: Scorecard, after: Scorecard, each: int = 3) -> tuple[Example, ...]:
+def pick_examples(
+    benchmark: Benchmark, before: Scorecard, after: Scorecard, each: int = 3
+) -> tuple[Example, ...]:
     """At most `each` tasks of every outcome, spread over the benchmark and the same each time; of those unsolved, the nearest misses first."""
     old, new = _first(before.samples), _first(after.samples)
     found: dict[str, list[Example]] = {outcome: [] for outcome in OUTCOMES}
@@ -80,7 +99,11 @@ def pick_examples(benchmark: Benchmark, before: Scorecard, after: Scorecard, eac
             after=b.program or b.answer, before_verdict=_said(a), after_verdict=_said(b), first_failed=b.first_failed,
         )  # fmt: skip
         found[outcome].append(example)
-    return tuple(example for listed in found.values() for example in listed[:: max(1, len(listed) // each)][:each])
+    return tuple(
+        example
+        for listed in found.values()
+        for example in listed[:: max(1, len(listed) // each)][:each]
+    )
 
 
 def changed_lines(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
@@ -97,7 +120,9 @@ def curve_picture(curve: Curve) -> bytes:
     """The reward curve with its scores, as PNG; the same picture for the report and for Dagster's page."""
     scores: dict[str, list[plots.Point]] = {}
     for score in sorted(curve.scores, key=lambda s: s.step):
-        scores.setdefault(score.benchmark, []).append(plots.Point(score.step, score.rate.share, score.rate.low, score.rate.high))
+        scores.setdefault(score.benchmark, []).append(
+            plots.Point(score.step, score.rate.share, score.rate.low, score.rate.high)
+        )
     return plots.reward_curve(curve.rewards, scores)
 
 
@@ -106,7 +131,14 @@ def _pictures(facts: ReportFacts) -> dict[str, str]:
     if facts.curve and facts.curve.rewards:
         made["curve"] = curve_picture(facts.curve)
     if facts.groups:
-        pairs = [plots.Pair(g.label, (g.before.share, g.before.low, g.before.high), (g.after.share, g.after.low, g.after.high)) for g in facts.groups]
+        pairs = [
+            plots.Pair(
+                g.label,
+                (g.before.share, g.before.low, g.before.high),
+                (g.after.share, g.after.low, g.after.high),
+            )
+            for g in facts.groups
+        ]
         made["groups"] = plots.before_after(pairs, (facts.before_name, "challenger"))
     if facts.pass_rates:
         made["difficulty"] = plots.difficulty(facts.pass_rates)
@@ -127,5 +159,13 @@ def _said(sample: Sample) -> str:
         "RE": "raised",
         "CE": "no program",
     }
-    tests = f", {sample.passed} of {sample.total} tests pass" if sample.verdict != "AC" and sample.total > 1 else ""
-    return words.get(sample.verdict, sample.verdict) + tests + (", cut by length" if sample.cut else "")
+    tests = (
+        f", {sample.passed} of {sample.total} tests pass"
+        if sample.verdict != "AC" and sample.total > 1
+        else ""
+    )
+    return (
+        words.get(sample.verdict, sample.verdict)
+        + tests
+        + (", cut by length" if sample.cut else "")
+    )

@@ -30,7 +30,9 @@ class Sample(BaseModel):
     failed_test: int = 0  # number of the first test it fails, from 1; 0 where none is told (evaluation/taxonomy.py)
     raised: str = ""  # the type of exception that it ended with
     tags: tuple[str, ...] = ()
-    sets: dict[str, bool] = {}  # of tests that are told apart (base, plus): which it passes; AC passes all
+    sets: dict[
+        str, bool
+    ] = {}  # of tests that are told apart (base, plus): which it passes; AC passes all
     whole: bool = True  # the answer stands for itself; else it goes on from the task's prompt
     detail: str = ""  # why it fails, in a person's words
 
@@ -64,13 +66,19 @@ class Scorecard(BaseModel):
     harness_version: str
     checkpoint: str  # name, e.g. "chain-0001-step-30"; of a file of answers, the file's
     checkpoint_hash: str  # empty where nobody knows the weights
-    sampling: dict[str, Any]  # temperature, n, max_new_tokens, stop, seed; empty where a file does not say
+    sampling: dict[
+        str, Any
+    ]  # temperature, n, max_new_tokens, stop, seed; empty where a file does not say
     samples: tuple[Sample, ...]
     isolation: str
-    source: str = ""  # of the tasks, as the data rooms call it, where it is not the benchmark's name
+    source: str = (
+        ""  # of the tasks, as the data rooms call it, where it is not the benchmark's name
+    )
     release: str = ""  # of the benchmark's file
     partial: tuple[str, ...] = ()  # tasks that nothing answers: the score is over the others
-    unmeasured: dict[str, str] = {}  # tasks that this machine cannot judge, with the reason; no sample is theirs
+    unmeasured: dict[
+        str, str
+    ] = {}  # tasks that this machine cannot judge, with the reason; no sample is theirs
     prompts: dict[str, str] = {}  # what each task asked
     origin: Origin | None = None  # None: a checkpoint of the home, whose passport tells
     measured: dict[str, float] = {}  # seconds, tokens: outside the hash
@@ -89,7 +97,9 @@ class Scorecard(BaseModel):
     def solved(self) -> dict[str, bool]:
         """First sample of each task: solved or not. INFRA raises: a score over tasks that nobody judged is none."""
         if broken := [s.task_id for s in self.samples if s.verdict == "INFRA"]:
-            raise ValueError(f"{self.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again")
+            raise ValueError(
+                f"{self.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again"
+            )
         return {task: sample.verdict == "AC" for task, sample in self.first.items()}
 
     @property
@@ -128,7 +138,13 @@ class Scorecard(BaseModel):
 
     def write(self, path: Path, figures: Mapping[str, Any] | None = None) -> None:
         """Whole or not at all. figures: what it comes to, for those who read the file without Ratchet; they head it, and `read` passes them over."""
-        write_atomic(path, json.dumps(({"figures": figures} if figures else {}) | self.model_dump(mode="json"), indent=1) + "\n")
+        write_atomic(
+            path,
+            json.dumps(
+                ({"figures": figures} if figures else {}) | self.model_dump(mode="json"), indent=1
+            )
+            + "\n",
+        )
 
     @classmethod
     def read(cls, path: Path) -> Scorecard:

@@ -25,7 +25,12 @@ class Recipes(NamedTuple):
 
 
 def compare_recipes(
-    before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
+    before: Sequence[Sequence[float]],
+    after: Sequence[Sequence[float]],
+    *,
+    confidence: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
 ) -> Recipes:
     """Hierarchical bootstrap: tasks are drawn again, the same for all runs, and runs within each recipe.
 
@@ -36,18 +41,32 @@ def compare_recipes(
     """
     old, new = (_stretched(runs, confidence) for runs in (before, after))
     if old.shape[1] != new.shape[1]:
-        raise ValueError(f"{old.shape[1]} tasks before and {new.shape[1]} after: evaluate every run on the same tasks")
+        raise ValueError(
+            f"{old.shape[1]} tasks before and {new.shape[1]} after: evaluate every run on the same tasks"
+        )
     rng, tasks = np.random.default_rng(seed), old.shape[1]
     seen = float(new.mean() - old.mean())
     drawn: list[Floats] = []
     for count in [1000] * (draws // 1000) + ([draws % 1000] if draws % 1000 else []):
         weights = rng.multinomial(tasks, np.full(tasks, 1 / tasks), size=count) / tasks
-        ours, theirs = (rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=count) / len(runs) for runs in (new, old))
+        ours, theirs = (
+            rng.multinomial(len(runs), np.full(len(runs), 1 / len(runs)), size=count) / len(runs)
+            for runs in (new, old)
+        )
         drawn.append(((ours @ new - theirs @ old) * weights).sum(1))
     means = np.concatenate(drawn)
     low, high = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2])
-    p_better, p_worse = (float((1 + np.sum(tail >= away)) / (draws + 1)) for tail, away in ((means - seen, seen), (seen - means, -seen)))
-    return Recipes(seen, Interval(float(low), float(high)), p_better, min(1.0, 2 * min(p_better, p_worse)), (len(old), len(new)))
+    p_better, p_worse = (
+        float((1 + np.sum(tail >= away)) / (draws + 1))
+        for tail, away in ((means - seen, seen), (seen - means, -seen))
+    )
+    return Recipes(
+        seen,
+        Interval(float(low), float(high)),
+        p_better,
+        min(1.0, 2 * min(p_better, p_worse)),
+        (len(old), len(new)),
+    )
 
 
 def _stretched(runs: Sequence[Sequence[float]], confidence: float) -> Floats:
@@ -55,9 +74,13 @@ def _stretched(runs: Sequence[Sequence[float]], confidence: float) -> Floats:
 
     if len({len(run) for run in runs}) != 1 or len(runs) < 2:
         lengths = ", ".join(str(len(run)) for run in runs)
-        raise ValueError(f"runs over {lengths or 'no'} tasks: give at least two runs, each over the same tasks")
+        raise ValueError(
+            f"runs over {lengths or 'no'} tasks: give at least two runs, each over the same tasks"
+        )
     values = np.asarray(runs, dtype=float)
     means, free = values.mean(1, keepdims=True), len(runs) - 1
-    reach = sqrt(len(runs) / free) * float(t.ppf((1 + confidence) / 2, free) / norm.ppf((1 + confidence) / 2))
+    reach = sqrt(len(runs) / free) * float(
+        t.ppf((1 + confidence) / 2, free) / norm.ppf((1 + confidence) / 2)
+    )
     stretched: Floats = values + (reach - 1) * (means - means.mean())
     return stretched

@@ -64,7 +64,9 @@ class Standing(NamedTuple):
     interval: Interval | None
 
 
-def standings(choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0) -> tuple[list[Standing], list[Duel]]:
+def standings(
+    choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0
+) -> tuple[list[Standing], list[Duel]]:
     """Strongest first, and every two that met. Intervals are 95 %, over tasks; None with fewer than two tasks. Raises ValueError without a choice."""
     if not choices:
         raise ValueError("nobody has chosen yet")
@@ -76,10 +78,24 @@ def standings(choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0) -> t
     generator = np.random.default_rng(seed)
     several = len(tasks) > 1
     met_two = sorted({(each.first, each.second) for each in choices})
-    pool = [*tasks, *(Counter({(first, second, won): 1}) for first, second in met_two for won in (first, second))]
-    again = [_strengths(_summed(pool, generator.integers(len(pool), size=len(pool)))) for _ in range(draws if several else 0)]
+    pool = [
+        *tasks,
+        *(
+            Counter({(first, second, won): 1})
+            for first, second in met_two
+            for won in (first, second)
+        ),
+    ]
+    again = [
+        _strengths(_summed(pool, generator.integers(len(pool), size=len(pool))))
+        for _ in range(draws if several else 0)
+    ]
     ranked = [
-        Standing(name, (value + 1) / 2, _middle([(one[name] + 1) / 2 for one in again if name in one]) if several else None)
+        Standing(
+            name,
+            (value + 1) / 2,
+            _middle([(one[name] + 1) / 2 for one in again if name in one]) if several else None,
+        )
         for name, value in sorted(fit.items(), key=lambda item: (-item[1], item[0]))
     ]
     duels = []
@@ -88,9 +104,22 @@ def standings(choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0) -> t
         if not met:
             continue
         won, lost = sum(each.won == first for each in met), sum(each.won == second for each in met)
-        drawn = [_chance(one[first], one[second]) for one in again if first in one and second in one]
+        drawn = [
+            _chance(one[first], one[second]) for one in again if first in one and second in one
+        ]
         interval, p_value = _middle(drawn) if several else None, _sign_test(met, first)
-        duels.append(Duel(first, second, _chance(fit[first], fit[second]), interval, won, lost, len(met) - won - lost, p_value))
+        duels.append(
+            Duel(
+                first,
+                second,
+                _chance(fit[first], fit[second]),
+                interval,
+                won,
+                lost,
+                len(met) - won - lost,
+                p_value,
+            )
+        )
     return ranked, duels
 
 
@@ -103,10 +132,17 @@ def agreement(choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0) -> A
     if not counts:
         return Agreement(None, None, None, 0)
     generator = np.random.default_rng(seed)
-    drawn = [alpha([counts[i] for i in generator.integers(len(counts), size=len(counts))]) for _ in range(draws)]
+    drawn = [
+        alpha([counts[i] for i in generator.integers(len(counts), size=len(counts))])
+        for _ in range(draws)
+    ]
     defined = [value for value in drawn if value is not None]
-    alike = sum(n * (n - 1) for unit in counts for n in unit.values()) / sum(unit.total() * (unit.total() - 1) for unit in counts)
-    return Agreement(alpha(counts), _middle(defined) if len(counts) > 1 and defined else None, alike, len(counts))
+    alike = sum(n * (n - 1) for unit in counts for n in unit.values()) / sum(
+        unit.total() * (unit.total() - 1) for unit in counts
+    )
+    return Agreement(
+        alpha(counts), _middle(defined) if len(counts) > 1 and defined else None, alike, len(counts)
+    )
 
 
 def alpha(units: Sequence[Mapping[str, int]]) -> float | None:
@@ -123,7 +159,11 @@ def alpha(units: Sequence[Mapping[str, int]]) -> float | None:
     expected = total * total - sum(n * n for n in values.values())
     if not expected:
         return None
-    observed = sum((size * size - sum(n * n for n in unit.values())) / (size - 1) for unit in paired if (size := sum(unit.values())))
+    observed = sum(
+        (size * size - sum(n * n for n in unit.values())) / (size - 1)
+        for unit in paired
+        if (size := sum(unit.values()))
+    )
     return 1 - (total - 1) * observed / expected
 
 
@@ -138,7 +178,9 @@ def _sign_test(met: Sequence[Met], first: str) -> float:
     balance: Counter[str] = Counter()
     for each in met:
         balance[each.problem_id] += 0 if each.won == "tie" else 1 if each.won == first else -1
-    return mcnemar(sum(value > 0 for value in balance.values()), sum(value < 0 for value in balance.values())).two_sided
+    return mcnemar(
+        sum(value > 0 for value in balance.values()), sum(value < 0 for value in balance.values())
+    ).two_sided
 
 
 def _summed(tasks: Sequence[Counter[tuple[str, str, str]]], drawn: Iterable[int]) -> Counts:
@@ -152,7 +194,14 @@ def _summed(tasks: Sequence[Counter[tuple[str, str, str]]], drawn: Iterable[int]
 def _strengths(counts: Counts) -> Mapping[str, float]:
     rows: list[Choice] = []
     for (first, second, won), n in counts:
-        rows += [Choice(problem_id="", left=first, right=second, chosen="tie" if won == "tie" else "left" if won == first else "right")] * n
+        rows += [
+            Choice(
+                problem_id="",
+                left=first,
+                right=second,
+                chosen="tie" if won == "tie" else "left" if won == first else "right",
+            )
+        ] * n
     return bradley_terry(rows)
 
 

@@ -44,7 +44,10 @@ def wilson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * sqrt(share * (1 - share) / tasks + spread / (4 * tasks))
     # at the edges the formula gives 0 and 1 but for rounding
-    return Interval(0.0 if solved == 0 else max(0.0, middle - half), 1.0 if solved == tasks else min(1.0, middle + half))
+    return Interval(
+        0.0 if solved == 0 else max(0.0, middle - half),
+        1.0 if solved == tasks else min(1.0, middle + half),
+    )
 
 
 def clopper_pearson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
@@ -54,7 +57,9 @@ def clopper_pearson(solved: int, tasks: int, confidence: float = 0.95) -> Interv
     wilson(solved, tasks)  # raises for what is no share
     tail = (1 - confidence) / 2
     low = 0.0 if solved == 0 else float(beta.ppf(tail, solved, tasks - solved + 1))
-    return Interval(low, 1.0 if solved == tasks else float(beta.ppf(1 - tail, solved + 1, tasks - solved)))
+    return Interval(
+        low, 1.0 if solved == tasks else float(beta.ppf(1 - tail, solved + 1, tasks - solved))
+    )
 
 
 def share_interval(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
@@ -78,14 +83,21 @@ def mcnemar(won: int, lost: int) -> McNemar:
     return McNemar(better, worse, min(1.0, 2 * min(better, worse)))
 
 
-def fisher_fall(solved_before: int, tasks_before: int, solved_after: int, tasks_after: int) -> float:
+def fisher_fall(
+    solved_before: int, tasks_before: int, solved_after: int, tasks_after: int
+) -> float:
     """p-value of "the share fell" for two draws of different tasks: Fisher's exact test, one-sided, a little on the careful side."""
     solved, tasks = solved_before + solved_after, tasks_before + tasks_after
-    ways = sum(comb(tasks_after, k) * comb(tasks_before, solved - k) for k in range(max(0, solved - tasks_before), solved_after + 1))
+    ways = sum(
+        comb(tasks_after, k) * comb(tasks_before, solved - k)
+        for k in range(max(0, solved - tasks_before), solved_after + 1)
+    )
     return ways / comb(tasks, solved)
 
 
-def bootstrap_mean(values: Sequence[float], *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0) -> Interval:
+def bootstrap_mean(
+    values: Sequence[float], *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
+) -> Interval:
     """Percentile interval of a mean over tasks, tasks drawn again with replacement.
 
     values: one number a task; for a paired difference, after minus before on that task.
@@ -93,7 +105,9 @@ def bootstrap_mean(values: Sequence[float], *, confidence: float = 0.95, draws: 
     """
     if not len(values):
         raise ValueError("no tasks, no interval")
-    low, high = np.quantile(draw_means(values, draws=draws, seed=seed), [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(
+        draw_means(values, draws=draws, seed=seed), [(1 - confidence) / 2, (1 + confidence) / 2]
+    )
     return Interval(float(low), float(high))
 
 
@@ -123,12 +137,20 @@ def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
     gain: true difference of the two shares; discordant: share of tasks that change either way, gain <= discordant <= 1.
     """
     if not 0 <= gain <= discordant <= 1:
-        raise ValueError(f"a gain of {gain} needs at least as many tasks that change, and at most all: got {discordant}")
+        raise ValueError(
+            f"a gain of {gain} needs at least as many tasks that change, and at most all: got {discordant}"
+        )
     if discordant == 0:
         return 0.0
     winning = (discordant + gain) / (2 * discordant)
     changed = _binomial(tasks, discordant)
-    return float(sum(changed[m] * _binomial(m, winning)[_wins_needed(m, alpha) :].sum() for m in range(tasks + 1) if changed[m] > 1e-9))
+    return float(
+        sum(
+            changed[m] * _binomial(m, winning)[_wins_needed(m, alpha) :].sum()
+            for m in range(tasks + 1)
+            if changed[m] > 1e-9
+        )
+    )
 
 
 def smallest_gain(discordant: float, tasks: int, alpha: float, wanted: float = 0.8) -> float | None:
@@ -142,7 +164,11 @@ def smallest_gain(discordant: float, tasks: int, alpha: float, wanted: float = 0
     while high - low > 1:
         middle = (low + high) // 2
         gain = middle / 1000
-        low, high = (low, middle) if power(gain, max(gain, discordant), tasks, alpha) >= wanted else (middle, high)
+        low, high = (
+            (low, middle)
+            if power(gain, max(gain, discordant), tasks, alpha) >= wanted
+            else (middle, high)
+        )
     return high / 1000
 
 
@@ -154,7 +180,9 @@ def tasks_for_gain(gain: float, discordant: float, alpha: float, wanted: float =
     Source: Connor 1987, Biometrics 43:207.
     """
     if not 0 < gain <= 1:
-        raise ValueError(f"a gain of {gain} is none to look for: give a share above 0 and at most 1")
+        raise ValueError(
+            f"a gain of {gain} is none to look for: give a share above 0 and at most 1"
+        )
     changed = max(gain, discordant)
     z_alpha, z_wanted = NormalDist().inv_cdf(1 - alpha), NormalDist().inv_cdf(wanted)
     return ceil(((z_alpha * sqrt(changed) + z_wanted * sqrt(changed - gain**2)) / gain) ** 2)
@@ -186,7 +214,9 @@ def _binomial(n: int, p: float) -> Floats:
         return sure
     k = np.arange(n + 1)
     log_factorial = _log_factorials(n)
-    chances: Floats = np.exp(log_factorial[n] - log_factorial - log_factorial[::-1] + k * log(p) + (n - k) * log1p(-p))
+    chances: Floats = np.exp(
+        log_factorial[n] - log_factorial - log_factorial[::-1] + k * log(p) + (n - k) * log1p(-p)
+    )
     return chances
 
 

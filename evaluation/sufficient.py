@@ -32,12 +32,21 @@ def sufficed(decision: dict[str, Any]) -> list[str]:
     abouts: dict[str, list[str]] = {}
     for name, about in failed(decision):
         abouts.setdefault(name, []).append(about)
-    return [sentence for name, about in abouts.items() for sentence in _lacked(name, about, decision)]
+    return [
+        sentence for name, about in abouts.items() for sentence in _lacked(name, about, decision)
+    ]
 
 
 def wins_needed(lost: int, tasks: int, level: float, gain: float) -> int | None:
     """Fewest tasks to win, beside so many lost, that the exact test and the least gain accept; None where there are not so many tasks."""
-    return next((won for won in range(lost, tasks - lost + 1) if won - lost >= gain * tasks - 1e-9 and mcnemar(won, lost).better <= level), None)
+    return next(
+        (
+            won
+            for won in range(lost, tasks - lost + 1)
+            if won - lost >= gain * tasks - 1e-9 and mcnemar(won, lost).better <= level
+        ),
+        None,
+    )
 
 
 def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
@@ -67,19 +76,30 @@ def losses_allowed(won: int, lost: int, level: float) -> int:
 def failed(decision: dict[str, Any]) -> list[tuple[str, str]]:
     """(check, what it is about); found out anew for decisions that were recorded before checks were."""
     if decision.get("checks"):
-        return [(check["name"], check["about"]) for check in decision["checks"] if not check["passed"]]
+        return [
+            (check["name"], check["about"]) for check in decision["checks"] if not check["passed"]
+        ]
     c, policy = decision.get("comparison"), decision["policy"]
     if c is None:
         return []
-    failed = [("win", c["benchmark"])] if c["p_better"] > policy["alpha"] or c["difference"] <= 0 else []
+    failed = (
+        [("win", c["benchmark"])] if c["p_better"] > policy["alpha"] or c["difference"] <= 0 else []
+    )
     failed += [("gain", c["benchmark"])] if c["difference"] < policy["minimum_gain"] else []
-    return failed + [("not worse", other["benchmark"]) for other in decision["others"] if other["p_worse"] <= policy["harm_alpha"]]
+    return failed + [
+        ("not worse", other["benchmark"])
+        for other in decision["others"]
+        if other["p_worse"] <= policy["harm_alpha"]
+    ]
 
 
 def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[str]:
     c, policy = decision["comparison"], decision["policy"]
     level = decision.get("level") or policy["alpha"]
-    same = decision["champion"] and decision["champion"]["content_hash"] == decision["challenger"]["content_hash"]
+    same = (
+        decision["champion"]
+        and decision["champion"]["content_hash"] == decision["challenger"]["content_hash"]
+    )
     if same and name in ("win", "gain"):
         if name == "win":
             yield "Other weights: it is the champion itself."
@@ -91,7 +111,9 @@ def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[
         yield f"A gain of at least {100 * asked:g} points on {abouts[0]}: it lacked {100 * lacking:.1f}, or {count(lacking * c['before']['tasks'])}."
     elif name == "not worse":
         for about in abouts:
-            yield _not_to_lose(next(other for other in decision["others"] if other["benchmark"] == about), policy)
+            yield _not_to_lose(
+                next(other for other in decision["others"] if other["benchmark"] == about), policy
+            )
     elif mend := MENDS.get(name):
         yield mend.format(about="; ".join(abouts))
     else:

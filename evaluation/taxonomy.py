@@ -61,16 +61,27 @@ def kind(sample: Sample, as_given: bool = False) -> Kind | None:
         return Kind("INFRA")
     if sample.cut:
         return Kind("cut")
-    if not sample.program.strip() or (sample.verdict == "CE" and not as_given and "```" not in sample.answer and "~~~" not in sample.answer):
+    if not sample.program.strip() or (
+        sample.verdict == "CE"
+        and not as_given
+        and "```" not in sample.answer
+        and "~~~" not in sample.answer
+    ):
         return Kind("extraction")
     if sample.verdict == "WA":
-        return Kind("WA", f"test {sample.failed_test}" if sample.failed_test else _first_lost(sample))
+        return Kind(
+            "WA", f"test {sample.failed_test}" if sample.failed_test else _first_lost(sample)
+        )
     return Kind(sample.verdict, sample.raised)
 
 
 def _first_lost(sample: Sample) -> str:
     """The set of tests that it does not pass, where there are several: "plus"."""
-    return next((name for name, passed in sample.sets.items() if not passed), "") if len(sample.sets) > 1 else ""
+    return (
+        next((name for name, passed in sample.sets.items() if not passed), "")
+        if len(sample.sets) > 1
+        else ""
+    )
 
 
 def kinds(card: Scorecard) -> list[tuple[Sample, Kind]]:
@@ -90,9 +101,17 @@ def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
 
 def failures(card: Scorecard, wanted: str = "", task: str = "") -> list[tuple[Sample, Kind]]:
     """The answers that fail. wanted: a kind (RE), or one with what it is of (RE ZeroDivisionError); task: an id, or its end after a slash."""
-    tasks = {sample.task_id for sample in card.samples if not task or sample.task_id == task or sample.task_id.endswith(f"/{task}")}
+    tasks = {
+        sample.task_id
+        for sample in card.samples
+        if not task or sample.task_id == task or sample.task_id.endswith(f"/{task}")
+    }
     found = [(sample, each) for sample, each in kinds(card) if sample.task_id in tasks]
-    return [(sample, each) for sample, each in found if wanted.lower() in ("", each.name.lower(), str(each).lower())]
+    return [
+        (sample, each)
+        for sample, each in found
+        if wanted.lower() in ("", each.name.lower(), str(each).lower())
+    ]
 
 
 def _listed(of: Counter[str], most: int) -> str:

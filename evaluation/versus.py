@@ -62,15 +62,35 @@ class Row(Plain):
         return "no difference shown" if self.p > alpha else "none shown among so many tests"
 
 
-def versus(contestants: Sequence[Contestant], *, k: int = 1, alpha: float = 0.05, suspects: Suspects | None = None) -> list[Row]:
+def versus(
+    contestants: Sequence[Contestant],
+    *,
+    k: int = 1,
+    alpha: float = 0.05,
+    suspects: Suspects | None = None,
+) -> list[Row]:
     """Raises Incomparable where a contestant shares no benchmark with the first or was asked other tasks, ValueError for fewer than k answers."""
     first, rows = contestants[0], []
     for other in contestants[1:]:
         shared = [name for name in first.cards if name in other.cards]
         if not shared:
-            asked = "; ".join(f"{c.name}: {', '.join(c.cards) or 'nothing'}" for c in (first, other))
-            raise Incomparable(f"{first.name} and {other.name} share no benchmark ({asked}): evaluate both on the same one")
-        rows += [_row(name, first, other, k, alpha, suspects_in(first.cards[name][0], suspects or {}) or ()) for name in shared]
+            asked = "; ".join(
+                f"{c.name}: {', '.join(c.cards) or 'nothing'}" for c in (first, other)
+            )
+            raise Incomparable(
+                f"{first.name} and {other.name} share no benchmark ({asked}): evaluate both on the same one"
+            )
+        rows += [
+            _row(
+                name,
+                first,
+                other,
+                k,
+                alpha,
+                suspects_in(first.cards[name][0], suspects or {}) or (),
+            )
+            for name in shared
+        ]
     adjusted = holm([row.p for row in rows])
     return [row.model_copy(update={"p_holm": p}) for row, p in zip(rows, adjusted, strict=True)]
 
@@ -80,17 +100,38 @@ def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list
     told = []
     for name, cards in contestant.cards.items():
         gain, rate = announced_gain(cards[0], alpha, k), Rate.of(cards[0], k)
-        can = f"a true gain of {points(gain)} points is shown four times in five" if gain is not None else "too few tasks to show any gain"
-        told.append(f"{name}: {contestant.name} solves {rate}; at {alpha:g}, one-sided, {can}, if half of the tasks are decided by the task alone.")
+        can = (
+            f"a true gain of {points(gain)} points is shown four times in five"
+            if gain is not None
+            else "too few tasks to show any gain"
+        )
+        told.append(
+            f"{name}: {contestant.name} solves {rate}; at {alpha:g}, one-sided, {can}, if half of the tasks are decided by the task alone."
+        )
     return told
 
 
-def _row(benchmark: str, first: Contestant, other: Contestant, k: int, alpha: float, suspect: Collection[str]) -> Row:
+def _row(
+    benchmark: str,
+    first: Contestant,
+    other: Contestant,
+    k: int,
+    alpha: float,
+    suspect: Collection[str],
+) -> Row:
     old, new = first.cards[benchmark], other.cards[benchmark]
     for card in (*old[1:], *new):
         check_comparable(old[0], card)
-    clean = clean_score(benchmark, old[0], new[0], suspect, k) if len(old) == len(new) == 1 else None
-    common = {"benchmark": benchmark, "benchmark_version": old[0].benchmark_version, "first": first.name, "other": other.name, "clean": clean}
+    clean = (
+        clean_score(benchmark, old[0], new[0], suspect, k) if len(old) == len(new) == 1 else None
+    )
+    common = {
+        "benchmark": benchmark,
+        "benchmark_version": old[0].benchmark_version,
+        "first": first.name,
+        "other": other.name,
+        "clean": clean,
+    }
     if len(old) == len(new) == 1:
         c = compare(old[0], new[0], Policy(alpha=alpha, tags=()), k)
         return Row.model_validate(
@@ -106,7 +147,13 @@ def _row(benchmark: str, first: Contestant, other: Contestant, k: int, alpha: fl
             f"{benchmark}: {len(old)} runs of {first.name} against {len(new)} of {other.name}: give one of each, or at least two of each"
         )
     ids = list(counts_of(old[0]))
-    was, now = ([[values[task] for task in ids] for values in (values_of(counts_of(card), k) for card in cards)] for cards in (old, new))
+    was, now = (
+        [
+            [values[task] for task in ids]
+            for values in (values_of(counts_of(card), k) for card in cards)
+        ]
+        for cards in (old, new)
+    )
     found = compare_recipes(was, now)
     before, after = (sum(map(sum, runs)) / len(runs) / len(ids) for runs in (was, now))
     means = [

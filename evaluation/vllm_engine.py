@@ -31,7 +31,9 @@ def generate(
     room = int(engine.llm_engine.model_config.max_model_len)
     ids = encoded(engine.get_tokenizer(), prompts)
     found = dict(known or {})
-    waiting = [(row, row // sampling.n) for row in range(len(prompts) * sampling.n) if row not in found]
+    waiting = [
+        (row, row // sampling.n) for row in range(len(prompts) * sampling.n) if row not in found
+    ]
     found |= {row: Answer("", 0, True) for row, at in waiting if len(ids[at]) >= room}
     waiting = [(row, at) for row, at in waiting if row not in found]
     for start in range(0, len(waiting), CHUNK):
@@ -43,10 +45,16 @@ def generate(
             )
             for row, at in chunk
         ]  # fmt: skip
-        outputs = [out.outputs[0] for out in engine.generate([{"prompt_token_ids": ids[at]} for _, at in chunk], params, use_tqdm=False)]
+        outputs = [
+            out.outputs[0]
+            for out in engine.generate(
+                [{"prompt_token_ids": ids[at]} for _, at in chunk], params, use_tqdm=False
+            )
+        ]
         seconds = (time.perf_counter() - began) / len(chunk)
         made = [
-            (row, Answer(out.text, len(out.token_ids), out.finish_reason == "length", seconds)) for (row, _), out in zip(chunk, outputs, strict=True)
+            (row, Answer(out.text, len(out.token_ids), out.finish_reason == "length", seconds))
+            for (row, _), out in zip(chunk, outputs, strict=True)
         ]
         found.update(made)
         if on_answers:

@@ -22,5 +22,10 @@ def loss(
     """-min(rho, HIGHEST) A log p with rho, the ratio of new to old probability, held constant. Tensors are (answers, tokens)."""
     ratio = (log_prob - old_log_prob).detach().exp()
     losses = -ratio.clamp(max=HIGHEST) * advantages * log_prob
-    value = agg_loss(loss_mat=losses, loss_mask=response_mask, loss_agg_mode=loss_agg_mode, **config.global_batch_info)
+    value = agg_loss(
+        loss_mat=losses,
+        loss_mask=response_mask,
+        loss_agg_mode=loss_agg_mode,
+        **config.global_batch_info,
+    )
     return value, {"actor/cut_weights": (ratio[response_mask] > HIGHEST).float().mean().item()}

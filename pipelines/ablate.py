@@ -34,7 +34,11 @@ from verl_jobs.config import Curriculum, Training
 from verl_jobs.job import TrainingJob
 
 BASELINE = "baseline"
-BUDGET = ("steps", "problems_per_step", "group_size")  # of `training`: with these a run would cost more or less than the baseline
+BUDGET = (
+    "steps",
+    "problems_per_step",
+    "group_size",
+)  # of `training`: with these a run would cost more or less than the baseline
 OFF = ("off", "none", "no", "false")
 COLUMNS = ("change", "pass@1, baseline", "changed", "contribution, points", "interval", "seen")
 
@@ -55,7 +59,9 @@ def ablate(asked: Sequence[str], seeds: int, profile_name: str | None, console: 
         raise ProfileError(f"{' and '.join(asked)} ask for one change twice: leave one out")
     failed: dict[str, str] = {}
     try:
-        with study(profile_name, f"ratchet ablate {shlex.join(asked)} --seeds {seeds}", console) as made:
+        with study(
+            profile_name, f"ratchet ablate {shlex.join(asked)} --seeds {seeds}", console
+        ) as made:
             scores = _all_scores(made, variants, seeds, failed, console)
             found = compared(scores, variants)
             if found:
@@ -73,13 +79,21 @@ def variant(asked: str, base: Profile, profile_name: str | None) -> Variant:
     """The change that a word such as `reward.style=0` or `curriculum=off` stands for. Raises ProfileError for what is none, or no ablation."""
     made = Variant(asked, (spelled_out(asked),))
     profile = load_profile(profile_name, made.changes)
-    sections = [name for name in Profile.model_fields if getattr(profile, name) != getattr(base, name)]
+    sections = [
+        name for name in Profile.model_fields if getattr(profile, name) != getattr(base, name)
+    ]
     if not sections:
         raise ProfileError(f"{asked!r} changes nothing: the baseline has it so already")
     if other := [name for name in sections if name not in ("training", "reward")]:
-        raise ProfileError(f"{asked!r} changes {', '.join(other)}, which the trainings of an ablation share: change training or reward")
-    if spent := [name for name in BUDGET if getattr(profile.training, name) != getattr(base.training, name)]:
-        raise ProfileError(f"{asked!r} changes training.{spent[0]}, and with it the budget: give all runs the same with --set training.{spent[0]}=N")
+        raise ProfileError(
+            f"{asked!r} changes {', '.join(other)}, which the trainings of an ablation share: change training or reward"
+        )
+    if spent := [
+        name for name in BUDGET if getattr(profile.training, name) != getattr(base.training, name)
+    ]:
+        raise ProfileError(
+            f"{asked!r} changes training.{spent[0]}, and with it the budget: give all runs the same with --set training.{spent[0]}=N"
+        )
     return made
 
 
@@ -96,15 +110,26 @@ def spelled_out(asked: str) -> str:
     if first in Training.model_fields:
         return f"training.{key}{equals}{value}"
     known = RewardConfig.model_fields if first == "reward" else {}
-    if equals and (first not in Profile.model_fields or (known and last.partition(".")[0] not in known)):
-        short = [*Training.model_fields, *(f"reward.{name}" for name in (*Weights.model_fields, *known))]
+    if equals and (
+        first not in Profile.model_fields or (known and last.partition(".")[0] not in known)
+    ):
+        short = [
+            *Training.model_fields,
+            *(f"reward.{name}" for name in (*Weights.model_fields, *known)),
+        ]
         near = difflib.get_close_matches(key, short, 3)
-        hint = f"did you mean {' or '.join(near)}" if near else f"known are training's and reward's, such as {', '.join(short[-8:])}"
+        hint = (
+            f"did you mean {' or '.join(near)}"
+            if near
+            else f"known are training's and reward's, such as {', '.join(short[-8:])}"
+        )
         raise ProfileError(f"{asked!r}: no such key, {hint}")
     return asked
 
 
-def _all_scores(made: Study, variants: Sequence[Variant], seeds: int, failed: dict[str, str], console: Console) -> dict[tuple[str, int], Scorecard]:
+def _all_scores(
+    made: Study, variants: Sequence[Variant], seeds: int, failed: dict[str, str], console: Console
+) -> dict[tuple[str, int], Scorecard]:
     """Seed by seed, so that what is there when it is stopped can be compared."""
     studies = {BASELINE: made} | {each.name: made.changed(each.changes) for each in variants}
     for each in studies.values():
@@ -121,7 +146,10 @@ def _all_scores(made: Study, variants: Sequence[Variant], seeds: int, failed: di
                 failed[f"{name}, seed {seed}"] = str(error)
                 console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
             else:
-                console.print(f"  {title}: {points(card.pass_at_1)} % of {len(card.solved)} held-out tasks", highlight=False)
+                console.print(
+                    f"  {title}: {points(card.pass_at_1)} % of {len(card.solved)} held-out tasks",
+                    highlight=False,
+                )
     return found
 
 
@@ -131,12 +159,21 @@ def _tried(made: Study) -> None:
     from rewards.battery import run_battery
     from rewards.own import OwnReward, reward_of
 
-    tried(made.profile.training, unverified=made.profile.reward.unverified or os.environ.get(UNVERIFIED) == "1")
+    tried(
+        made.profile.training,
+        unverified=made.profile.reward.unverified or os.environ.get(UNVERIFIED) == "1",
+    )
     config = made.profile.reward
     if config.kind == "tests" and known(made.home, config) is None:
         reward = reward_of(config)
         with made.bench.workshop.sandbox() as sandbox:
-            keep(made.home, config, run_battery(reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"))
+            keep(
+                made.home,
+                config,
+                run_battery(
+                    reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
+                ),
+            )
     stamp(made.home, config)
 
 
@@ -149,25 +186,39 @@ def scored(job: TrainingJob, made: Study) -> Scorecard:
     from verl_jobs.saving import best
 
     sampling = SAMPLING.model_copy(update={"max_new_tokens": made.profile.training.answer_tokens})
-    draw = heldout_draw(made.profile.family, made.bench.chain.record.number, made.profile.evaluation.heldout)
+    draw = heldout_draw(
+        made.profile.family, made.bench.chain.record.number, made.profile.evaluation.heldout
+    )
     benchmark, kept = heldout(draw, sampling), job.path / "heldout.json"
     if kept.exists() and (card := Scorecard.read(kept)).benchmark_version == benchmark.version:
         return card
     step, chosen = best(job.path, job.validations())
     with made.bench.workshop.sandbox() as sandbox:
-        card = evaluate(chosen, f"{job.chain}-{job.key[:8]}-step-{step}", hash_folder(chosen), benchmark, sandbox)
+        card = evaluate(
+            chosen,
+            f"{job.chain}-{job.key[:8]}-step-{step}",
+            hash_folder(chosen),
+            benchmark,
+            sandbox,
+        )
     card.write(kept)
     return card
 
 
-def compared(scores: dict[tuple[str, int], Scorecard], variants: Sequence[Variant]) -> dict[str, Contribution]:
+def compared(
+    scores: dict[tuple[str, int], Scorecard], variants: Sequence[Variant]
+) -> dict[str, Contribution]:
     """Each change by the seeds that both it and the baseline ended with; the intervals hold together (Bonferroni)."""
     confidence = 1 - 0.05 / len(variants)
     found = {}
     for each in variants:
-        seeds = sorted(seed for name, seed in scores if name == BASELINE and (each.name, seed) in scores)
+        seeds = sorted(
+            seed for name, seed in scores if name == BASELINE and (each.name, seed) in scores
+        )
         if seeds:
-            before, after = ([_row(scores[name, seed]) for seed in seeds] for name in (BASELINE, each.name))
+            before, after = (
+                [_row(scores[name, seed]) for seed in seeds] for name in (BASELINE, each.name)
+            )
             found[each.name] = contribution(before, after, confidence=confidence)
     return found
 
@@ -178,16 +229,31 @@ def _row(card: Scorecard) -> list[float]:
 
 def report(found: dict[str, Contribution], failed: dict[str, str], made: Study, seeds: int) -> Path:
     """Table, plot and figures under the home's reports. Returns the page."""
-    known = hash_data({"changes": sorted(found), "seeds": seeds, "training": made.profile.training.model_dump(mode="json")})[:8]
+    known = hash_data(
+        {
+            "changes": sorted(found),
+            "seeds": seeds,
+            "training": made.profile.training.model_dump(mode="json"),
+        }
+    )[:8]
     name = f"ablation-{known}"
     made.reports.mkdir(parents=True, exist_ok=True)
-    (made.reports / f"{name}.png").write_bytes(contributions([(change, each.difference, each.interval) for change, each in found.items()]))
+    (made.reports / f"{name}.png").write_bytes(
+        contributions([(change, each.difference, each.interval) for change, each in found.items()])
+    )
     told = [*(f"{who} failed: {why}" for who, why in failed.items()), *limits(found)]
     listed = "\n".join(f"- {line}" for line in told)
     text = f"# Ablation of {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{listed}\n\n![contributions]({name}.png)\n"
-    facts: dict[str, Any] = {change: each._asdict() | {"shown": each.shown} for change, each in found.items()}
+    facts: dict[str, Any] = {
+        change: each._asdict() | {"shown": each.shown} for change, each in found.items()
+    }
     training = made.profile.training.model_dump(mode="json")
-    return write_report(made.reports, name, {"changes": facts, "failed": failed, "limits": limits(found), "training": training}, text)
+    return write_report(
+        made.reports,
+        name,
+        {"changes": facts, "failed": failed, "limits": limits(found), "training": training},
+        text,
+    )
 
 
 def rows(found: dict[str, Contribution]) -> list[tuple[str, ...]]:
@@ -215,9 +281,13 @@ def limits(found: dict[str, Contribution]) -> list[str]:
         f"Intervals of {len(found)} change{'s' if len(found) > 1 else ''} hold together with 95 % (Bonferroni).",
     ]
     if fewest == 1:
-        lines.append("One seed: the interval is over tasks alone. Another seed may give another sign; give --seeds 3 or more before you believe it.")
+        lines.append(
+            "One seed: the interval is over tasks alone. Another seed may give another sign; give --seeds 3 or more before you believe it."
+        )
     else:
-        lines.append(f"{fewest} seeds: tasks and seeds are drawn again together, the spread of so few seeds stretched by Student's t.")
+        lines.append(
+            f"{fewest} seeds: tasks and seeds are drawn again together, the spread of so few seeds stretched by Student's t."
+        )
     return lines
 
 

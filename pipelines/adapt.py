@@ -21,7 +21,9 @@ from verl_jobs.adapting import Adaptation, frozen_of
 from verl_jobs.start import UnfitStart, check_start
 
 
-def adapt(start: str, problems: Path | None, keep: bool, profile_name: str | None, console: Console) -> int:
+def adapt(
+    start: str, problems: Path | None, keep: bool, profile_name: str | None, console: Console
+) -> int:
     """Prints the table and where the JSON lies; started again, it goes on. Raises NotReady where the start or the problems do not serve."""
     home, profile = Home.from_environment(), load_profile(profile_name)
     home.make()
@@ -37,12 +39,28 @@ def adapt(start: str, problems: Path | None, keep: bool, profile_name: str | Non
     except ValueError as error:
         raise NotReady(str(error)) from None
     sampling = SAMPLING.model_copy(update={"max_new_tokens": profile.training.answer_tokens})
-    study = Study(folder, families, config, sampling, home.path / "adaptations" / study_id(folder, families, config, sampling), keep)
+    study = Study(
+        folder,
+        families,
+        config,
+        sampling,
+        home.path / "adaptations" / study_id(folder, families, config, sampling),
+        keep,
+    )
     with Sandbox(profile.sandbox) as sandbox, console.status("") as status:
-        rows = study.run(sandbox, lambda name, done, of: status.update(f"{done + 1} of {of}: {name}"))
-    console.print(f"[bold]{start}[/], greedy, at most {sampling.max_new_tokens} tokens; gain: over the start on the same problems; intervals: 95 %")
+        rows = study.run(
+            sandbox, lambda name, done, of: status.update(f"{done + 1} of {of}: {name}")
+        )
+    console.print(
+        f"[bold]{start}[/], greedy, at most {sampling.max_new_tokens} tokens; gain: over the start on the same problems; intervals: 95 %"
+    )
     console.print(table(rows))
-    console.print(f"Every number, and what it takes to do it again: {study.folder / 'result.json'}", style="dim", soft_wrap=True, highlight=False)
+    console.print(
+        f"Every number, and what it takes to do it again: {study.folder / 'result.json'}",
+        style="dim",
+        soft_wrap=True,
+        highlight=False,
+    )
     return 0
 
 
@@ -50,7 +68,11 @@ def of_the_house(family: FamilyConfig, config: Adaptation) -> tuple[Family, ...]
     """The embedded families that the profile names. Raises ValueError where one is too small."""
     needed = max(config.shots) * config.seeds
     return tuple(
-        Family(name, tuple(embedded.examples(family, name, needed)), tuple(embedded.heldout(family, name, config.problems)))
+        Family(
+            name,
+            tuple(embedded.examples(family, name, needed)),
+            tuple(embedded.heldout(family, name, config.problems)),
+        )
         for name in config.families
     )
 
@@ -61,9 +83,15 @@ def own(path: Path, config: Adaptation) -> Family:
     Raises ValueError where there are too few.
     """
     problems = sorted(read_parquet(path), key=lambda problem: _hash(problem.problem_id))
-    asked = [problem for problem in problems if _hash(problem.problem_id)[0] in "01234567"][: config.problems]
+    asked = [problem for problem in problems if _hash(problem.problem_id)[0] in "01234567"][
+        : config.problems
+    ]
     statements = {_squeezed(problem) for problem in asked}
-    shown = [problem for problem in problems if problem not in asked and problem.solutions and _squeezed(problem) not in statements]
+    shown = [
+        problem
+        for problem in problems
+        if problem not in asked and problem.solutions and _squeezed(problem) not in statements
+    ]
     needed = max(config.shots) * config.seeds
     if not asked or len(shown) < needed:
         raise ValueError(
@@ -75,14 +103,29 @@ def own(path: Path, config: Adaptation) -> Family:
 
 def table(rows: Sequence[Row]) -> Table:
     """A row a family, way and k; the mean over all families last."""
-    made = Table("family", "way", "k", "solved", "interval", "gain", "interval", "seconds", box=None, header_style="dim")
+    made = Table(
+        "family",
+        "way",
+        "k",
+        "solved",
+        "interval",
+        "gain",
+        "interval",
+        "seconds",
+        box=None,
+        header_style="dim",
+    )
     for row in rows:
         style = "bold" if row.family == ALL else ""
         if row.note:
             made.add_row(row.family, row.way, str(row.k), row.note, style="dim")
             continue
         (low, high), (least, most) = row.interval, row.gain_interval
-        gain = (f"{100 * row.gain:+.1f}", f"{100 * least:+.1f} to {100 * most:+.1f}") if row.k else ("", "")
+        gain = (
+            (f"{100 * row.gain:+.1f}", f"{100 * least:+.1f} to {100 * most:+.1f}")
+            if row.k
+            else ("", "")
+        )
         made.add_row(
             row.family, row.way, str(row.k or ""), f"{row.share:.1%} of {row.tasks}", f"{100 * low:.1f} to {100 * high:.1f}", *gain,
             f"{row.seconds:.1f}", style=style,

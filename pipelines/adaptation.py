@@ -70,13 +70,21 @@ class Study:
     folder: Path
     keep: bool = False  # the adapted checkpoints
 
-    def run(self, sandbox: Sandbox, on_cell: Callable[[str, int, int], None] = lambda name, done, of: None) -> list[Row]:
+    def run(
+        self,
+        sandbox: Sandbox,
+        on_cell: Callable[[str, int, int], None] = lambda name, done, of: None,
+    ) -> list[Row]:
         """Measures what is missing and writes `result.json`; on_cell gets the cell's name, cells done, cells in all."""
         cells = list(self._cells())
         for done, cell in enumerate(cells):
             on_cell(cell.name, done, len(cells))
             cell.measure(sandbox)
-        rows = [row for family in [*(family.name for family in self.families), ALL] for row in self._rows(family, cells)]
+        rows = [
+            row
+            for family in [*(family.name for family in self.families), ALL]
+            for row in self._rows(family, cells)
+        ]
         write_atomic(self.folder / "result.json", json.dumps(self._told(rows), indent=1))
         return rows
 
@@ -85,7 +93,10 @@ class Study:
             yield Cell(self, family, START, 0, 0)
             for k in self.config.shots:
                 for way in self.config.ways:
-                    yield from (Cell(self, family, way, k, self.config.seed + seed) for seed in range(self.config.seeds))
+                    yield from (
+                        Cell(self, family, way, k, self.config.seed + seed)
+                        for seed in range(self.config.seeds)
+                    )
 
     def _rows(self, family: str, cells: Sequence[Cell]) -> Iterator[Row]:
         ours = [cell for cell in cells if family in (ALL, cell.family.name)]
@@ -96,20 +107,46 @@ class Study:
                 yield Row(family=family, way=way, k=k, note=notes[0])
                 continue
             after = _mean_by_task(group)
-            share, gains = sum(after.values()) / len(after), [after[task] - before[task] for task in after]
+            share, gains = (
+                sum(after.values()) / len(after),
+                [after[task] - before[task] for task in after],
+            )
             whole = all(value in (0.0, 1.0) for value in after.values())
-            interval = wilson(round(sum(after.values())), len(after)) if whole else bootstrap_mean(list(after.values()))
+            interval = (
+                wilson(round(sum(after.values())), len(after))
+                if whole
+                else bootstrap_mean(list(after.values()))
+            )
             yield Row(
                 family=family, way=way, k=k, tasks=len(after), share=share, interval=interval, gain=sum(gains) / len(gains),
                 gain_interval=bootstrap_mean(gains), seconds=sum(cell.seconds for cell in group),
             )  # fmt: skip
 
     def _told(self, rows: Sequence[Row]) -> dict[str, Any]:
-        inputs = {"start": hash_folder(self.start)} | {family.name: _hash(family) for family in self.families}
-        config = {"adaptation": self.config.model_dump(mode="json"), "sampling": self.sampling.model_dump(), "start": str(self.start)}
-        key = hash_data({"inputs": inputs, "config": config, "version": VERSION, "harness": HARNESS_VERSION})
-        manifest = Manifest(kind="reports", name="adaptation", key=key, content_hash="", inputs=inputs, config=config, seed=self.config.seed)
-        return {"rows": [row.model_dump() for row in rows], "reproduce": manifest.stamped().model_dump(mode="json")}
+        inputs = {"start": hash_folder(self.start)} | {
+            family.name: _hash(family) for family in self.families
+        }
+        config = {
+            "adaptation": self.config.model_dump(mode="json"),
+            "sampling": self.sampling.model_dump(),
+            "start": str(self.start),
+        }
+        key = hash_data(
+            {"inputs": inputs, "config": config, "version": VERSION, "harness": HARNESS_VERSION}
+        )
+        manifest = Manifest(
+            kind="reports",
+            name="adaptation",
+            key=key,
+            content_hash="",
+            inputs=inputs,
+            config=config,
+            seed=self.config.seed,
+        )
+        return {
+            "rows": [row.model_dump() for row in rows],
+            "reproduce": manifest.stamped().model_dump(mode="json"),
+        }
 
 
 @dataclass(frozen=True)
@@ -137,7 +174,9 @@ class Cell:
     @property
     def note(self) -> str:
         """Why it could not be measured."""
-        return "" if self.path.exists() else self.path.with_suffix(".note").read_text(encoding="utf-8")
+        return (
+            "" if self.path.exists() else self.path.with_suffix(".note").read_text(encoding="utf-8")
+        )
 
     @property
     def seconds(self) -> float:
@@ -158,13 +197,23 @@ class Cell:
         shown = self.examples() if self.way == "prompt" else []
         benchmark = few_shot(self.name, self.family.heldout, shown, study.sampling)
         if lack := lacking(study.start, benchmark):
-            return write_atomic(self.path.with_suffix(".note"), f"the prompt is {lack} tokens longer than the model's positions allow")
+            return write_atomic(
+                self.path.with_suffix(".note"),
+                f"the prompt is {lack} tokens longer than the model's positions allow",
+            )
         checkpoint = study.start
         if self.way not in (START, "prompt"):
             checkpoint = study.folder / "adapted" / self.name
             shutil.rmtree(checkpoint, ignore_errors=True)
             began = time.perf_counter()
-            learn(study.start, [chat(example) for example in self.examples()], self.way, study.config, self.seed, checkpoint)  # type: ignore[arg-type]
+            learn(
+                study.start,
+                [chat(example) for example in self.examples()],
+                self.way,
+                study.config,
+                self.seed,
+                checkpoint,
+            )  # type: ignore[arg-type]
             took = time.perf_counter() - began
         card = evaluate(checkpoint, self.name, hash_folder(checkpoint), benchmark, sandbox)
         card.model_copy(update={"measured": card.measured | {"learning_s": took}}).write(self.path)
@@ -172,7 +221,9 @@ class Cell:
             shutil.rmtree(checkpoint)
 
 
-def study_id(start: Path, families: Sequence[Family], config: Adaptation, sampling: Sampling) -> str:
+def study_id(
+    start: Path, families: Sequence[Family], config: Adaptation, sampling: Sampling
+) -> str:
     """The same for the same weights, problems and settings: what was begun is gone on with."""
     told = [
         hash_folder(start),
@@ -186,7 +237,13 @@ def study_id(start: Path, families: Sequence[Family], config: Adaptation, sampli
 
 
 def _hash(family: Family) -> str:
-    return hash_data([family.name, [p.content_hash for p in family.examples], [p.content_hash for p in family.heldout]])
+    return hash_data(
+        [
+            family.name,
+            [p.content_hash for p in family.examples],
+            [p.content_hash for p in family.heldout],
+        ]
+    )
 
 
 def _mean_by_task(cells: Sequence[Cell]) -> dict[str, float]:

@@ -32,7 +32,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(data, name="data")
-reward = typer.Typer(help="Rewards: try one on known answers and hacks, or begin one of your own.", no_args_is_help=True)
+reward = typer.Typer(
+    help="Rewards: try one on known answers and hacks, or begin one of your own.",
+    no_args_is_help=True,
+)
 app.add_typer(reward, name="reward")
 app.add_typer(jobs, name="jobs")
 app.add_typer(reviewer, name="reviewer")
@@ -41,8 +44,19 @@ app.command()(failures)
 app.command()(quality)
 app.command()(tune)
 
-UnverifiedOption = Annotated[bool, typer.Option("--unverified", help="Train although the exploit battery did not pass the reward; stamped into all.")]
-CheckpointArgument = Annotated[str, typer.Argument(help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder.")]
+UnverifiedOption = Annotated[
+    bool,
+    typer.Option(
+        "--unverified",
+        help="Train although the exploit battery did not pass the reward; stamped into all.",
+    ),
+]
+CheckpointArgument = Annotated[
+    str,
+    typer.Argument(
+        help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder."
+    ),
+]
 
 
 @app.command()
@@ -58,22 +72,57 @@ def demo(profile: ProfileOption = None, unverified: UnverifiedOption = False) ->
 def train(
     profile: ProfileOption = None,
     unverified: UnverifiedOption = False,
-    algorithm: Annotated[str | None, typer.Option(help="ppo, grpo, rloo, remax, dapo, ...; short for --set training.algorithm=NAME.")] = None,
-    change: Annotated[list[str] | None, typer.Option("--set", help="A change to the profile, section.key=value; may be given again.")] = None,
-    show: Annotated[bool, typer.Option("--show", help="Say what the algorithm is and what verl is told, and train nothing.")] = False,
-    lengths: Annotated[str | None, typer.Option(help="A dataset (clean_problems, a parquet): limits that hold 99 % of prompts and answers.")] = None,
-    seeds: Annotated[int, typer.Option(min=0, help="Train with so many seeds from the same start, and put none before the gate.")] = 0,
-    more: Annotated[list[str] | None, typer.Argument(help="Changes as --set takes them.", metavar="[KEY=VALUE]...")] = None,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            help="ppo, grpo, rloo, remax, dapo, ...; short for --set training.algorithm=NAME."
+        ),
+    ] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A change to the profile, section.key=value; may be given again."
+        ),
+    ] = None,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show", help="Say what the algorithm is and what verl is told, and train nothing."
+        ),
+    ] = False,
+    lengths: Annotated[
+        str | None,
+        typer.Option(
+            help="A dataset (clean_problems, a parquet): limits that hold 99 % of prompts and answers."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Train with so many seeds from the same start, and put none before the gate.",
+        ),
+    ] = 0,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes as --set takes them.", metavar="[KEY=VALUE]..."),
+    ] = None,
 ) -> None:
     """Trains the next challenger and puts it before the gate; what `demo` does, for scripts: plain lines, no picture."""
-    changes = [*(change or []), *(more or []), *([f"training.algorithm={algorithm}"] if algorithm else [])]
+    changes = [
+        *(change or []),
+        *(more or []),
+        *([f"training.algorithm={algorithm}"] if algorithm else []),
+    ]
     if changes:
         os.environ["RATCHET_SET"] = "\n".join(changes)
     if lengths:
         from pipelines.lengths import changes_to_train
 
         limits = changes_to_train(lengths, 0.99, profile, Console(force_terminal=False))
-        os.environ["RATCHET_SET"] = "\n".join([*limits, *os.environ.get("RATCHET_SET", "").splitlines()])
+        os.environ["RATCHET_SET"] = "\n".join(
+            [*limits, *os.environ.get("RATCHET_SET", "").splitlines()]
+        )
     if show:
         from pipelines.algorithm import show_algorithm
 
@@ -97,7 +146,11 @@ def promote(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> No
 
 
 @app.command()
-def status(provenance: Annotated[bool, typer.Option("--provenance", help="Walk from the champion back to the raw problems.")] = False) -> None:
+def status(
+    provenance: Annotated[
+        bool, typer.Option("--provenance", help="Walk from the champion back to the raw problems.")
+    ] = False,
+) -> None:
     """Who is champion, what runs, what is stale."""
     from pipelines.provenance import show_champion
     from pipelines.status import show_status
@@ -106,7 +159,14 @@ def status(provenance: Annotated[bool, typer.Option("--provenance", help="Walk f
     (show_champion if provenance else show_status)(Home.from_environment(), Console())
 
 
-@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}, add_help_option=False)
+@app.command(
+    context_settings={
+        "allow_extra_args": True,
+        "ignore_unknown_options": True,
+        "help_option_names": [],
+    },
+    add_help_option=False,
+)
 def judge(context: typer.Context) -> None:
     """Runs programs against tests in the sandbox; `ratchet judge --help` tells more."""
     from sandbox.judge import main
@@ -116,7 +176,10 @@ def judge(context: typer.Context) -> None:
 
 @reward.command("verify")
 def reward_verify(
-    file: Annotated[Path | None, typer.Argument(help="A reward file; without it the profile's own reward is tried.")] = None,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A reward file; without it the profile's own reward is tried."),
+    ] = None,
     profile: ProfileOption = None,
 ) -> None:
     """The exploit battery: honest answers, hacks, degenerate answers, bounds, determinism. Exits 0 passed, 1 not."""
@@ -138,7 +201,12 @@ def reward_new(
 
 @app.command()
 def ui(
-    port: Annotated[int, typer.Option(help="Where the web interface listens, on 127.0.0.1; the next free one is taken.")] = 3000,
+    port: Annotated[
+        int,
+        typer.Option(
+            help="Where the web interface listens, on 127.0.0.1; the next free one is taken."
+        ),
+    ] = 3000,
     profile: ProfileOption = None,
 ) -> None:
     """Dagster's web interface and daemon, with sensors and schedules on."""
@@ -179,15 +247,28 @@ def main() -> None:
         from verl_jobs.preflight import CannotTrain
         from verl_jobs.start import UnfitStart
 
-        own = RewardFileError | UnverifiedReward | PluginError | EndpointDown | Unanswered | Incomparable
+        own = (
+            RewardFileError
+            | UnverifiedReward
+            | PluginError
+            | EndpointDown
+            | Unanswered
+            | Incomparable
+        )
         kept = NothingToRollBack | Superseded | LedgerUnreachable | UnknownVersion | NotJudged
         trained = UnfitStart | CannotTrain | TrainingFailed
         mendable = NotReady | ProfileError | ProblemError | kept | own | trained | FileNotFoundError
         full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
-        store = type(error).__module__.startswith("botocore.")  # an object store's own words; its package is not there without one
+        store = type(error).__module__.startswith(
+            "botocore."
+        )  # an object store's own words; its package is not there without one
         if not full and not store and not isinstance(error, mendable):
             raise
-        said = f"storage.root: {error}: see AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY" if store else error
+        said = (
+            f"storage.root: {error}: see AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"
+            if store
+            else error
+        )
         print(f"error: {Home.from_environment().full() if full else said}", file=sys.stderr)
         sys.exit(2)
 

@@ -11,10 +11,20 @@ from pipelines.cli_data import ProfileOption
 
 
 def ablate(
-    changes: Annotated[list[str], typer.Argument(help="One change each: reward.style=0, curriculum=off, algorithm=rloo, or section.key=value.")],
+    changes: Annotated[
+        list[str],
+        typer.Argument(
+            help="One change each: reward.style=0, curriculum=off, algorithm=rloo, or section.key=value."
+        ),
+    ],
     seeds: Annotated[int, typer.Option(min=1, help="Of training, the same for all runs.")] = 3,
     steps: Annotated[int, typer.Option(min=0, help="Of every run; 0: the profile's.")] = 0,
-    change: Annotated[list[str] | None, typer.Option("--set", help="A change to the baseline too, section.key=value; may be given again.")] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A change to the baseline too, section.key=value; may be given again."
+        ),
+    ] = None,
     profile: ProfileOption = None,
 ) -> None:
     """Trains with one thing changed at a time, with equal budget and seeds, and says what each contributes, with intervals (docs/ablation.md)."""

@@ -15,10 +15,30 @@ from pipelines.cli_tune import WIDE
 
 
 def adapt(
-    start: Annotated[str, typer.Argument(help="A checkpoint by name (`ratchet status` lists them), a Hugging Face folder or a hub id.")],
-    problems: Annotated[Path | None, typer.Option(help="A parquet in our schema: your own family, instead of adaptation.families.")] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the adapted checkpoints, in `adapted/` beside the result.")] = False,
-    change: Annotated[list[str] | None, typer.Option("--set", help="A change to the profile, section.key=value; may be given again.")] = None,
+    start: Annotated[
+        str,
+        typer.Argument(
+            help="A checkpoint by name (`ratchet status` lists them), a Hugging Face folder or a hub id."
+        ),
+    ],
+    problems: Annotated[
+        Path | None,
+        typer.Option(
+            help="A parquet in our schema: your own family, instead of adaptation.families."
+        ),
+    ] = None,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep", help="Keep the adapted checkpoints, in `adapted/` beside the result."
+        ),
+    ] = False,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A change to the profile, section.key=value; may be given again."
+        ),
+    ] = None,
     profile: ProfileOption = None,
 ) -> None:
     """What a few examples of a new family are worth: in the prompt against as gradient steps, with intervals (docs/adaptation.md)."""
@@ -26,4 +46,6 @@ def adapt(
         os.environ["RATCHET_SET"] = "\n".join(change)
     from pipelines.adapt import adapt
 
-    raise typer.Exit(adapt(start, problems, keep, profile, Console(width=None if sys.stdout.isatty() else WIDE)))
+    raise typer.Exit(
+        adapt(start, problems, keep, profile, Console(width=None if sys.stdout.isatty() else WIDE))
+    )

@@ -12,11 +12,31 @@ from pipelines.cli_data import ProfileOption
 
 
 def compare(
-    models: Annotated[list[str], typer.Argument(help="Scored checkpoints, or scorecards' files or folders; runs of a recipe joined by commas.")],
-    benchmark: Annotated[list[str] | None, typer.Option(help="Only this benchmark; may be given again. Without it all but validation.")] = None,
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            help="Scored checkpoints, or scorecards' files or folders; runs of a recipe joined by commas."
+        ),
+    ],
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this benchmark; may be given again. Without it all but validation."
+        ),
+    ] = None,
     k: Annotated[int, typer.Option(min=1, help="Compare pass@k.")] = 1,
-    alpha: Annotated[float, typer.Option(min=0.0001, max=0.5, help="Chance of one false verdict among all that are given.")] = 0.05,
-    suspects: Annotated[Path | None, typer.Option(exists=True, help="A suspects.json; without it that of this home's clean_problems.")] = None,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            min=0.0001, max=0.5, help="Chance of one false verdict among all that are given."
+        ),
+    ] = 0.05,
+    suspects: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, help="A suspects.json; without it that of this home's clean_problems."
+        ),
+    ] = None,
     to: Annotated[Path | None, typer.Option("--to", help="Write the rows as JSON, too.")] = None,
     profile: ProfileOption = None,
 ) -> None:

@@ -11,8 +11,18 @@ from pipelines.cli_data import ProfileOption
 
 
 def failures(
-    score: Annotated[str, typer.Argument(help="Name of a score, such as chain-0001--heldout, or the path of a scorecard.")],
-    kind: Annotated[str, typer.Option(help="WA, RE, TLE, MLE, OLE, CE, extraction or cut; also with what it is of: 'RE KeyError'.")] = "",
+    score: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a score, such as chain-0001--heldout, or the path of a scorecard."
+        ),
+    ],
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="WA, RE, TLE, MLE, OLE, CE, extraction or cut; also with what it is of: 'RE KeyError'."
+        ),
+    ] = "",
     task: Annotated[str, typer.Option(help="A task's id, or its end after a slash.")] = "",
     count: Annotated[int, typer.Option(min=1, help="How many answers are shown.")] = 5,
     profile: ProfileOption = None,
@@ -24,7 +34,10 @@ def failures(
 
 
 def quality(
-    scores: Annotated[list[str] | None, typer.Argument(help="Scores by name or path; without any all of this home.")] = None,
+    scores: Annotated[
+        list[str] | None,
+        typer.Argument(help="Scores by name or path; without any all of this home."),
+    ] = None,
     benchmark: Annotated[str, typer.Option(help="This benchmark alone.")] = "",
     profile: ProfileOption = None,
 ) -> None:

@@ -10,9 +10,20 @@ from rich.console import Console
 
 from pipelines.cli_data import ProfileOption
 
-jobs = typer.Typer(help="Trainings: what runs, how far it is, its log; stop one, go on with it, watch it.", no_args_is_help=True)
-RunArgument = Annotated[str | None, typer.Argument(help="A run, e.g. chain-0002; without it the newest.")]
-AddressOption = Annotated[str, typer.Option("--address", help="Ask this Ray cluster (its dashboard, http://host:8265) in place of the home.")]
+jobs = typer.Typer(
+    help="Trainings: what runs, how far it is, its log; stop one, go on with it, watch it.",
+    no_args_is_help=True,
+)
+RunArgument = Annotated[
+    str | None, typer.Argument(help="A run, e.g. chain-0002; without it the newest.")
+]
+AddressOption = Annotated[
+    str,
+    typer.Option(
+        "--address",
+        help="Ask this Ray cluster (its dashboard, http://host:8265) in place of the home.",
+    ),
+]
 
 
 @jobs.command("list")
@@ -37,7 +48,9 @@ def jobs_show(run: RunArgument = None) -> None:
 
 @jobs.command("logs")
 def jobs_logs(
-    run: RunArgument = None, lines: Annotated[int, typer.Option(min=1, help="How many of the last lines.")] = 40, address: AddressOption = ""
+    run: RunArgument = None,
+    lines: Annotated[int, typer.Option(min=1, help="How many of the last lines.")] = 40,
+    address: AddressOption = "",
 ) -> None:
     """The trainer's log."""
     if address:
@@ -90,7 +103,13 @@ def jobs_profile(run: RunArgument = None) -> None:
 @jobs.command("manifest")
 def jobs_manifest(
     run: RunArgument = None,
-    cluster: Annotated[bool, typer.Option("--cluster", help="The cluster that the profile submits to, in place of one for this run.")] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster",
+            help="The cluster that the profile submits to, in place of one for this run.",
+        ),
+    ] = False,
     profile: ProfileOption = None,
 ) -> None:
     """What KubeRay is given to run a training, as YAML: `ratchet jobs manifest -p cluster | kubectl apply -f -`."""
@@ -102,7 +121,9 @@ def jobs_manifest(
 def samples(
     run: RunArgument = None,
     step: Annotated[int | None, typer.Option(help="Training step; without it the last.")] = None,
-    worst: Annotated[bool, typer.Option("--worst", help="Those with the least reward first.")] = False,
+    worst: Annotated[
+        bool, typer.Option("--worst", help="Those with the least reward first.")
+    ] = False,
     best: Annotated[bool, typer.Option("--best", help="Those with the most reward first.")] = False,
     count: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
 ) -> None:
@@ -116,7 +137,10 @@ def samples(
 
 def draws(
     run: RunArgument = None,
-    step: Annotated[int | None, typer.Option(help="The problems of this training step; without it a line a step.")] = None,
+    step: Annotated[
+        int | None,
+        typer.Option(help="The problems of this training step; without it a line a step."),
+    ] = None,
 ) -> None:
     """Which problems each training step drew, the pass rate that was expected of them, and the one that was seen."""
     from pipelines.job_commands import show_draws
@@ -126,10 +150,29 @@ def draws(
 
 def plan(
     gpus: Annotated[str | None, typer.Option(help="How many of which, e.g. 8xH100.")] = None,
-    model: Annotated[str | None, typer.Option(help="A hub id, or a folder with a config.json; without it the profile's base.")] = None,
-    data: Annotated[str | None, typer.Option(help="Measure lengths: a dataset of this home (clean_problems), or a parquet in our schema.")] = None,
-    run: Annotated[str | None, typer.Option(help="With --data: a past run whose answers are measured too.")] = None,
-    share: Annotated[float, typer.Option(help="With --data: the share of prompts and answers that the limits shall hold.", min=0.01, max=1.0)] = 0.99,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A hub id, or a folder with a config.json; without it the profile's base."
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure lengths: a dataset of this home (clean_problems), or a parquet in our schema."
+        ),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="With --data: a past run whose answers are measured too.")
+    ] = None,
+    share: Annotated[
+        float,
+        typer.Option(
+            help="With --data: the share of prompts and answers that the limits shall hold.",
+            min=0.01,
+            max=1.0,
+        ),
+    ] = 0.99,
     profile: ProfileOption = None,
 ) -> None:
     """What a training takes in memory and seconds on given GPUs, before they are rented; or how long its texts are. Exits 1 where nothing fits."""
@@ -137,7 +180,11 @@ def plan(
         from pipelines.job_commands import folder_of
         from pipelines.lengths import show_lengths
 
-        raise typer.Exit(show_lengths(data, folder_of(run) if run else None, share, model, gpus, profile, Console()))
+        raise typer.Exit(
+            show_lengths(
+                data, folder_of(run) if run else None, share, model, gpus, profile, Console()
+            )
+        )
     if gpus is None:
         raise typer.BadParameter("give --gpus, e.g. 8xH100, or --data to measure lengths")
     from pipelines.plan import show_plan
@@ -147,7 +194,12 @@ def plan(
 
 def plugins(
     profile: ProfileOption = None,
-    change: Annotated[list[str] | None, typer.Option("--set", help="E.g. training.plugins.loss=my_loss.py:loss; may be given again.")] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="E.g. training.plugins.loss=my_loss.py:loss; may be given again."
+        ),
+    ] = None,
 ) -> None:
     """Tries the parts of your own that a profile names: each loads, takes what verl gives it and does one dry step. No Ray, nothing trained."""
     if change:

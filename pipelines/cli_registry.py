@@ -10,7 +10,12 @@ from rich.console import Console
 
 from pipelines.cli_data import ProfileOption
 
-VersionArgument = Annotated[str, typer.Argument(help="A version's number, champion, previous, challenger, or a checkpoint's name.")]
+VersionArgument = Annotated[
+    str,
+    typer.Argument(
+        help="A version's number, champion, previous, challenger, or a checkpoint's name."
+    ),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -20,7 +25,10 @@ def register(app: typer.Typer) -> None:
 
 
 def rollback(
-    to: Annotated[int | None, typer.Option(help="Version to go back to; without it the champion before this one.")] = None,
+    to: Annotated[
+        int | None,
+        typer.Option(help="Version to go back to; without it the champion before this one."),
+    ] = None,
     reason: Annotated[str, typer.Option(help="Kept in the ledger.")] = "",
     profile: ProfileOption = None,
 ) -> None:
@@ -52,9 +60,18 @@ def why_not(version: VersionArgument = "challenger", profile: ProfileOption = No
 
 
 def provenance(
-    subject: Annotated[str, typer.Argument(help="A version as above, a score such as chain-0001--heldout, or the beginning of a hash.")] = "champion",
-    as_json: Annotated[bool, typer.Option("--json", help="For machines: nodes, edges, and the summary.")] = False,
-    graph: Annotated[Path | None, typer.Option(help="Draw it to this file: .svg, .html or .mmd (Mermaid).")] = None,
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="A version as above, a score such as chain-0001--heldout, or the beginning of a hash."
+        ),
+    ] = "champion",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For machines: nodes, edges, and the summary.")
+    ] = False,
+    graph: Annotated[
+        Path | None, typer.Option(help="Draw it to this file: .svg, .html or .mmd (Mermaid).")
+    ] = None,
     profile: ProfileOption = None,
 ) -> None:
     """What a version or a score was made from, back to the raw problems. Exits 1 where a link is nowhere any more."""
@@ -64,8 +81,16 @@ def provenance(
 
 
 def reproduce(
-    score: Annotated[str, typer.Argument(help="A score such as chain-0001--heldout, the beginning of its hash, or a scorecard's path.")],
-    data: Annotated[Path | None, typer.Option(help="The benchmark's file of a scorecard, where it lies elsewhere now.")] = None,
+    score: Annotated[
+        str,
+        typer.Argument(
+            help="A score such as chain-0001--heldout, the beginning of its hash, or a scorecard's path."
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The benchmark's file of a scorecard, where it lies elsewhere now."),
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the new scorecard to this file.")] = None,
     profile: ProfileOption = None,
 ) -> None:
@@ -81,8 +106,16 @@ def reproduce(
 
 def card(
     version: VersionArgument = "champion",
-    out: Annotated[Path | None, typer.Option(help="Folder for README.md; without it the card is printed.")] = None,
-    wandb: Annotated[bool, typer.Option("--wandb", help="Also log version and card as a W&B artifact; offline unless WANDB_API_KEY is set.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for README.md; without it the card is printed.")
+    ] = None,
+    wandb: Annotated[
+        bool,
+        typer.Option(
+            "--wandb",
+            help="Also log version and card as a W&B artifact; offline unless WANDB_API_KEY is set.",
+        ),
+    ] = False,
     profile: ProfileOption = None,
 ) -> None:
     """A model card in Hugging Face's format, made from the passport."""

@@ -11,7 +11,9 @@ from rich.table import Table
 
 from resources.home import NotReady
 
-LONGEST_END_S = 90.0  # Ray kills what has not ended 60 s after it was told to (verl_jobs/overrides.py)
+LONGEST_END_S = (
+    90.0  # Ray kills what has not ended 60 s after it was told to (verl_jobs/overrides.py)
+)
 
 
 def list_submissions(address: str, console: Console) -> int:
@@ -19,13 +21,20 @@ def list_submissions(address: str, console: Console) -> int:
     table = Table(box=None, header_style="dim")
     for name in ("job", "run", "state", "started", "minutes", "message"):
         table.add_column(name, no_wrap=name != "message")
-    found = sorted(_client(address).list_jobs(), key=lambda each: (not _run(each), -(each.start_time or 0)))
+    found = sorted(
+        _client(address).list_jobs(), key=lambda each: (not _run(each), -(each.start_time or 0))
+    )
     for each in found:
         end = (each.end_time or time.time() * 1000) / 1000
         start = (each.start_time or end * 1000) / 1000
         began = time.strftime("%Y-%m-%d %H:%M", time.gmtime(start))
         table.add_row(
-            str(each.submission_id), _run(each), str(each.status.value), began, f"{(end - start) / 60:.1f}", escape(str(each.message or ""))
+            str(each.submission_id),
+            _run(each),
+            str(each.status.value),
+            began,
+            f"{(end - start) / 60:.1f}",
+            escape(str(each.message or "")),
         )
     console.print(table if found else f"{address} knows no job.")
     return 0
@@ -59,7 +68,9 @@ def _client(address: str) -> Any:
     from resources.ray import answers
 
     if not address.startswith(("http://", "https://")) or not answers(address):
-        raise NotReady(f"no Ray answers at {address}: give the dashboard's address, http://host:8265")
+        raise NotReady(
+            f"no Ray answers at {address}: give the dashboard's address, http://host:8265"
+        )
     from ray.job_submission import JobSubmissionClient
 
     return JobSubmissionClient(address)
@@ -67,7 +78,9 @@ def _client(address: str) -> Any:
 
 def _one(client: Any, address: str, run: str | None) -> Any:
     """The newest job of the run, the newest of ours where none is named. Raises NotReady with those there are."""
-    ours = sorted((each for each in client.list_jobs() if _run(each)), key=lambda each: each.start_time or 0)
+    ours = sorted(
+        (each for each in client.list_jobs() if _run(each)), key=lambda each: each.start_time or 0
+    )
     chosen = [each for each in ours if run in (None, each.submission_id, _run(each))]
     if not chosen:
         there = ", ".join(sorted({_run(each) for each in ours})) or "none"

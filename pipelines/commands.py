@@ -22,7 +22,9 @@ def evaluate(checkpoint: str, profile: str | None, console: Console) -> int:
     """A name of the store, or a folder, which is copied and hashed first."""
     home, loaded = ready(profile, trains=False)
     name = _named(checkpoint, home, loaded.storage.root)
-    return _run("evaluate_checkpoint", name, home, profile, f"ratchet evaluate {checkpoint}", console)
+    return _run(
+        "evaluate_checkpoint", name, home, profile, f"ratchet evaluate {checkpoint}", console
+    )
 
 
 def promote(checkpoint: str, profile: str | None, console: Console) -> int:
@@ -30,12 +32,23 @@ def promote(checkpoint: str, profile: str | None, console: Console) -> int:
     home, loaded = ready(profile, trains=False)
     name = _named(checkpoint, home, loaded.storage.root)
     why = f"ratchet promote {checkpoint}"
-    code = _run("evaluate_checkpoint", name, home, profile, why, console) or _run("promote", name, home, profile, why, console)
-    entry = next((entry for entry in ledger_of(home, profile).history() if entry.chain == name), None)
+    code = _run("evaluate_checkpoint", name, home, profile, why, console) or _run(
+        "promote", name, home, profile, why, console
+    )
+    entry = next(
+        (entry for entry in ledger_of(home, profile).history() if entry.chain == name), None
+    )
     if code == 0 and entry:
-        console.print(f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}", style="bold")
+        console.print(
+            f"{entry.checkpoint}: {'promoted' if entry.kind == 'promote' else 'not promoted'}",
+            style="bold",
+        )
         console.print(in_short(entry.decision), highlight=False, soft_wrap=True)
-        console.print("\n".join(f"- {reason}" for reason in entry.decision["reasons"]), highlight=False, soft_wrap=True)
+        console.print(
+            "\n".join(f"- {reason}" for reason in entry.decision["reasons"]),
+            highlight=False,
+            soft_wrap=True,
+        )
     return code
 
 
@@ -47,7 +60,9 @@ def data_limits(apply: bool, profile: str | None, console: Console) -> int:
 
     home = Home.from_environment()
     store = home.store(load_profile(profile).storage.root)
-    raw, verified = (store.current("datasets", name) for name in ("raw_problems", "verified_problems"))
+    raw, verified = (
+        store.current("datasets", name) for name in ("raw_problems", "verified_problems")
+    )
     if raw is None or verified is None:
         raise NotReady(f"no references have been tried yet: the first run does that: {READS}")
     rows = read(verified.path)
@@ -55,9 +70,7 @@ def data_limits(apply: bool, profile: str | None, console: Console) -> int:
     console.print(Markdown(savings(read_parquet(verified.path / "problems.parquet"), rows)))
     told = f"{len(rows)} problems with measured references, {len(choice)} that may be trained on would have other limits than their source gives them"
     if apply:
-        told += (
-            f". Chosen: {choose(home.path, choice)}; the next run verifies and writes the data with them ({READS}). Remove that file to take it back"
-        )
+        told += f". Chosen: {choose(home.path, choice)}; the next run verifies and writes the data with them ({READS}). Remove that file to take it back"
     console.print(f"{told}.", soft_wrap=True, highlight=False)
     return 0
 
@@ -68,15 +81,30 @@ def _named(checkpoint: str, home: Home, root: str) -> str:
     if Path(checkpoint).is_dir():
         return take_in(store, Path(checkpoint)).manifest.name
     if store.current("checkpoints", checkpoint) is None:
-        there = ", ".join(name for name in store.names("checkpoints") if store.current("checkpoints", name)) or "none yet"
-        raise FileNotFoundError(f"no checkpoint {checkpoint!r}: give a Hugging Face folder, or one of: {there}")
+        there = (
+            ", ".join(
+                name for name in store.names("checkpoints") if store.current("checkpoints", name)
+            )
+            or "none yet"
+        )
+        raise FileNotFoundError(
+            f"no checkpoint {checkpoint!r}: give a Hugging Face folder, or one of: {there}"
+        )
     return checkpoint
 
 
 def _run(job: str, name: str, home: Home, profile: str | None, why: str, console: Console) -> int:
     folder = home.runs / name
-    view = View(folder, f"{job} · {name}", stages=("benchmark_scores", "leaderboard") if job == "evaluate_checkpoint" else ("promoted_model",))
-    code = watched(lambda: start_worker(home, job, name, profile, why), view, Chain(folder), console)
+    view = View(
+        folder,
+        f"{job} · {name}",
+        stages=("benchmark_scores", "leaderboard")
+        if job == "evaluate_checkpoint"
+        else ("promoted_model",),
+    )
+    code = watched(
+        lambda: start_worker(home, job, name, profile, why), view, Chain(folder), console
+    )
     if code:
         explain_failure(folder, code, console)
     return code

@@ -32,17 +32,35 @@ def compare(
     """The first against each other one; one alone: what its suites can show. Raises NoScorecard and Incomparable."""
     store = Home.from_environment().store(load_profile(profile).storage.root)
     found = [[_cards(store, run) for run in each.split(",")] for each in named]
-    wanted = set(benchmarks) or {card.benchmark for runs in found for run in runs for card in run} - {"validation"}
+    wanted = set(benchmarks) or {
+        card.benchmark for runs in found for run in runs for card in run
+    } - {"validation"}
     names = _short(named)
-    contestants = [Contestant(each, _on_same_tasks(each, runs, found, wanted)) for each, runs in zip(names, found, strict=True)]
-    if unknown := sorted(wanted - {name for contestant in contestants for name in contestant.cards}):
-        raise NoScorecard(f"nobody here has a score on {', '.join(unknown)}: leave it out of --benchmark, or evaluate on it first")
+    contestants = [
+        Contestant(each, _on_same_tasks(each, runs, found, wanted))
+        for each, runs in zip(names, found, strict=True)
+    ]
+    if unknown := sorted(
+        wanted - {name for contestant in contestants for name in contestant.cards}
+    ):
+        raise NoScorecard(
+            f"nobody here has a score on {', '.join(unknown)}: leave it out of --benchmark, or evaluate on it first"
+        )
     if len(contestants) == 1:
-        console.print("\n".join(can_show(contestants[0], k=k, alpha=alpha)), highlight=False, soft_wrap=True)
+        console.print(
+            "\n".join(can_show(contestants[0], k=k, alpha=alpha)), highlight=False, soft_wrap=True
+        )
         return 0
-    rows = versus(contestants, k=k, alpha=alpha, suspects=_suspects(suspects) if suspects else suspects_of(store))
+    rows = versus(
+        contestants,
+        k=k,
+        alpha=alpha,
+        suspects=_suspects(suspects) if suspects else suspects_of(store),
+    )
     console.print(_table(rows, k, alpha))
-    console.print("\n".join([*_told(rows, alpha), *_partial(contestants)]), highlight=False, soft_wrap=True)
+    console.print(
+        "\n".join([*_told(rows, alpha), *_partial(contestants)]), highlight=False, soft_wrap=True
+    )
     if to:
         write_atomic(to, json.dumps([row.model_dump(mode="json") for row in rows], indent=1) + "\n")
     return 0
@@ -53,27 +71,47 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
     if found := at_path(named):
         return found
     names = [name for name in store.names("scores") if name.rpartition("--")[0] == named]
-    cards = [Scorecard.read(version.path / "scorecard.json") for name in names for version in store.versions("scores", name)]
+    cards = [
+        Scorecard.read(version.path / "scorecard.json")
+        for name in names
+        for version in store.versions("scores", name)
+    ]
     if not cards:
-        scored = sorted({name.rpartition("--")[0] for name in store.names("scores") if "--" in name})
-        there = f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
-        raise NoScorecard(f"no scores of {named!r}: give a scorecard's file or folder, or {there}; `ratchet evaluate` makes them")
+        scored = sorted(
+            {name.rpartition("--")[0] for name in store.names("scores") if "--" in name}
+        )
+        there = (
+            f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
+        )
+        raise NoScorecard(
+            f"no scores of {named!r}: give a scorecard's file or folder, or {there}; `ratchet evaluate` makes them"
+        )
     return cards
 
 
 def _short(named: Sequence[str]) -> list[str]:
     """Files by their names without folder and ending, where that tells them apart."""
-    names = [",".join(short(run) if Path(run).expanduser().exists() else run for run in each.split(",")) for each in named]
+    names = [
+        ",".join(short(run) if Path(run).expanduser().exists() else run for run in each.split(","))
+        for each in named
+    ]
     return names if len(set(names)) == len(set(named)) else list(named)
 
 
 def _on_same_tasks(
-    name: str, runs: Sequence[Sequence[Scorecard]], everybody: Sequence[Sequence[Sequence[Scorecard]]], wanted: set[str]
+    name: str,
+    runs: Sequence[Sequence[Scorecard]],
+    everybody: Sequence[Sequence[Sequence[Scorecard]]],
+    wanted: set[str],
 ) -> dict[str, tuple[Scorecard, ...]]:
     """A card a run and benchmark: of several draws the newest that all who answered this benchmark have in common, else each one's newest."""
     chosen = {}
     for benchmark in sorted(wanted):
-        asked = [{c.benchmark_version for c in run if c.benchmark == benchmark} for each in everybody for run in each]
+        asked = [
+            {c.benchmark_version for c in run if c.benchmark == benchmark}
+            for each in everybody
+            for run in each
+        ]
         common = set.intersection(*filter(None, asked)) if any(asked) else set()
         own = [[c for c in run if c.benchmark == benchmark] for run in runs]
         if not all(own):
@@ -83,25 +121,53 @@ def _on_same_tasks(
                     f"{without} has no score on {benchmark}, other runs of its recipe have: evaluate it there, or leave {benchmark} out"
                 )
             continue
-        chosen[benchmark] = tuple(([c for c in cards if c.benchmark_version in common] or cards)[-1] for cards in own)
+        chosen[benchmark] = tuple(
+            ([c for c in cards if c.benchmark_version in common] or cards)[-1] for cards in own
+        )
     return chosen
 
 
 def _suspects(path: Path) -> dict[str, list[str]]:
     """By benchmark, the tasks in a `suspects.json`."""
     try:
-        return {name: [row["task"] for row in rows] for name, rows in json.loads(path.read_text(encoding="utf-8")).items()}
+        return {
+            name: [row["task"] for row in rows]
+            for name, rows in json.loads(path.read_text(encoding="utf-8")).items()
+        }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NoScorecard(f"{path}: no list of suspect tasks ({error}): give the suspects.json beside a dataset's contamination report") from error
+        raise NoScorecard(
+            f"{path}: no list of suspect tasks ({error}): give the suspects.json beside a dataset's contamination report"
+        ) from error
 
 
 def _partial(contestants: Sequence[Contestant]) -> list[str]:
-    found = {(c.name, name): len(card.partial) for c in contestants for name, cards in c.cards.items() for card in cards if card.partial}
-    return [f"PARTIAL: {count} tasks of {name} have no answer of {who}; compared are the others." for (who, name), count in found.items()]
+    found = {
+        (c.name, name): len(card.partial)
+        for c in contestants
+        for name, cards in c.cards.items()
+        for card in cards
+        if card.partial
+    }
+    return [
+        f"PARTIAL: {count} tasks of {name} have no answer of {who}; compared are the others."
+        for (who, name), count in found.items()
+    ]
 
 
 def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
-    table = Table("benchmark", "tasks", "first", "other", f"pass@{k}", "difference (95 %)", "won, lost", "p", "p (Holm)", "verdict", "sees gains of")
+    table = Table(
+        "benchmark",
+        "tasks",
+        "first",
+        "other",
+        f"pass@{k}",
+        "difference (95 %)",
+        "won, lost",
+        "p",
+        "p (Holm)",
+        "verdict",
+        "sees gains of",
+    )
     for row in rows:
         runs = "" if row.runs == (1, 1) else f" ({row.runs[0]} and {row.runs[1]} runs)"
         table.add_row(
@@ -113,9 +179,13 @@ def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
 
 
 def _told(rows: Sequence[Row], alpha: float) -> list[str]:
-    told = [f"{len(rows)} tests, corrected together (Holm), so that the chance of one false verdict among all is at most {alpha:g}."]
+    told = [
+        f"{len(rows)} tests, corrected together (Holm), so that the chance of one false verdict among all is at most {alpha:g}."
+    ]
     if any(row.smallest_gain is not None for row in rows):
-        told.append(f"Sees gains of: the true gain, in points, that so many tasks show four times in five (one-sided, {alpha:g}, uncorrected).")
+        told.append(
+            f"Sees gains of: the true gain, in points, that so many tasks show four times in five (one-sided, {alpha:g}, uncorrected)."
+        )
     for row in rows:
         if row.clean and row.clean.before and row.clean.after:
             told.append(

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-DOTS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))  # left and right column, from the bottom up
+DOTS = (
+    (0x40, 0x04, 0x02, 0x01),
+    (0x80, 0x20, 0x10, 0x08),
+)  # left and right column, from the bottom up
 BLANK = 0x2800
 
 
@@ -20,15 +23,24 @@ def curve(values: Sequence[float], width: int, height: int) -> list[str]:
     before: int | None = None
     for x, value in enumerate(columns):
         y = round((value - low) / span * (4 * height - 1))
-        for between in range(min(y, before if before is not None else y), max(y, before if before is not None else y) + 1):
-            grid[height - 1 - between // 4][x // 2] |= DOTS[x % 2][between % 4]  # joined to the point before
+        for between in range(
+            min(y, before if before is not None else y),
+            max(y, before if before is not None else y) + 1,
+        ):
+            grid[height - 1 - between // 4][x // 2] |= DOTS[x % 2][
+                between % 4
+            ]  # joined to the point before
         before = y
     return ["".join(map(chr, row)) for row in grid]
 
 
 def smoothed(values: Sequence[float], over: int) -> list[float]:
     """The mean of each value and the `over - 1` before it."""
-    return [sum(part) / len(part) for i in range(len(values)) if (part := values[max(0, i - over + 1) : i + 1])]
+    return [
+        sum(part) / len(part)
+        for i in range(len(values))
+        if (part := values[max(0, i - over + 1) : i + 1])
+    ]
 
 
 def _resampled(values: Sequence[float], points: int) -> list[float]:

@@ -17,7 +17,9 @@ from resources.profile import Orchestration
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = "# Written by ratchet from the profile; changes here are lost (remove this line to keep yours).\n"
-TRAIN = {"kind": "train"}  # tag of runs that train: one at a time in the queue, and by the lease outside of it
+TRAIN = {
+    "kind": "train"
+}  # tag of runs that train: one at a time in the queue, and by the lease outside of it
 
 
 def prepare(home: Home, orchestration: Orchestration) -> Path:
@@ -25,9 +27,16 @@ def prepare(home: Home, orchestration: Orchestration) -> Path:
 
     A file that a person wrote is left as it is.
     """
-    folder = Path(os.environ["DAGSTER_HOME"]).expanduser().absolute() if os.environ.get("DAGSTER_HOME") else home.dagster
+    folder = (
+        Path(os.environ["DAGSTER_HOME"]).expanduser().absolute()
+        if os.environ.get("DAGSTER_HOME")
+        else home.dagster
+    )
     folder.mkdir(parents=True, exist_ok=True)
-    for name, content in (("dagster.yaml", instance_settings(orchestration)), ("workspace.yaml", workspace())):
+    for name, content in (
+        ("dagster.yaml", instance_settings(orchestration)),
+        ("workspace.yaml", workspace()),
+    ):
         text, file = OURS + yaml.safe_dump(content, sort_keys=False), folder / name
         there = file.read_text(encoding="utf-8") if file.exists() else OURS
         if there.startswith(OURS) and there != text:
@@ -42,9 +51,16 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
         "nux": {"enabled": False},
         "concurrency": {
             "pools": {"granularity": "run"},
-            "runs": {"max_concurrent_runs": 8, "tag_concurrency_limits": [{"key": "kind", "value": TRAIN["kind"], "limit": 1}]},
+            "runs": {
+                "max_concurrent_runs": 8,
+                "tag_concurrency_limits": [{"key": "kind", "value": TRAIN["kind"], "limit": 1}],
+            },
         },
-        "run_monitoring": {"enabled": True, "poll_interval_seconds": 5, "free_slots_after_run_end_seconds": 30},
+        "run_monitoring": {
+            "enabled": True,
+            "poll_interval_seconds": 5,
+            "free_slots_after_run_end_seconds": 30,
+        },
         "run_retries": {"enabled": True, "max_retries": 2, "retry_on_asset_or_op_failure": False},
         "run_launcher": {"module": "resources.run_launcher", "class": "LocalRunLauncher"},
     }
@@ -74,4 +90,13 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
 
 
 def workspace() -> dict[str, Any]:
-    return {"load_from": [{"python_module": {"module_name": "pipelines.definitions", "working_directory": str(ROOT)}}]}
+    return {
+        "load_from": [
+            {
+                "python_module": {
+                    "module_name": "pipelines.definitions",
+                    "working_directory": str(ROOT),
+                }
+            }
+        ]
+    }

@@ -28,13 +28,23 @@ MOST_EXAMPLE = 200  # characters
 def show(problem_id: str | None, profile: str | None, console: Console) -> int:
     """Funnel and parts of the present datasets, or one problem with all that became of it."""
     store = Home.from_environment().store(load_profile(profile).storage.root)
-    made = {name: artifact for name in ("raw_problems", *STAGES) if (artifact := store.current("datasets", name))}
+    made = {
+        name: artifact
+        for name in ("raw_problems", *STAGES)
+        if (artifact := store.current("datasets", name))
+    }
     unread = _unread(made.get("raw_problems"))
     if not made and (problem_id is not None or not unread):
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
     for name, place in unread.items():
-        console.print(f"{name} ({place}) was added and not read yet; the next run does: {READS}", soft_wrap=True, highlight=False)
-    console.print(_datasets(made) if problem_id is None else _problem(store, problem_id, console.is_terminal))
+        console.print(
+            f"{name} ({place}) was added and not read yet; the next run does: {READS}",
+            soft_wrap=True,
+            highlight=False,
+        )
+    console.print(
+        _datasets(made) if problem_id is None else _problem(store, problem_id, console.is_terminal)
+    )
     return 0
 
 
@@ -47,34 +57,61 @@ def diff(before: str, after: str, profile: str | None, console: Console) -> int:
     found = compare(store, one, other)
     for mark, artifact in (("from", one), ("to", other)):
         manifest = artifact.manifest
-        console.print(f"{mark:>4} {manifest.name} {artifact.content_hash[:12]}, {manifest.created_at}", highlight=False, soft_wrap=True)
+        console.print(
+            f"{mark:>4} {manifest.name} {artifact.content_hash[:12]}, {manifest.created_at}",
+            highlight=False,
+            soft_wrap=True,
+        )
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
     for head in ("source", "before", "after", "added", "removed", "changed"):
         table.add_column(head, justify="left" if head == "source" else "right")
-    parts = [Counter(key.partition("/")[0] for key in keys) for keys in (found.added, found.removed, found.changed)]
+    parts = [
+        Counter(key.partition("/")[0] for key in keys)
+        for keys in (found.added, found.removed, found.changed)
+    ]
     for source, (old, new) in found.counts.items():
         table.add_row(source, str(old), str(new), *(str(part[source] or "·") for part in parts))
     console.print()
     console.print(table)
     _list(console, "added", "green", "+", [(key, "") for key in found.added])
     _list(console, "removed", "red", "−", list(found.removed.items()))
-    _list(console, "changed", "yellow", "~", [(key, ", ".join(columns)) for key, columns in found.changed.items()])
+    _list(
+        console,
+        "changed",
+        "yellow",
+        "~",
+        [(key, ", ".join(columns)) for key, columns in found.changed.items()],
+    )
     if not (found.added or found.removed or found.changed):
         console.print("\nThe same problems, in every column.")
     return 0
 
 
-def _list(console: Console, title: str, style: str, mark: str, rows: Sequence[tuple[str, str]]) -> None:
+def _list(
+    console: Console, title: str, style: str, mark: str, rows: Sequence[tuple[str, str]]
+) -> None:
     if not rows:
         return
     most = MOST_ROWS if console.is_terminal else len(rows)
     reasons = Counter(said.partition(":")[0] for _, said in rows if said)
     told = ", ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
-    console.print(f"\n[bold]{len(rows)} {title}[/]{f'  [dim]{told}[/]' if told else ''}", highlight=False, soft_wrap=True)
+    console.print(
+        f"\n[bold]{len(rows)} {title}[/]{f'  [dim]{told}[/]' if told else ''}",
+        highlight=False,
+        soft_wrap=True,
+    )
     for key, said in rows[:most]:
-        console.print(Text.assemble((f" {mark} ", style), key, (f"  {said}", "dim")), soft_wrap=True, highlight=False)
+        console.print(
+            Text.assemble((f" {mark} ", style), key, (f"  {said}", "dim")),
+            soft_wrap=True,
+            highlight=False,
+        )
     if len(rows) > most:
-        console.print(f"   … and {len(rows) - most} more: `ratchet data diff … | cat` shows all", style="dim", highlight=False)
+        console.print(
+            f"   … and {len(rows) - most} more: `ratchet data diff … | cat` shows all",
+            style="dim",
+            highlight=False,
+        )
 
 
 def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
@@ -89,16 +126,27 @@ def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
     steps.add_column(overflow="fold")
     for step in history(store, problem):
         mark, style = marks[step.went]
-        steps.add_row(Text(mark, style=style), step.stage, Text(step.said, style="" if step.went is not None else "dim"))
+        steps.add_row(
+            Text(mark, style=style),
+            step.stage,
+            Text(step.said, style="" if step.went is not None else "dim"),
+        )
     limits = problem.limits
     facts = f"{problem.style} · {len(problem.tests)} tests, {problem.visible_tests} shown · {limits.cpu_s:g} s of CPU, {limits.memory_mb} MiB"
     tags = f" · {', '.join(problem.tags)}" if problem.tags else ""
     parts: list[RenderableType] = [
         Panel(
-            Text(problem.statement.strip()), title=f"[bold]{problem.problem_id}[/]", subtitle=f"{facts}{tags}", border_style="blue", padding=(1, 2)
+            Text(problem.statement.strip()),
+            title=f"[bold]{problem.problem_id}[/]",
+            subtitle=f"{facts}{tags}",
+            border_style="blue",
+            padding=(1, 2),
         ),
         *([_code("starter code", problem.starter_code)] if problem.starter_code.strip() else []),
-        *(_code(f"solution {number} of {len(problem.solutions)}", text) for number, text in enumerate(problem.solutions, 1)),
+        *(
+            _code(f"solution {number} of {len(problem.solutions)}", text)
+            for number, text in enumerate(problem.solutions, 1)
+        ),
         _tests(problem, short),
         Panel(steps, title="what became of it", border_style="dim", padding=(0, 1)),
     ]
@@ -106,7 +154,11 @@ def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
 
 
 def _code(title: str, source: str) -> Panel:
-    return Panel(Syntax(source.strip("\n"), "python", background_color="default", word_wrap=True), title=title, border_style="dim")
+    return Panel(
+        Syntax(source.strip("\n"), "python", background_color="default", word_wrap=True),
+        title=title,
+        border_style="dim",
+    )
 
 
 def _tests(problem: Problem, short: bool) -> Panel:
@@ -123,14 +175,21 @@ def _unread(raw: Artifact | None) -> dict[str, str]:
     """Sources that were added since the problems were read."""
     from problems.catalogue import listed
 
-    return {name: str(place) for name, place in listed(Home.from_environment().path).items() if raw is None or name not in raw.manifest.inputs}
+    return {
+        name: str(place)
+        for name, place in listed(Home.from_environment().path).items()
+        if raw is None or name not in raw.manifest.inputs
+    }
 
 
 def _datasets(made: dict[str, Artifact]) -> RenderableType:
     """What there is, then what each stage kept and an example of each reason, each on lines of its own: 80 columns are enough."""
     lines: list[RenderableType] = []
     for name, artifact in made.items():
-        lines += [Text.assemble((name, "bold"), f"  {artifact.content_hash[:12]}"), _under(4, ", ".join(_facts(artifact)))]
+        lines += [
+            Text.assemble((name, "bold"), f"  {artifact.content_hash[:12]}"),
+            _under(4, ", ".join(_facts(artifact))),
+        ]
     for stage in _stages(made):
         counts = f"  {stage.came_in} in, {stage.went_out} out, {len(stage.removed)} removed"
         lines += ["", Text.assemble((stage.name, "bold"), counts)]
@@ -148,7 +207,11 @@ def _under(indent: int, said: str) -> Padding:
 
 def _facts(artifact: Artifact) -> list[str]:
     """Those that are one figure; tables are in the card and on Dagster's page."""
-    return [f"{name} {value}" for name, value in artifact.manifest.facts.items() if isinstance(value, int | float | str)]
+    return [
+        f"{name} {value}"
+        for name, value in artifact.manifest.facts.items()
+        if isinstance(value, int | float | str)
+    ]
 
 
 def _stages(made: dict[str, Artifact]) -> list[Stage]:
@@ -157,7 +220,10 @@ def _stages(made: dict[str, Artifact]) -> list[Stage]:
     stages = []
     for name in STAGES:
         if artifact := made.get(name):
-            removed = tuple(Removed(**row) for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8")))
+            removed = tuple(
+                Removed(**row)
+                for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))
+            )
             kept = pq.read_metadata(artifact.path / "problems.parquet").num_rows
             stages.append(Stage(name, kept + len(removed), kept, removed))
     return stages

@@ -40,5 +40,9 @@ defs = dg.Definitions(
     jobs=JOBS,
     schedules=SCHEDULES,
     sensors=SENSORS,
-    resources={"workshop": Workshop(path=str(HOME.path), profile_name=os.environ.get("RATCHET_PROFILE") or "embedded")},
+    resources={
+        "workshop": Workshop(
+            path=str(HOME.path), profile_name=os.environ.get("RATCHET_PROFILE") or "embedded"
+        )
+    },
 )

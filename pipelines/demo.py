@@ -53,7 +53,12 @@ def demo(profile_name: str | None, console: Console) -> int:
     changes = os.environ.get(CHANGES, "").splitlines()
     title = f"{chain_id}{', gone on with' if known.exists() else ''} · profile {' '.join([name_of(profile_name), *changes])}"
     view = View(folder, title)
-    code = watched(lambda: start_worker(home, "full_chain", chain_id, profile_name, "ratchet demo"), view, Chain(folder), console)
+    code = watched(
+        lambda: start_worker(home, "full_chain", chain_id, profile_name, "ratchet demo"),
+        view,
+        Chain(folder),
+        console,
+    )
     if code:
         if code != INTERRUPTED:
             explain_failure(folder, code, console)
@@ -67,7 +72,14 @@ def demo(profile_name: str | None, console: Console) -> int:
 def as_begun(profile_name: str | None) -> str | None:
     """An open chain goes on with the profile and the changes that it was begun with, unless others are asked for now."""
     runs = Home.from_environment().runs
-    begun = next((record for record in (records(runs) if runs.is_dir() else []) if record.id == next_id(runs)), None)
+    begun = next(
+        (
+            record
+            for record in (records(runs) if runs.is_dir() else [])
+            if record.id == next_id(runs)
+        ),
+        None,
+    )
     if begun is None:
         return profile_name
     if CHANGES not in os.environ:
@@ -75,7 +87,9 @@ def as_begun(profile_name: str | None) -> str | None:
     return profile_name or os.environ.get("RATCHET_PROFILE") or begun.profile
 
 
-def ready(profile_name: str | None, *, trains: bool = True, base: Path | None = None) -> tuple[Home, Profile]:
+def ready(
+    profile_name: str | None, *, trains: bool = True, base: Path | None = None
+) -> tuple[Home, Profile]:
     """Home and profile, checked; DAGSTER_HOME is set up. Raises NotReady, ProfileError, UnfitStart, UnverifiedReward before anything starts.
 
     base: the folder that training starts from, where that is not the profile's.
@@ -85,15 +99,24 @@ def ready(profile_name: str | None, *, trains: bool = True, base: Path | None = 
     home.make()
     if trains:
         _check_own_reward(home, profile)
-        tried(profile.training, unverified=profile.reward.unverified or os.environ.get(UNVERIFIED) == "1")
+        tried(
+            profile.training,
+            unverified=profile.reward.unverified or os.environ.get(UNVERIFIED) == "1",
+        )
         if base:
             check_start_of(profile, base, warm_up=False)
         else:
             check_policy(home, profile)
         if profile.ray.address and not answers(profile.ray.address):
-            raise NotReady(f"no Ray answers at {profile.ray.address} (ray.address of the profile): start it, or leave the address out")
-        goes_on = live_holders(home.path / "ray")  # a training left by a killed command has its memory already, and is attached to
-        home.check_room(disk_gib=profile.needs.disk_gib, memory_gib=0.0 if goes_on else memory_gib(profile))
+            raise NotReady(
+                f"no Ray answers at {profile.ray.address} (ray.address of the profile): start it, or leave the address out"
+            )
+        goes_on = live_holders(
+            home.path / "ray"
+        )  # a training left by a killed command has its memory already, and is attached to
+        home.check_room(
+            disk_gib=profile.needs.disk_gib, memory_gib=0.0 if goes_on else memory_gib(profile)
+        )
         check_machines(profile)
         if line := unasked(profile):
             print(line, file=sys.stderr)
@@ -111,7 +134,13 @@ def _check_own_reward(home: Home, profile: Profile) -> None:
 
     if known(home, config) is None:
         with Sandbox(profile.sandbox) as sandbox:
-            keep(home, config, run_battery(reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"))
+            keep(
+                home,
+                config,
+                run_battery(
+                    reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
+                ),
+            )
     stamp(home, config)
 
 
@@ -122,19 +151,34 @@ def name_of(profile_name: str | None) -> str:
     return name if path.parent == FOLDER else str(path.resolve())
 
 
-def start_worker(home: Home, job: str, partition: str, profile_name: str | None, why: str) -> subprocess.Popen[bytes]:
+def start_worker(
+    home: Home, job: str, partition: str, profile_name: str | None, why: str
+) -> subprocess.Popen[bytes]:
     """The run's process; its output goes to worker.log in the run's folder."""
     folder = home.runs / partition
     folder.mkdir(parents=True, exist_ok=True)
-    environment = os.environ | {"RATCHET_HOME": str(home.path), "RATCHET_PROFILE": name_of(profile_name), MARK: str(folder), "PYTHONUNBUFFERED": "1"}
-    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # torch's threads sleep when they wait: on two busy cores spinning ones cost minutes
-    environment.setdefault("HOME", pwd.getpwuid(os.getuid()).pw_dir)  # Ray and Hugging Face look for it
+    environment = os.environ | {
+        "RATCHET_HOME": str(home.path),
+        "RATCHET_PROFILE": name_of(profile_name),
+        MARK: str(folder),
+        "PYTHONUNBUFFERED": "1",
+    }
+    environment.setdefault(
+        "OMP_WAIT_POLICY", "PASSIVE"
+    )  # torch's threads sleep when they wait: on two busy cores spinning ones cost minutes
+    environment.setdefault(
+        "HOME", pwd.getpwuid(os.getuid()).pw_dir
+    )  # Ray and Hugging Face look for it
     command = [sys.executable, "-m", "pipelines.worker", job, partition, str(os.getpid()), why]
     with (folder / "worker.log").open("ab") as log:
-        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
 
 
-def watched(start: Callable[[], subprocess.Popen[bytes]], view: View, chain: Chain, console: Console) -> int:
+def watched(
+    start: Callable[[], subprocess.Popen[bytes]], view: View, chain: Chain, console: Console
+) -> int:
     """Runs the worker to its end with a picture of it; started again where a signal ended it, at most twice."""
     for attempt in range(RESTARTS + 1):
         process = start()
@@ -148,7 +192,11 @@ def watched(start: Callable[[], subprocess.Popen[bytes]], view: View, chain: Cha
         if code >= 0:
             return code
         name = signal.Signals(-code).name
-        again = f"started again ({attempt + 1} of {RESTARTS}), it goes on where it was" if attempt < RESTARTS else "that was the last attempt"
+        again = (
+            f"started again ({attempt + 1} of {RESTARTS}), it goes on where it was"
+            if attempt < RESTARTS
+            else "that was the last attempt"
+        )
         view.note(f"the run's process was ended by {name}: {again}")
         if not console.is_terminal:
             console.print(view.notes[-1], soft_wrap=True)
@@ -205,9 +253,16 @@ def explain_failure(folder: Path, code: int, console: Console) -> None:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     told = next((line for line in reversed(lines[-200:]) if line.startswith("error: ")), None)
     style = "yellow" if code == BUSY else "bold red"
-    if shutil.disk_usage(folder).free < NO_ROOM:  # then a log's last words may be missing, or be about something that failed for want of room
+    if (
+        shutil.disk_usage(folder).free < NO_ROOM
+    ):  # then a log's last words may be missing, or be about something that failed for want of room
         told = f"error: {Home.from_environment().full()}"
-    console.print(told or f"error: the run ended with code {code} and no word", style=style, soft_wrap=True, highlight=False)
+    console.print(
+        told or f"error: the run ended with code {code} and no word",
+        style=style,
+        soft_wrap=True,
+        highlight=False,
+    )
     if code != BUSY:
         console.print(f"Its log: {log}", soft_wrap=True, highlight=False)
 

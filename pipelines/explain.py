@@ -43,7 +43,9 @@ def why_not(version: str, profile: str | None, console: Console) -> int:
     history = ledger_of(Home.from_environment(), profile).history()
     entries = find(history, version)
     if not (refusals := [entry for entry in entries if entry.kind == "refuse"]):
-        console.print(f"{named(entries[-1])} was not refused: it was {outcome(history, entries[-1])}. `ratchet explain {version}` tells why.")
+        console.print(
+            f"{named(entries[-1])} was not refused: it was {outcome(history, entries[-1])}. `ratchet explain {version}` tells why."
+        )
         return 1
     _why_not(refusals[-1], history, console)
     return 0
@@ -57,12 +59,21 @@ def find(history: list[Entry], name: str) -> list[Entry]:
 
     def meant(entry: Entry) -> bool:
         begins = len(name) >= 6 and entry.checkpoint_hash.startswith(name)
-        return entry.version == number or entry.checkpoint == name or entry.checkpoint_hash == content or begins
+        return (
+            entry.version == number
+            or entry.checkpoint == name
+            or entry.checkpoint_hash == content
+            or begins
+        )
 
     if found := [entry for entry in decisions if meant(entry)]:
         return found
-    there = ", ".join(dict.fromkeys(f"{entry.version} ({entry.checkpoint})" for entry in decisions[::-1]))
-    raise UnknownVersion(f"{name!r} never came to the gate: `ratchet promote CHECKPOINT` brings one there; known are {there or 'none yet'}")
+    there = ", ".join(
+        dict.fromkeys(f"{entry.version} ({entry.checkpoint})" for entry in decisions[::-1])
+    )
+    raise UnknownVersion(
+        f"{name!r} never came to the gate: `ratchet promote CHECKPOINT` brings one there; known are {there or 'none yet'}"
+    )
 
 
 def _show(entry: Entry, history: list[Entry], console: Console) -> None:
@@ -72,36 +83,74 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
     console.print(head, style="bold", soft_wrap=True, highlight=False)
     if "policy" in entry.decision:
         console.print(f"{in_short(entry.decision)}\n", soft_wrap=True, highlight=False)
-    console.print("\n".join(f"- {reason}" for reason in entry.decision.get("reasons", [])), soft_wrap=True, highlight=False)
+    console.print(
+        "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", [])),
+        soft_wrap=True,
+        highlight=False,
+    )
     if comparisons := _comparisons(entry.decision):
         console.print()
         console.width = max(console.width, 120)
         console.print(_numbers(comparisons))
         console.print(
-            LEGEND + (LOST if any(c["benchmark"] == "regression" for c in comparisons) else ""), style="dim", highlight=False, soft_wrap=True
+            LEGEND + (LOST if any(c["benchmark"] == "regression" for c in comparisons) else ""),
+            style="dim",
+            highlight=False,
+            soft_wrap=True,
         )
         for compared in comparisons:
             console.print(f"\n{picture(compared)}", highlight=False, soft_wrap=True)
-    console.print(f"\nWhat it was made from: `ratchet provenance {entry.version}`", style="dim", highlight=False)
+    console.print(
+        f"\nWhat it was made from: `ratchet provenance {entry.version}`",
+        style="dim",
+        highlight=False,
+    )
 
 
 def _why_not(entry: Entry, history: list[Entry], console: Console) -> None:
     _show(entry, history, console)
     if lacked := sufficed(entry.decision):
         console.print("\nWhat would have sufficed, all of it at once:", style="bold")
-        console.print("\n".join(f"- {sentence}" for sentence in lacked), soft_wrap=True, highlight=False)
+        console.print(
+            "\n".join(f"- {sentence}" for sentence in lacked), soft_wrap=True, highlight=False
+        )
 
 
 def _comparisons(decision: dict[str, Any]) -> list[dict[str, Any]]:
-    return [compared for compared in [decision.get("comparison"), *decision.get("others", [])] if compared]
+    return [
+        compared
+        for compared in [decision.get("comparison"), *decision.get("others", [])]
+        if compared
+    ]
 
 
 def _numbers(comparisons: list[dict[str, Any]]) -> Table:
-    table = Table("benchmark", "champion", "challenger", "difference (95 %)", "won", "lost", "p better", "p worse", box=None, header_style="bold")
+    table = Table(
+        "benchmark",
+        "champion",
+        "challenger",
+        "difference (95 %)",
+        "won",
+        "lost",
+        "p better",
+        "p worse",
+        box=None,
+        header_style="bold",
+    )
     for c in comparisons:
         spread = f"{_points(c['difference'])} ({_points(c['difference_low'])} to {_points(c['difference_high'])})"
-        shares = [f"{100 * c[side]['share']:.1f} % of {c[side]['tasks']}" for side in ("before", "after")]
-        table.add_row(c["benchmark"], *shares, spread, str(len(c["won"])), str(len(c["lost"])), f"{c['p_better']:.2g}", f"{c['p_worse']:.2g}")
+        shares = [
+            f"{100 * c[side]['share']:.1f} % of {c[side]['tasks']}" for side in ("before", "after")
+        ]
+        table.add_row(
+            c["benchmark"],
+            *shares,
+            spread,
+            str(len(c["won"])),
+            str(len(c["lost"])),
+            f"{c['p_better']:.2g}",
+            f"{c['p_worse']:.2g}",
+        )
     return table
 
 
@@ -110,7 +159,9 @@ def picture(compared: dict[str, Any]) -> str:
     lines = [f"{compared['benchmark']:<12}{'0 %':<{WIDTH - 4}}100 %"]
     for who, side in (("champion", "before"), ("challenger", "after")):
         rate = compared[side]
-        low, at, high = (min(round(rate[key] * WIDTH), WIDTH - 1) for key in ("low", "share", "high"))
+        low, at, high = (
+            min(round(rate[key] * WIDTH), WIDTH - 1) for key in ("low", "share", "high")
+        )
         line = ["·"] * WIDTH
         line[low : high + 1] = ["─"] * (high - low + 1)
         line[at] = "●"

@@ -52,7 +52,11 @@ def list_jobs(console: Console) -> int:
                 _last(rows, REWARD, ".3f"), _last(rows, VALIDATION, ".1%"), f"{record.took_minutes:.1f}",
                 " ".join([record.profile, *record.changes]),
             )  # fmt: skip
-    console.print(table if table.row_count else "No training has been started yet: `ratchet demo` or `ratchet train` starts one.")
+    console.print(
+        table
+        if table.row_count
+        else "No training has been started yet: `ratchet demo` or `ratchet train` starts one."
+    )
     return 0
 
 
@@ -71,9 +75,12 @@ def show_job(run: str | None, console: Console) -> int:
         "seed": str(job.seed),
         "reward": f"{job.reward_hash[:12]}, battery {job.battery[:24] or 'not run'}",
         "curriculum": _curriculum(job, rows),
-        "step": f"{rows[-1]['step'] if rows else 0} of {job.training.steps}" + (f", ended early: {job.stopped}" if job.stopped else ""),
+        "step": f"{rows[-1]['step'] if rows else 0} of {job.training.steps}"
+        + (f", ended early: {job.stopped}" if job.stopped else ""),
         "reward, last": _last(rows, REWARD, ".3f"),
-        "validation": "  ".join(f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row),
+        "validation": "  ".join(
+            f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row
+        ),
         "entropy, length": f"{_last(rows, 'actor/entropy', '.3f')}, {_last(rows, 'response_length/mean', '.0f')} tokens"
         + (f", {cut} cut" if (cut := _last(rows, CUT, ".1%")) else ""),
         "a step": f"{_last(rows, 'timing_s/step', '.1f')} s, {_last(rows, 'perf/throughput', '.0f')} tokens/s",
@@ -82,7 +89,9 @@ def show_job(run: str | None, console: Console) -> int:
         "faults": "\n".join(map(str, faults.read(folder))),
         "error": record.error,
     }
-    of_steps = () if any(REWARD in row for row in rows) else ("entropy, length", "a step")  # which say nothing before the first
+    of_steps = (
+        () if any(REWARD in row for row in rows) else ("entropy, length", "a step")
+    )  # which say nothing before the first
     for key, value in told.items():
         if value and key not in of_steps:
             table.add_row(key, escape(value))
@@ -90,7 +99,9 @@ def show_job(run: str | None, console: Console) -> int:
     rewards = [float(row[REWARD]) for row in rows if REWARD in row]
     if len(rewards) > 1:
         smooth = smoothed(rewards, 5)
-        console.print(f"\nreward, mean of 5 steps: {smooth[0]:.3f} to {smooth[-1]:.3f}", highlight=False)
+        console.print(
+            f"\nreward, mean of 5 steps: {smooth[0]:.3f} to {smooth[-1]:.3f}", highlight=False
+        )
         console.print(*curve(smooth, min(console.width - 4, 72), 6), sep="\n", highlight=False)
     return 0
 
@@ -99,15 +110,26 @@ def _curriculum(job: TrainingJob, rows: list[dict[str, object]]) -> str:
     """Nothing where problems are drawn uniformly."""
     if (schedule := job.training.curriculum.schedule) == "uniform":
         return ""
-    seen = [_last(rows, f"curriculum/{name}", ".0%") for name in ("pass_rate", "expected_pass_rate", "informative")]
-    return f"{schedule}: {seen[0]} passed, {seen[1]} expected, of {seen[2]} some" if all(seen) else schedule
+    seen = [
+        _last(rows, f"curriculum/{name}", ".0%")
+        for name in ("pass_rate", "expected_pass_rate", "informative")
+    ]
+    return (
+        f"{schedule}: {seen[0]} passed, {seen[1]} expected, of {seen[2]} some"
+        if all(seen)
+        else schedule
+    )
 
 
 def show_logs(run: str | None, lines: int, console: Console) -> int:
     """The last lines of the trainer's log."""
     _, _, folder = _found(run)
     path = folder / "trainer.log"
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:] if path.exists() else []:
+    for line in (
+        path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+        if path.exists()
+        else []
+    ):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print(f"({path})", style="dim", soft_wrap=True, highlight=False)
     return 0
@@ -118,18 +140,30 @@ def stop(run: str | None, console: Console) -> int:
     home = Home.from_environment()
     holder = lease.holder(home.lease)
     if run and not (home.runs / run).is_dir():
-        raise FileNotFoundError(f"no run {run} in {home.path}: there are {', '.join(record.id for record in records(home.runs)) or 'none yet'}")
+        raise FileNotFoundError(
+            f"no run {run} in {home.path}: there are {', '.join(record.id for record in records(home.runs)) or 'none yet'}"
+        )
     if holder is None or (run and holder.chain != run):
-        console.print(f"{f'{run} does not train' if run else 'No training runs'}{f'; {holder.chain} does' if holder else ''}.", soft_wrap=True)
+        console.print(
+            f"{f'{run} does not train' if run else 'No training runs'}{f'; {holder.chain} does' if holder else ''}.",
+            soft_wrap=True,
+        )
         return 0
     os.kill(holder.pid, signal.SIGTERM)
     deadline = time.monotonic() + LONGEST_END_S
     while lease.holder(home.lease) is not None or (home.path / "ray" / "head.json").exists():
         if time.monotonic() > deadline:
-            console.print(f"{holder.chain} has not ended within {LONGEST_END_S:.0f} s: see {home.path / 'ray'}", style="red", soft_wrap=True)
+            console.print(
+                f"{holder.chain} has not ended within {LONGEST_END_S:.0f} s: see {home.path / 'ray'}",
+                style="red",
+                soft_wrap=True,
+            )
             return 1
         time.sleep(0.5)
-    console.print(f"{holder.chain} is stopped. What was saved is kept: `{_going_on(home, holder.chain)}` goes on from there.", soft_wrap=True)
+    console.print(
+        f"{holder.chain} is stopped. What was saved is kept: `{_going_on(home, holder.chain)}` goes on from there.",
+        soft_wrap=True,
+    )
     return 0
 
 
@@ -140,7 +174,14 @@ def _going_on(home: Home, run: str) -> str:
         return "ratchet reviewer reinforce"
     if record.kind != "study":
         return "ratchet jobs resume"
-    return " ".join([record.why, "--profile", shlex.quote(record.profile), *(f"--set {shlex.quote(change)}" for change in record.changes)])
+    return " ".join(
+        [
+            record.why,
+            "--profile",
+            shlex.quote(record.profile),
+            *(f"--set {shlex.quote(change)}" for change in record.changes),
+        ]
+    )
 
 
 def resume(profile: str | None, console: Console) -> int:
@@ -151,7 +192,11 @@ def resume(profile: str | None, console: Console) -> int:
         console.print("No run is open: all have been decided. `ratchet train` starts the next.")
         for record in unended:
             if record.kind == "study":
-                console.print(f"{record.id} has not ended: `{_going_on(home, record.id)}` goes on with it.", soft_wrap=True, highlight=False)
+                console.print(
+                    f"{record.id} has not ended: `{_going_on(home, record.id)}` goes on with it.",
+                    soft_wrap=True,
+                    highlight=False,
+                )
         return 0
     return demo(profile, console)
 
@@ -159,13 +204,21 @@ def resume(profile: str | None, console: Console) -> int:
 def watch(run: str | None, console: Console) -> int:
     """A live table of a run that another process works on, until it ends or Ctrl-C."""
     home = Home.from_environment()
-    if (holder := lease.holder(home.lease)) and run in (None, holder.chain) and (home.runs / holder.chain).is_dir():  # also before it trains
+    if (
+        (holder := lease.holder(home.lease))
+        and run in (None, holder.chain)
+        and (home.runs / holder.chain).is_dir()
+    ):  # also before it trains
         chain = Chain(home.runs / holder.chain)
         record = chain.record
     else:
         home, record, folder = _found(run)
         chain = Chain(folder.parent.parent)
-    view = View(chain.folder, f"{record.id} · profile {' '.join([record.profile, *record.changes])}", from_start=True)
+    view = View(
+        chain.folder,
+        f"{record.id} · profile {' '.join([record.profile, *record.changes])}",
+        from_start=True,
+    )
     sampler = Sampler(chain, counts=False)
     with Live(view, console=console, refresh_per_second=4, transient=False):
         try:
@@ -182,7 +235,9 @@ def watch(run: str | None, console: Console) -> int:
     return 0
 
 
-def show_samples(run: str | None, step: int | None, worst: bool, best: bool, count: int, console: Console) -> int:
+def show_samples(
+    run: str | None, step: int | None, worst: bool, best: bool, count: int, console: Console
+) -> int:
     """Answers of a training step with verdict and reward trace, in the order of the batch, or by reward."""
     _, record, folder = _found(run)
     there = samples.steps(folder)
@@ -190,13 +245,22 @@ def show_samples(run: str | None, step: int | None, worst: bool, best: bool, cou
     found = samples.read(folder, chosen)
     if worst or best:
         found.sort(key=lambda sample: (sample.reward, sample.problem_id), reverse=best)
-    verdicts = {verdict: sum(sample.verdict == verdict for sample in found) for verdict in sorted({sample.verdict for sample in found})}
+    verdicts = {
+        verdict: sum(sample.verdict == verdict for sample in found)
+        for verdict in sorted({sample.verdict for sample in found})
+    }
     cut = f"; {many} cut by their length" if (many := sum(sample.cut for sample in found)) else ""
-    console.print(f"{record.id}, step {chosen}: {len(found)} answers, {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{cut}")
+    console.print(
+        f"{record.id}, step {chosen}: {len(found)} answers, {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{cut}"
+    )
     for sample in found[:count]:
         ended = ", [yellow]cut by its length[/]" if sample.cut else ""
         trace = ", ".join(f"{name} {value:+.2f}" for name, value in sample.trace.items())
-        console.rule(f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} ({trace}){ended}", align="left", style="dim")
+        console.rule(
+            f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} ({trace}){ended}",
+            align="left",
+            style="dim",
+        )
         console.print(Syntax(sample.answer, "python", background_color="default", word_wrap=True))
     return 0
 
@@ -204,8 +268,18 @@ def show_samples(run: str | None, step: int | None, worst: bool, best: bool, cou
 def print_manifest(run: str | None, cluster: bool, profile: str | None, console: Console) -> int:
     """YAML for `kubectl apply -f -`: a RayJob of a run's job file, or the RayCluster that the profile submits to."""
     loaded = load_profile(profile)
-    manifest = ray_cluster(loaded) if cluster else ray_job(loaded, TrainingJob.read(_found(run)[2] / "job.json"))
-    console.print(yaml.safe_dump(manifest, sort_keys=False, width=1000), markup=False, highlight=False, soft_wrap=True, end="")
+    manifest = (
+        ray_cluster(loaded)
+        if cluster
+        else ray_job(loaded, TrainingJob.read(_found(run)[2] / "job.json"))
+    )
+    console.print(
+        yaml.safe_dump(manifest, sort_keys=False, width=1000),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+        end="",
+    )
     return 0
 
 
@@ -214,7 +288,10 @@ def show_draws(run: str | None, step: int | None, console: Console) -> int:
     _, record, folder = _found(run)
     schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
     console.print(f"{record.id}, curriculum {schedule}", highlight=False)
-    console.print(_drawn_steps(folder) if step is None else _drawn_problems(draws.read(folder, step)), highlight=False)
+    console.print(
+        _drawn_steps(folder) if step is None else _drawn_problems(draws.read(folder, step)),
+        highlight=False,
+    )
     return 0
 
 
@@ -235,8 +312,14 @@ def _drawn_steps(folder: Path) -> Table:
 
 def _drawn_problems(drawn: list[Draw]) -> Table:
     table = _right("problem", "expected", "passed")
-    for draw in sorted(drawn, key=lambda draw: (-abs(draw.pass_rate - (draw.expected or 0.0)), draw.problem_id)):
-        table.add_row(draw.problem_id, "" if draw.expected is None else f"{draw.expected:.0%}", f"{draw.passed} of {draw.n}")
+    for draw in sorted(
+        drawn, key=lambda draw: (-abs(draw.pass_rate - (draw.expected or 0.0)), draw.problem_id)
+    ):
+        table.add_row(
+            draw.problem_id,
+            "" if draw.expected is None else f"{draw.expected:.0%}",
+            f"{draw.passed} of {draw.n}",
+        )
     return table
 
 
@@ -259,13 +342,17 @@ def _found(run: str | None) -> tuple[Home, Record, Path]:
     chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)
     if chosen is None or (folder := _training(home, chosen.id)) is None:
         there = ", ".join(record.id for record in trained) or "none yet: `ratchet train` starts one"
-        raise FileNotFoundError(f"no training{f' {run}' if run else ''} in {home.path}: there are {there}")
+        raise FileNotFoundError(
+            f"no training{f' {run}' if run else ''} in {home.path}: there are {there}"
+        )
     return home, chosen, folder
 
 
 def _training(home: Home, run: str) -> Path | None:
     """The newest job's folder of a run."""
-    jobs = sorted((home.runs / run / "training").glob("*/job.json"), key=lambda path: path.stat().st_mtime)
+    jobs = sorted(
+        (home.runs / run / "training").glob("*/job.json"), key=lambda path: path.stat().st_mtime
+    )
     return jobs[-1].parent if jobs else None
 
 
@@ -273,8 +360,14 @@ def _state(home: Home, record: Record) -> str:
     holder = lease.holder(home.lease)
     if holder and holder.chain == record.id:
         return "trains"
-    ends = {"open": "interrupted", "failed": "given up", "done": "ended" if record.kind == "study" else "decided"}
-    return {"promote": "promoted", "refuse": "not promoted", "install": "installed"}.get(record.decision, ends[record.state])
+    ends = {
+        "open": "interrupted",
+        "failed": "given up",
+        "done": "ended" if record.kind == "study" else "decided",
+    }
+    return {"promote": "promoted", "refuse": "not promoted", "install": "installed"}.get(
+        record.decision, ends[record.state]
+    )
 
 
 def _last(rows: list[dict[str, object]], key: str, form: str) -> str:

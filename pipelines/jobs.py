@@ -53,7 +53,9 @@ def remember_failure(context: dg.HookContext) -> None:
         workshop.chain(run.tags).fail(f"{context.op.name}: {cause}")
 
 
-def _job(name: str, assets: tuple[dg.AssetsDefinition, ...], description: str, run_tags: dict[str, str]):  # type: ignore[no-untyped-def]
+def _job(
+    name: str, assets: tuple[dg.AssetsDefinition, ...], description: str, run_tags: dict[str, str]
+):  # type: ignore[no-untyped-def]
     return dg.define_asset_job(
         name,
         selection=dg.AssetSelection.assets(*assets),
@@ -74,7 +76,12 @@ smoke = _job(
     "smoke",
     CHAIN,
     "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute -m pipelines.definitions -j smoke`.",
-    run_tags={**TRAINS, PARTITION: next_id(SMOKE_HOME.runs, "smoke"), PROFILE: "small", SUBHOME: "smoke"},
+    run_tags={
+        **TRAINS,
+        PARTITION: next_id(SMOKE_HOME.runs, "smoke"),
+        PROFILE: "small",
+        SUBHOME: "smoke",
+    },
 )
 prepare = _job(
     "prepare",
@@ -82,7 +89,12 @@ prepare = _job(
     "What several trainings share before they train: `ratchet train --seeds` runs it.",
     run_tags={"ratchet/kind": "study", PARTITION: "study"},
 )
-refresh_data = _job("refresh_data", DATA, "Reads all sources again, verifies and cleans what is new.", run_tags={"ratchet/kind": "data"})
+refresh_data = _job(
+    "refresh_data",
+    DATA,
+    "Reads all sources again, verifies and cleans what is new.",
+    run_tags={"ratchet/kind": "data"},
+)
 evaluate_checkpoint = _job(
     "evaluate_checkpoint",
     (benchmark_scores, leaderboard),
@@ -100,36 +112,68 @@ promote = _job(
 class Rollback(dg.Config):
     """Shown in the launchpad; all of it may be left out."""
 
-    reason: str = Field("", description="Kept in the ledger; the run's tag ratchet/why says it too.")
+    reason: str = Field(
+        "", description="Kept in the ledger; the run's tag ratchet/why says it too."
+    )
     to: int = Field(0, description="The version to go back to; 0 is the one before the champion.")
 
 
 @dg.op
 def roll_back(context: dg.OpExecutionContext, config: Rollback, workshop: Workshop) -> None:
     """Makes the champion before this one champion again, and MLflow say so. A run that is started again undoes nothing twice."""
-    first = context.run.tags.get("dagster/root_run_id") or context.run.run_id  # Dagster tags what it starts again
-    entry = workshop.ledger.rollback(f"rollback-{first}", config.reason or context.run.tags.get("ratchet/why", ""), to=config.to or None)
+    first = (
+        context.run.tags.get("dagster/root_run_id") or context.run.run_id
+    )  # Dagster tags what it starts again
+    entry = workshop.ledger.rollback(
+        f"rollback-{first}",
+        config.reason or context.run.tags.get("ratchet/why", ""),
+        to=config.to or None,
+    )
     context.log.info(entry.decision["reasons"][0])
     if behind := workshop.registry.follow(workshop.ledger):
         context.log.warning(behind)
     undone = entry.decision["undone_checkpoint"]
-    context.add_output_metadata({"champion": entry.checkpoint, "version": entry.version, "undone": undone, "mlflow": behind or "says the same"})
+    context.add_output_metadata(
+        {
+            "champion": entry.checkpoint,
+            "version": entry.version,
+            "undone": undone,
+            "mlflow": behind or "says the same",
+        }
+    )
 
 
 @dg.op
 def follow_ledger(context: dg.OpExecutionContext, workshop: Workshop) -> None:
     """MLflow's versions and aliases made to say what the ledger says; fails with the reason where MLflow cannot be told."""
-    context.add_output_metadata({"aliases": dg.MetadataValue.json(workshop.registry.project(workshop.ledger))})
+    context.add_output_metadata(
+        {"aliases": dg.MetadataValue.json(workshop.registry.project(workshop.ledger))}
+    )
 
 
-@dg.job(executor_def=dg.in_process_executor, description="Takes the last promotion back, or all since a version.")
+@dg.job(
+    executor_def=dg.in_process_executor,
+    description="Takes the last promotion back, or all since a version.",
+)
 def rollback() -> None:
     roll_back()
 
 
-@dg.job(executor_def=dg.in_process_executor, description="Makes MLflow say what the ledger says; starts by itself where it does not.")
+@dg.job(
+    executor_def=dg.in_process_executor,
+    description="Makes MLflow say what the ledger says; starts by itself where it does not.",
+)
 def tell_mlflow() -> None:
     follow_ledger()
 
 
-JOBS = [full_chain, smoke, prepare, refresh_data, evaluate_checkpoint, promote, rollback, tell_mlflow]
+JOBS = [
+    full_chain,
+    smoke,
+    prepare,
+    refresh_data,
+    evaluate_checkpoint,
+    promote,
+    rollback,
+    tell_mlflow,
+]

@@ -36,16 +36,32 @@ def judged_again(card: Scorecard, origin: Origin, data: Path | None, errors: Con
     if not any(each.measured for each in judged):
         raise NotReady(f"no task of {card.benchmark} can be measured here: {judged[0].detail}")
     again = scorecard(found, given, judged, card.partial, seconds)
-    return again.model_copy(update={"unmeasured": again.unmeasured | {task: why for task, why in card.unmeasured.items() if task not in again.first}})
+    return again.model_copy(
+        update={
+            "unmeasured": again.unmeasured
+            | {task: why for task, why in card.unmeasured.items() if task not in again.first}
+        }
+    )
 
 
-def _answers(card: Scorecard, origin: Origin, at: Opened, found: Harness, home: Path, errors: Console) -> Answers:
+def _answers(
+    card: Scorecard, origin: Origin, at: Opened, found: Harness, home: Path, errors: Console
+) -> Answers:
     kept = completions_of(card)
     if not kept and origin.completions:
-        kept = [found.named(each) for each in read(Path(origin.completions), found.prefer, [] if card.partial else None)]
+        kept = [
+            found.named(each)
+            for each in read(Path(origin.completions), found.prefer, [] if card.partial else None)
+        ]
     if kept:
-        return Answers(kept, origin, card.checkpoint, card.checkpoint_hash, card.sampling, card.prompts)
-    given, _ = drawn_by(origin, at.benchmark(), found, Sampling.model_validate(card.sampling), home, errors)
+        return Answers(
+            kept, origin, card.checkpoint, card.checkpoint_hash, card.sampling, card.prompts
+        )
+    given, _ = drawn_by(
+        origin, at.benchmark(), found, Sampling.model_validate(card.sampling), home, errors
+    )
     if card.checkpoint_hash not in ("", given.content):
-        raise NotReady(f"{origin.model} has other weights now ({given.content[:12]}, scored was {card.checkpoint_hash[:12]}): put those back")
+        raise NotReady(
+            f"{origin.model} has other weights now ({given.content[:12]}, scored was {card.checkpoint_hash[:12]}): put those back"
+        )
     return given

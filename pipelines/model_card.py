@@ -28,11 +28,16 @@ SETTINGS = ("algorithm", "steps", "learning_rate", "group_size", "problems_per_s
 def card(version: str, out: Path | None, wandb: bool, profile: str | None, console: Console) -> int:
     """Raises UnknownVersion."""
     home = Home.from_environment()
-    store, history = home.store(load_profile(profile).storage.root), ledger_of(home, profile).history()
+    store, history = (
+        home.store(load_profile(profile).storage.root),
+        ledger_of(home, profile).history(),
+    )
     entry = find(history, version)[-1]
     shelf = Shelf.of(store)
     passport = of_entry(entry, shelf)
-    text = model_card(entry, outcome(history, entry), passport, scores_of(entry, shelf, store), suspects_of(store))
+    text = model_card(
+        entry, outcome(history, entry), passport, scores_of(entry, shelf, store), suspects_of(store)
+    )
     if out:
         write_atomic(out / FILE, text)
         console.print(f"{out / FILE}", soft_wrap=True, highlight=False)
@@ -46,14 +51,24 @@ def card(version: str, out: Path | None, wandb: bool, profile: str | None, conso
 def scores_of(entry: Entry, shelf: Shelf, store: Store) -> list[Scorecard]:
     """The newest card of each benchmark for these weights, by name of the benchmark."""
     manifests = [
-        m for found in shelf.by_content.values() for m in found if m.kind == "scores" and m.inputs.get("checkpoint") == entry.checkpoint_hash
+        m
+        for found in shelf.by_content.values()
+        for m in found
+        if m.kind == "scores" and m.inputs.get("checkpoint") == entry.checkpoint_hash
     ]
-    found = [store.find("scores", m.name, m.key) for m in sorted(manifests, key=lambda manifest: manifest.created_at)]
+    found = [
+        store.find("scores", m.name, m.key)
+        for m in sorted(manifests, key=lambda manifest: manifest.created_at)
+    ]
     cards = [Scorecard.read(artifact.path / "scorecard.json") for artifact in found if artifact]
-    return sorted({each.benchmark: each for each in cards}.values(), key=lambda each: each.benchmark)
+    return sorted(
+        {each.benchmark: each for each in cards}.values(), key=lambda each: each.benchmark
+    )
 
 
-def model_card(entry: Entry, became: str, passport: Passport, cards: list[Scorecard], suspects: Suspects) -> str:
+def model_card(
+    entry: Entry, became: str, passport: Passport, cards: list[Scorecard], suspects: Suspects
+) -> str:
     """README.md with the metadata block that the hub reads."""
     from huggingface_hub import EvalResult, ModelCardData
     from huggingface_hub.repocard import ModelCard
@@ -71,7 +86,11 @@ def model_card(entry: Entry, became: str, passport: Passport, cards: list[Scorec
         model_name=entry.checkpoint, eval_results=results or None, library_name="transformers", pipeline_tag="text-generation", language="code",
         base_model=base, tags=["code", "reinforcement-learning", "verl", "ratchet"], checkpoint_hash=entry.checkpoint_hash,
     )  # fmt: skip
-    return str(ModelCard(f"---\n{data.to_yaml()}\n---\n\n{_body(entry, became, passport, summary, cards, suspects)}"))
+    return str(
+        ModelCard(
+            f"---\n{data.to_yaml()}\n---\n\n{_body(entry, became, passport, summary, cards, suspects)}"
+        )
+    )
 
 
 def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str:
@@ -82,9 +101,23 @@ def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str
 
     mode: Literal["online", "offline"] = "online" if os.environ.get("WANDB_API_KEY") else "offline"
     settings = wandb.Settings(console="off", silent=True)
-    with wandb.init(project="ratchet", job_type="registry", dir=str(home.path), mode=mode, name=f"version-{entry.version}", settings=settings) as run:
-        artifact = wandb.Artifact("ratchet", type="model", metadata={"version": entry.version, "checkpoint_hash": entry.checkpoint_hash})
-        for name, content in ((FILE, text), ("passport.json", json.dumps(passport.as_json(), indent=1))):
+    with wandb.init(
+        project="ratchet",
+        job_type="registry",
+        dir=str(home.path),
+        mode=mode,
+        name=f"version-{entry.version}",
+        settings=settings,
+    ) as run:
+        artifact = wandb.Artifact(
+            "ratchet",
+            type="model",
+            metadata={"version": entry.version, "checkpoint_hash": entry.checkpoint_hash},
+        )
+        for name, content in (
+            (FILE, text),
+            ("passport.json", json.dumps(passport.as_json(), indent=1)),
+        ):
             with artifact.new_file(name, mode="w", encoding="utf-8") as file:
                 file.write(content)
         artifact.add_reference(f"file://{entry.path}", name="checkpoint")
@@ -92,7 +125,14 @@ def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str
         return str(run.url or run.dir)
 
 
-def _body(entry: Entry, became: str, passport: Passport, summary: dict[str, Any], cards: list[Scorecard], suspects: Suspects) -> str:
+def _body(
+    entry: Entry,
+    became: str,
+    passport: Passport,
+    summary: dict[str, Any],
+    cards: list[Scorecard],
+    suspects: Suspects,
+) -> str:
     reasons = "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", []))
     config = summary["config"]
     told = {name: config[name] for name in SETTINGS if name in config}
@@ -103,7 +143,15 @@ def _body(entry: Entry, became: str, passport: Passport, summary: dict[str, Any]
         "code": ", ".join(summary["code_versions"]), "harness": ", ".join(summary["harness"]), "sandbox": ", ".join(summary["isolation"]),
         "nowhere any more": ", ".join(summary["missing"]),
     }  # fmt: skip
-    scores = [(each.benchmark, *full_and_clean(each, suspects), len(each.first), each.benchmark_version[:12]) for each in cards]
+    scores = [
+        (
+            each.benchmark,
+            *full_and_clean(each, suspects),
+            len(each.first),
+            each.benchmark_version[:12],
+        )
+        for each in cards
+    ]
     columns = ("benchmark", *FULL_AND_CLEAN, "tasks", "version")
     return "\n\n".join(
         [
@@ -120,4 +168,10 @@ def _body(entry: Entry, became: str, passport: Passport, summary: dict[str, Any]
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:
-    return "\n".join([f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows)])
+    return "\n".join(
+        [
+            f"| {' | '.join(head)} |",
+            f"|{'---|' * len(head)}",
+            *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows),
+        ]
+    )

@@ -37,14 +37,26 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
     )  # fmt: skip
     memory = Table("GiB a GPU", "while it learns", "while it writes", box=None, header_style="dim")
     for name in {**found.update, **found.rollout}:
-        memory.add_row(name, *(f"{part[name] / GIB:.1f}" if name in part else "" for part in (found.update, found.rollout)))
+        memory.add_row(
+            name,
+            *(
+                f"{part[name] / GIB:.1f}" if name in part else ""
+                for part in (found.update, found.rollout)
+            ),
+        )
     totals = (sum(part.values()) / GIB for part in (found.update, found.rollout))
-    memory.add_row("[bold]together[/]", *(f"[bold]{total:.1f}[/] of {gpu.memory / GIB:.0f}" for total in totals))
+    memory.add_row(
+        "[bold]together[/]",
+        *(f"[bold]{total:.1f}[/] of {gpu.memory / GIB:.0f}" for total in totals),
+    )
     console.print(memory)
     seconds = Table("seconds a step", "expected", box=None, header_style="dim")
     for name, value in found.seconds.items():
         seconds.add_row(name, f"{value:.1f}")
-    seconds.add_row("[bold]together[/]", f"[bold]{sum(found.seconds.values()):.1f}[/], {found.tokens_per_second:,.0f} tokens/s")
+    seconds.add_row(
+        "[bold]together[/]",
+        f"[bold]{sum(found.seconds.values()):.1f}[/], {found.tokens_per_second:,.0f} tokens/s",
+    )
     console.print(seconds)
     if t.method.drops_equal_groups:
         console.print(
@@ -69,7 +81,9 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
 
 def over_machines(training: Training, gpus: int) -> Training:
     """As many machines as it was told where these GPUs divide among them by 8 at most, else the fewest of which that is true."""
-    fair = [nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus // nodes <= IN_A_MACHINE]
+    fair = [
+        nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus // nodes <= IN_A_MACHINE
+    ]
     nodes = training.scale.nodes if training.scale.nodes in fair else fair[0]
     return training.model_copy(update={"scale": training.scale.model_copy(update={"nodes": nodes})})
 
@@ -77,7 +91,11 @@ def over_machines(training: Training, gpus: int) -> Training:
 def gpus_of(text: str) -> tuple[int, Gpu]:
     """Of "8xH100". Raises DoesNotFit with what is known."""
     match = re.fullmatch(r"(?:(\d+)\s*[xX]\s*)?([A-Za-z0-9-]+)", text.strip())
-    gpu = next((gpu for gpu in GPUS.values() if match and gpu.name.lower() == match.group(2).lower()), None)
+    gpu = next(
+        (gpu for gpu in GPUS.values() if match and gpu.name.lower() == match.group(2).lower()), None
+    )
     if match is None or gpu is None or match.group(1) == "0":
-        raise DoesNotFit(f"{text!r} are no GPUs that are known: write e.g. 8xH100, with one of {', '.join(GPUS)}")
+        raise DoesNotFit(
+            f"{text!r} are no GPUs that are known: write e.g. 8xH100, with one of {', '.join(GPUS)}"
+        )
     return int(match.group(1) or 1), gpu

@@ -12,7 +12,10 @@ def try_plugins(profile: str | None, console: Console) -> int:
     """A line a part, and the hash that a passport keeps of its file. Raises PluginError for a part that cannot be used."""
     plugins = load_profile(profile).training.plugins
     if not plugins.named:
-        console.print("This profile has no parts of your own: docs/plugins.md shows one of each kind.", soft_wrap=True)
+        console.print(
+            "This profile has no parts of your own: docs/plugins.md shows one of each kind.",
+            soft_wrap=True,
+        )
         return 0
     for line in tried(load_profile(profile).training, unverified=True):
         console.print(f"good: {line}", soft_wrap=True, highlight=False)

@@ -44,10 +44,18 @@ def new_problems(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.
             said.append(f"refused: {error}")
             context.log.error(str(error))
             continue
-        said.append(f"{file.name} is the source {taken.source}" if taken.new else f"{file.name} is the source {taken.source} as it was")
+        said.append(
+            f"{file.name} is the source {taken.source}"
+            if taken.new
+            else f"{file.name} is the source {taken.source} as it was"
+        )
         rows = {"problems_looked_at": taken.problems, "rejected": "\n".join(taken.rejected[:20])}
-        events.append(_observed(taken.source, {"put_at": str(file), "lies_at": str(taken.place)} | rows))
-    return _noted(events, "; ".join(said) or f"{len(now)} files, none of them new and still", json.dumps(now))
+        events.append(
+            _observed(taken.source, {"put_at": str(file), "lies_at": str(taken.place)} | rows)
+        )
+    return _noted(
+        events, "; ".join(said) or f"{len(now)} files, none of them new and still", json.dumps(now)
+    )
 
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
@@ -58,7 +66,10 @@ def changed_hub(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.S
         return dg.SensorResult(skip_reason="no source is a dataset of the hub that could move")
     hours, last = workshop.profile.automation.hub_hours, float(context.cursor or 0)
     if (age := (time.time() - last) / 3600) < hours:
-        return dg.SensorResult(skip_reason=f"the hub was asked {age:.1f} hours ago, the next time is after {hours:g}", cursor=context.cursor)
+        return dg.SensorResult(
+            skip_reason=f"the hub was asked {age:.1f} hours ago, the next time is after {hours:g}",
+            cursor=context.cursor,
+        )
     said: list[str] = []
     events: list[dg.AssetObservation] = []
     start = time.monotonic()
@@ -74,8 +85,12 @@ def changed_hub(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.S
         if commit != place.commit:
             pin(workshop.home.path, name, commit)
             said.append(f"{name} is at {commit[:12]} now")
-            events.append(_observed(name, {"commit": commit, "before": place.commit or "not noted"}))
-    return _noted(events, "; ".join(said) or f"{', '.join(followed)}: nothing new", str(time.time()))
+            events.append(
+                _observed(name, {"commit": commit, "before": place.commit or "not noted"})
+            )
+    return _noted(
+        events, "; ".join(said) or f"{', '.join(followed)}: nothing new", str(time.time())
+    )
 
 
 def _moves(place: Place) -> bool:
@@ -91,5 +106,8 @@ def _noted(events: list[dg.AssetObservation], said: str, cursor: str) -> dg.Sens
     """No run is asked for here; what was found shows at the source's partition."""
     names = [str(event.partition) for event in events]
     return dg.SensorResult(
-        skip_reason=said, cursor=cursor, asset_events=events, dynamic_partitions_requests=[sources.build_add_request(names)] if names else []
+        skip_reason=said,
+        cursor=cursor,
+        asset_events=events,
+        dynamic_partitions_requests=[sources.build_add_request(names)] if names else [],
     )

@@ -43,5 +43,12 @@ def pss_bytes(processes: list[psutil.Process]) -> int:
     for process in processes:
         with contextlib.suppress(OSError):
             text = Path(f"/proc/{process.pid}/smaps_rollup").read_text(encoding="ascii")
-            total += next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith("Pss:")), 0)
+            total += next(
+                (
+                    int(line.split()[1]) * 1024
+                    for line in text.splitlines()
+                    if line.startswith("Pss:")
+                ),
+                0,
+            )
     return total

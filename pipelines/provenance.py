@@ -19,13 +19,17 @@ from resources.profile import load_profile
 DRAWN = (".svg", ".html", ".mmd")
 
 
-def provenance(subject: str, as_json: bool, graph: Path | None, profile: str | None, console: Console) -> int:
+def provenance(
+    subject: str, as_json: bool, graph: Path | None, profile: str | None, console: Console
+) -> int:
     """Exits 1 where a link of the walk is nowhere any more. Raises UnknownVersion."""
     if graph and graph.suffix not in DRAWN:
         raise NotReady(f"{graph}: a graph is drawn as {', '.join(DRAWN)}: name a file that ends so")
     found = passport(subject, Home.from_environment(), profile)
     if graph:
-        write_atomic(graph, {".svg": svg, ".html": page, ".mmd": Passport.mermaid}[graph.suffix](found))
+        write_atomic(
+            graph, {".svg": svg, ".html": page, ".mmd": Passport.mermaid}[graph.suffix](found)
+        )
     if as_json:
         console.print_json(json.dumps(found.as_json()))
     elif graph is None:
@@ -41,10 +45,22 @@ def passport(subject: str, home: Home, profile: str | None = None) -> Passport:
         return of_entry(find(history, subject)[-1], shelf)
     except UnknownVersion as unknown:
         manifests = [manifest for found in shelf.by_content.values() for manifest in found]
-        meant = [m for m in manifests if m.name == subject or (len(subject) >= 6 and m.content_hash.startswith(subject))]
+        meant = [
+            m
+            for m in manifests
+            if m.name == subject or (len(subject) >= 6 and m.content_hash.startswith(subject))
+        ]
         if not meant:
-            scores = ", ".join(sorted(manifest.name for manifest in manifests if manifest.kind == "scores" and "--" in manifest.name))
-            raise UnknownVersion(f"{unknown}; nor is it a score: {scores or 'there are none yet'}") from unknown
+            scores = ", ".join(
+                sorted(
+                    manifest.name
+                    for manifest in manifests
+                    if manifest.kind == "scores" and "--" in manifest.name
+                )
+            )
+            raise UnknownVersion(
+                f"{unknown}; nor is it a score: {scores or 'there are none yet'}"
+            ) from unknown
         return walk(shelf.made_of(meant[-1]), shelf)
 
 
@@ -52,9 +68,17 @@ def of_entry(entry: Entry, shelf: Shelf) -> Passport:
     """A version was made from its checkpoint, and from the scores by which it was judged."""
     chain = entry.chain.removesuffix("/first")
     inputs = [("checkpoint", entry.checkpoint_hash)]
-    bundles = [m for found in shelf.by_content.values() for m in found if (m.kind, m.name) == ("scores", chain)]
+    bundles = [
+        m
+        for found in shelf.by_content.values()
+        for m in found
+        if (m.kind, m.name) == ("scores", chain)
+    ]
     inputs += [("judged by", bundles[-1].content_hash)] if bundles else []
-    made = [(role, shelf.made(role if role == "checkpoint" else chain, content)) for role, content in inputs]
+    made = [
+        (role, shelf.made(role if role == "checkpoint" else chain, content))
+        for role, content in inputs
+    ]
     subject = Made(
         id=f"version {entry.version}@{entry.entry}",
         content_hash=entry.checkpoint_hash,
@@ -96,7 +120,11 @@ def _grow(tree: Tree, node: Made, found: Passport, shown: set[str]) -> None:
     """Each artifact once with what it was made from; met again, it is named."""
     for role, id in node.made_from:
         source = found.node(id)
-        head = f"[bold]{source.kind}/{source.name}[/] {source.content_hash[:12]}" if source.manifest else f"{role} {source.content_hash[:12]}"
+        head = (
+            f"[bold]{source.kind}/{source.name}[/] {source.content_hash[:12]}"
+            if source.manifest
+            else f"{role} {source.content_hash[:12]}"
+        )
         if source.missing:
             tree.add(f"[red]{head} is nowhere any more[/]")
         elif id in shown or source.manifest is None:
@@ -105,5 +133,7 @@ def _grow(tree: Tree, node: Made, found: Passport, shown: set[str]) -> None:
             shown.add(id)
             branch = tree.add(f"{head}  {source.says}")
             manifest = source.manifest
-            branch.add(f"[dim]{manifest.created_at}, code {manifest.code_version}, {manifest.hardware.get('cpu')}[/]")
+            branch.add(
+                f"[dim]{manifest.created_at}, code {manifest.code_version}, {manifest.hardware.get('cpu')}[/]"
+            )
             _grow(branch, source, found, shown)

@@ -48,10 +48,24 @@ ENVIRONMENT = {
 
 def configuration() -> str:
     """The reference page: a table a section, then the profiles that we ship, then the environment."""
-    shipped = [f"### {path.stem}\n\n```yaml\n{path.read_text(encoding='utf-8').strip()}\n```\n" for path in sorted(FOLDER.glob("*.yaml"))]
-    variables = _table(("variable", "meaning"), ((f"`{name}`", meaning) for name, meaning in ENVIRONMENT.items()))
+    shipped = [
+        f"### {path.stem}\n\n```yaml\n{path.read_text(encoding='utf-8').strip()}\n```\n"
+        for path in sorted(FOLDER.glob("*.yaml"))
+    ]
+    variables = _table(
+        ("variable", "meaning"), ((f"`{name}`", meaning) for name, meaning in ENVIRONMENT.items())
+    )
     chapters = [_chapter(path, model) for path, model in sections(Profile)]
-    return "\n".join([INTRO, *chapters, "## Profiles that we ship\n", *shipped, "## Environment variables\n", variables])
+    return "\n".join(
+        [
+            INTRO,
+            *chapters,
+            "## Profiles that we ship\n",
+            *shipped,
+            "## Environment variables\n",
+            variables,
+        ]
+    )
 
 
 def sections(section: type[Any], path: str = "") -> Iterator[tuple[str, type[Any]]]:
@@ -65,11 +79,23 @@ def sections(section: type[Any], path: str = "") -> Iterator[tuple[str, type[Any
 def cluster_settings() -> str:
     """The ConfigMap `ratchet-dagster` of a cluster: what the profile `cluster` means for Dagster, and where its code location is."""
     orchestration = load_profile("cluster").orchestration
-    assert orchestration.kubernetes is not None, "the profile `cluster` has a section orchestration.kubernetes"
-    workspace = {"load_from": [{"grpc_server": {"host": "127.0.0.1", "port": 4000, "location_name": "ratchet"}}]}
-    head = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "ratchet-dagster", "namespace": orchestration.kubernetes.namespace}}
+    assert orchestration.kubernetes is not None, (
+        "the profile `cluster` has a section orchestration.kubernetes"
+    )
+    workspace = {
+        "load_from": [
+            {"grpc_server": {"host": "127.0.0.1", "port": 4000, "location_name": "ratchet"}}
+        ]
+    }
+    head = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "ratchet-dagster", "namespace": orchestration.kubernetes.namespace},
+    }
     files = {"dagster.yaml": instance_settings(orchestration), "workspace.yaml": workspace}
-    blocks = "".join(f"  {name}: |\n{textwrap.indent(_yaml(content), '    ')}" for name, content in files.items())
+    blocks = "".join(
+        f"  {name}: |\n{textwrap.indent(_yaml(content), '    ')}" for name, content in files.items()
+    )
     return f"# Made by `make docs` from the profile `cluster`.\n{_yaml(head)}data:\n{blocks}"
 
 
@@ -89,9 +115,17 @@ def pages() -> dict[Path, str]:
 
 
 def _chapter(path: str, section: type[Any]) -> str:
-    keys = [(name, field) for name, field in _keys(section).items() if not list(_options(field.annotation))]
+    keys = [
+        (name, field)
+        for name, field in _keys(section).items()
+        if not list(_options(field.annotation))
+    ]
     table = _table(
-        ("key", "type", "default", "meaning"), ((f"`{name}`", _kind(field), _default(field), _cell(field.description or "")) for name, field in keys)
+        ("key", "type", "default", "meaning"),
+        (
+            (f"`{name}`", _kind(field), _default(field), _cell(field.description or ""))
+            for name, field in keys
+        ),
     )
     return f"## {f'`{path}`' if path else 'Top level'}\n\n{inspect.cleandoc(section.__doc__ or '')}\n\n{table if keys else ''}"
 
@@ -100,16 +134,25 @@ def _keys(section: type[Any]) -> dict[str, FieldInfo]:
     """The keys of a section; those of a dataclass are described by the comment at the end of their line."""
     if issubclass(section, BaseModel):
         return section.model_fields
-    hints, comments = typing.get_type_hints(section), dict(re.findall(r"^    (\w+): .*?#\s*(.*)$", inspect.getsource(section), re.MULTILINE))
+    hints, comments = (
+        typing.get_type_hints(section),
+        dict(re.findall(r"^    (\w+): .*?#\s*(.*)$", inspect.getsource(section), re.MULTILINE)),
+    )
     return {
-        field.name: FieldInfo(annotation=hints[field.name], default=field.default, description=comments.get(field.name))
+        field.name: FieldInfo(
+            annotation=hints[field.name],
+            default=field.default,
+            description=comments.get(field.name),
+        )
         for field in dataclasses.fields(section)
     }
 
 
 def _options(annotation: Any) -> Iterator[type[Any]]:
     """The sections that a field may hold."""
-    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)):
+    if isinstance(annotation, type) and (
+        issubclass(annotation, BaseModel) or dataclasses.is_dataclass(annotation)
+    ):
         yield annotation
     elif typing.get_origin(annotation) in (typing.Union, types.UnionType, typing.Annotated):
         for option in typing.get_args(annotation):
@@ -120,7 +163,12 @@ def _kind(field: FieldInfo) -> str:
     if typing.get_origin(field.annotation) is typing.Literal:
         return "one of " + ", ".join(f"`{option}`" for option in typing.get_args(field.annotation))
     name = _name(field.annotation)
-    bounds = [f"{sign} {getattr(rule, key):g}" for rule in field.metadata for key, sign in BOUNDS.items() if getattr(rule, key, None) is not None]
+    bounds = [
+        f"{sign} {getattr(rule, key):g}"
+        for rule in field.metadata
+        for key, sign in BOUNDS.items()
+        if getattr(rule, key, None) is not None
+    ]
     return _cell(f"{name} {', '.join(bounds)}")
 
 

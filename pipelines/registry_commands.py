@@ -15,7 +15,9 @@ from resources.home import Home
 from resources.ledger import Entry, Ledger, NothingToRollBack, Superseded, ledger_of
 from resources.registry import Registry, aliases_of, registry_of
 
-SAME_S = 600.0  # a rollback that was killed and is asked for again within this time is the same rollback
+SAME_S = (
+    600.0  # a rollback that was killed and is asked for again within this time is the same rollback
+)
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,32 @@ def show_registry(profile: str | None, console: Console) -> int:
     told = _tell(registry, ledger, console)
     console.width = max(console.width, 120)
     console.print(_versions(history))
-    console.print(f"ledger {ledger.place}, MLflow {registry.uri}, model `ratchet`", style="dim", soft_wrap=True, highlight=False)
+    console.print(
+        f"ledger {ledger.place}, MLflow {registry.uri}, model `ratchet`",
+        style="dim",
+        soft_wrap=True,
+        highlight=False,
+    )
     return 0 if told else 1
 
 
 def outcome(history: list[Entry], entry: Entry) -> str:
     """What a decision came to, and what became of it since, in words."""
-    first = {"install": "installed as the first", "promote": "promoted", "refuse": "not promoted", "rollback": "put back"}[entry.kind]
+    first = {
+        "install": "installed as the first",
+        "promote": "promoted",
+        "refuse": "not promoted",
+        "rollback": "put back",
+    }[entry.kind]
     later = [other for other in history if other.entry > entry.entry]
-    undone = next((other for other in later if entry.entry in other.decision.get("undone_entries", [other.decision.get("undone")])), None)
+    undone = next(
+        (
+            other
+            for other in later
+            if entry.entry in other.decision.get("undone_entries", [other.decision.get("undone")])
+        ),
+        None,
+    )
     if undone:
         return f"{first}, taken back by entry {undone.entry} ({undone.created_at[:10]})"
     return first
@@ -73,7 +92,9 @@ def _begun(kept: Path, ledger: Ledger, to: int | None) -> Begun:
     if kept.exists():
         begun = Begun(**json.loads(kept.read_text(encoding="utf-8")))
         last = next(iter(ledger.history()[::-1]), None)
-        goes_on = last is not None and (begun.chain == last.chain or begun.undoing == _champion(ledger))
+        goes_on = last is not None and (
+            begun.chain == last.chain or begun.undoing == _champion(ledger)
+        )
         if goes_on and begun.to == to and time.time() - begun.at < SAME_S:
             return begun
     begun = Begun(f"rollback-{time.time_ns()}", _champion(ledger), to, time.time())
@@ -93,11 +114,19 @@ def _tell(registry: Registry, ledger: Ledger, console: Console) -> bool:
 
 
 def _versions(history: list[Entry]) -> Table:
-    table = Table("version", "aliases", "checkpoint", "what came of it", "when", box=None, header_style="bold")
+    table = Table(
+        "version", "aliases", "checkpoint", "what came of it", "when", box=None, header_style="bold"
+    )
     stands: dict[int, list[str]] = {}
     for alias, entry in aliases_of(history).items():
         stands.setdefault(entry.version, []).append(alias)
     for entry in [entry for entry in history[::-1] if entry.kind != "rollback"]:
         aliases = ", ".join(stands.pop(entry.version, []))
-        table.add_row(str(entry.version), f"[green]{aliases}[/]", entry.checkpoint, outcome(history, entry), entry.created_at[:16].replace("T", " "))
+        table.add_row(
+            str(entry.version),
+            f"[green]{aliases}[/]",
+            entry.checkpoint,
+            outcome(history, entry),
+            entry.created_at[:16].replace("T", " "),
+        )
     return table

@@ -14,7 +14,9 @@ RETRY_S = 600  # between two tries to tell an MLflow that cannot be told
 STARTED = str(time.time_ns())  # of this code location: MLflow is looked at once each time it starts
 
 
-@dg.sensor(job=tell_mlflow, minimum_interval_seconds=EVERY_S, default_status=dg.DefaultSensorStatus.RUNNING)
+@dg.sensor(
+    job=tell_mlflow, minimum_interval_seconds=EVERY_S, default_status=dg.DefaultSensorStatus.RUNNING
+)
 def mlflow_follows(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
     """Asks a small file how far MLflow was told, never MLflow; starts `tell_mlflow` where it is behind, and once at each start."""
     history = workshop.ledger.history()

@@ -38,7 +38,9 @@ class NotReproducible(NotReady):
     """Something that the score was made from is not here; the message names it and says what to do."""
 
 
-def reproduce(score: str, out: Path | None, profile: str | None, console: Console, data: Path | None = None) -> int:
+def reproduce(
+    score: str, out: Path | None, profile: str | None, console: Console, data: Path | None = None
+) -> int:
     """Exits 0 where every verdict is the same, 1 where one differs. Raises NotReproducible where it cannot be run again.
 
     score: a name or hash in the store, or the path of what `ratchet evaluate --benchmark` wrote; data: where that benchmark's file lies now.
@@ -64,14 +66,20 @@ def reproduce(score: str, out: Path | None, profile: str | None, console: Consol
     return _tell(made.manifest.name, then, HARNESS_VERSION, card, again, console)
 
 
-def _judged_again(named: str, found: Sequence[Scorecard], data: Path | None, out: Path | None, console: Console) -> int:
+def _judged_again(
+    named: str, found: Sequence[Scorecard], data: Path | None, out: Path | None, console: Console
+) -> int:
     from pipelines.judged_again import judged_again
 
     if len(found) > 1:
-        raise NotReproducible(f"{named} holds the scores of several benchmarks, {', '.join(card.benchmark for card in found)}: give one of its files")
+        raise NotReproducible(
+            f"{named} holds the scores of several benchmarks, {', '.join(card.benchmark for card in found)}: give one of its files"
+        )
     [card] = found
     if card.origin is None:
-        raise NotReproducible(f"{named} is a checkpoint's score, whose passport lies in the store: give its name, such as {card.checkpoint}--heldout")
+        raise NotReproducible(
+            f"{named} is a checkpoint's score, whose passport lies in the store: give its name, such as {card.checkpoint}--heldout"
+        )
     again = judged_again(card, card.origin, data, Console(stderr=True))
     if out:
         again.write(out, Figures.of(again).as_json())
@@ -87,7 +95,13 @@ def differences(before: Scorecard, after: Scorecard) -> list[str]:
         if key not in old or key not in new:
             lines.append(f"{name}: only in the {'new' if key in new else 'recorded'} score")
         elif (old[key].verdict, old[key].sets) != (new[key].verdict, new[key].sets):
-            why = "the same answer" if old[key].answer == new[key].answer else "another answer" if before.keeps_answers else "the answer was left out"
+            why = (
+                "the same answer"
+                if old[key].answer == new[key].answer
+                else "another answer"
+                if before.keeps_answers
+                else "the answer was left out"
+            )
             lines.append(f"{name}: {_said(old[key])} was recorded, {_said(new[key])} now; {why}")
     return lines
 
@@ -95,24 +109,59 @@ def differences(before: Scorecard, after: Scorecard) -> list[str]:
 def _said(sample: Sample) -> str:
     """The verdict, with the sets that pass where there are several: two failures may differ in them."""
     passed = [name for name, passes in sample.sets.items() if passes]
-    return f"{sample.verdict} ({', '.join(passed)} pass)" if len(sample.sets) > 1 and passed else sample.verdict
+    return (
+        f"{sample.verdict} ({', '.join(passed)} pass)"
+        if len(sample.sets) > 1 and passed
+        else sample.verdict
+    )
 
 
-def passport_differences(made_with: Mapping[str, Any], card: Scorecard, harness: str, isolation: str) -> list[str]:
+def passport_differences(
+    made_with: Mapping[str, Any], card: Scorecard, harness: str, isolation: str
+) -> list[str]:
     """What is not as it was when the score was made: code, packages, machine, harness, isolation."""
-    then = {"harness": card.harness_version, "isolation": card.isolation or "not noted"} | dict(made_with)
-    now = {"harness": harness, "isolation": isolation, "code": code_version()} | hardware() | package_versions()
-    return [f"{name}: {then.get(name, 'absent')} then, {now.get(name, 'absent')} now" for name in then | now if then.get(name) != now.get(name)]
+    then = {"harness": card.harness_version, "isolation": card.isolation or "not noted"} | dict(
+        made_with
+    )
+    now = (
+        {"harness": harness, "isolation": isolation, "code": code_version()}
+        | hardware()
+        | package_versions()
+    )
+    return [
+        f"{name}: {then.get(name, 'absent')} then, {now.get(name, 'absent')} now"
+        for name in then | now
+        if then.get(name) != now.get(name)
+    ]
 
 
-def _tell(name: str, made_with: Mapping[str, Any], harness: str, card: Scorecard, again: Scorecard, console: Console) -> int:
-    found, texts = differences(card, again), {(s.task_id, s.sample): s.answer for s in again.samples}
+def _tell(
+    name: str,
+    made_with: Mapping[str, Any],
+    harness: str,
+    card: Scorecard,
+    again: Scorecard,
+    console: Console,
+) -> int:
+    found, texts = (
+        differences(card, again),
+        {(s.task_id, s.sample): s.answer for s in again.samples},
+    )
     worded = sum(texts.get((s.task_id, s.sample)) != s.answer for s in card.samples)
-    state = "the same verdicts" if not found else f"{len(found)} of {len(card.samples)} verdicts differ"
-    wording = f"{worded} answers are worded otherwise" if card.keeps_answers else "the recorded answers were left out"
+    state = (
+        "the same verdicts" if not found else f"{len(found)} of {len(card.samples)} verdicts differ"
+    )
+    wording = (
+        f"{worded} answers are worded otherwise"
+        if card.keeps_answers
+        else "the recorded answers were left out"
+    )
     console.print(f"{name}: {state}; {wording}.", style="bold", soft_wrap=True, highlight=False)
     before, now = (Rate.of(each).share for each in (card, again))
-    console.print(f"pass@1 {100 * before:.2f} % recorded, {100 * now:.2f} % now, {len(card.first)} tasks", highlight=False)
+    console.print(
+        f"pass@1 {100 * before:.2f} % recorded, {100 * now:.2f} % now, {len(card.first)} tasks",
+        highlight=False,
+    )
     for line in found[:SHOWN]:
         console.print(f"- {line}", soft_wrap=True, highlight=False)
     if len(found) > SHOWN:
@@ -126,27 +175,52 @@ def _tell(name: str, made_with: Mapping[str, Any], harness: str, card: Scorecard
 
 def _score(name: str, store: Store, shelf: Shelf) -> Artifact:
     """By its name, the newest of that, or by the beginning of its hash."""
-    scores = [m for found in shelf.by_content.values() for m in found if m.kind == "scores" and "--" in m.name]
-    meant = [m for m in scores if m.name == name or (len(name) >= 6 and m.content_hash.startswith(name))]
+    scores = [
+        m
+        for found in shelf.by_content.values()
+        for m in found
+        if m.kind == "scores" and "--" in m.name
+    ]
+    meant = [
+        m for m in scores if m.name == name or (len(name) >= 6 and m.content_hash.startswith(name))
+    ]
     if not meant or (found := store.find("scores", meant[-1].name, meant[-1].key)) is None:
-        there = ", ".join(sorted({m.name for m in scores})) or "none yet: `ratchet evaluate CHECKPOINT` makes some"
+        there = (
+            ", ".join(sorted({m.name for m in scores}))
+            or "none yet: `ratchet evaluate CHECKPOINT` makes some"
+        )
         raise NotReproducible(f"no score {name!r}: there are {there}")
     return found
 
 
-def _checkpoint(card: Scorecard, store: Store, shelf: Shelf, home: Home, profile: str | None) -> Path:
+def _checkpoint(
+    card: Scorecard, store: Store, shelf: Shelf, home: Home, profile: str | None
+) -> Path:
     """The folder with the very weights that were scored."""
     for manifest in shelf.by_content.get(card.checkpoint_hash, []):
-        if manifest.kind == "checkpoints" and (found := store.find("checkpoints", manifest.name, manifest.key)):
+        if manifest.kind == "checkpoints" and (
+            found := store.find("checkpoints", manifest.name, manifest.key)
+        ):
             store.verify(found)
             return found.path
-    path = next((Path(e.path) for e in ledger_of(home, profile).history() if e.checkpoint_hash == card.checkpoint_hash), None)
+    path = next(
+        (
+            Path(e.path)
+            for e in ledger_of(home, profile).history()
+            if e.checkpoint_hash == card.checkpoint_hash
+        ),
+        None,
+    )
     if path is None or not path.is_dir():
-        raise NotReproducible(f"the weights {card.checkpoint} ({card.checkpoint_hash[:12]}) are nowhere any more: put their folder back")
+        raise NotReproducible(
+            f"the weights {card.checkpoint} ({card.checkpoint_hash[:12]}) are nowhere any more: put their folder back"
+        )
     return path
 
 
-def _benchmark(card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home: Home, profile: Profile) -> Benchmark:
+def _benchmark(
+    card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home: Home, profile: Profile
+) -> Benchmark:
     """The tasks with the hash that the card names."""
     sampling = Sampling.model_validate(card.sampling)
     others = []
@@ -162,20 +236,43 @@ def _benchmark(card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home
     )
 
 
-def _candidates(card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home: Home, profile: Profile) -> Iterator[Benchmark | NotMeasured]:
+def _candidates(
+    card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home: Home, profile: Profile
+) -> Iterator[Benchmark | NotMeasured]:
     manifests = [manifest for found in shelf.by_content.values() for manifest in found]
     if card.benchmark == "heldout":
-        drawn = [int(m.facts["draw"]) for m in manifests if "draw" in m.facts and made.content_hash in m.inputs.values()]
+        drawn = [
+            int(m.facts["draw"])
+            for m in manifests
+            if "draw" in m.facts and made.content_hash in m.inputs.values()
+        ]
         known = FamilyConfig.model_fields
-        configs = [{key: value for key, value in m.config.items() if key in known} for m in manifests if m.name == "raw_problems"]
-        families = dict.fromkeys([*(json.dumps(config, sort_keys=True) for config in configs), profile.family.model_dump_json()])
+        configs = [
+            {key: value for key, value in m.config.items() if key in known}
+            for m in manifests
+            if m.name == "raw_problems"
+        ]
+        families = dict.fromkeys(
+            [
+                *(json.dumps(config, sort_keys=True) for config in configs),
+                profile.family.model_dump_json(),
+            ]
+        )
         for number in dict.fromkeys([*drawn, *(record.number for record in records(home.runs))]):
             for family in families:
-                yield heldout(heldout_draw(FamilyConfig.model_validate_json(family), number, len(card.solved)))
+                yield heldout(
+                    heldout_draw(FamilyConfig.model_validate_json(family), number, len(card.solved))
+                )
     elif card.benchmark == "validation":
         for version in store.versions("datasets", "clean_problems")[::-1]:
             clean = read_parquet(version.path / "problems.parquet")
-            yield validation([problem for problem in clean if problem.split == "validation" and problem.source == "embedded"])
+            yield validation(
+                [
+                    problem
+                    for problem in clean
+                    if problem.split == "validation" and problem.source == "embedded"
+                ]
+            )
     elif card.benchmark in PUBLIC:
         place = listed(home.path).get(card.benchmark)
         yield load_public(card.benchmark, place, hub=profile.evaluation.hub or place is not None)

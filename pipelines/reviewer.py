@@ -44,7 +44,11 @@ def records(to: Path, profile: str | None, console: Console) -> int:
     if not found:
         raise NotReady(NONE_SHOWN)
     write_reviews(found, to)
-    console.print(f"{to}: {len(found):,} records of {len({review.problem_id for review in found}):,} problems", highlight=False, soft_wrap=True)
+    console.print(
+        f"{to}: {len(found):,} records of {len({review.problem_id for review in found}):,} problems",
+        highlight=False,
+        soft_wrap=True,
+    )
     return 0
 
 
@@ -52,12 +56,18 @@ def teach(start: Path, records: Path, to: Path, lessons: Lessons, console: Conso
     """Supervised, by verl's SFT trainer. Raises FileNotFoundError and NotReady."""
     for path in (start / "config.json", records):
         if not path.exists():
-            raise FileNotFoundError(f"{path}: no such file: give a Hugging Face folder with --from, and --records of `ratchet reviewer records`")
+            raise FileNotFoundError(
+                f"{path}: no such file: give a Hugging Face folder with --from, and --records of `ratchet reviewer records`"
+            )
     try:
         learn(start, records, to, lessons)
     except (LessonsFailed, FileExistsError) as error:
         raise NotReady(str(error)) from error
-    console.print(f"{to}: a Reviewer: ratchet solve problem.md --reviewer {to}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{to}: a Reviewer: ratchet solve problem.md --reviewer {to}",
+        highlight=False,
+        soft_wrap=True,
+    )
     return 0
 
 
@@ -74,10 +84,17 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
     if to.exists():
         raise NotReady(f"{to} exists: give another folder")
     if not start.is_dir():
-        raise NotReady(f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or another Hugging Face folder")
+        raise NotReady(
+            f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or another Hugging Face folder"
+        )
     generator = load_profile(profile).training.agents.generator
-    if not generator.startswith(("http://", "https://")) and not Path(generator).expanduser().is_dir():
-        raise NotReady(f"--generator: {generator} is no folder, and no address of an endpoint (http://...)")
+    if (
+        not generator.startswith(("http://", "https://"))
+        and not Path(generator).expanduser().is_dir()
+    ):
+        raise NotReady(
+            f"--generator: {generator} is no folder, and no address of an endpoint (http://...)"
+        )
     home, loaded = ready(profile, base=start.absolute())
     job = reviewer_job(start, to, clean_problems(loaded), loaded)
     try:
@@ -91,16 +108,31 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
         lease.give_back(home.lease)
     step, chosen = best(job.path, job.validations())
     shutil.copytree(chosen, to)
-    console.print(f"{to}: the Reviewer of step {step} of {job.training.steps}", highlight=False, soft_wrap=True)
+    console.print(
+        f"{to}: the Reviewer of step {step} of {job.training.steps}",
+        highlight=False,
+        soft_wrap=True,
+    )
     return 0
 
 
-def reviewer_job(start: Path, to: Path, problems: Sequence[Problem], profile: Profile) -> TrainingJob:
+def reviewer_job(
+    start: Path, to: Path, problems: Sequence[Problem], profile: Profile
+) -> TrainingJob:
     """Its folder lies beside `to` and follows from what decides the work, so that another start or Generator never goes on from these saves."""
-    told = {split: [problem for problem in problems if problem.split == split and not problem.gated] for split in ("train", "validation")}
+    told = {
+        split: [problem for problem in problems if problem.split == split and not problem.gated]
+        for split in ("train", "validation")
+    }
     generator = Path(profile.training.agents.generator).expanduser()
-    inputs = {"start": hash_folder(start)} | {split: set_hash(each) for split, each in told.items()} | profile.training.plugins.hashes()
-    inputs |= {"generator": hash_folder(generator)} if generator.is_dir() else {}  # an endpoint is known by its address alone
+    inputs = (
+        {"start": hash_folder(start)}
+        | {split: set_hash(each) for split, each in told.items()}
+        | profile.training.plugins.hashes()
+    )
+    inputs |= (
+        {"generator": hash_folder(generator)} if generator.is_dir() else {}
+    )  # an endpoint is known by its address alone
     job = TrainingJob(
         folder="", chain=f"reviewer-{to.name}", start=str(start.absolute()), train="", validation="", inputs=inputs, training=profile.training,
         reward=profile.reward, reward_hash=reward_hash(profile.reward), isolation=profile.sandbox.isolation,
@@ -110,12 +142,19 @@ def reviewer_job(start: Path, to: Path, problems: Sequence[Problem], profile: Pr
     folder.mkdir(parents=True, exist_ok=True)
     for split, each in told.items():
         write_verl(each, folder / f"{split}.parquet")
-    return job.model_copy(update={"folder": str(folder), **{split: str(folder / f"{split}.parquet") for split in told}})
+    return job.model_copy(
+        update={
+            "folder": str(folder),
+            **{split: str(folder / f"{split}.parquet") for split in told},
+        }
+    )
 
 
 def clean_problems(profile: Profile) -> list[Problem]:
     """Raises NotReady where no problems were read yet, and where none shows a test."""
-    clean = Home.from_environment().store(profile.storage.root).current("datasets", "clean_problems")
+    clean = (
+        Home.from_environment().store(profile.storage.root).current("datasets", "clean_problems")
+    )
     if clean is None:
         raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
     problems = read_parquet(clean.path / "problems.parquet")

@@ -22,7 +22,9 @@ def verify(file: Path | None, profile: str | None, console: Console) -> int:
     loaded = load_profile(profile)
     reward = OwnReward(file.absolute()) if file else reward_of(loaded.reward)
     with Sandbox(loaded.sandbox) as sandbox:
-        found = run_battery(reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code")
+        found = run_battery(
+            reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
+        )
     _show(found, str(file or "the profile's reward"), console)
     return 0 if found.passed else 1
 
@@ -36,7 +38,11 @@ def new(task: str, output: Path, console: Console) -> int:
     text = (TEMPLATES / f"{task}.txt").read_text(encoding="utf-8").replace("THIS_FILE", str(output))
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(text, encoding="utf-8")
-    console.print(f"{output} is written. Try it: ratchet reward verify {output}", soft_wrap=True, highlight=False)
+    console.print(
+        f"{output} is written. Try it: ratchet reward verify {output}",
+        soft_wrap=True,
+        highlight=False,
+    )
     return 0
 
 
@@ -47,9 +53,14 @@ def _show(found: BatteryResult, name: str, console: Console) -> None:
         for row in broken:
             table.add_row(row.name, row.seen)
         console.print(table)
-    for row in sorted((row for row in broken if row.exploit), key=lambda row: len(row.exploit))[:EXPLOITS]:
-        console.print(f"\nexploit: {row.name}\n{row.exploit}", markup=False, highlight=False, soft_wrap=True)
+    for row in sorted((row for row in broken if row.exploit), key=lambda row: len(row.exploit))[
+        :EXPLOITS
+    ]:
+        console.print(
+            f"\nexploit: {row.name}\n{row.exploit}", markup=False, highlight=False, soft_wrap=True
+        )
     console.print(
-        f"{name}: {'passed' if found.passed else 'NOT passed'}, {len(found.rows) - len(broken)} of {len(found.rows)} properties hold", style="bold"
+        f"{name}: {'passed' if found.passed else 'NOT passed'}, {len(found.rows) - len(broken)} of {len(found.rows)} properties hold",
+        style="bold",
     )
     console.print(f"speed: {found.speed}\nhash: {found.hash}", highlight=False, soft_wrap=True)

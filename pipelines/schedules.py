@@ -18,7 +18,9 @@ from resources.workshop import Workshop
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Trains the next challenger each night and puts it before the gate; passed over while somebody trains in this home.",
 )
-def nightly_retraining(context: dg.ScheduleEvaluationContext, workshop: Workshop) -> dg.RunRequest | dg.SkipReason:
+def nightly_retraining(
+    context: dg.ScheduleEvaluationContext, workshop: Workshop
+) -> dg.RunRequest | dg.SkipReason:
     if holder := lease.holder(workshop.home.lease):
         return dg.SkipReason(f"{holder} trains")
     chain = next_id(workshop.home.runs)
@@ -34,7 +36,9 @@ def nightly_retraining(context: dg.ScheduleEvaluationContext, workshop: Workshop
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Asks the champion the validation problems, and nothing else: what it took to answer, and whether it still does.",
 )
-def daily_validation(context: dg.ScheduleEvaluationContext, workshop: Workshop) -> dg.RunRequest | dg.SkipReason:
+def daily_validation(
+    context: dg.ScheduleEvaluationContext, workshop: Workshop
+) -> dg.RunRequest | dg.SkipReason:
     return _scored(context, workshop, "validation", "daily validation")
 
 
@@ -46,18 +50,24 @@ def daily_validation(context: dg.ScheduleEvaluationContext, workshop: Workshop) 
     default_status=dg.DefaultScheduleStatus.RUNNING,
     description="Scores the champion on validation, a fresh held-out draw and every public benchmark that is there.",
 )
-def weekly_benchmarks(context: dg.ScheduleEvaluationContext, workshop: Workshop) -> dg.RunRequest | dg.SkipReason:
+def weekly_benchmarks(
+    context: dg.ScheduleEvaluationContext, workshop: Workshop
+) -> dg.RunRequest | dg.SkipReason:
     return _scored(context, workshop, "rescore", "weekly benchmarks")
 
 
-def _scored(context: dg.ScheduleEvaluationContext, workshop: Workshop, kind: Kind, why: str) -> dg.RunRequest | dg.SkipReason:
+def _scored(
+    context: dg.ScheduleEvaluationContext, workshop: Workshop, kind: Kind, why: str
+) -> dg.RunRequest | dg.SkipReason:
     """One a day for each champion, whatever is asked twice."""
     champion = workshop.ledger.champion()
     if champion is None:
         return dg.SkipReason("there is no champion yet")
     name = f"{kind}-{champion.checkpoint_hash[:8]}-{context.scheduled_execution_time:%Y-%m-%d}"
     context.instance.add_dynamic_partitions(str(checkpoints.name), [name])
-    return dg.RunRequest(run_key=name, partition_key=name, tags={"ratchet/why": why, "ratchet/kind": kind})
+    return dg.RunRequest(
+        run_key=name, partition_key=name, tags={"ratchet/why": why, "ratchet/kind": kind}
+    )
 
 
 SCHEDULES = [nightly_retraining, daily_validation, weekly_benchmarks]

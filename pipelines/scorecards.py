@@ -28,7 +28,9 @@ def at_path(named: str) -> list[Scorecard] | None:
     for file in sorted({file for pattern in PATTERNS for file in path.glob(pattern)}):
         card = read(file)
         if before := found.get(card.benchmark):
-            raise NoScorecard(f"{path} holds two scores on {card.benchmark}, {before[0].name} and {file.name}: name the file that is meant")
+            raise NoScorecard(
+                f"{path} holds two scores on {card.benchmark}, {before[0].name} and {file.name}: name the file that is meant"
+            )
         found[card.benchmark] = file, card
     return [card for _, card in found.values()] or None
 
@@ -38,7 +40,9 @@ def read(path: Path) -> Scorecard:
     try:
         return Scorecard.read(path)
     except ValueError as error:
-        raise NoScorecard(f"{path}: no whole scorecard ({str(error).splitlines()[0]}): write it again with `ratchet evaluate`") from error
+        raise NoScorecard(
+            f"{path}: no whole scorecard ({str(error).splitlines()[0]}): write it again with `ratchet evaluate`"
+        ) from error
 
 
 def short(path: str) -> str:

@@ -21,14 +21,20 @@ CLIP = "training.clip"
 
 def space_of(profile: Profile) -> Mapping[str, Span]:
     """`tuning.space` less the clip, where the algorithm clips by a rule of its own: every trial that moved it would be refused."""
-    return {key: span for key, span in profile.tuning.space.items() if not (key == CLIP and profile.training.method.clips)}
+    return {
+        key: span
+        for key, span in profile.tuning.space.items()
+        if not (key == CLIP and profile.training.method.clips)
+    }
 
 
 def left_out(profile: Profile) -> str:
     """What of `tuning.space` is not searched and why, in a line; empty where all of it is."""
     if space_of(profile).keys() == profile.tuning.space.keys():
         return ""
-    return f"{CLIP} is left out of the search: {profile.training.algorithm} clips by a rule of its own"
+    return (
+        f"{CLIP} is left out of the search: {profile.training.algorithm} clips by a rule of its own"
+    )
 
 
 def checked(profile: Profile) -> Mapping[str, Span]:
@@ -38,21 +44,29 @@ def checked(profile: Profile) -> Mapping[str, Span]:
     check_settings(profile.training)
     data, space = profile.model_dump(mode="json"), space_of(profile)
     if not space:
-        raise ProfileError(f"tuning.space: {left_out(profile)}, and nothing else is in it: give other keys of `training`")
+        raise ProfileError(
+            f"tuning.space: {left_out(profile)}, and nothing else is in it: give other keys of `training`"
+        )
     for key, span in space.items():
         if not key.startswith(SECTION):
-            raise ProfileError(f"tuning.space: {key} is no key of `training`, and trials share all that comes before it: leave it out, or use --set")
+            raise ProfileError(
+                f"tuning.space: {key} is no key of `training`, and trials share all that comes before it: leave it out, or use --set"
+            )
         for value in span.ends:
             try:
                 tried = Profile.model_validate(changed(data, [change(key, value)]))
             except ValidationError as error:
-                raise ProfileError(f"tuning.space, where {change(key, value)}: {explained(error)}") from error
+                raise ProfileError(
+                    f"tuning.space, where {change(key, value)}: {explained(error)}"
+                ) from error
             check_settings(tried.training)
             now = value_at(tried, key)
             if not span.choice and (isinstance(now, bool) or not isinstance(now, int | float)):
                 raise ProfileError(f"tuning.space: {key} is no number: give it a choice")
             if span.log_uniform and isinstance(now, int):
-                raise ProfileError(f"tuning.space: {key} is a whole number: give uniform, or a choice")
+                raise ProfileError(
+                    f"tuning.space: {key} is a whole number: give uniform, or a choice"
+                )
     return space
 
 
@@ -86,7 +100,11 @@ def domains(profile: Profile) -> dict[str, Any]:
             found[key] = tune.loguniform(*span.log_uniform)
         elif span.uniform:
             low, high = span.uniform
-            found[key] = tune.randint(int(low), int(high) + 1) if whole(profile, key) else tune.uniform(low, high)
+            found[key] = (
+                tune.randint(int(low), int(high) + 1)
+                if whole(profile, key)
+                else tune.uniform(low, high)
+            )
     return found
 
 

@@ -18,7 +18,16 @@ from resources.ray import TrainingFailed
 from resources.ray_job import train
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
 
-COLUMNS = ("seed", "validation, start", "best", "gain, points", "at step", "steps", "minutes", "ended early")
+COLUMNS = (
+    "seed",
+    "validation, start",
+    "best",
+    "gain, points",
+    "at step",
+    "steps",
+    "minutes",
+    "ended early",
+)
 
 
 def train_seeds(count: int, profile_name: str | None, console: Console) -> int:
@@ -32,7 +41,9 @@ def train_seeds(count: int, profile_name: str | None, console: Console) -> int:
                     run(job, made, f"seed {job.seed} ({number} of {count})", console)
                 except TrainingFailed as error:
                     failed[job.seed] = str(error)
-                    console.print(f"seed {job.seed}: {error}", style="red", soft_wrap=True, highlight=False)
+                    console.print(
+                        f"seed {job.seed}: {error}", style="red", soft_wrap=True, highlight=False
+                    )
             found = [outcome(job) for job in jobs if job.done is not None]
             if found:
                 show(found, report(found, failed, made), console)
@@ -57,11 +68,18 @@ def run(job: TrainingJob, made: Study, title: str, console: Console) -> None:
         history = metrics(job.path)
         if history:
             last = history[-1]
-            made.bench.stage.progress.at(last["step"], job.training.steps, f"{title}, reward {last.get('critic/score/mean', 0.0):.2f}")
+            made.bench.stage.progress.at(
+                last["step"],
+                job.training.steps,
+                f"{title}, reward {last.get('critic/score/mean', 0.0):.2f}",
+            )
         for row in history:
             if VALIDATION in row and row["step"] > told:
                 told = row["step"]
-                console.print(f"  {title}: step {told} of {job.training.steps}, validation {100 * row[VALIDATION]:.1f} %", highlight=False)
+                console.print(
+                    f"  {title}: step {told} of {job.training.steps}, validation {100 * row[VALIDATION]:.1f} %",
+                    highlight=False,
+                )
 
     train(job, made.ray(job), on_poll=look)
     look()
@@ -71,11 +89,21 @@ def report(found: Sequence[Outcome], failed: dict[int, str], made: Study) -> Pat
     """Table, figures and plot under the home's reports. Returns the page."""
     folder = made.reports
     folder.mkdir(parents=True, exist_ok=True)
-    curves = {"validation": [each.curve for each in found], "reward": [each.rewards for each in found]}
-    (folder / "seeds.png").write_bytes(bands([Band(name, runs) for name, runs in curves.items() if any(runs)]))
+    curves = {
+        "validation": [each.curve for each in found],
+        "reward": [each.rewards for each in found],
+    }
+    (folder / "seeds.png").write_bytes(
+        bands([Band(name, runs) for name, runs in curves.items() if any(runs)])
+    )
     told = [*(f"seed {seed} failed: {why}" for seed, why in failed.items()), summary(found)]
     text = f"# {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{chr(10).join(told)}\n\n![validation and reward by step](seeds.png)\n"
-    return write_report(folder, "seeds", {"outcomes": [asdict(each) for each in found], "failed": failed, "summary": summary(found)}, text)
+    return write_report(
+        folder,
+        "seeds",
+        {"outcomes": [asdict(each) for each in found], "failed": failed, "summary": summary(found)},
+        text,
+    )
 
 
 def rows(found: Sequence[Outcome]) -> list[tuple[str, ...]]:

@@ -47,11 +47,19 @@ def new_checkpoint(context: dg.SensorEvaluationContext, workshop: Workshop) -> d
             context.log.error(str(error))
             continue
         tags = {"ratchet/why": f"put at {folder}", "ratchet/kind": "evaluation"}
-        requests.append(dg.RunRequest(run_key=made.content_hash, partition_key=made.manifest.name, tags=tags))
+        requests.append(
+            dg.RunRequest(run_key=made.content_hash, partition_key=made.manifest.name, tags=tags)
+        )
     return dg.SensorResult(
         run_requests=requests,
-        skip_reason=None if requests else "; ".join(refused) or f"{len(now)} folders, none of them new and still",
-        dynamic_partitions_requests=[checkpoints.build_add_request([str(request.partition_key) for request in requests])] if requests else [],
+        skip_reason=None
+        if requests
+        else "; ".join(refused) or f"{len(now)} folders, none of them new and still",
+        dynamic_partitions_requests=[
+            checkpoints.build_add_request([str(request.partition_key) for request in requests])
+        ]
+        if requests
+        else [],
         cursor=json.dumps(now),
     )
 
@@ -61,26 +69,53 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
     """Sources that are not those of the last data refresh: refresh and retrain, once for each content."""
     made = workshop.store.current("datasets", "raw_problems")
     if made is None:
-        return dg.SensorResult(skip_reason="no problems have been read yet: the first run reads them, e.g. `ratchet demo`")
-    if gone := [f"{name} ({at.path})" for name, at in listed(workshop.home.path).items() if at.path and not at.path.exists()]:
-        return dg.SensorResult(skip_reason=f"nothing is there any more: {', '.join(gone)}; put it back, or `ratchet data add` it from another place")
+        return dg.SensorResult(
+            skip_reason="no problems have been read yet: the first run reads them, e.g. `ratchet demo`"
+        )
+    if gone := [
+        f"{name} ({at.path})"
+        for name, at in listed(workshop.home.path).items()
+        if at.path and not at.path.exists()
+    ]:
+        return dg.SensorResult(
+            skip_reason=f"nothing is there any more: {', '.join(gone)}; put it back, or `ratchet data add` it from another place"
+        )
     wanted = {name: place.content for name, place in listed(workshop.home.path).items()}
-    changed = sorted(name for name in wanted.keys() | made.manifest.inputs.keys() if wanted.get(name) != made.manifest.inputs.get(name))
+    changed = sorted(
+        name
+        for name in wanted.keys() | made.manifest.inputs.keys()
+        if wanted.get(name) != made.manifest.inputs.get(name)
+    )
     if not changed:
         return dg.SensorResult(skip_reason="the sources are those that were read last")
     if holder := lease.holder(workshop.home.lease):
-        return dg.SensorResult(skip_reason=f"{', '.join(changed)} changed; waiting, for {holder} trains")
-    return _retrain(workshop, f"problems changed: {', '.join(changed)}", run_key=f"problems-{hash_data(wanted)}")
+        return dg.SensorResult(
+            skip_reason=f"{', '.join(changed)} changed; waiting, for {holder} trains"
+        )
+    return _retrain(
+        workshop, f"problems changed: {', '.join(changed)}", run_key=f"problems-{hash_data(wanted)}"
+    )
 
 
-@dg.sensor(jobs=[full_chain, evaluate_checkpoint], minimum_interval_seconds=EVERY_S, default_status=RUNNING)
+@dg.sensor(
+    jobs=[full_chain, evaluate_checkpoint], minimum_interval_seconds=EVERY_S, default_status=RUNNING
+)
 def champion_regression(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
     """Scores the champion again on a fresh held-out draw each day; a significant fall starts a retraining, once for each champion and benchmark."""
     champion = workshop.ledger.champion()
     if champion is None:
         return dg.SensorResult(skip_reason="there is no champion yet")
-    config, asked = workshop.profile.automation, [float(at) for at in json.loads(context.cursor or "[]")]
-    rescored = [r for r in records(workshop.home.runs) if r.kind == "rescore" and r.champion and r.champion.content_hash == champion.checkpoint_hash]
+    config, asked = (
+        workshop.profile.automation,
+        [float(at) for at in json.loads(context.cursor or "[]")],
+    )
+    rescored = [
+        r
+        for r in records(workshop.home.runs)
+        if r.kind == "rescore"
+        and r.champion
+        and r.champion.content_hash == champion.checkpoint_hash
+    ]
     done = [record for record in rescored if record.state == "done"]
     if done and (fall := _fall(workshop, champion, done[-1], config.regression_alpha)):
         benchmark, found = fall
@@ -95,11 +130,17 @@ def champion_regression(context: dg.SensorEvaluationContext, workshop: Workshop)
     last = max([champion.created_at, *(record.opened_at for record in rescored)])
     age_h = (time.time() - _seconds(last)) / 3600
     if age_h < config.rescore_hours:
-        return dg.SensorResult(skip_reason=f"{champion.checkpoint} was scored {age_h:.1f} hours ago, the next time is after {config.rescore_hours:g}")
+        return dg.SensorResult(
+            skip_reason=f"{champion.checkpoint} was scored {age_h:.1f} hours ago, the next time is after {config.rescore_hours:g}"
+        )
     name = f"rescore-{champion.checkpoint_hash[:8]}-{len(rescored) + 1}"
     tags = {"ratchet/why": "daily rescoring", "ratchet/kind": "rescore"}
     return dg.SensorResult(
-        run_requests=[dg.RunRequest(run_key=name, job_name="evaluate_checkpoint", partition_key=name, tags=tags)],
+        run_requests=[
+            dg.RunRequest(
+                run_key=name, job_name="evaluate_checkpoint", partition_key=name, tags=tags
+            )
+        ],
         dynamic_partitions_requests=[checkpoints.build_add_request([name])],
     )
 
@@ -116,11 +157,17 @@ def held_back(workshop: Workshop, asked: list[float], now: float, config: Automa
     return None
 
 
-def _fall(workshop: Workshop, champion: Entry, record: Record, alpha: float) -> tuple[str, Regression] | None:
+def _fall(
+    workshop: Workshop, champion: Entry, record: Record, alpha: float
+) -> tuple[str, Regression] | None:
     """The first benchmark on which the champion fell between its gate and this rescore."""
     gated = _gated_cards(workshop, champion)
     for name, after in read_scores(workshop.store.require("scores", record.id)).champion.items():
-        if name in gated and name not in ("validation", "regression") and gated[name].benchmark_version != after.benchmark_version:
+        if (
+            name in gated
+            and name not in ("validation", "regression")
+            and gated[name].benchmark_version != after.benchmark_version
+        ):
             found = regressed(gated[name], after, alpha)
             if found.fell:
                 return name, found
@@ -129,15 +176,24 @@ def _fall(workshop: Workshop, champion: Entry, record: Record, alpha: float) -> 
 
 def _gated_cards(workshop: Workshop, champion: Entry) -> dict[str, Scorecard]:
     """The scorecards with which it became champion."""
-    origin = next(e for e in workshop.ledger.history() if e.kind in ("install", "promote") and e.checkpoint_hash == champion.checkpoint_hash)
+    origin = next(
+        e
+        for e in workshop.ledger.history()
+        if e.kind in ("install", "promote") and e.checkpoint_hash == champion.checkpoint_hash
+    )
     scores = read_scores(workshop.store.require("scores", origin.chain.removesuffix("/first")))
     return scores.champion if origin.kind == "install" else scores.challenger
 
 
 def _retrain(workshop: Workshop, why: str, run_key: str, cause: str = "") -> dg.SensorResult:
-    chain, tags = next_id(workshop.home.runs), {"ratchet/why": why} | ({"ratchet/cause": cause} if cause else {})
+    chain, tags = (
+        next_id(workshop.home.runs),
+        {"ratchet/why": why} | ({"ratchet/cause": cause} if cause else {}),
+    )
     return dg.SensorResult(
-        run_requests=[dg.RunRequest(run_key=run_key, job_name="full_chain", partition_key=chain, tags=tags)],
+        run_requests=[
+            dg.RunRequest(run_key=run_key, job_name="full_chain", partition_key=chain, tags=tags)
+        ],
         dynamic_partitions_requests=[checkpoints.build_add_request([chain])],
     )
 
@@ -148,4 +204,12 @@ def _seconds(iso: str) -> float:
     return datetime.fromisoformat(iso).timestamp()
 
 
-SENSORS = [new_checkpoint, new_problems, changed_hub, changed_problems, champion_regression, stale_scores, mlflow_follows]
+SENSORS = [
+    new_checkpoint,
+    new_problems,
+    changed_hub,
+    changed_problems,
+    champion_regression,
+    stale_scores,
+    mlflow_follows,
+]

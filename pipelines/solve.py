@@ -39,7 +39,15 @@ class Speech:
 
 
 def solve(
-    path: Path, model: str | None, endpoint: str | None, name: str, reviewer: str, turns: int, speech: Speech, profile: str | None, console: Console
+    path: Path,
+    model: str | None,
+    endpoint: str | None,
+    name: str,
+    reviewer: str,
+    turns: int,
+    speech: Speech,
+    profile: str | None,
+    console: Console,
 ) -> int:
     """Exits 0 where the last program passes every example, 1 where not.
 
@@ -57,11 +65,24 @@ def solve(
             reviewer_of(reviewer, generator, name, speech) as reviews,
             Sandbox(confined) as sandbox,
         ):
-            asyncio.run(converse([conversation], generator, Executor(sandbox), reviews, turns, lambda now: tell(now, console)))
+            asyncio.run(
+                converse(
+                    [conversation],
+                    generator,
+                    Executor(sandbox),
+                    reviews,
+                    turns,
+                    lambda now: tell(now, console),
+                )
+            )
     except (NoReply, EndpointDown) as error:
         raise NotReady(str(error)) from error
     count = len(conversation.attempts)
-    console.print(f"{conversation.ended}, after {count} program{'' if count == 1 else 's'}", style="bold", highlight=False)
+    console.print(
+        f"{conversation.ended}, after {count} program{'' if count == 1 else 's'}",
+        style="bold",
+        highlight=False,
+    )
     return 0 if conversation.attempts and conversation.attempts[-1].finding.solved else 1
 
 
@@ -69,7 +90,9 @@ def champion() -> str:
     """The champion's folder. Raises NotReady where there is none."""
     entry = ledger_of(Home.from_environment()).champion()
     if entry is None:
-        raise NotReady("there is no champion yet: give --model FOLDER or --endpoint URL, or make one with `ratchet demo`")
+        raise NotReady(
+            "there is no champion yet: give --model FOLDER or --endpoint URL, or make one with `ratchet demo`"
+        )
     return entry.path
 
 
@@ -102,19 +125,30 @@ class EngineWriter:
         from serving.engines.hf import HfEngine
 
         if not (folder / "config.json").exists():
-            raise FileNotFoundError(f"{folder}: no config.json there: give a Hugging Face folder, or the address of an endpoint (http://...)")
+            raise FileNotFoundError(
+                f"{folder}: no config.json there: give a Hugging Face folder, or the address of an endpoint (http://...)"
+            )
         try:
             self.engine, self.speech = HfEngine(folder), speech
         except (OSError, ValueError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise NotReady(f"{folder} holds no model that can answer ({reason}): give another folder, or the address of an endpoint") from error
+            raise NotReady(
+                f"{folder} holds no model that can answer ({reason}): give another folder, or the address of an endpoint"
+            ) from error
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
         return [self._answer(conversation) for conversation in conversations]
 
     def _answer(self, conversation: Conversation) -> str | None:
         try:
-            return self.engine.answer(Ask(conversation.messages, self.speech.tokens, self.speech.temperature, seed=self.speech.seed)).text
+            return self.engine.answer(
+                Ask(
+                    conversation.messages,
+                    self.speech.tokens,
+                    self.speech.temperature,
+                    seed=self.speech.seed,
+                )
+            ).text
         except TooLong:
             return None
 
@@ -129,4 +163,6 @@ def tell(conversation: Conversation, console: Console) -> None:
 
 
 def _say(who: str, text: str, console: Console) -> None:
-    console.print(f"[{STYLES[who]}]{who}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True)
+    console.print(
+        f"[{STYLES[who]}]{who}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True
+    )

@@ -23,16 +23,29 @@ def show_step_time(run: str, folder: Path, console: Console) -> int:
     console.print(f"[bold]{run}[/], median step {whole:.2f} s", highlight=False)
     table = _table("phase", "s a step", "of a step", "steps")
     for spent in found:
-        table.add_row(spent.name, f"{spent.seconds:.2f}", f"{spent.seconds / whole:.0%} {'▪' * round(20 * spent.seconds / whole)}", str(spent.times))
+        table.add_row(
+            spent.name,
+            f"{spent.seconds:.2f}",
+            f"{spent.seconds / whole:.0%} {'▪' * round(20 * spent.seconds / whole)}",
+            str(spent.times),
+        )
     console.print(table)
     traced, timeline = operations(folder), tasks(folder)
     if not traced:
-        console.print("No step was traced: --set training.trace=[3] traces the third of a new training.", style="dim")
+        console.print(
+            "No step was traced: --set training.trace=[3] traces the third of a new training.",
+            style="dim",
+        )
         return 0
     _print(console, "operation, rank 0, the traced steps", traced)
     if timeline:
         _print(console, "Ray task, the whole run, waiting counted", timeline)
-    console.print(f"The traces, for ui.perfetto.dev: {folder / TRACES}", style="dim", soft_wrap=True, highlight=False)
+    console.print(
+        f"The traces, for ui.perfetto.dev: {folder / TRACES}",
+        style="dim",
+        soft_wrap=True,
+        highlight=False,
+    )
     return 0
 
 
@@ -40,7 +53,12 @@ def _print(console: Console, name: str, found: list[Spent]) -> None:
     together = sum(spent.seconds for spent in found)
     table = _table(name, "s", "of all", "calls")
     for spent in found[:LONGEST]:
-        table.add_row(spent.name[:60], f"{spent.seconds:.2f}", f"{spent.seconds / together:.0%}", f"{spent.times:,}")
+        table.add_row(
+            spent.name[:60],
+            f"{spent.seconds:.2f}",
+            f"{spent.seconds / together:.0%}",
+            f"{spent.times:,}",
+        )
     console.print()
     console.print(table)
 
@@ -48,5 +66,9 @@ def _print(console: Console, name: str, found: list[Spent]) -> None:
 def _table(*names: str) -> Table:
     table = Table(box=None, header_style="dim")
     for name in names:
-        table.add_column(name, justify="left" if name == names[0] or name.startswith("of") else "right", no_wrap=True)
+        table.add_column(
+            name,
+            justify="left" if name == names[0] or name.startswith("of") else "right",
+            no_wrap=True,
+        )
     return table

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from artifacts.store import Artifact
     from resources.workshop import Bench
 
-BEFORE = tuple(STAGES)[: tuple(STAGES).index("checkpoint")]  # stages that all trainings of a study share
+BEFORE = tuple(STAGES)[
+    : tuple(STAGES).index("checkpoint")
+]  # stages that all trainings of a study share
 
 
 class NotPrepared(RuntimeError):
@@ -87,7 +89,9 @@ class Study:
         job = training_job(self.bench, self.rows)
         told = type(job.training).model_validate(job.training.model_dump() | dict(training or {}))
         job = job.model_copy(update={"seed": seed, "training": told, "chain": f"{self.id}-s{seed}"})
-        return job.model_copy(update={"folder": str(self.bench.chain.folder / "training" / job.key[:12])})
+        return job.model_copy(
+            update={"folder": str(self.bench.chain.folder / "training" / job.key[:12])}
+        )
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,24 @@ class Outcome:
 def outcome(job: TrainingJob) -> Outcome:
     """Raises LookupError where no validation was measured."""
     history = metrics(job.path)
-    curve = tuple(sorted(job.validations().items()))  # not of a step at which it was only stopped: the same as of one that never was
+    curve = tuple(
+        sorted(job.validations().items())
+    )  # not of a step at which it was only stopped: the same as of one that never was
     if not curve:
         raise LookupError(f"{job.path} holds no validation")
     step, best = max(curve, key=lambda point: (point[1], -point[0]))
     rewards = tuple(series(history, "reward"))
-    return Outcome(job.seed, curve[0][1], best, step, int(history[-1]["step"]), seconds_trained(history) / 60, job.stopped, curve, rewards)
+    return Outcome(
+        job.seed,
+        curve[0][1],
+        best,
+        step,
+        int(history[-1]["step"]),
+        seconds_trained(history) / 60,
+        job.stopped,
+        curve,
+        rewards,
+    )
 
 
 def study_id(profile: Profile, champion: str) -> str:
@@ -140,7 +156,12 @@ def study(profile_name: str | None, why: str, console: Console) -> Iterator[Stud
     try:
         os.environ[MARK] = str(folder)
         view = View(folder, f"{id} · profile {name_of(profile_name)} · {why}", BEFORE)
-        code = watched(lambda: start_worker(home, "prepare", id, profile_name, why), view, Chain(folder), console)
+        code = watched(
+            lambda: start_worker(home, "prepare", id, profile_name, why),
+            view,
+            Chain(folder),
+            console,
+        )
         if code:
             explain_failure(folder, code, console)
             raise NotPrepared(code)
@@ -157,8 +178,19 @@ def _opened(home: Home, profile: Profile, profile_name: str | None, id: str, why
 
     workshop = Workshop(path=str(home.path), profile_name=name_of(profile_name))
     changes = os.environ.get(CHANGES, "").splitlines()
-    chain = open_chain(home.runs, id, kind="study", base_seed=profile.seed, profile=name_of(profile_name), why=why, champion=None, changes=changes)
-    chain.change(why=why, profile=name_of(profile_name), changes=tuple(changes))  # of the command that goes on with it now
+    chain = open_chain(
+        home.runs,
+        id,
+        kind="study",
+        base_seed=profile.seed,
+        profile=name_of(profile_name),
+        why=why,
+        champion=None,
+        changes=changes,
+    )
+    chain.change(
+        why=why, profile=name_of(profile_name), changes=tuple(changes)
+    )  # of the command that goes on with it now
     bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
     bench.stage.progress.tell("begin")  # for who watches
     return Study(home, profile, name_of(profile_name), bench, training_rows(bench))

@@ -13,7 +13,11 @@ from rich.table import Table
 from evaluation.in_short import in_short
 from resources.chain import Record
 
-HEAD = {"promote": ("green", "PROMOTED"), "refuse": ("yellow", "NOT PROMOTED"), "install": ("green", "INSTALLED")}
+HEAD = {
+    "promote": ("green", "PROMOTED"),
+    "refuse": ("yellow", "NOT PROMOTED"),
+    "install": ("green", "INSTALLED"),
+}
 
 
 def show(report: Path, record: Record, console: Console) -> None:
@@ -30,8 +34,17 @@ def show(report: Path, record: Record, console: Console) -> None:
         table.add_row("p-value", f"{compared['p_better']:.2g} (McNemar, exact, one-sided)")
     table.add_row("in short", in_short(decision))
     table.add_row("why", "\n".join(decision["reasons"]))
-    table.add_row("took", f"{record.took_minutes:.1f} minutes, {record.peak_pss_gib:.1f} GiB at most")
-    console.print(Panel(table, title=f"[bold {colour}]{verdict}[/] · {record.id}", border_style=colour, padding=(1, 2)))
+    table.add_row(
+        "took", f"{record.took_minutes:.1f} minutes, {record.peak_pss_gib:.1f} GiB at most"
+    )
+    console.print(
+        Panel(
+            table,
+            title=f"[bold {colour}]{verdict}[/] · {record.id}",
+            border_style=colour,
+            padding=(1, 2),
+        )
+    )
     console.print(f"Report: {report / 'index.html'}", soft_wrap=True, highlight=False)
 
 

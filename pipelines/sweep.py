@@ -20,14 +20,23 @@ from resources.tuning import Span
 from verl_jobs.job import VALIDATION
 
 
-def write_sweep(file: Path, profile: Profile, profile_name: str, changes: Sequence[str], console: Console) -> int:
+def write_sweep(
+    file: Path, profile: Profile, profile_name: str, changes: Sequence[str], console: Console
+) -> int:
     if file.is_dir():
         raise NotReady(f"--sweep: {file} is a folder: give a file")
     text = yaml.safe_dump(sweep(profile, profile_name, changes), sort_keys=False, width=150)
-    write_atomic(file, f"# wandb sweep {file.name}    then, on each machine that shall train: wandb agent ENTITY/PROJECT/ID\n{text}")
+    write_atomic(
+        file,
+        f"# wandb sweep {file.name}    then, on each machine that shall train: wandb agent ENTITY/PROJECT/ID\n{text}",
+    )
     if less := left_out(profile):
         console.print(f"{less}.", highlight=False, soft_wrap=True)
-    console.print(f"{file}: {len(space_of(profile))} keys. `wandb sweep {file}` registers it with W&B.", soft_wrap=True, highlight=False)
+    console.print(
+        f"{file}: {len(space_of(profile))} keys. `wandb sweep {file}` registers it with W&B.",
+        soft_wrap=True,
+        highlight=False,
+    )
     return 0
 
 
@@ -42,9 +51,24 @@ def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[s
         "method": "bayes",
         "metric": {"name": VALIDATION, "goal": "maximize"},
         "run_cap": profile.tuning.trials,
-        "early_terminate": {"type": "hyperband", "min_iter": first, "eta": profile.tuning.reduction},
-        "parameters": {key: parameter(span, whole=whole(profile, key)) for key, span in space.items()},
-        "command": ["ratchet", "train", "--profile", profile_name, "--seeds", "1", *told, "${args_no_hyphens}"],
+        "early_terminate": {
+            "type": "hyperband",
+            "min_iter": first,
+            "eta": profile.tuning.reduction,
+        },
+        "parameters": {
+            key: parameter(span, whole=whole(profile, key)) for key, span in space.items()
+        },
+        "command": [
+            "ratchet",
+            "train",
+            "--profile",
+            profile_name,
+            "--seeds",
+            "1",
+            *told,
+            "${args_no_hyphens}",
+        ],
     }
 
 
@@ -55,4 +79,8 @@ def parameter(span: Span, *, whole: bool) -> dict[str, Any]:
     low, high = span.log_uniform or span.uniform or (0.0, 0.0)
     if whole:
         return {"distribution": "int_uniform", "min": int(low), "max": int(high)}
-    return {"distribution": "log_uniform_values" if span.log_uniform else "uniform", "min": low, "max": high}
+    return {
+        "distribution": "log_uniform_values" if span.log_uniform else "uniform",
+        "min": low,
+        "max": high,
+    }

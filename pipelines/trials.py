@@ -51,7 +51,10 @@ class Trials:
         write_atomic(folder / BASE, base.model_dump_json(indent=1))
 
     def records(self) -> dict[int, dict[str, Any]]:
-        return {int(path.stem): json.loads(path.read_text(encoding="utf-8")) for path in sorted(self.folder.glob("[0-9]*.json"))}
+        return {
+            int(path.stem): json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(self.folder.glob("[0-9]*.json"))
+        }
 
     def points(self) -> list[Point]:
         """In the order in which they were drawn."""
@@ -60,7 +63,9 @@ class Trials:
     def begin(self, point: Point) -> tuple[int, bool]:
         """Its number, and whether it is new. One that had failed is tried again."""
         known = self.records()
-        number = next((number for number, record in known.items() if record["point"] == dict(point)), 0)
+        number = next(
+            (number for number, record in known.items() if record["point"] == dict(point)), 0
+        )
         if not number or known[number]["failed"]:
             self._write(number or len(known) + 1, point, "")
         return number or len(known) + 1, not number
@@ -93,7 +98,10 @@ class Trials:
         return [number for number, record in self.records().items() if record["failed"]]
 
     def said(self, number: int) -> str:
-        return ", ".join(f"{_short(key)} {_figure(value)}" for key, value in self.records()[number]["point"].items())
+        return ", ".join(
+            f"{_short(key)} {_figure(value)}"
+            for key, value in self.records()[number]["point"].items()
+        )
 
     def outcomes(self) -> list[Outcome]:
         """All trials, in the order in which they were begun."""
@@ -108,15 +116,31 @@ class Trials:
         job = self.job(number)
         found, last = validations(self.folder, job), worse_at(self.folder, job)
         step, best = max(found, key=lambda each: (each[1], -each[0]), default=(0, None))
-        end = "all steps" if job.done is not None else f"failed: {record['failed']}" if record["failed"] else "interrupted"
+        end = (
+            "all steps"
+            if job.done is not None
+            else f"failed: {record['failed']}"
+            if record["failed"]
+            else "interrupted"
+        )
         end = job.stopped or (f"others were better at step {last}" if last is not None else end)
-        return Outcome(number, record["point"], best, step, found[-1][0] if found else 0, seconds_trained(metrics(job.path)) / 60, end)
+        return Outcome(
+            number,
+            record["point"],
+            best,
+            step,
+            found[-1][0] if found else 0,
+            seconds_trained(metrics(job.path)) / 60,
+            end,
+        )
 
     def job(self, number: int) -> TrainingJob:
         return trial_job(self.base, self.records()[number]["point"])
 
     def _write(self, number: int, point: Point, failed: str) -> None:
-        write_atomic(self.folder / f"{number:04d}.json", json.dumps({"point": dict(point), "failed": failed}))
+        write_atomic(
+            self.folder / f"{number:04d}.json", json.dumps({"point": dict(point), "failed": failed})
+        )
 
 
 def report(told: Trials, made: Study) -> Path:
@@ -124,18 +148,34 @@ def report(told: Trials, made: Study) -> Path:
     best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
     command = f"    {line(best, made.profile_name)}\n" if best else ""
     text = f"# {made.id}\n\n{markdown(columns(told), rows(told, tasks))}\n\n{summary(best, tasks)}\n\n{command}"
-    facts = {"space": {key: repr(span) for key, span in space_of(made.profile).items()}, "trials": [asdict(each) for each in told.outcomes()]}
+    facts = {
+        "space": {key: repr(span) for key, span in space_of(made.profile).items()},
+        "trials": [asdict(each) for each in told.outcomes()],
+    }
     return write_report(made.reports, "tuning", facts, text)
 
 
 def columns(told: Trials) -> tuple[str, ...]:
     keys = next(iter(told.points()), {})
-    return ("trial", *map(_short, keys), "best validation", "95 % interval", "at step", "steps", "minutes", "how it ended")
+    return (
+        "trial",
+        *map(_short, keys),
+        "best validation",
+        "95 % interval",
+        "at step",
+        "steps",
+        "minutes",
+        "how it ended",
+    )
 
 
 def rows(told: Trials, tasks: int) -> list[tuple[str, ...]]:
     """The best first; tasks: validation problems, as which the share is counted."""
-    found = sorted(told.outcomes(), key=lambda each: (-1.0 if each.best is None else each.best, -each.number), reverse=True)
+    found = sorted(
+        told.outcomes(),
+        key=lambda each: (-1.0 if each.best is None else each.best, -each.number),
+        reverse=True,
+    )
     return [
         (
             str(each.number), *map(_figure, each.point.values()), *_told(each.best, tasks), str(each.best_step) if each.best is not None else "",
@@ -156,22 +196,42 @@ def summary(best: Outcome | None, tasks: int) -> str:
 
 def line(best: Outcome, profile_name: str) -> str:
     """The command that trains with these settings and puts the result before the gate."""
-    changes = [each for each in os.environ.get(CHANGES, "").splitlines() if each and each.partition("=")[0] not in best.point]
-    told = [each for each in changes if not each.startswith("tuning.")] + [change(key, value) for key, value in best.point.items()]
-    return shlex.join(["ratchet", "train", "--profile", profile_name, *(part for each in told for part in ("--set", each))])
+    changes = [
+        each
+        for each in os.environ.get(CHANGES, "").splitlines()
+        if each and each.partition("=")[0] not in best.point
+    ]
+    told = [each for each in changes if not each.startswith("tuning.")] + [
+        change(key, value) for key, value in best.point.items()
+    ]
+    return shlex.join(
+        [
+            "ratchet",
+            "train",
+            "--profile",
+            profile_name,
+            *(part for each in told for part in ("--set", each)),
+        ]
+    )
 
 
 def show(told: Trials, page: Path, made: Study, console: Console) -> None:
     best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
     table = Table(box=None, header_style="dim")
     for name in columns(told):
-        table.add_column(name, justify="left" if name == "how it ended" else "right", no_wrap=name != "how it ended")
+        table.add_column(
+            name,
+            justify="left" if name == "how it ended" else "right",
+            no_wrap=name != "how it ended",
+        )
     for row in rows(told, tasks):
         table.add_row(*row, style="bold" if best and row[0] == str(best.number) else "")
     console.print(table)
     console.print(summary(best, tasks), soft_wrap=True, highlight=False)
     if best:
-        console.print(f"  {line(best, made.profile_name)}", soft_wrap=True, highlight=False, markup=False)
+        console.print(
+            f"  {line(best, made.profile_name)}", soft_wrap=True, highlight=False, markup=False
+        )
     console.print(f"Its table: {page}", soft_wrap=True, highlight=False)
 
 

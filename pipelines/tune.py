@@ -40,7 +40,9 @@ class Budget:
     minutes: float  # 0: none
 
 
-def tune(profile_name: str | None, trials: int | None, minutes: float | None, console: Console) -> int:
+def tune(
+    profile_name: str | None, trials: int | None, minutes: float | None, console: Console
+) -> int:
     """Searches until `trials` have ended or the minutes are over, and prints their table. Exit code 0, 1 where a trial failed, 130 interrupted."""
     wanted = load_profile(profile_name).tuning
     checked(load_profile(profile_name))
@@ -61,7 +63,10 @@ def tune(profile_name: str | None, trials: int | None, minutes: float | None, co
         console.print("Stopped. What was done is kept: the same command goes on from here.")
         return INTERRUPTED
     if left:
-        console.print(f"{left} of {budget.trials} trials are left: the same command goes on with them.", highlight=False)
+        console.print(
+            f"{left} of {budget.trials} trials are left: the same command goes on with them.",
+            highlight=False,
+        )
     return 1 if told.failed() else 0
 
 
@@ -69,11 +74,20 @@ def opened(made: Study) -> Trials:
     """The trials that there are of this space over this training; another space, or another training, is another search."""
     base = made.job(1000 * made.profile.seed + 1)
     space = {key: span.model_dump() for key, span in space_of(made.profile).items()}
-    key = hash_data({"space": space, "training": base.training.model_dump(mode="json"), "inputs": base.inputs, "reward": base.reward_hash})
+    key = hash_data(
+        {
+            "space": space,
+            "training": base.training.model_dump(mode="json"),
+            "inputs": base.inputs,
+            "reward": base.reward_hash,
+        }
+    )
     return Trials(made.bench.chain.folder / "tuning" / key[:10], base)
 
 
-def search(made: Study, told: Trials, trainer: Sequence[str], budget: Budget, console: Console) -> None:
+def search(
+    made: Study, told: Trials, trainer: Sequence[str], budget: Budget, console: Console
+) -> None:
     """Runs Ray Tune until the budget is spent. Raises KeyboardInterrupt where a person ended it.
 
     trainer: the command that trains a trial (verl_jobs/tuned.py). console: one that holds its own file, for what Tune prints goes to a log.
@@ -81,7 +95,11 @@ def search(made: Study, told: Trials, trainer: Sequence[str], budget: Budget, co
     os.environ |= ENVIRONMENT
     places = at_once(made)
     write_atomic(told.command, json.dumps(list(trainer)))
-    console.print(f"{made.id}: {len(told.ended())} of {budget.trials} trials there, {places} at a time", highlight=False, soft_wrap=True)
+    console.print(
+        f"{made.id}: {len(told.ended())} of {budget.trials} trials there, {places} at a time",
+        highlight=False,
+        soft_wrap=True,
+    )
     began = time.monotonic()
     with (told.folder / "tune.log").open("a") as log:
         head = light_head(told.folder / "ray", places + 1)
@@ -93,7 +111,12 @@ def search(made: Study, told: Trials, trainer: Sequence[str], budget: Budget, co
             ray.init(address=head.address, log_to_driver=False, logging_level="error")
             try:
                 followed = _follower(told, made, console)
-                config = ray_tune.RunConfig(name="last", storage_path=str(told.folder / "tune"), verbose=0, callbacks=[followed])
+                config = ray_tune.RunConfig(
+                    name="last",
+                    storage_path=str(told.folder / "tune"),
+                    verbose=0,
+                    callbacks=[followed],
+                )
                 _tuner(made, told, budget, places, config).fit()
             finally:
                 ray.shutdown()
@@ -116,12 +139,21 @@ def _tuner(made: Study, told: Trials, budget: Budget, places: int, config: Any) 
     points = known or ([first] if first else [])
     # a search that goes on draws anew, or it would draw again what it has drawn
     sampler = optuna.samplers.TPESampler(
-        multivariate=True, n_startup_trials=min(10, max(4, budget.trials // COUNT_OF_RANDOM)), seed=1000 * made.profile.seed + len(known)
+        multivariate=True,
+        n_startup_trials=min(10, max(4, budget.trials // COUNT_OF_RANDOM)),
+        seed=1000 * made.profile.seed + len(known),
     )
-    search = OptunaSearch(metric="validation", mode="max", sampler=sampler, points_to_evaluate=points or None)
+    search = OptunaSearch(
+        metric="validation", mode="max", sampler=sampler, points_to_evaluate=points or None
+    )
     least = min(wanted.first_look or training.save_every, training.steps)
     scheduler = ASHAScheduler(
-        time_attr="step", metric="validation", mode="max", max_t=training.steps, grace_period=least, reduction_factor=wanted.reduction
+        time_attr="step",
+        metric="validation",
+        mode="max",
+        max_t=training.steps,
+        grace_period=least,
+        reduction_factor=wanted.reduction,
     )
     return ray_tune.Tuner(
         Trial,
@@ -146,28 +178,51 @@ def _follower(told: Trials, made: Study, console: Console) -> Any:
 
     class Follower(ray_tune.Callback):  # type: ignore[misc]  # ray has no types
         def __reduce__(self) -> tuple[Any, ...]:
-            return ray_tune.Callback, ()  # Tune keeps a copy on disk, where a console cannot be kept
+            return (
+                ray_tune.Callback,
+                (),
+            )  # Tune keeps a copy on disk, where a console cannot be kept
 
-        def on_trial_start(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        def on_trial_start(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
             number, new = told.begin(_point(trial))
             if new or not told.over(number):
-                console.print(f"trial {number}: {told.said(number)}", highlight=False, soft_wrap=True)
+                console.print(
+                    f"trial {number}: {told.said(number)}", highlight=False, soft_wrap=True
+                )
 
-        def on_trial_result(self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any) -> None:
+        def on_trial_result(
+            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+        ) -> None:
             number = told.number(_point(trial))
             if not told.over(number):
-                made.bench.stage.progress.at(int(result["step"]), steps, f"trial {number}, validation {result['validation']:.2f}")
+                made.bench.stage.progress.at(
+                    int(result["step"]),
+                    steps,
+                    f"trial {number}, validation {result['validation']:.2f}",
+                )
                 line = f"  trial {number}: step {result['step']} of {steps}, best validation {100 * result['validation']:.1f} %"
                 console.print(line, highlight=False, soft_wrap=True)
 
-        def on_trial_complete(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        def on_trial_complete(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
             if told.end(number := told.number(_point(trial)), int(trial.last_result["step"])):
-                console.print(f"  trial {number}: ended, others were better at step {trial.last_result['step']}", highlight=False, soft_wrap=True)
+                console.print(
+                    f"  trial {number}: ended, others were better at step {trial.last_result['step']}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
 
-        def on_trial_error(self, iteration: int, trials: list[Any], trial: Any, **info: Any) -> None:
+        def on_trial_error(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
             number = told.number(_point(trial))
             why = told.fail(number)
-            console.print(f"  trial {number} failed: {why}", style="red", highlight=False, soft_wrap=True)
+            console.print(
+                f"  trial {number} failed: {why}", style="red", highlight=False, soft_wrap=True
+            )
 
     return Follower()
 
@@ -179,8 +234,23 @@ def _point(trial: Any) -> dict[str, Any]:
 def command(made: Study) -> list[str]:
     """What trains a trial. Ray's token in the environment is that of Tune's own Ray: a cluster's is what it was here before."""
     asked, token = made.profile.ray, os.environ.get("RAY_AUTH_TOKEN_PATH", "")
-    cleared = ["env", "-u", "RAY_AUTH_MODE", "-u", "RAY_AUTH_TOKEN_PATH", *([f"RAY_AUTH_TOKEN_PATH={token}"] if token else [])]
-    return [*cleared, sys.executable, "-m", "pipelines.trial", str(made.home.path / "ray"), asked.bind, asked.address]
+    cleared = [
+        "env",
+        "-u",
+        "RAY_AUTH_MODE",
+        "-u",
+        "RAY_AUTH_TOKEN_PATH",
+        *([f"RAY_AUTH_TOKEN_PATH={token}"] if token else []),
+    ]
+    return [
+        *cleared,
+        sys.executable,
+        "-m",
+        "pipelines.trial",
+        str(made.home.path / "ray"),
+        asked.bind,
+        asked.address,
+    ]
 
 
 def at_once(made: Study) -> int:
@@ -190,5 +260,8 @@ def at_once(made: Study) -> int:
         return made.profile.tuning.at_once or 1
     from ray.util.state import list_nodes
 
-    gpus = sum(node.resources_total.get("GPU", 0) for node in list_nodes(address=asked.address, filters=[("state", "=", "ALIVE")]))
+    gpus = sum(
+        node.resources_total.get("GPU", 0)
+        for node in list_nodes(address=asked.address, filters=[("state", "=", "ALIVE")])
+    )
     return max(1, int(gpus) // made.profile.training.ranks)

@@ -22,11 +22,29 @@ def ui(port: int, profile_name: str | None, console: Console) -> NoReturn:
     if listens(port):
         taken, [port] = port, free_ports(1)
         console.print(f"Port {taken} is in use, taking {port}.")
-    environment = os.environ | {"RATCHET_HOME": str(home.path), "RATCHET_PROFILE": name_of(profile_name), MARK: str(home.path / "ui")}
+    environment = os.environ | {
+        "RATCHET_HOME": str(home.path),
+        "RATCHET_PROFILE": name_of(profile_name),
+        MARK: str(home.path / "ui"),
+    }
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    console.print(f"Dagster for {home.path}: http://127.0.0.1:{port}   (Ctrl-C ends it; sensors and the nightly schedule are on)", soft_wrap=True)
+    console.print(
+        f"Dagster for {home.path}: http://127.0.0.1:{port}   (Ctrl-C ends it; sensors and the nightly schedule are on)",
+        soft_wrap=True,
+    )
     workspace = str(Path(environment["DAGSTER_HOME"]) / "workspace.yaml")
-    command = [sys.executable, "-m", "dagster", "dev", "-w", workspace, "-h", "127.0.0.1", "-p", str(port)]
+    command = [
+        sys.executable,
+        "-m",
+        "dagster",
+        "dev",
+        "-w",
+        workspace,
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
     os.chdir(ROOT)
     sys.stdout.flush()
     can_be_ended()

@@ -47,7 +47,12 @@ FIGURES = {
     "tokens_per_second": "{:,.0f} tokens/s",
     "seconds_a_step": "{:.1f} s a step",
 }
-MARKS = {"waiting": ("·", "dim"), "end": ("✓", "green"), "found": ("✓", "cyan"), "failed": ("✗", "bold red")}
+MARKS = {
+    "waiting": ("·", "dim"),
+    "end": ("✓", "green"),
+    "found": ("✓", "cyan"),
+    "failed": ("✗", "bold red"),
+}
 
 
 @dataclass
@@ -80,16 +85,22 @@ class Curve:
         self._size = size
         history = metrics(files[-1].parent)
         self.rewards = {record["step"]: record[REWARD] for record in history if REWARD in record}
-        self.validation = {record["step"]: record[VALIDATION] for record in history if VALIDATION in record}
+        self.validation = {
+            record["step"]: record[VALIDATION] for record in history if VALIDATION in record
+        }
         told = files[-1].parent / "job.json"
         self.figures = last_figures(history)
-        self.left = seconds_left(history, TrainingJob.read(told).training.steps) if told.exists() else None
+        self.left = (
+            seconds_left(history, TrainingJob.read(told).training.steps) if told.exists() else None
+        )
 
 
 class View:
     """Follows one chain. `render` gives the picture of the moment, `news` what is new as plain lines."""
 
-    def __init__(self, folder: Path, title: str, stages: Iterable[str] = STAGES, *, from_start: bool = False) -> None:
+    def __init__(
+        self, folder: Path, title: str, stages: Iterable[str] = STAGES, *, from_start: bool = False
+    ) -> None:
         """from_start: shows what was done before this view was opened too."""
         self.folder, self.title = folder, title
         self.rows = {name: Row(STAGES[name]) for name in stages}
@@ -120,16 +131,26 @@ class View:
         if row is None:
             return ""
         tenth = 10 * row.done // row.total if row.total else -1
-        row.done, row.total = (line.done, line.total) if line.event == "at" else (row.done, row.total)
+        row.done, row.total = (
+            (line.done, line.total) if line.event == "at" else (row.done, row.total)
+        )
         row.text = line.text or row.text
         if line.event == "begin":
             row.state, row.begun, row.done, row.total, row.text = "begin", line.t, 0, 0, ""
             return f"{row.title} ..."
         if line.event == "at":
             grown = row.total and 10 * row.done // row.total > tenth
-            return f"  {row.title}: {row.done} of {row.total} {line.text}".rstrip() if grown and row.done < row.total else ""
+            return (
+                f"  {row.title}: {row.done} of {row.total} {line.text}".rstrip()
+                if grown and row.done < row.total
+                else ""
+            )
         row.state, row.ended = line.event, line.t
-        said = {"end": f"done in {_span(row.ended - row.begun)}", "found": "there already", "failed": "FAILED"}[line.event]
+        said = {
+            "end": f"done in {_span(row.ended - row.begun)}",
+            "found": "there already",
+            "failed": "FAILED",
+        }[line.event]
         if line.text == "DagsterExecutionInterruptedError":
             return f"{row.title}: stopped"
         return f"{row.title}: {said}{f' ({line.text})' if line.text else ''}"
@@ -144,26 +165,64 @@ class View:
             table.add_row(*self._cells(row))
         foot = f"{_span(time.time() - self.began)} · {self.memory_gib:.1f} GiB now, {self.peak_gib:.1f} at most"
         notes = [Text(f"! {note}", style="yellow") for note in self.notes[-3:]]
-        parts: list[RenderableType] = [table, *([self._picture(options.max_width - 6)] if len(self.curve.rewards) > 1 else []), *notes]
-        yield Panel(Group(*parts), title=f"[bold]ratchet[/] · {self.title}", subtitle=foot, border_style="blue", padding=(1, 2))
+        parts: list[RenderableType] = [
+            table,
+            *([self._picture(options.max_width - 6)] if len(self.curve.rewards) > 1 else []),
+            *notes,
+        ]
+        yield Panel(
+            Group(*parts),
+            title=f"[bold]ratchet[/] · {self.title}",
+            subtitle=foot,
+            border_style="blue",
+            padding=(1, 2),
+        )
 
     def _cells(self, row: Row) -> tuple[RenderableType, ...]:
         if row.state != "begin":
             mark, style = MARKS[row.state]
-            spent = _span(row.ended - row.begun) if row.state == "end" else "found" if row.state == "found" else ""
-            return Text(mark, style=style), Text(row.title, style="dim" if row.state == "waiting" else ""), spent, Text(row.text, style="dim")
+            spent = (
+                _span(row.ended - row.begun)
+                if row.state == "end"
+                else "found"
+                if row.state == "found"
+                else ""
+            )
+            return (
+                Text(mark, style=style),
+                Text(row.title, style="dim" if row.state == "waiting" else ""),
+                spent,
+                Text(row.text, style="dim"),
+            )
         self._spinner.style = "blue"
-        bar: RenderableType = ProgressBar(total=row.total, completed=row.done, width=28) if row.total else Text(row.text, style="dim")
+        bar: RenderableType = (
+            ProgressBar(total=row.total, completed=row.done, width=28)
+            if row.total
+            else Text(row.text, style="dim")
+        )
         told = Table.grid(padding=(0, 1))
-        told.add_row(bar, Text(f"{row.done}/{row.total} {row.text}", style="dim")) if row.total else told.add_row(bar)
+        told.add_row(
+            bar, Text(f"{row.done}/{row.total} {row.text}", style="dim")
+        ) if row.total else told.add_row(bar)
         return self._spinner, Text(row.title, style="bold"), _span(time.time() - row.begun), told
 
     def _picture(self, width: int) -> Group:
         steps, rewards = zip(*sorted(self.curve.rewards.items()), strict=True)
         smooth = smoothed(rewards, 5)
         lines = [Text(line, style="green") for line in curve(smooth, min(width, 72), 5)]
-        head = Text.assemble("\nreward, mean of 5 steps  ", (f"{smooth[0]:.3f} → {smooth[-1]:.3f}", "bold"), f"  step {steps[-1]}")
-        tail = [Text("validation pass@1  " + "  ".join(f"{step}: {100 * v:.1f} %" for step, v in sorted(self.curve.validation.items())))]
+        head = Text.assemble(
+            "\nreward, mean of 5 steps  ",
+            (f"{smooth[0]:.3f} → {smooth[-1]:.3f}", "bold"),
+            f"  step {steps[-1]}",
+        )
+        tail = [
+            Text(
+                "validation pass@1  "
+                + "  ".join(
+                    f"{step}: {100 * v:.1f} %" for step, v in sorted(self.curve.validation.items())
+                )
+            )
+        ]
         now = Text(told_figures(self.curve.figures, self.curve.left), style="dim")
         return Group(head, *lines, *(tail if self.curve.validation else []), now)
 
@@ -175,4 +234,6 @@ def told_figures(figures: Mapping[str, float], left: float | None) -> str:
 
 
 def _span(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)}:{int(seconds % 60):02d} min"
+    return (
+        f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)}:{int(seconds % 60):02d} min"
+    )

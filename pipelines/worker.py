@@ -40,9 +40,20 @@ def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
         result = run.execute_in_process(instance=instance, tags=tags, raise_on_error=False, **given)
     if result.success:
         return 0
-    errors = [event.step_failure_data.error for event in result.get_step_failure_events() if event.step_failure_data.error]
-    print(f"error: {failed_checks(result.get_asset_check_evaluations()) or first_line(errors)}", file=sys.stderr)
-    return BUSY if any(LeaseHeld.__name__ in text for error in errors for text in (error.to_string(),)) else 1
+    errors = [
+        event.step_failure_data.error
+        for event in result.get_step_failure_events()
+        if event.step_failure_data.error
+    ]
+    print(
+        f"error: {failed_checks(result.get_asset_check_evaluations()) or first_line(errors)}",
+        file=sys.stderr,
+    )
+    return (
+        BUSY
+        if any(LeaseHeld.__name__ in text for error in errors for text in (error.to_string(),))
+        else 1
+    )
 
 
 def failed_checks(evaluations: Sequence[dg.AssetCheckEvaluation]) -> str:
@@ -50,8 +61,12 @@ def failed_checks(evaluations: Sequence[dg.AssetCheckEvaluation]) -> str:
     told = []
     for found in evaluations:
         if not found.passed and found.severity.value == "ERROR":
-            saw = found.description or ", ".join(f"{key}: {entry.value}" for key, entry in found.metadata.items())
-            told.append(f"{found.asset_key.to_user_string()} fails its check {found.check_name}: {' '.join(saw.split())[:400]}")
+            saw = found.description or ", ".join(
+                f"{key}: {entry.value}" for key, entry in found.metadata.items()
+            )
+            told.append(
+                f"{found.asset_key.to_user_string()} fails its check {found.check_name}: {' '.join(saw.split())[:400]}"
+            )
     return "; ".join(told)
 
 
@@ -64,7 +79,9 @@ def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's Seri
         error = error.cause
     if error.cls_name == "DagsterExecutionInterruptedError":
         return "the run was stopped; what was saved is kept, and `ratchet jobs resume` goes on from there"
-    return re.sub(r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split()))  # resources.home.NotReady: why -> NotReady: why
+    return re.sub(
+        r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split())
+    )  # resources.home.NotReady: why -> NotReady: why
 
 
 if __name__ == "__main__":

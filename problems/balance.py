@@ -33,26 +33,52 @@ class Weight:
     weight: float
 
 
-SCHEMA = pa.schema([("problem_id", pa.string()), ("style", pa.string()), ("level", pa.int64()), ("measured", pa.bool_()), ("weight", pa.float64())])
+SCHEMA = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("style", pa.string()),
+        ("level", pa.int64()),
+        ("measured", pa.bool_()),
+        ("weight", pa.float64()),
+    ]
+)
 Share = tuple[str, str, int, float, float]  # axis, group, problems, share before, share after
 
 
-def weigh(problems: Iterable[Problem], static: Mapping[str, float], pass_rates: Mapping[str, float] | None = None) -> list[Weight]:
+def weigh(
+    problems: Iterable[Problem],
+    static: Mapping[str, float],
+    pass_rates: Mapping[str, float] | None = None,
+) -> list[Weight]:
     """Weights of the training part, by id: the geometric mean over style, level and tags of (fair share / own share) ** `TEMPERATURE`, capped.
 
     The mean and not the product, for the axes tell much the same (a source often has one style and one tag), and what is rare would become common.
     static: a difficulty in [0, 1] for every problem. pass_rates: where known, they decide the level instead. A problem of several tags takes
     the mean over them; one without has the tag "".
     """
-    train = sorted((problem for problem in problems if problem.split == "train"), key=lambda problem: problem.problem_id)
+    train = sorted(
+        (problem for problem in problems if problem.split == "train"),
+        key=lambda problem: problem.problem_id,
+    )
     hard = {problem_id: 1 - rate for problem_id, rate in (pass_rates or {}).items()}
     levels = [level(hard.get(problem.problem_id, static[problem.problem_id])) for problem in train]
-    styles, tags = ([(problem.style,) for problem in train], [problem.tags or ("",) for problem in train])
+    styles, tags = (
+        [(problem.style,) for problem in train],
+        [problem.tags or ("",) for problem in train],
+    )
     factors = [_factors(groups) for groups in (styles, [(str(number),) for number in levels], tags)]
-    raw = [min(CAP, max(1 / CAP, prod(axes) ** (1 / len(axes)))) for axes in zip(*factors, strict=True)]
+    raw = [
+        min(CAP, max(1 / CAP, prod(axes) ** (1 / len(axes)))) for axes in zip(*factors, strict=True)
+    ]
     mean = fmean(raw) if raw else 1.0
     return [
-        Weight(problem.problem_id, problem.style, number, problem.problem_id in hard, round(weight / mean, 6))
+        Weight(
+            problem.problem_id,
+            problem.style,
+            number,
+            problem.problem_id in hard,
+            round(weight / mean, 6),
+        )
         for problem, number, weight in zip(train, levels, raw, strict=True)
     ]
 
@@ -76,12 +102,20 @@ def shares(problems: Iterable[Problem], weights: Sequence[Weight]) -> list[Share
     after: Counter[tuple[str, str]] = Counter()
     for row in weights:
         problem = by_id[row.problem_id]
-        own = [("source", problem.source), ("style", row.style), ("level", str(row.level)), *(("tag", tag) for tag in problem.tags or ("",))]
+        own = [
+            ("source", problem.source),
+            ("style", row.style),
+            ("level", str(row.level)),
+            *(("tag", tag) for tag in problem.tags or ("",)),
+        ]
         for group in own:
             before[group] += 1
             after[group] += row.weight  # type: ignore[assignment]  # a Counter adds floats as well
     total = sum(row.weight for row in weights)
-    return [(*group, count, count / len(weights), after[group] / total) for group, count in sorted(before.items())]
+    return [
+        (*group, count, count / len(weights), after[group] / total)
+        for group, count in sorted(before.items())
+    ]
 
 
 def write_weights(weights: Sequence[Weight], path: Path) -> None:

@@ -23,11 +23,26 @@ from problems.schema import Problem, set_hash
 
 CARD, FUNNEL, DIFFICULTY = "README.md", "plots/funnel.svg", "plots/difficulty.svg"
 FEATURES, WEIGHTS = "features.parquet", "weights.parquet"
-HUB_LICENCES = {name.lower(): name.lower() for name in ("Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "CC0-1.0", "CC-BY-4.0")}
-SIZES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M"), (10_000_000, "1M<n<10M"))
+HUB_LICENCES = {
+    name.lower(): name.lower()
+    for name in ("Apache-2.0", "MIT", "BSD-2-Clause", "BSD-3-Clause", "ISC", "CC0-1.0", "CC-BY-4.0")
+}
+SIZES = (
+    (1_000, "n<1K"),
+    (10_000, "1K<n<10K"),
+    (100_000, "10K<n<100K"),
+    (1_000_000, "100K<n<1M"),
+    (10_000_000, "1M<n<10M"),
+)
 MOST_TAGS = 12
-SIGNS, ESCAPED = re.compile(r"([\\`*_{}\[\]<>#|~$])"), r"\\\1"  # what Markdown or HTML would take as its own
-SPLITS = ("train", "validation")  # what verl reads; demonstrations are for the warm-up, which reads problems.parquet
+SIGNS, ESCAPED = (
+    re.compile(r"([\\`*_{}\[\]<>#|~$])"),
+    r"\\\1",
+)  # what Markdown or HTML would take as its own
+SPLITS = (
+    "train",
+    "validation",
+)  # what verl reads; demonstrations are for the warm-up, which reads problems.parquet
 
 
 def write_dataset(curated: Curated, stages: Sequence[Stage], folder: Path) -> None:
@@ -43,7 +58,9 @@ def write_dataset(curated: Curated, stages: Sequence[Stage], folder: Path) -> No
     for problem in problems:
         by_source.setdefault(problem.source, []).append(difficulty[problem.problem_id])
     _made(folder / FUNNEL).write_text(funnel_chart(stages), encoding="utf-8")
-    _made(folder / DIFFICULTY).write_text(histogram(by_source, "static difficulty"), encoding="utf-8")
+    _made(folder / DIFFICULTY).write_text(
+        histogram(by_source, "static difficulty"), encoding="utf-8"
+    )
     (folder / CARD).write_text(card(curated, stages, weights), encoding="utf-8")
 
 
@@ -105,12 +122,19 @@ def front_matter(problems: Sequence[Problem]) -> str:
     licences = sorted({HUB_LICENCES.get(problem.licence.lower(), "other") for problem in problems})
     splits = [split for split in SPLITS if any(problem.split == split for problem in problems)]
     configs: list[dict[str, Any]] = [
-        {"config_name": "problems", "data_files": [{"split": "problems", "path": "problems.parquet"}]},
+        {
+            "config_name": "problems",
+            "data_files": [{"split": "problems", "path": "problems.parquet"}],
+        },
         {"config_name": "features", "data_files": [{"split": "problems", "path": FEATURES}]},
         {"config_name": "weights", "data_files": [{"split": "train", "path": WEIGHTS}]},
     ]
     if splits:
-        verl = {"config_name": "verl", "default": True, "data_files": [{"split": split, "path": f"verl/{split}.parquet"} for split in splits]}
+        verl = {
+            "config_name": "verl",
+            "default": True,
+            "data_files": [{"split": split, "path": f"verl/{split}.parquet"} for split in splits],
+        }
         configs = [verl, *configs[: 3 if "train" in splits else 2]]
     said: dict[str, Any] = {
         "pretty_name": "Ratchet problems",
@@ -128,22 +152,33 @@ def balance_table(rows: Sequence[Share], most: int = MOST_TAGS) -> str:
     """Markdown of `shares`; of the tags those with most problems."""
     tags = sorted((row for row in rows if row[0] == "tag"), key=lambda row: (-row[2], row[1]))
     shown = [*(row for row in rows if row[0] != "tag"), *tags[:most]]
-    cells = [(axis, group or "(none)", count, f"{100 * before:.1f} %", f"{100 * after:.1f} %") for axis, group, count, before, after in shown]
+    cells = [
+        (axis, group or "(none)", count, f"{100 * before:.1f} %", f"{100 * after:.1f} %")
+        for axis, group, count, before, after in shown
+    ]
     more = f"\n\n{len(tags) - most} more tags are not shown." if len(tags) > most else ""
     return _table(("", "group", "problems", "share before", "share after"), cells) + more
 
 
 def _parts(problems: Sequence[Problem]) -> list[tuple[object, ...]]:
-    return _counts((problem.source, problem.split, str(problem.extra.get("made_by", ""))) for problem in problems)
+    return _counts(
+        (problem.source, problem.split, str(problem.extra.get("made_by", "")))
+        for problem in problems
+    )
 
 
 def _contamination(curated: Curated) -> str:
     leaks = {(o.gated_id.partition("/")[0], o.problem_id) for o in curated.overlaps if o.leak}
     removed = Counter(benchmark for benchmark, _ in leaks)
-    rows = [(name, removed[name], len({row["task"] for row in tasks})) for name, tasks in sorted(curated.suspects.items())]
+    rows = [
+        (name, removed[name], len({row["task"] for row in tasks}))
+        for name, tasks in sorted(curated.suspects.items())
+    ]
     if not rows:
         return "No gated benchmark was among the sources, so there was nothing to compare with."
-    table = _table(("benchmark", "problems removed for a likeness", "of its tasks suspect still"), rows)
+    table = _table(
+        ("benchmark", "problems removed for a likeness", "of its tasks suspect still"), rows
+    )
     return f"{table}\n\nBoth texts of each stand side by side in `contamination.html`; `suspects.json` names the tasks that a score may leave out."
 
 
@@ -154,14 +189,21 @@ def _spread(problems: Sequence[Problem], most: int = 6) -> list[Problem]:
         if problem.split != "demonstrations":
             by_source.setdefault(problem.source, []).append(problem)
     each = max(1, most // max(1, len(by_source)))
-    return [problem for own in by_source.values() for problem in own[:: max(1, len(own) // each)][:each]][:most]
+    return [
+        problem for own in by_source.values() for problem in own[:: max(1, len(own) // each)][:each]
+    ][:most]
 
 
 def _example(problem: Problem) -> str:
     shown = "\n".join(_cut(shown_test(problem, test), 300) for test in problem.tests[:3])
     solution = min(problem.solutions, key=len, default="")
-    blocks = [_quoted(_cut(problem.statement, 800)), fenced(_cut(shown, 900), "" if problem.style == "stdio" else "python")]
-    return "\n\n".join([f"### `{problem.problem_id}`", *blocks, fenced(_cut(solution, 900), "python"), ""])
+    blocks = [
+        _quoted(_cut(problem.statement, 800)),
+        fenced(_cut(shown, 900), "" if problem.style == "stdio" else "python"),
+    ]
+    return "\n\n".join(
+        [f"### `{problem.problem_id}`", *blocks, fenced(_cut(solution, 900), "python"), ""]
+    )
 
 
 def fenced(text: str, language: str) -> str:
@@ -180,9 +222,14 @@ def _cut(text: str, most: int) -> str:
 
 
 def _counts(keys: Iterable[tuple[object, ...]]) -> list[tuple[object, ...]]:
-    return [(*key, f"{count:,}") for key, count in sorted(Counter(keys).items(), key=lambda item: tuple(map(str, item[0])))]
+    return [
+        (*key, f"{count:,}")
+        for key, count in sorted(Counter(keys).items(), key=lambda item: tuple(map(str, item[0])))
+    ]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     cells = [" | ".join(str(value).replace("|", "\\|") for value in row) for row in rows]
-    return "\n".join([f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {row} |" for row in cells)])
+    return "\n".join(
+        [f"| {' | '.join(head)} |", "|" + "---|" * len(head), *(f"| {row} |" for row in cells)]
+    )

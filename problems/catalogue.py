@@ -23,7 +23,10 @@ def listed(home: Path) -> dict[str, Place]:
     if not file.exists():
         return {}
     try:
-        return {name: Place.from_json(place) for name, place in json.loads(file.read_text(encoding="utf-8")).items()}
+        return {
+            name: Place.from_json(place)
+            for name, place in json.loads(file.read_text(encoding="utf-8")).items()
+        }
     except (ValueError, AttributeError, TypeError) as error:
         mend = 'write {"name": "path, null, or an object"}, or remove the file and add the sources again'
         raise ProblemError(f"broken ({error})", mend, str(file)) from error
@@ -41,17 +44,41 @@ def checked(name: str, place: Place) -> Place:
 
     known = SOURCES.get(name)
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise ProblemError(f"{name!r} is no name of a source", "use lower-case letters, digits and _", "sources")
+        raise ProblemError(
+            f"{name!r} is no name of a source", "use lower-case letters, digits and _", "sources"
+        )
     if (known and known.generate) or name in (AUGMENTED, SYNTHETIC):
-        raise ProblemError(f"{name} is always there", "give your own problems another name", "sources")
+        raise ProblemError(
+            f"{name} is always there", "give your own problems another name", "sources"
+        )
     if known is None and place.path is None and place.hub is None:
-        raise ProblemError(f"unknown source {name!r}", f"give --path or --hub, or use one of {', '.join(SOURCES)}", "sources")
+        raise ProblemError(
+            f"unknown source {name!r}",
+            f"give --path or --hub, or use one of {', '.join(SOURCES)}",
+            "sources",
+        )
     if place.path is not None and place.hub is not None:
-        raise ProblemError(f"source {name} has a path and a hub id", "give one of the two", "sources")
+        raise ProblemError(
+            f"source {name} has a path and a hub id", "give one of the two", "sources"
+        )
     if known and place.mapped:
-        raise ProblemError(f"{name} has columns of its own", "give your own problems another name", "sources")
-    if place.hub and (same := [s.name for s in SOURCES.values() if (s.hub_id or "").lower() == place.hub.lower()]) and name not in same:
-        raise ProblemError(f"{place.hub} is a known dataset, whose gated tasks are known too", f"ratchet data add {same[0]}", "sources")
+        raise ProblemError(
+            f"{name} has columns of its own", "give your own problems another name", "sources"
+        )
+    if (
+        place.hub
+        and (
+            same := [
+                s.name for s in SOURCES.values() if (s.hub_id or "").lower() == place.hub.lower()
+            ]
+        )
+        and name not in same
+    ):
+        raise ProblemError(
+            f"{place.hub} is a known dataset, whose gated tasks are known too",
+            f"ratchet data add {same[0]}",
+            "sources",
+        )
     check_names(place)
     if place.path is None:
         return place
@@ -70,7 +97,9 @@ def add_source(home: Path, name: str, place: Place | Path | None) -> None:
 def remove_source(home: Path, name: str) -> None:
     """Forgets a source; its files stay. Raises ProblemError when it was never added."""
     if name not in (there := listed(home)):
-        raise ProblemError(f"{name!r} was not added", f"there are: {', '.join(there) or 'none'}", str(home / FILE))
+        raise ProblemError(
+            f"{name!r} was not added", f"there are: {', '.join(there) or 'none'}", str(home / FILE)
+        )
     with _changed(home) as sources:
         sources.pop(name, None)
 
@@ -107,4 +136,8 @@ def _changed(home: Path) -> Iterator[dict[str, Place]]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         sources = listed(home)
         yield sources
-        write_atomic(home / FILE, json.dumps({name: place.to_json() for name, place in sorted(sources.items())}, indent=1) + "\n")
+        write_atomic(
+            home / FILE,
+            json.dumps({name: place.to_json() for name, place in sorted(sources.items())}, indent=1)
+            + "\n",
+        )

@@ -10,7 +10,12 @@ from xml.sax.saxutils import escape
 
 from problems.funnel import Stage
 
-TEXT, KEPT, GONE, CAME = "#737c8c", "#3a7bd5", "#d9620f", "#2e9d6a"  # each at least 3.4:1 on white and on near-black
+TEXT, KEPT, GONE, CAME = (
+    "#737c8c",
+    "#3a7bd5",
+    "#d9620f",
+    "#2e9d6a",
+)  # each at least 3.4:1 on white and on near-black
 COLOURS = (KEPT, GONE, CAME, "#9a6fd0", "#c2557f", "#8a8f2c", TEXT)
 WIDTH, LABELS, FIGURES, ROW = 760, 250, 70, 24
 MOST = 6  # reasons of a stage that have a bar of their own
@@ -51,37 +56,59 @@ def _horizontal(bars: Sequence[Bar]) -> str:
     for number, (label, begin, length, colour) in enumerate(bars):
         y, x, wide = number * ROW, LABELS + room * begin / most, max(1.5, room * length / most)
         weight = ' font-weight="600"' if begin == 0 and label[0] not in "−+" else ""
-        parts.append(f'<text x="{LABELS - 10}" y="{y + 16}" text-anchor="end"{weight}>{escape(_short(label))}</text>')
-        parts.append(f'<rect x="{x:.1f}" y="{y + 4}" width="{wide:.1f}" height="{ROW - 8}" rx="2" fill="{colour}"/>')
+        parts.append(
+            f'<text x="{LABELS - 10}" y="{y + 16}" text-anchor="end"{weight}>{escape(_short(label))}</text>'
+        )
+        parts.append(
+            f'<rect x="{x:.1f}" y="{y + 4}" width="{wide:.1f}" height="{ROW - 8}" rx="2" fill="{colour}"/>'
+        )
         parts.append(f'<text x="{x + wide + 6:.1f}" y="{y + 16}">{length:,}</text>')
     return _svg(parts, len(bars) * ROW + 4)
 
 
-def histogram(values: Mapping[str, Sequence[float]], label: str, buckets: int = 20, height: int = 190) -> str:
+def histogram(
+    values: Mapping[str, Sequence[float]], label: str, buckets: int = 20, height: int = 190
+) -> str:
     """How many values in [0, 1] lie in each bucket, one colour a name, stacked. label: what the values are, under the axis."""
     names = sorted(values, key=lambda name: (-len(values[name]), name))
     shown = names if len(names) <= len(COLOURS) else [*names[: len(COLOURS) - 1], "others"]
     counts = {name: [0] * buckets for name in shown}
     for name in names:
         for value in values[name]:
-            counts[name if name in counts else "others"][min(int(value * buckets), buckets - 1)] += 1
+            counts[name if name in counts else "others"][
+                min(int(value * buckets), buckets - 1)
+            ] += 1
     most = max((sum(column) for column in zip(*counts.values(), strict=True)), default=0) or 1
     wide, floor, top = (WIDTH - 60) / buckets, height - 40, 26
-    parts = [f'<text x="45" y="{top + 8}" text-anchor="end">{most:,}</text>', f'<text x="45" y="{floor}" text-anchor="end">0</text>']
-    parts.append(f'<line x1="50" y1="{floor}" x2="{WIDTH - 10}" y2="{floor}" stroke="{TEXT}" stroke-opacity="0.5"/>')
+    parts = [
+        f'<text x="45" y="{top + 8}" text-anchor="end">{most:,}</text>',
+        f'<text x="45" y="{floor}" text-anchor="end">0</text>',
+    ]
+    parts.append(
+        f'<line x1="50" y1="{floor}" x2="{WIDTH - 10}" y2="{floor}" stroke="{TEXT}" stroke-opacity="0.5"/>'
+    )
     for bucket in range(buckets):
         y = float(floor)
         for name, colour in zip(shown, COLOURS, strict=False):
             tall = (floor - top) * counts[name][bucket] / most
             y -= tall
             if tall:
-                parts.append(f'<rect x="{50 + bucket * wide + 1:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{tall:.1f}" fill="{colour}"/>')
-    parts += [f'<text x="{50 + (WIDTH - 60) * tick / 4:.1f}" y="{floor + 16}" text-anchor="middle">{tick / 4:g}</text>' for tick in range(5)]
-    parts.append(f'<text x="{50 + (WIDTH - 60) / 2:.1f}" y="{floor + 34}" text-anchor="middle">{escape(label)}</text>')
+                parts.append(
+                    f'<rect x="{50 + bucket * wide + 1:.1f}" y="{y:.1f}" width="{wide - 2:.1f}" height="{tall:.1f}" fill="{colour}"/>'
+                )
+    parts += [
+        f'<text x="{50 + (WIDTH - 60) * tick / 4:.1f}" y="{floor + 16}" text-anchor="middle">{tick / 4:g}</text>'
+        for tick in range(5)
+    ]
+    parts.append(
+        f'<text x="{50 + (WIDTH - 60) / 2:.1f}" y="{floor + 34}" text-anchor="middle">{escape(label)}</text>'
+    )
     x = 50.0
     for name, colour in zip(shown, COLOURS, strict=False):
         words = f"{_short(name)} {sum(counts[name]):,}"
-        parts.append(f'<rect x="{x:.1f}" y="4" width="10" height="10" rx="2" fill="{colour}"/><text x="{x + 15:.1f}" y="14">{escape(words)}</text>')
+        parts.append(
+            f'<rect x="{x:.1f}" y="4" width="10" height="10" rx="2" fill="{colour}"/><text x="{x + 15:.1f}" y="14">{escape(words)}</text>'
+        )
         x += 32 + 7.2 * len(words)
     return _svg(parts, height)
 
@@ -92,4 +119,10 @@ def _short(text: str) -> str:
 
 def _svg(parts: Sequence[str], height: int) -> str:
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-    return "\n".join([f'{head}font-family="system-ui,sans-serif" font-size="13" fill="{TEXT}">', *parts, "</svg>\n"])
+    return "\n".join(
+        [
+            f'{head}font-family="system-ui,sans-serif" font-size="13" fill="{TEXT}">',
+            *parts,
+            "</svg>\n",
+        ]
+    )

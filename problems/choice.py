@@ -11,7 +11,9 @@ from artifacts.store import write_atomic
 from problems.record import ProblemError
 
 FILE = "limits.json"
-Choice = dict[str, dict[str, Any]]  # content hash of a problem as its source has it -> problem_id, wall_s, cpu_s, memory_mb where measured
+Choice = dict[
+    str, dict[str, Any]
+]  # content hash of a problem as its source has it -> problem_id, wall_s, cpu_s, memory_mb where measured
 
 
 def choose(home: Path, choice: Choice) -> Path:
@@ -27,10 +29,17 @@ def chosen(home: Path) -> Choice:
     try:
         choice: Choice = json.loads(path.read_text(encoding="utf-8"))
         for limits in choice.values():
-            if not (float(limits["wall_s"]) > 0 < float(limits["cpu_s"]) and int(limits.get("memory_mb", 1)) > 0):
+            if not (
+                float(limits["wall_s"]) > 0 < float(limits["cpu_s"])
+                and int(limits.get("memory_mb", 1)) > 0
+            ):
                 raise ValueError(f"{limits} must be above 0")
     except (ValueError, AttributeError, TypeError, KeyError) as error:
-        raise ProblemError(f"broken ({error!r})", "remove it, or write it anew by `ratchet data limits --apply`", str(path)) from error
+        raise ProblemError(
+            f"broken ({error!r})",
+            "remove it, or write it anew by `ratchet data limits --apply`",
+            str(path),
+        ) from error
     return choice
 
 

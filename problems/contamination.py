@@ -19,9 +19,15 @@ from problems.minhash import CHUNK, alike
 from problems.schema import Problem
 from problems.spread import spread
 
-LEAST_RUN, RUN = 8, 13  # as GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row, fewer for short texts, never under 8
+LEAST_RUN, RUN = (
+    8,
+    13,
+)  # as GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row, fewer for short texts, never under 8
 LEAD = re.compile(r"^\s*write (a|the) (python )?function (to|that|which) ")
-LEAST_STATEMENT, LEAST_PROGRAM = 0.5, 0.7  # of a signature's rows that agree: two standard errors under what `judged` asks for
+LEAST_STATEMENT, LEAST_PROGRAM = (
+    0.5,
+    0.7,
+)  # of a signature's rows that agree: two standard errors under what `judged` asks for
 COMMON = 8  # tasks (a task may be in three releases) beyond which a run of words is a phrase of the trade, and no reason to compare
 CAP = 256  # gated rows of a bucket that a problem is compared with
 
@@ -43,7 +49,9 @@ class GatedIndex:
     """All gated problems, ready to be looked up."""
 
     def __init__(self, gated: Iterable[Problem]) -> None:
-        self.traits = [Traits(problem) for problem in sorted(gated, key=lambda problem: problem.problem_id)]
+        self.traits = [
+            Traits(problem) for problem in sorted(gated, key=lambda problem: problem.problem_id)
+        ]
         self.sketch = sketch([traits.problem for traits in self.traits])
         self.statements: dict[int, set[int]] = defaultdict(set)
         self.shapes: dict[int, set[int]] = defaultdict(set)
@@ -55,7 +63,9 @@ class GatedIndex:
             for run in _runs(self.texts[at], LEAST_RUN):
                 runs[run].add(at)
         self.runs = {run: tasks for run, tasks in runs.items() if len(tasks) <= COMMON}
-        for shape, at in zip(self.sketch.shapes.tolist(), self.sketch.program_of.tolist(), strict=True):
+        for shape, at in zip(
+            self.sketch.shapes.tolist(), self.sketch.program_of.tolist(), strict=True
+        ):
             self.shapes[shape].add(at)
         for test, at in zip(self.sketch.tests.tolist(), self.sketch.test_of.tolist(), strict=True):
             self.tests[test].add(at)
@@ -65,15 +75,25 @@ class GatedIndex:
         if not self.traits or not problems:
             return []
         parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
-        return [overlap for found in spread(self.look, parts, processes if len(problems) >= MANY else 1) for overlap in found]
+        return [
+            overlap
+            for found in spread(self.look, parts, processes if len(problems) >= MANY else 1)
+            for overlap in found
+        ]
 
     def look(self, problems: Sequence[Problem], drawn: Sketch | None = None) -> list[Overlap]:
         """As `overlaps`, of one part; `drawn`: its sketch, where it is at hand."""
         if not self.traits:
             return []
-        return [overlap for place, near in self._candidates(problems, drawn or sketch(problems)) for overlap in self._compare(problems[place], near)]
+        return [
+            overlap
+            for place, near in self._candidates(problems, drawn or sketch(problems))
+            for overlap in self._compare(problems[place], near)
+        ]
 
-    def _candidates(self, problems: Sequence[Problem], drawn: Sketch) -> Iterator[tuple[int, list[int]]]:
+    def _candidates(
+        self, problems: Sequence[Problem], drawn: Sketch
+    ) -> Iterator[tuple[int, list[int]]]:
         """Problem and gated ones that are worth comparing."""
         near = defaultdict[int, set[int]](set)
         for place, problem in enumerate(problems):
@@ -82,16 +102,27 @@ class GatedIndex:
             for run in _runs(running(problem.statement), LEAST_RUN):
                 if found := self.runs.get(run):
                     near[place] |= found
-        for keys, known, owner in ((drawn.shapes, self.shapes, drawn.program_of), (drawn.tests, self.tests, drawn.test_of)):
+        for keys, known, owner in (
+            (drawn.shapes, self.shapes, drawn.program_of),
+            (drawn.tests, self.tests, drawn.test_of),
+        ):
             for row in np.flatnonzero(np.isin(keys, np.array(list(known), np.uint64))):
                 near[int(owner[row])] |= known[int(keys[row])]
         first = len(self.traits)
-        pairs = alike(np.concatenate([self.sketch.statements, drawn.statements]), first, LEAST_STATEMENT, CAP)
+        pairs = alike(
+            np.concatenate([self.sketch.statements, drawn.statements]), first, LEAST_STATEMENT, CAP
+        )
         for left, right in zip(pairs.left.tolist(), (pairs.right - first).tolist(), strict=True):
             near[right].add(left)
         first = len(self.sketch.programs)
-        pairs = alike(np.concatenate([self.sketch.programs, drawn.programs]), first, LEAST_PROGRAM, CAP)
-        for left, right in zip(self.sketch.program_of[pairs.left].tolist(), drawn.program_of[pairs.right - first].tolist(), strict=True):
+        pairs = alike(
+            np.concatenate([self.sketch.programs, drawn.programs]), first, LEAST_PROGRAM, CAP
+        )
+        for left, right in zip(
+            self.sketch.program_of[pairs.left].tolist(),
+            drawn.program_of[pairs.right - first].tolist(),
+            strict=True,
+        ):
             near[right].add(left)
         return ((place, sorted(near[place])) for place in sorted(near))
 
@@ -99,12 +130,18 @@ class GatedIndex:
         mine, text = Traits(problem), running(problem.statement)
         for at in near:
             gated = self.traits[at]
-            for kind, detail, leak in judged(problem, gated.problem, kin(mine, gated), covered(text, self.texts[at])):
+            for kind, detail, leak in judged(
+                problem, gated.problem, kin(mine, gated), covered(text, self.texts[at])
+            ):
                 texts = _evidence(kind, mine, gated)
-                yield Overlap(problem.problem_id, gated.problem.problem_id, kind, detail, leak, *texts)
+                yield Overlap(
+                    problem.problem_id, gated.problem.problem_id, kind, detail, leak, *texts
+                )
 
 
-def judged(problem: Problem, gated: Problem, found: Kin, run: tuple[int, float]) -> Iterator[tuple[str, str, bool]]:
+def judged(
+    problem: Problem, gated: Problem, found: Kin, run: tuple[int, float]
+) -> Iterator[tuple[str, str, bool]]:
     """Kind, detail, and whether it is a leak.
 
     run: longest run of words in common, share of the gated statement's words that lie in such runs. A run is a leak where it is most of a short
@@ -113,17 +150,39 @@ def judged(problem: Problem, gated: Problem, found: Kin, run: tuple[int, float])
     longest, share = run
     if squeezed(problem.statement) == squeezed(gated.statement):
         yield "same statement", "", True
-    elif found.statement >= 0.6 and (found.same_words or found.length >= 40 or found.statement >= 0.7):
+    elif found.statement >= 0.6 and (
+        found.same_words or found.length >= 40 or found.statement >= 0.7
+    ):
         leak = found.same_words or (found.length >= 40 and found.statement >= 0.65)
-        yield "near statement", f"{found.statement:.2f}{', the same words' if found.same_words else ''}", leak
+        yield (
+            "near statement",
+            f"{found.statement:.2f}{', the same words' if found.same_words else ''}",
+            leak,
+        )
     if longest >= LEAST_RUN and share >= 0.25:
-        yield "words in a row", f"{longest}, {share:.0%} of the statement in such runs", share >= 0.5
+        yield (
+            "words in a row",
+            f"{longest}, {share:.0%} of the statement in such runs",
+            share >= 0.5,
+        )
     if found.same_program:
-        yield "same solution", f"up to names, {found.size} tokens", found.size >= 40 or found.statement >= 0.25 or found.shared_tests > 0
+        yield (
+            "same solution",
+            f"up to names, {found.size} tokens",
+            found.size >= 40 or found.statement >= 0.25 or found.shared_tests > 0,
+        )
     elif found.program >= 0.8 and found.size >= 80:
-        yield "near solution", f"{found.program:.2f} of {found.size} tokens, statement {found.statement:.2f}", found.statement >= 0.3
+        yield (
+            "near solution",
+            f"{found.program:.2f} of {found.size} tokens, statement {found.statement:.2f}",
+            found.statement >= 0.3,
+        )
     if found.shared_tests >= 2 and found.tests >= 0.5:
-        yield "same tests", f"{found.shared_tests}, {found.tests:.0%} of the smaller set", found.tests >= 0.65
+        yield (
+            "same tests",
+            f"{found.shared_tests}, {found.tests:.0%} of the smaller set",
+            found.tests >= 0.65,
+        )
 
 
 def running(statement: str) -> list[str]:
@@ -147,16 +206,23 @@ def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:
     return longest, len(inside) / len(theirs)
 
 
-def suspects(found: Iterable[Overlap], gated: Iterable[Problem], kept: Iterable[str]) -> dict[str, list[dict[str, str]]]:
+def suspects(
+    found: Iterable[Overlap], gated: Iterable[Problem], kept: Iterable[str]
+) -> dict[str, list[dict[str, str]]]:
     """For each benchmark, by source: the tasks that a problem which was kept resembles, with the problem and how. Every benchmark has its list."""
     lists: dict[str, dict[str, Overlap]] = {problem.source: {} for problem in gated}
     source = {problem.problem_id: problem.source for problem in gated}
     stayed = set(kept)
-    for overlap in sorted(found, key=lambda overlap: (overlap.gated_id, overlap.problem_id, overlap.kind)):
+    for overlap in sorted(
+        found, key=lambda overlap: (overlap.gated_id, overlap.problem_id, overlap.kind)
+    ):
         if overlap.problem_id in stayed:
             lists[source[overlap.gated_id]].setdefault(overlap.gated_id, overlap)
     return {
-        name: [{"task": o.gated_id, "problem_id": o.problem_id, "how": f"{o.kind} {o.detail}".strip()} for o in tasks.values()]
+        name: [
+            {"task": o.gated_id, "problem_id": o.problem_id, "how": f"{o.kind} {o.detail}".strip()}
+            for o in tasks.values()
+        ]
         for name, tasks in sorted(lists.items())
     }
 

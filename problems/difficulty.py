@@ -49,7 +49,11 @@ SCHEMA = pa.schema(
 )
 
 
-def rank(outcomes: Mapping[str, Sequence[bool]], problem_hashes: Mapping[str, str] | None = None, checkpoint_hash: str = "") -> list[Rank]:
+def rank(
+    outcomes: Mapping[str, Sequence[bool]],
+    problem_hashes: Mapping[str, str] | None = None,
+    checkpoint_hash: str = "",
+) -> list[Rank]:
     """Easiest first, equal rates by id. outcomes: per problem whether each scored answer passed; answers without a score are left out by the caller.
 
     problem_hashes: the content hash of each problem. checkpoint_hash: of the model that answered.
@@ -61,14 +65,28 @@ def rank(outcomes: Mapping[str, Sequence[bool]], problem_hashes: Mapping[str, st
     ranks, hashes = [], problem_hashes or {}
     for place, problem_id in enumerate(sorted(rates, key=lambda key: (-rates[key], key))):
         n, passed = len(outcomes[problem_id]), sum(outcomes[problem_id])
-        ranks.append(Rank(problem_id, n, passed, rates[problem_id], *wilson(passed, n), place, hashes.get(problem_id, ""), checkpoint_hash))
+        ranks.append(
+            Rank(
+                problem_id,
+                n,
+                passed,
+                rates[problem_id],
+                *wilson(passed, n),
+                place,
+                hashes.get(problem_id, ""),
+                checkpoint_hash,
+            )
+        )
     return ranks
 
 
 def wilson(passed: int, n: int) -> tuple[float, float]:
     """95 % interval of a share, inside [0, 1] (Wilson 1927). n >= 1."""
     share, spread = passed / n, Z * Z / n
-    middle, half = (share + spread / 2) / (1 + spread), sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread)
+    middle, half = (
+        (share + spread / 2) / (1 + spread),
+        sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread),
+    )
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
@@ -80,9 +98,16 @@ def read_ranks(path: Path) -> list[Rank]:
     """Raises FileNotFoundError, or ProblemError when the file is no ranking."""
     try:
         rows = pq.read_table(path, schema=SCHEMA).to_pylist()
-        return [Rank(**{name: value for name, value in row.items() if value is not None}) for row in rows]
+        return [
+            Rank(**{name: value for name, value in row.items() if value is not None})
+            for row in rows
+        ]
     except (pa.ArrowException, TypeError) as error:
-        raise ProblemError(f"no difficulty ranking ({str(error).splitlines()[0]})", "materialize difficulty_rankings again", str(path)) from error
+        raise ProblemError(
+            f"no difficulty ranking ({str(error).splitlines()[0]})",
+            "materialize difficulty_rankings again",
+            str(path),
+        ) from error
 
 
 def counts(rankings: Iterable[Sequence[Rank]]) -> dict[tuple[str, str], tuple[int, int]]:

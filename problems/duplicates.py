@@ -26,8 +26,16 @@ from problems.schema import Problem
 from problems.syntax import shape
 
 SAME_STATEMENT = "same statement"
-SPLIT_ORDER = ("heldout", "validation", "train", "demonstrations")  # of two equal problems the one that judges stays, the one that teaches goes
-LEAST_STATEMENT, LEAST_PROGRAM = 0.5, 0.7  # of a signature's rows that agree: two standard errors under what `near_duplicate` asks for
+SPLIT_ORDER = (
+    "heldout",
+    "validation",
+    "train",
+    "demonstrations",
+)  # of two equal problems the one that judges stays, the one that teaches goes
+LEAST_STATEMENT, LEAST_PROGRAM = (
+    0.5,
+    0.7,
+)  # of a signature's rows that agree: two standard errors under what `near_duplicate` asks for
 
 
 @dataclass(frozen=True)
@@ -79,30 +87,53 @@ class Marks:
 
     def take(self, places: Sequence[int]) -> Marks:
         at = np.array(places, np.int64)
-        ranks, parents = [self.ranks[place] for place in places], [self.parents[place] for place in places]
+        ranks, parents = (
+            [self.ranks[place] for place in places],
+            [self.parents[place] for place in places],
+        )
         return Marks(ranks, self.statements[at], self.solved[at], self.composed[at], parents)
 
     def related(self, one: int, two: int) -> bool:
         """Whether one was made of the other, or both of the same."""
-        ours, theirs = ({self.ranks[place].problem_id, *self.parents[place]} for place in (one, two))
+        ours, theirs = (
+            {self.ranks[place].problem_id, *self.parents[place]} for place in (one, two)
+        )
         return not ours.isdisjoint(theirs)
 
 
 def marks(problems: Sequence[Problem], *, alone: bool = True) -> Marks:
     """In their order; `alone`: there are no other problems, so that solutions need not be read where no two have the same tests."""
-    tested = np.array([_tested(problem) if problem.solutions else 0 for problem in problems], np.uint64)
+    tested = np.array(
+        [_tested(problem) if problem.solutions else 0 for problem in problems], np.uint64
+    )
     solved = np.zeros(len(problems), np.uint64)
-    read = (place for bucket in buckets(tested) for place in bucket) if alone else np.flatnonzero(tested).tolist()
+    read = (
+        (place for bucket in buckets(tested) for place in bucket)
+        if alone
+        else np.flatnonzero(tested).tolist()
+    )
     for place in read:
         shapes = sorted({shape(source) for source in programs(problems[place])})
         solved[place] = key("\n".join([str(tested[place]), *shapes]))
     statements = np.array([key(squeezed(problem.statement)) for problem in problems], np.uint64)
     composed = np.array(["composition" in problem.extra for problem in problems], bool)
-    return Marks([rank(problem) for problem in problems], statements, solved, composed, [problem.parents for problem in problems])
+    return Marks(
+        [rank(problem) for problem in problems],
+        statements,
+        solved,
+        composed,
+        [problem.parents for problem in problems],
+    )
 
 
 def rank(problem: Problem) -> Rank:
-    return Rank(SPLIT_ORDER.index(problem.split), bool(problem.parents), -len(problem.tests), -len(problem.solutions), problem.problem_id)
+    return Rank(
+        SPLIT_ORDER.index(problem.split),
+        bool(problem.parents),
+        -len(problem.tests),
+        -len(problem.solutions),
+        problem.problem_id,
+    )
 
 
 def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
@@ -119,13 +150,21 @@ def duplicates(problems: Iterable[Problem], processes: int = 1) -> Duplicates:
     )
 
 
-def grouped(marked: Marks, sketched: Callable[[Sequence[int]], Sketch], read: Callable[[Collection[int]], Mapping[int, Problem]]) -> Duplicates:
+def grouped(
+    marked: Marks,
+    sketched: Callable[[Sequence[int]], Sketch],
+    read: Callable[[Collection[int]], Mapping[int, Problem]],
+) -> Duplicates:
     """As `duplicates`, of problems that need not be in memory, in the order of their ranks.
 
     sketched: of the problems at these places, in this order. read: the few problems that are to be compared word by word.
     """
     gone = _exact(marked)
-    single = [place for place, one in enumerate(marked.ranks) if one.problem_id not in gone and not marked.composed[place]]
+    single = [
+        place
+        for place, one in enumerate(marked.ranks)
+        if one.problem_id not in gone and not marked.composed[place]
+    ]
     near, capped, uncompared = _near(marked, sketched(single), single, read)
     gone |= near
     by_id = {one.problem_id: one for one in marked.ranks if one.problem_id in gone}
@@ -136,8 +175,15 @@ def grouped(marked: Marks, sketched: Callable[[Sequence[int]], Sketch], read: Ca
             kept = gone[kept].like
         members[kept].append(member)
     by_id |= {one.problem_id: one for one in marked.ranks if one.problem_id in members}
-    why = {kept: _why([by_id[kept], *(by_id[member.problem_id] for member in others)]) for kept, others in members.items()}
-    return Duplicates(tuple(Group(kept, why[kept], tuple(members[kept])) for kept in sorted(members)), capped, uncompared)
+    why = {
+        kept: _why([by_id[kept], *(by_id[member.problem_id] for member in others)])
+        for kept, others in members.items()
+    }
+    return Duplicates(
+        tuple(Group(kept, why[kept], tuple(members[kept])) for kept in sorted(members)),
+        capped,
+        uncompared,
+    )
 
 
 def near_duplicate(found: Kin) -> str | None:
@@ -147,7 +193,10 @@ def near_duplicate(found: Kin) -> str | None:
         return f"same solution up to names, statement {found.statement:.2f}"
     if found.same_words and found.statement >= 0.6:
         return f"near statement ({found.statement:.2f}), its words the same"
-    if found.length >= 40 and (found.statement >= 0.95 or (found.statement >= 0.8 and found.statement + found.program >= 1.5)):
+    if found.length >= 40 and (
+        found.statement >= 0.95
+        or (found.statement >= 0.8 and found.statement + found.program >= 1.5)
+    ):
         return f"near statement ({found.statement:.2f}), solution {found.program:.2f}"
     if found.size >= 80 and found.program >= 0.8 and found.statement >= 0.5 and found.tests >= 0.5:
         return f"near solution ({found.program:.2f}), statement {found.statement:.2f}, tests {found.tests:.2f}"
@@ -167,10 +216,17 @@ def _exact(marked: Marks) -> dict[str, Member]:
     """What goes, by id, each like one that comes before it."""
     root: dict[int, int] = {}
     like: dict[int, tuple[int, str]] = {}
-    for how, keys in ((SAME_STATEMENT, marked.statements), ("same solutions and tests", marked.solved)):
+    for how, keys in (
+        (SAME_STATEMENT, marked.statements),
+        ("same solutions and tests", marked.solved),
+    ):
         for bucket in buckets(keys):
             for nth, other in enumerate(bucket):
-                strange = (place for place in islice(bucket, nth) if how == SAME_STATEMENT or not marked.related(place, other))
+                strange = (
+                    place
+                    for place in islice(bucket, nth)
+                    if how == SAME_STATEMENT or not marked.related(place, other)
+                )
                 if (first := next(strange, None)) is not None:
                     like.setdefault(other, (first, how))
                     one, two = sorted((_find(root, first), _find(root, other)))
@@ -179,17 +235,28 @@ def _exact(marked: Marks) -> dict[str, Member]:
     for place in sorted(root):
         if (kept := _find(root, place)) != place:
             first, how = like.get(place, (kept, "same as others of its group"))
-            gone[marked.ranks[place].problem_id] = Member(marked.ranks[place].problem_id, marked.ranks[first].problem_id, how)
+            gone[marked.ranks[place].problem_id] = Member(
+                marked.ranks[place].problem_id, marked.ranks[first].problem_id, how
+            )
     return gone
 
 
 def _near(
-    marked: Marks, drawn: Sketch, places: Sequence[int], read: Callable[[Collection[int]], Mapping[int, Problem]]
+    marked: Marks,
+    drawn: Sketch,
+    places: Sequence[int],
+    read: Callable[[Collection[int]], Mapping[int, Problem]],
 ) -> tuple[dict[str, Member], int, int]:
     """What goes, by id, each like one that is kept; capped buckets; comparisons left out."""
-    by_statement, by_program = alike(drawn.statements, least=LEAST_STATEMENT), alike(drawn.programs, least=LEAST_PROGRAM)
+    by_statement, by_program = (
+        alike(drawn.statements, least=LEAST_STATEMENT),
+        alike(drawn.programs, least=LEAST_PROGRAM),
+    )
     owners = drawn.program_of[by_program.left], drawn.program_of[by_program.right]
-    pairs = {*zip(by_statement.right.tolist(), by_statement.left.tolist(), strict=True), *zip(owners[1].tolist(), owners[0].tolist(), strict=True)}
+    pairs = {
+        *zip(by_statement.right.tolist(), by_statement.left.tolist(), strict=True),
+        *zip(owners[1].tolist(), owners[0].tolist(), strict=True),
+    }
     pairs = {(later, earlier) for later, earlier in pairs if later != earlier}
     found = read({places[row] for pair in pairs for row in pair})
     traits: dict[int, Traits] = {}
@@ -202,8 +269,15 @@ def _near(
         for row in (earlier, later):
             traits.setdefault(row, Traits(found[places[row]]))
         if how := near_duplicate(kin(traits[earlier], traits[later])):
-            gone[later] = Member(marked.ranks[places[later]].problem_id, marked.ranks[places[earlier]].problem_id, how)
-    capped, uncompared = by_statement.capped + by_program.capped, by_statement.uncompared + by_program.uncompared
+            gone[later] = Member(
+                marked.ranks[places[later]].problem_id,
+                marked.ranks[places[earlier]].problem_id,
+                how,
+            )
+    capped, uncompared = (
+        by_statement.capped + by_program.capped,
+        by_statement.uncompared + by_program.uncompared,
+    )
     return {member.problem_id: member for member in gone.values()}, capped, uncompared
 
 
@@ -215,7 +289,12 @@ def _why(group: Sequence[Rank]) -> str:
     """Why the first is kept: the first thing in which it comes before all others."""
     split, made, tested, solved, _ = zip(*group, strict=True)
     part = f"of part {SPLIT_ORDER[group[0].split]}"
-    for ranks, reason in ((split, part), (made, "not made of another"), (tested, "most tests"), (solved, "most solutions")):
+    for ranks, reason in (
+        (split, part),
+        (made, "not made of another"),
+        (tested, "most tests"),
+        (solved, "most solutions"),
+    ):
         if ranks[0] < min(ranks[1:]):
             return reason
     return "first by id"

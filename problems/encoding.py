@@ -12,7 +12,9 @@ import json
 import math
 from typing import Any
 
-SAFE_INT = 2**53  # beyond, other readers of JSON round; hexadecimal also escapes Python's limit on decimal digits
+SAFE_INT = (
+    2**53
+)  # beyond, other readers of JSON round; hexadecimal also escapes Python's limit on decimal digits
 
 
 def dumps(value: Any) -> str:
@@ -45,14 +47,20 @@ def encode(value: Any) -> Any:
     if kind is tuple:
         return {"$tuple": [encode(item) for item in value]}
     if kind in (set, frozenset):
-        return {f"${kind.__name__}": sorted((encode(item) for item in value), key=lambda item: json.dumps(item))}
+        return {
+            f"${kind.__name__}": sorted(
+                (encode(item) for item in value), key=lambda item: json.dumps(item)
+            )
+        }
     if kind is bytes:
         return {"$bytes": base64.b64encode(value).decode("ascii")}
     if kind is dict:
         if all(type(key) is str and not key.startswith("$") for key in value):
             return {key: encode(item) for key, item in value.items()}
         return {"$dict": [[encode(key), encode(item)] for key, item in value.items()]}
-    raise TypeError(f"a {kind.__name__} is not plain data: use None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset or dict")
+    raise TypeError(
+        f"a {kind.__name__} is not plain data: use None, bool, int, float, complex, str, bytes, list, tuple, set, frozenset or dict"
+    )
 
 
 def literal(value: Any) -> str:
@@ -106,4 +114,6 @@ def _untag(tag: str, content: Any) -> Any:
             return frozenset(decode(content))
         case "$dict":
             return {decode(key): decode(item) for key, item in content}
-    raise ValueError("known tags are $int, $float, $complex, $bytes, $tuple, $set, $frozenset, $dict")
+    raise ValueError(
+        "known tags are $int, $float, $complex, $bytes, $tuple, $set, $frozenset, $dict"
+    )

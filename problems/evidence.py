@@ -32,7 +32,10 @@ STYLE = (
 
 def write_evidence(curated: Curated, folder: Path) -> None:
     """All reports of a curated set into a folder that exists."""
-    groups = {**asdict(curated.duplicates), "groups": [asdict(group) for group in curated.duplicates.groups]}
+    groups = {
+        **asdict(curated.duplicates),
+        "groups": [asdict(group) for group in curated.duplicates.groups],
+    }
     removed = {row.problem_id for row in curated.removed}
     for name, content in (
         (DUPLICATES, _json(groups)),
@@ -46,7 +49,9 @@ def write_evidence(curated: Curated, folder: Path) -> None:
 
 def read_suspects(folder: Path) -> dict[str, list[dict[str, str]]]:
     """By benchmark, each suspect task with the problem that makes it one (keys task, problem_id, how). Raises FileNotFoundError."""
-    lists: dict[str, list[dict[str, str]]] = json.loads((folder / SUSPECTS).read_text(encoding="utf-8"))
+    lists: dict[str, list[dict[str, str]]] = json.loads(
+        (folder / SUSPECTS).read_text(encoding="utf-8")
+    )
     return lists
 
 
@@ -55,26 +60,51 @@ def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
     clean = store.current("datasets", "clean_problems")
     if clean is None or not (clean.path / SUSPECTS).exists():
         return {}
-    return {name: tuple(sorted({row["task"] for row in rows})) for name, rows in read_suspects(clean.path).items()}
+    return {
+        name: tuple(sorted({row["task"] for row in rows}))
+        for name, rows in read_suspects(clean.path).items()
+    }
 
 
 def by_problem(found: Sequence[Overlap], removed: set[str]) -> list[dict[str, Any]]:
     """A report a problem: whether it was removed, and each gated task that it resembles with both texts; by id."""
     reports: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for overlap in sorted(found, key=lambda overlap: (overlap.problem_id, overlap.gated_id, overlap.kind)):
-        reports[overlap.problem_id].append({name: value for name, value in asdict(overlap).items() if name != "problem_id"})
-    return [{"problem_id": problem_id, "removed": problem_id in removed, "resembles": rows} for problem_id, rows in reports.items()]
+    for overlap in sorted(
+        found, key=lambda overlap: (overlap.problem_id, overlap.gated_id, overlap.kind)
+    ):
+        reports[overlap.problem_id].append(
+            {name: value for name, value in asdict(overlap).items() if name != "problem_id"}
+        )
+    return [
+        {"problem_id": problem_id, "removed": problem_id in removed, "resembles": rows}
+        for problem_id, rows in reports.items()
+    ]
 
 
 def contamination_table(found: Sequence[Overlap], most: int = 50) -> str:
     """Markdown: a row an overlap, leaks first, at most so many."""
-    rows = sorted(found, key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind))
+    rows = sorted(
+        found,
+        key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
+    )
     lines = ["| problem | gated | how | | here | there |", "|---|---|---|---|---|---|"]
     for o in rows[:most]:
         lines.append(
             f"| {o.problem_id} | {o.gated_id} | {o.kind} {o.detail} | {'removed' if o.leak else 'suspect'} | {_cell(o.mine)} | {_cell(o.theirs)} |"
         )
-    return "\n".join([*lines, *([f"\n{len(rows) - most} more are in {CONTAMINATION}."] if len(rows) > most else [])]) + "\n"
+    return (
+        "\n".join(
+            [
+                *lines,
+                *(
+                    [f"\n{len(rows) - most} more are in {CONTAMINATION}."]
+                    if len(rows) > most
+                    else []
+                ),
+            ]
+        )
+        + "\n"
+    )
 
 
 def contamination_page(found: Sequence[Overlap]) -> str:
@@ -85,7 +115,10 @@ def contamination_page(found: Sequence[Overlap]) -> str:
         f"<style>{STYLE}</style><h1>Contamination</h1>",
         f"<p>{leaks} likenesses for which a problem was removed, {len(found) - leaks} that make a gated task suspect.</p>",
     ]
-    ordered = sorted(found, key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind))
+    ordered = sorted(
+        found,
+        key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
+    )
     for o in ordered[:MOST_PAIRS]:
         mine, theirs = _marked(o.mine, o.theirs)
         parts.append(
@@ -100,15 +133,25 @@ def contamination_page(found: Sequence[Overlap]) -> str:
 def _marked(mine: str, theirs: str) -> tuple[str, str]:
     """Both texts as HTML; runs of three words and more that they share are marked."""
     one, two = (re.findall(r"\S+\s*", text[:MOST_SHOWN]) for text in (mine, theirs))
-    matcher = SequenceMatcher(None, [word.strip().lower() for word in one], [word.strip().lower() for word in two], autojunk=False)
+    matcher = SequenceMatcher(
+        None,
+        [word.strip().lower() for word in one],
+        [word.strip().lower() for word in two],
+        autojunk=False,
+    )
     blocks = [block for block in matcher.get_matching_blocks() if block.size >= 3]
-    return _mark(one, [(block.a, block.size) for block in blocks]), _mark(two, [(block.b, block.size) for block in blocks])
+    return _mark(one, [(block.a, block.size) for block in blocks]), _mark(
+        two, [(block.b, block.size) for block in blocks]
+    )
 
 
 def _mark(words: list[str], runs: list[tuple[int, int]]) -> str:
     parts, done = [], 0
     for start, size in runs:
-        parts += [escape("".join(words[done:start])), f"<mark>{escape(''.join(words[start : start + size]))}</mark>"]
+        parts += [
+            escape("".join(words[done:start])),
+            f"<mark>{escape(''.join(words[start : start + size]))}</mark>",
+        ]
         done = start + size
     return "".join([*parts, escape("".join(words[done:]))])
 

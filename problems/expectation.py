@@ -32,15 +32,28 @@ class Expected:
     weight: float
 
 
-SCHEMA = pa.schema([("problem_id", pa.string()), ("rate", pa.float64()), ("passed", pa.int64()), ("n", pa.int64()), ("weight", pa.float64())])
+SCHEMA = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("rate", pa.float64()),
+        ("passed", pa.int64()),
+        ("n", pa.int64()),
+        ("weight", pa.float64()),
+    ]
+)
 
 
-def expect(problems: Iterable[Problem], ranks: Sequence[Rank], weights: Mapping[str, float]) -> list[Expected]:
+def expect(
+    problems: Iterable[Problem], ranks: Sequence[Rank], weights: Mapping[str, float]
+) -> list[Expected]:
     """A row a problem, in the order given. `rate` is the mean over its tags of what ranked problems with that tag show, the overall rate where it
     has none. weights: how often to draw a problem, 1 where it has none.
     """
     problems = list(problems)
-    tags, ranked = {problem.problem_id: problem.tags for problem in problems}, {row.problem_id: row for row in ranks}
+    tags, ranked = (
+        {problem.problem_id: problem.tags for problem in problems},
+        {row.problem_id: row for row in ranks},
+    )
     passed: Counter[str] = Counter()
     drawn: Counter[str] = Counter()
     for row in ranks:
@@ -54,7 +67,9 @@ def expect(problems: Iterable[Problem], ranks: Sequence[Rank], weights: Mapping[
         own = ranked.get(problem.problem_id)
         rate = fmean(rates.get(tag, overall) for tag in problem.tags) if problem.tags else overall
         answers = (own.passed, own.n) if own else (0, 0)
-        found.append(Expected(problem.problem_id, rate, *answers, weights.get(problem.problem_id, 1.0)))
+        found.append(
+            Expected(problem.problem_id, rate, *answers, weights.get(problem.problem_id, 1.0))
+        )
     return found
 
 

@@ -35,7 +35,14 @@ BLOCKS = (
     ast.comprehension,
     ast.Match,
 )
-SCORED = ("statement_words", "nodes", "branches", "nesting", "operations", "imports")  # the number of tests says how careful an author was
+SCORED = (
+    "statement_words",
+    "nodes",
+    "branches",
+    "nesting",
+    "operations",
+    "imports",
+)  # the number of tests says how careful an author was
 
 
 @dataclass(frozen=True)
@@ -47,14 +54,20 @@ class Features:
     tests: int
     lines: int | None = None  # of the solution, empty ones left out
     nodes: int | None = None  # of its syntax tree
-    branches: int | None = None  # cyclomatic complexity: one, and one more for each decision (McCabe 1976)
+    branches: int | None = (
+        None  # cyclomatic complexity: one, and one more for each decision (McCabe 1976)
+    )
     nesting: int | None = None  # blocks within blocks, at the deepest
     operations: int | None = None  # different operators and different names that are called
     imports: int | None = None
 
 
 SCHEMA = pa.schema(
-    [("problem_id", pa.string()), *((name, pa.int64()) for name in list(Features.__dataclass_fields__)[1:]), ("difficulty", pa.float64())]
+    [
+        ("problem_id", pa.string()),
+        *((name, pa.int64()) for name in list(Features.__dataclass_fields__)[1:]),
+        ("difficulty", pa.float64()),
+    ]
 )
 
 
@@ -66,7 +79,13 @@ def features(problem: Problem) -> Features:
             tree = parse(source)
         except (SyntaxError, ValueError, RecursionError):
             continue
-        return Features(problem.problem_id, words, tests, sum(bool(line.strip()) for line in source.splitlines()), *_counts(tree))
+        return Features(
+            problem.problem_id,
+            words,
+            tests,
+            sum(bool(line.strip()) for line in source.splitlines()),
+            *_counts(tree),
+        )
     return Features(problem.problem_id, words, tests)
 
 
@@ -79,12 +98,20 @@ def _counts(tree: ast.Module) -> tuple[int, int, int, int, int]:
         node, depth = waiting.pop()
         depth += isinstance(node, BLOCKS)
         nodes, nesting = nodes + 1, max(nesting, depth)
-        branches += len(node.values) - 1 if isinstance(node, ast.BoolOp) else isinstance(node, BRANCHES)
+        branches += (
+            len(node.values) - 1 if isinstance(node, ast.BoolOp) else isinstance(node, BRANCHES)
+        )
         imports += len(node.names) if isinstance(node, ast.Import | ast.ImportFrom) else 0
         if isinstance(node, ast.operator | ast.unaryop | ast.cmpop | ast.boolop | ast.Subscript):
             operations.add(type(node).__name__)
         elif isinstance(node, ast.Call):
-            operations.add(node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id if isinstance(node.func, ast.Name) else "()")
+            operations.add(
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else node.func.id
+                if isinstance(node.func, ast.Name)
+                else "()"
+            )
         waiting.extend((child, depth) for child in ast.iter_child_nodes(node))
     return nodes, branches, nesting, len(operations), imports
 
@@ -107,7 +134,9 @@ def places(values: Sequence[float | None]) -> NDArray[np.float64]:
     known = np.sort(given[~np.isnan(given)])
     if len(known) < 2:
         return np.where(np.isnan(given), np.nan, 0.5)
-    middle = (np.searchsorted(known, given, "left") + np.searchsorted(known, given, "right") - 1) / 2
+    middle = (
+        np.searchsorted(known, given, "left") + np.searchsorted(known, given, "right") - 1
+    ) / 2
     return np.where(np.isnan(given), np.nan, middle / (len(known) - 1))
 
 
@@ -121,7 +150,9 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
 
 def write_features(problems: Iterable[Problem], path: Path) -> dict[str, float]:
     """A row a problem with its score, by id; returns the scores."""
-    rows = [features(problem) for problem in sorted(problems, key=lambda problem: problem.problem_id)]
+    rows = [
+        features(problem) for problem in sorted(problems, key=lambda problem: problem.problem_id)
+    ]
     scores = static_difficulty(rows)
     table = [asdict(row) | {"difficulty": score} for row, score in zip(rows, scores, strict=True)]
     write_table(pa.Table.from_pylist(table, schema=SCHEMA), path)

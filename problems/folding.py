@@ -21,4 +21,6 @@ def folded(text: str) -> str:
     if text.isascii():
         return text
     seen = (letter for letter in text if unicodedata.category(letter) != "Cf")
-    return "".join(unicodedata.normalize("NFKC", letter) if letter.isalpha() else letter for letter in seen).translate(ALIKE)
+    return "".join(
+        unicodedata.normalize("NFKC", letter) if letter.isalpha() else letter for letter in seen
+    ).translate(ALIKE)

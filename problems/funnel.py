@@ -42,12 +42,21 @@ def funnel(stages: Sequence[Stage], *, examples: bool = True) -> str:
 
     examples: what a program said may hold an address or a time, so a text that is hashed leaves them out.
     """
-    lines = [f"| stage | in | out | removed | why |{' for example |' if examples else ''}", f"|---|---:|---:|---:|---|{'---|' if examples else ''}"]
+    lines = [
+        f"| stage | in | out | removed | why |{' for example |' if examples else ''}",
+        f"|---|---:|---:|---:|---|{'---|' if examples else ''}",
+    ]
     for stage in stages:
-        lines.append(f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | |{' |' if examples else ''}")
+        lines.append(
+            f"| {stage.name} | {stage.came_in} | {stage.went_out} | {len(stage.removed)} | |{' |' if examples else ''}"
+        )
         first = {row.reason: row for row in reversed(stage.removed)}
         for reason, count in stage.reasons.most_common():
-            example = f" {_cell(f'{first[reason].problem_id} {first[reason].detail}')} |" if examples else ""
+            example = (
+                f" {_cell(f'{first[reason].problem_id} {first[reason].detail}')} |"
+                if examples
+                else ""
+            )
             lines.append(f"| | | | {count} | {_cell(reason)} |{example}")
     return "\n".join(lines)
 

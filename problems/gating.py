@@ -21,15 +21,35 @@ from problems.folding import folded
 from problems.schema import Problem
 
 IDS = Path(__file__).with_name("gated_ids.json")
-STATEMENTS = Path(__file__).with_name("gated_statements.json")  # made by benchmarks/gated_statements.py
+STATEMENTS = Path(__file__).with_name(
+    "gated_statements.json"
+)  # made by benchmarks/gated_statements.py
 MBPP_TEST = range(11, 511)
 LEETCODE_SINCE = "2024-07-01"  # upstream's test split
 LEETCODE_FIRST = 3200  # the question's number of about that day, for a row without a date
 CONTEST_FIRST = 1548  # of Codeforces: CodeContests' validation split begins on 15 July 2021
-NAMING = ("task_id", "id", "problem_id", "question_id", "name", "slug", "titleSlug", "title_slug", "key", "url", "parents", "made_from")
+NAMING = (
+    "task_id",
+    "id",
+    "problem_id",
+    "question_id",
+    "name",
+    "slug",
+    "titleSlug",
+    "title_slug",
+    "key",
+    "url",
+    "parents",
+    "made_from",
+)
 WORD = re.compile(r"[^\W_]+")
-MENTION = re.compile(r"human[-_ ]?eval|mbpp|bigcode[-_]?bench|live[-_]?code[-_]?bench|code[-_]?contests|(?<![a-z])(?:apps|taco)/test", re.I)
-NUMBERED = re.compile(r"(human[-_ ]?eval|mbpp|bigcode[-_]?bench)(?:[^/#]*[/#]|[-_ +a-z]*[-_ ])(\d+)(?![\w.])", re.I)
+MENTION = re.compile(
+    r"human[-_ ]?eval|mbpp|bigcode[-_]?bench|live[-_]?code[-_]?bench|code[-_]?contests|(?<![a-z])(?:apps|taco)/test",
+    re.I,
+)
+NUMBERED = re.compile(
+    r"(human[-_ ]?eval|mbpp|bigcode[-_]?bench)(?:[^/#]*[/#]|[-_ +a-z]*[-_ ])(\d+)(?![\w.])", re.I
+)
 UNSEEN = re.compile(r"live[-_]?code[-_]?bench[^/]*/.+|(?<![a-z])(?:apps|taco)/test[-/].+", re.I)
 CONTEST = re.compile(r"code[-_]?contests[^/]*/(\d+)_[a-z]", re.I)
 
@@ -69,19 +89,31 @@ def gated_as(problem: Problem) -> str | None:
     """
     named = next((task for name in _names(problem) if (task := _gated_name(name))), None)
     known = gated_statements()
-    return named or known.get(words_hash(problem.statement)) or known.get(words_hash(folded(problem.statement)))
+    return (
+        named
+        or known.get(words_hash(problem.statement))
+        or known.get(words_hash(folded(problem.statement)))
+    )
 
 
 def words_hash(statement: str) -> str:
     """Of its words in their order, without case, layout and signs."""
-    return hashlib.sha256(" ".join(WORD.findall(statement.lower())).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return hashlib.sha256(
+        " ".join(WORD.findall(statement.lower())).encode("utf-8", "surrogatepass")
+    ).hexdigest()[:12]
 
 
 @cache
 def gated_statements() -> dict[str, str]:
     """Hash of what a gated task asks -> in words what it is."""
-    lists: dict[str, list[str]] = json.loads(STATEMENTS.read_text(encoding="utf-8")) if STATEMENTS.exists() else {}
-    return {found: f"a task of {benchmark}, by its statement" for benchmark, hashes in lists.items() for found in hashes}
+    lists: dict[str, list[str]] = (
+        json.loads(STATEMENTS.read_text(encoding="utf-8")) if STATEMENTS.exists() else {}
+    )
+    return {
+        found: f"a task of {benchmark}, by its statement"
+        for benchmark, hashes in lists.items()
+        for found in hashes
+    }
 
 
 def _names(problem: Problem) -> Iterator[str]:
@@ -103,7 +135,9 @@ def _gated_name(name: str) -> str | None:
             return unseen[0]
         if (contest := CONTEST.search(name)) and int(contest[1]) >= CONTEST_FIRST:
             return contest[0]
-    return next((f"leetcode/{part}" for part in name.lower().split("/") if part in gated_leetcode()), None)
+    return next(
+        (f"leetcode/{part}" for part in name.lower().split("/") if part in gated_leetcode()), None
+    )
 
 
 def _listed(benchmark: str) -> dict[str, list[Any]]:

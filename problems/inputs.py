@@ -29,8 +29,15 @@ def asked(problem: Problem) -> list[Input]:
     if problem.style == "stdio":
         return [{"stdin": test["stdin"]} for test in problem.tests]
     if problem.style == "call":
-        return [{"args": list(test.get("args", ())), "kwargs": test.get("kwargs") or {}} for test in problem.tests]
-    return [given for test in problem.tests for given in _calls(test["source"])] if problem.style == "assert" else []
+        return [
+            {"args": list(test.get("args", ())), "kwargs": test.get("kwargs") or {}}
+            for test in problem.tests
+        ]
+    return (
+        [given for test in problem.tests for given in _calls(test["source"])]
+        if problem.style == "assert"
+        else []
+    )
 
 
 def generated(problem: Problem, count: int) -> list[Input]:
@@ -39,14 +46,20 @@ def generated(problem: Problem, count: int) -> list[Input]:
     if not known:
         return []
     rng, edges = random.Random(problem.problem_id), _edges(problem.solutions)
-    vary, facts = (_another_text, _text_facts) if problem.style == "stdio" else (_another_call, _call_facts)
+    vary, facts = (
+        (_another_text, _text_facts) if problem.style == "stdio" else (_another_call, _call_facts)
+    )
     seen: set[Fact] = {fact for given in known for fact in facts(given)}
     varies = _varying(seen)
     told = {dumps(given) for given in known}
     found: list[Input] = []
     for _ in range(DRAWS * count):
         made = vary(known, rng, edges)
-        if len(found) < count and all(fact in seen or fact[:-1] in varies for fact in facts(made)) and (text := dumps(made)) not in told:
+        if (
+            len(found) < count
+            and all(fact in seen or fact[:-1] in varies for fact in facts(made))
+            and (text := dumps(made)) not in told
+        ):
             told.add(text)
             found.append(made)
     return found
@@ -63,11 +76,22 @@ def _edges(solutions: Sequence[str]) -> tuple[Any, ...]:
     found: dict[str, Any] = {repr(edge): edge for edge in EDGES}
     for solution in solutions:
         try:
-            constants = [node.value for node in ast.walk(parse(solution)) if isinstance(node, ast.Constant)]
+            constants = [
+                node.value for node in ast.walk(parse(solution)) if isinstance(node, ast.Constant)
+            ]
         except (SyntaxError, ValueError, RecursionError):
             continue
-        near = [sign * value + step for value in constants if type(value) is int for sign in (1, -1) for step in (-1, 0, 1)]
-        found |= {repr(value): value for value in (*near, *(value for value in constants if isinstance(value, (str, float))))}
+        near = [
+            sign * value + step
+            for value in constants
+            if type(value) is int
+            for sign in (1, -1)
+            for step in (-1, 0, 1)
+        ]
+        found |= {
+            repr(value): value
+            for value in (*near, *(value for value in constants if isinstance(value, (str, float))))
+        }
     return tuple(found.values())
 
 
@@ -77,12 +101,23 @@ def _calls(source: str) -> Iterator[Input]:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return
-    checks = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "check" and node.args.args]
+    checks = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == "check" and node.args.args
+    ]
     for node in [inner for check in checks for inner in ast.walk(check)]:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == checks[0].args.args[0].arg:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == checks[0].args.args[0].arg
+        ):
             try:
                 kwargs = {word.arg: ast.literal_eval(word.value) for word in node.keywords}
-                given: Input = {"args": [ast.literal_eval(argument) for argument in node.args], "kwargs": kwargs}
+                given: Input = {
+                    "args": [ast.literal_eval(argument) for argument in node.args],
+                    "kwargs": kwargs,
+                }
                 dumps(given)
             except (ValueError, TypeError, RecursionError):
                 continue
@@ -99,12 +134,18 @@ def _another_call(known: Sequence[Input], rng: random.Random, edges: Sequence[An
     place = rng.choice(places)
     within: Any = args if isinstance(place, int) else kwargs
     others = other["args"] if isinstance(place, int) else other["kwargs"]
-    there = others[place] if (place in others if isinstance(others, dict) else place < len(others)) else within[place]
+    there = (
+        others[place]
+        if (place in others if isinstance(others, dict) else place < len(others))
+        else within[place]
+    )
     within[place] = there if rng.random() < 0.2 else _another(within[place], there, rng, edges)
     return {"args": args, "kwargs": kwargs}
 
 
-def _another(value: Any, other: Any, rng: random.Random, edges: Sequence[Any], depth: int = 0) -> Any:
+def _another(
+    value: Any, other: Any, rng: random.Random, edges: Sequence[Any], depth: int = 0
+) -> Any:
     """A value near this one, of the same type where there is one. other: what another test has in its place."""
     if depth > 3:
         return value
@@ -117,7 +158,17 @@ def _another(value: Any, other: Any, rng: random.Random, edges: Sequence[Any], d
         case bool():
             return not value
         case int():
-            return rng.choice((value + 1, value - 1, -value, value * 2, other + 1, other - 1, (value + other) // 2))
+            return rng.choice(
+                (
+                    value + 1,
+                    value - 1,
+                    -value,
+                    value * 2,
+                    other + 1,
+                    other - 1,
+                    (value + other) // 2,
+                )
+            )
         case float():
             return rng.choice((value + 1, -value, value / 2, value + 0.5, other - 1))
         case str() | list() | tuple():
@@ -126,12 +177,19 @@ def _another(value: Any, other: Any, rng: random.Random, edges: Sequence[Any], d
             return rng.choice((value | other, value & other, value - other))
         case dict() if value:
             key = rng.choice(list(value))
-            changed = {**value, key: _another(value[key], other.get(key, value[key]), rng, edges, depth + 1)}
-            return rng.choice((changed, {**value, **other}, {name: value[name] for name in value if name != key}))
+            changed = {
+                **value,
+                key: _another(value[key], other.get(key, value[key]), rng, edges, depth + 1),
+            }
+            return rng.choice(
+                (changed, {**value, **other}, {name: value[name] for name in value if name != key})
+            )
     return value
 
 
-def _another_sequence(value: Any, other: Any, rng: random.Random, edges: Sequence[Any], depth: int) -> Any:
+def _another_sequence(
+    value: Any, other: Any, rng: random.Random, edges: Sequence[Any], depth: int
+) -> Any:
     if not value:
         return other[:1]
     at, till = sorted((rng.randrange(len(value)), rng.randrange(len(value))))
@@ -139,14 +197,24 @@ def _another_sequence(value: Any, other: Any, rng: random.Random, edges: Sequenc
         lambda: value[:at] + value[at + 1 :],
         lambda: value[: at + 1] + value[at:],  # an element twice
         lambda: value[at:till],
-        lambda: value[:at] + value[till : till + 1] + value[at + 1 : till] + value[at : at + 1] + value[till + 1 :] if at < till else value,
+        lambda: (
+            value[:at]
+            + value[till : till + 1]
+            + value[at + 1 : till]
+            + value[at : at + 1]
+            + value[till + 1 :]
+            if at < till
+            else value
+        ),
         lambda: value[::-1],
         lambda: value + other,
         lambda: value[:1],
         lambda: other[: len(value)],
     ]
     if not isinstance(value, str):
-        inner = _another(value[at], rng.choice(other) if other else value[at], rng, edges, depth + 1)
+        inner = _another(
+            value[at], rng.choice(other) if other else value[at], rng, edges, depth + 1
+        )
         ways += [lambda: value[:at] + type(value)([inner]) + value[at + 1 :]] * 6
     return rng.choice(ways)()
 
@@ -167,21 +235,36 @@ def _facts(value: Any, path: tuple[object, ...]) -> Iterator[Fact]:
     yield (*path, "is", type(value).__name__)
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         yield (*path, "sign", (value > 0) - (value < 0))
-        yield from ((*path, "digits", size) for size in range(len(str(abs(int(value)))) if abs(value) < 1e18 else 19))
+        yield from (
+            (*path, "digits", size)
+            for size in range(len(str(abs(int(value)))) if abs(value) < 1e18 else 19)
+        )
     elif isinstance(value, str):
         yield from ((*path, "letter", _kind_of(letter)) for letter in set(value))
     if isinstance(value, (str, list, tuple, set, frozenset, dict)):
-        yield from ((*path, "size", size) for size in range(len(value).bit_length())) if value else iter([(*path, "empty")])
+        yield from (
+            ((*path, "size", size) for size in range(len(value).bit_length()))
+            if value
+            else iter([(*path, "empty")])
+        )
         yield (*path, "length", len(value))
     if isinstance(value, (list, tuple)):
         yield from _order(value, path)
     if isinstance(value, dict):
-        yield from (fact for key, inner in value.items() for fact in (*_facts(key, (*path, "key")), *_facts(inner, (*path, "value"))))
+        yield from (
+            fact
+            for key, inner in value.items()
+            for fact in (*_facts(key, (*path, "key")), *_facts(inner, (*path, "value")))
+        )
     elif not isinstance(value, str) and hasattr(value, "__iter__"):
         fixed = isinstance(value, tuple)
         if fixed:
             yield (*path, "fields", len(value))
-        yield from (fact for at, inner in enumerate(value) for fact in _facts(inner, (*path, at if fixed else "item")))
+        yield from (
+            fact
+            for at, inner in enumerate(value)
+            for fact in _facts(inner, (*path, at if fixed else "item"))
+        )
 
 
 def _order(value: Sequence[Any], path: tuple[object, ...]) -> Iterator[Fact]:
@@ -197,18 +280,33 @@ def _order(value: Sequence[Any], path: tuple[object, ...]) -> Iterator[Fact]:
 
 
 def _kind_of(letter: str) -> str:
-    return "a" if letter.islower() else "A" if letter.isupper() else "0" if letter.isdigit() else letter
+    return (
+        "a"
+        if letter.islower()
+        else "A"
+        if letter.isupper()
+        else "0"
+        if letter.isdigit()
+        else letter
+    )
 
 
 def _another_text(known: Sequence[Input], rng: random.Random, edges: Sequence[Any]) -> Input:
     """One word of one line changed into another of that line or, for a whole number, into its neighbour; the first line, which counts, stays."""
     lines = [line.split(" ") for line in rng.choice(known)["stdin"].split("\n")]
-    places = [(at, nth) for at, line in enumerate(lines) for nth, word in enumerate(line) if word and (at > 0 or len(lines) <= 2)]
+    places = [
+        (at, nth)
+        for at, line in enumerate(lines)
+        for nth, word in enumerate(line)
+        if word and (at > 0 or len(lines) <= 2)
+    ]
     if places:
         at, nth = rng.choice(places)
         word, rest = lines[at][nth], [other for other in lines[at] if other]
         whole = word.lstrip("-").isdigit()
-        near = [str(int(word) + 1), str(int(word) - 1)] if whole else [word[::-1], word[1:] + word[:1]]
+        near = (
+            [str(int(word) + 1), str(int(word) - 1)] if whole else [word[::-1], word[1:] + word[:1]]
+        )
         near += [str(edge) for edge in edges if whole and type(edge) is int]
         lines[at][nth] = rng.choice([*near, rng.choice(rest)])
     return {"stdin": "\n".join(" ".join(line) for line in lines)}

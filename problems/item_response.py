@@ -25,7 +25,9 @@ from problems.schema import write_table
 DIFFICULTY_SD, ABILITY_SD = 2.0, 5.0  # of the priors, in logits
 PLACES = 4  # digits kept: what differs behind them is how machines add
 Floats = NDArray[np.float64]
-Counts = Mapping[tuple[str, str], tuple[int, int]]  # (checkpoint, problem) -> answers scored, answers right
+Counts = Mapping[
+    tuple[str, str], tuple[int, int]
+]  # (checkpoint, problem) -> answers scored, answers right
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,15 @@ class Estimate:
     passed: int
 
 
-SCHEMA = pa.schema([("name", pa.string()), ("value", pa.float64()), ("error", pa.float64()), ("n", pa.int64()), ("passed", pa.int64())])
+SCHEMA = pa.schema(
+    [
+        ("name", pa.string()),
+        ("value", pa.float64()),
+        ("error", pa.float64()),
+        ("n", pa.int64()),
+        ("passed", pa.int64()),
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +72,14 @@ def fit(counts: Counts) -> Scale:
     if not told:
         return Scale()
     checkpoints, problems = (sorted({pair[side] for pair in told}) for side in (0, 1))
-    rows, columns = {name: i for i, name in enumerate(problems)}, {name: j for j, name in enumerate(checkpoints)}
-    n, passed = np.zeros((len(problems), len(checkpoints))), np.zeros((len(problems), len(checkpoints)))
+    rows, columns = (
+        {name: i for i, name in enumerate(problems)},
+        {name: j for j, name in enumerate(checkpoints)},
+    )
+    n, passed = (
+        np.zeros((len(problems), len(checkpoints))),
+        np.zeros((len(problems), len(checkpoints))),
+    )
     for (checkpoint, problem), count in told.items():
         n[rows[problem], columns[checkpoint]], passed[rows[problem], columns[checkpoint]] = count
     hard, able = _maximum(n, passed)
@@ -108,7 +124,11 @@ def _solved(hard: Floats, able: Floats) -> Floats:
 def _log_posterior(n: Floats, passed: Floats, hard: Floats, able: Floats) -> float:
     gap = able[None, :] - hard[:, None]
     likely = passed * gap - n * np.logaddexp(0, gap)
-    return float(likely.sum() - (hard**2).sum() / (2 * DIFFICULTY_SD**2) - (able**2).sum() / (2 * ABILITY_SD**2))
+    return float(
+        likely.sum()
+        - (hard**2).sum() / (2 * DIFFICULTY_SD**2)
+        - (able**2).sum() / (2 * ABILITY_SD**2)
+    )
 
 
 def _curvature(n: Floats, solved: Floats) -> tuple[Floats, Floats, Floats]:
@@ -122,17 +142,31 @@ def _errors(n: Floats, hard: Floats, able: Floats) -> tuple[Floats, Floats]:
     """Standard errors of difficulties and abilities less the mean difficulty, from the inverse of the negative Hessian."""
     own, cross, schur = _curvature(n, _solved(hard, able))
     abilities, lean = np.linalg.inv(schur), cross / own[:, None]
-    with_mean = (1 / own + lean @ abilities @ lean.sum(0)) / len(own)  # covariance of each difficulty with their mean
+    with_mean = (1 / own + lean @ abilities @ lean.sum(0)) / len(
+        own
+    )  # covariance of each difficulty with their mean
     of_mean = with_mean.mean()
     difficulties = 1 / own + np.einsum("ij,jk,ik->i", lean, abilities, lean)
-    between = -abilities @ lean.sum(0) / len(own)  # covariance of each ability with the mean difficulty
+    between = (
+        -abilities @ lean.sum(0) / len(own)
+    )  # covariance of each ability with the mean difficulty
     squares = difficulties - 2 * with_mean + of_mean, np.diag(abilities) - 2 * between + of_mean
-    return np.sqrt(np.maximum(squares[0], 0)), np.sqrt(np.maximum(squares[1], 0))  # a problem alone has no error: it is the mean
+    return np.sqrt(np.maximum(squares[0], 0)), np.sqrt(
+        np.maximum(squares[1], 0)
+    )  # a problem alone has no error: it is the mean
 
 
-def _estimates(names: Sequence[str], values: Floats, errors: Floats, n: Floats, passed: Floats) -> tuple[Estimate, ...]:
+def _estimates(
+    names: Sequence[str], values: Floats, errors: Floats, n: Floats, passed: Floats
+) -> tuple[Estimate, ...]:
     made = [
-        Estimate(name, round(float(value), PLACES) + 0.0, round(float(error), PLACES), int(answers), int(right))
+        Estimate(
+            name,
+            round(float(value), PLACES) + 0.0,
+            round(float(error), PLACES),
+            int(answers),
+            int(right),
+        )
         for name, value, error, answers, right in zip(names, values, errors, n, passed, strict=True)
     ]
     return tuple(sorted(made, key=lambda estimate: (estimate.value, estimate.name)))
@@ -141,10 +175,16 @@ def _estimates(names: Sequence[str], values: Floats, errors: Floats, n: Floats, 
 def write_scale(scale: Scale, folder: Path) -> None:
     """`abilities.parquet` and `difficulties.parquet`."""
     for name, estimates in (("abilities", scale.abilities), ("difficulties", scale.difficulties)):
-        write_table(pa.Table.from_pylist([asdict(row) for row in estimates], schema=SCHEMA), folder / f"{name}.parquet")
+        write_table(
+            pa.Table.from_pylist([asdict(row) for row in estimates], schema=SCHEMA),
+            folder / f"{name}.parquet",
+        )
 
 
 def read_scale(folder: Path) -> Scale:
     """Raises FileNotFoundError."""
-    read = {name: pq.read_table(folder / f"{name}.parquet", schema=SCHEMA).to_pylist() for name in ("abilities", "difficulties")}
+    read = {
+        name: pq.read_table(folder / f"{name}.parquet", schema=SCHEMA).to_pylist()
+        for name in ("abilities", "difficulties")
+    }
     return Scale(**{name: tuple(Estimate(**row) for row in rows) for name, rows in read.items()})

@@ -21,10 +21,16 @@ class Entry:
     reason: str | None
     detail: str
     isolation: str
-    wall_s: float | None = None  # the slowest test of any solution; None in lines from before it was kept
+    wall_s: float | None = (
+        None  # the slowest test of any solution; None in lines from before it was kept
+    )
     peak_mb: float | None = None
-    cpu_s: float | None = None  # at most what that test took; None in older lines, where the clock stands for it
-    how: str = ""  # by which rules it was verified; lines from before there were any are not believed
+    cpu_s: float | None = (
+        None  # at most what that test took; None in older lines, where the clock stands for it
+    )
+    how: str = (
+        ""  # by which rules it was verified; lines from before there were any are not believed
+    )
     mutants: int = 0  # of the first solution, that the sandbox decided
     killed: int = 0
     survivors: tuple[str, ...] = ()  # by name
@@ -47,14 +53,18 @@ class Journal:
         return self
 
     def _read(self, row: dict[str, Any]) -> None:
-        entry = Entry(**row | {key: tuple(row[key]) for key in ("survivors", "added") if key in row})
+        entry = Entry(
+            **row | {key: tuple(row[key]) for key in ("survivors", "added") if key in row}
+        )
         if entry.how == self.how:
             self.entries.setdefault(entry.content_hash, entry)
 
     def append(self, entries: Iterable[Entry]) -> None:
         """All lines in one write, then to disk. A problem for which a package is absent here is not put down: it may be installed."""
         fresh = [entry for entry in entries if entry.content_hash not in self.entries]
-        self._lines.append(asdict(entry) for entry in fresh if not (entry.reason or "").startswith(ABSENT))
+        self._lines.append(
+            asdict(entry) for entry in fresh if not (entry.reason or "").startswith(ABSENT)
+        )
         self.entries.update((entry.content_hash, entry) for entry in fresh)
 
     def __exit__(self, *_: object) -> None:

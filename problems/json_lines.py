@@ -31,7 +31,9 @@ class JsonLines:
             try:
                 read(json.loads(line))
             except (ValueError, TypeError, KeyError) as error:
-                raise ProblemError(f"broken ({error})", mend, f"{self.path}: line {number}") from error
+                raise ProblemError(
+                    f"broken ({error})", mend, f"{self.path}: line {number}"
+                ) from error
             whole += len(line)
         self._file.truncate(whole)
 

@@ -24,7 +24,10 @@ from problems.schema import Problem
 from problems.spread import spread
 from problems.syntax import SPOKEN, code_tokens, parse, shape
 
-WORDS, CODE = (1, 2), (5,)  # sizes of shingles: words and pairs of words (statements are short), runs of five tokens
+WORDS, CODE = (
+    (1, 2),
+    (5,),
+)  # sizes of shingles: words and pairs of words (statements are short), runs of five tokens
 LEAD = re.compile(r"^\s*write (?:a|the) (?:python )?function (?:to|that|which) ")
 WORD = re.compile(r"\w+|[<>=+*/%^&|!]+|(?<![a-z])-|-(?![a-z])")
 FILLERS = frozenset(
@@ -52,19 +55,35 @@ def words(statement: str) -> list[str]:
 def programs(problem: Problem) -> list[str]:
     """The solutions, less the starter code that they begin with where something that can be run is left."""
     starter = problem.starter_code
-    rests = [solution[len(starter) :] if starter and solution.startswith(starter) else "" for solution in problem.solutions]
-    return [rest if re.search(r"^(?:class|def) ", rest, re.MULTILINE) else whole for rest, whole in zip(rests, problem.solutions, strict=True)]
+    rests = [
+        solution[len(starter) :] if starter and solution.startswith(starter) else ""
+        for solution in problem.solutions
+    ]
+    return [
+        rest if re.search(r"^(?:class|def) ", rest, re.MULTILINE) else whole
+        for rest, whole in zip(rests, problem.solutions, strict=True)
+    ]
 
 
 def tests(problem: Problem) -> list[str]:
     """What each test asks and expects, as a text: the same whether it is a call or an assertion, whatever the function's name, tuples as lists."""
     match problem.style:
         case "call":
-            return [_claim([*test.get("args", ()), *test.get("kwargs", {}).values()], test["expected"]) for test in problem.tests]
+            return [
+                _claim([*test.get("args", ()), *test.get("kwargs", {}).values()], test["expected"])
+                for test in problem.tests
+            ]
         case "stdio":
-            return [f"{' '.join(test['stdin'].split())} -> {' '.join(test['stdout'].split())}" for test in problem.tests]
+            return [
+                f"{' '.join(test['stdin'].split())} -> {' '.join(test['stdout'].split())}"
+                for test in problem.tests
+            ]
         case _:
-            return [text for test in problem.tests for text in _assertions(test["source"], problem.entry_point)]
+            return [
+                text
+                for test in problem.tests
+                for text in _assertions(test["source"], problem.entry_point)
+            ]
 
 
 @dataclass(frozen=True)
@@ -116,7 +135,11 @@ class Kin(NamedTuple):
 
 def kin(one: Traits, other: Traits) -> Kin:
     """Two problems compared exactly; the order does not matter."""
-    pairs = [(mine == theirs, jaccard(a, b), min(n, m)) for mine, n, a in one.programs for theirs, m, b in other.programs]
+    pairs = [
+        (mine == theirs, jaccard(a, b), min(n, m))
+        for mine, n, a in one.programs
+        for theirs, m, b in other.programs
+    ]
     same, program, size = max(pairs, default=(False, 0.0, 0))
     shared = len(one.tests & other.tests)
     return Kin(
@@ -149,13 +172,23 @@ class Sketch:
         owner = place[self.program_of]
         rows = np.argsort(owner, kind="stable")[np.count_nonzero(owner < 0) :]
         nothing = np.empty(0, np.uint64)
-        return Sketch(self.statements[at], self.programs[rows], owner[rows], nothing, nothing, np.empty(0, np.int64))
+        return Sketch(
+            self.statements[at],
+            self.programs[rows],
+            owner[rows],
+            nothing,
+            nothing,
+            np.empty(0, np.int64),
+        )
 
 
 def sketch(problems: Sequence[Problem], processes: int = 1, *, exact: bool = True) -> Sketch:
     """The sketch of all problems, in their order; `exact`: with shapes and tests. The processes begin where they pay, from MANY problems on."""
     parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
-    return joined(spread(partial(_sketch, exact=exact), parts, processes if len(problems) >= MANY else 1), *sizes(problems))
+    return joined(
+        spread(partial(_sketch, exact=exact), parts, processes if len(problems) >= MANY else 1),
+        *sizes(problems),
+    )
 
 
 def sizes(problems: Sequence[Problem]) -> tuple[int, int]:
@@ -165,18 +198,32 @@ def sizes(problems: Sequence[Problem]) -> tuple[int, int]:
 
 def joined(parts: Iterable[Sketch], count: int, programs: int) -> Sketch:
     """One sketch of all, in their order. The signatures, half a KiB a row, go to where they stay as they come: a million fit no memory twice."""
-    statements, shaped = np.empty((count, PERMUTATIONS), np.uint32), np.empty((programs, PERMUTATIONS), np.uint32)
+    statements, shaped = (
+        np.empty((count, PERMUTATIONS), np.uint32),
+        np.empty((programs, PERMUTATIONS), np.uint32),
+    )
     program_of, test_of = np.empty(programs, np.int64), [np.empty(0, np.int64)]
     shapes, asked = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
     row = program = 0
     for part in parts:
         ends = row + len(part.statements), program + len(part.programs)
-        statements[row : ends[0]], shaped[program : ends[1]], program_of[program : ends[1]] = part.statements, part.programs, part.program_of + row
+        statements[row : ends[0]], shaped[program : ends[1]], program_of[program : ends[1]] = (
+            part.statements,
+            part.programs,
+            part.program_of + row,
+        )
         shapes.append(part.shapes)
         asked.append(part.tests)
         test_of.append(part.test_of + row)
         row, program = ends
-    return Sketch(statements, shaped, program_of, np.concatenate(shapes), np.concatenate(asked), np.concatenate(test_of))
+    return Sketch(
+        statements,
+        shaped,
+        program_of,
+        np.concatenate(shapes),
+        np.concatenate(asked),
+        np.concatenate(test_of),
+    )
 
 
 def key(text: str) -> int:
@@ -186,7 +233,16 @@ def key(text: str) -> int:
 
 def _sketch(part: Sequence[Problem], exact: bool) -> Sketch:
     sources = [(row, source) for row, problem in enumerate(part) for source in programs(problem)]
-    asked = [(row, test) for row, problem in enumerate(part) for test in set(tests(problem)) if len(test) >= TELLING] if exact else []
+    asked = (
+        [
+            (row, test)
+            for row, problem in enumerate(part)
+            for test in set(tests(problem))
+            if len(test) >= TELLING
+        ]
+        if exact
+        else []
+    )
     return Sketch(
         signatures(shingles(words(problem.statement), WORDS) for problem in part),
         signatures(shingles(code_tokens(source), CODE) for _, source in sources),
@@ -224,13 +280,22 @@ def _assertions(source: str, entry_point: str | None) -> Iterator[str]:
 def _assertion(test: ast.expr, names: set[str | None]) -> str | None:
     asked: ast.expr = test
     wanted: ast.expr = ast.Constant(value=True)
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], (ast.Eq, ast.Is)):
-        asked, wanted = sorted((test.left, test.comparators[0]), key=lambda side: not isinstance(side, ast.Call))
+    if (
+        isinstance(test, ast.Compare)
+        and len(test.ops) == 1
+        and isinstance(test.ops[0], (ast.Eq, ast.Is))
+    ):
+        asked, wanted = sorted(
+            (test.left, test.comparators[0]), key=lambda side: not isinstance(side, ast.Call)
+        )
     elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         asked, wanted = test.operand, ast.Constant(value=False)
     if isinstance(asked, ast.Call) and isinstance(asked.func, ast.Name) and asked.func.id in names:
         try:
-            arguments = [ast.literal_eval(argument) for argument in [*asked.args, *(word.value for word in asked.keywords)]]
+            arguments = [
+                ast.literal_eval(argument)
+                for argument in [*asked.args, *(word.value for word in asked.keywords)]
+            ]
             return _claim(arguments, ast.literal_eval(wanted))
         except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
             pass  # more than literals

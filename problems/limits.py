@@ -37,13 +37,18 @@ class Measured:
     peak_mb: float
     accepted: bool  # every solution, every time
     flickers: bool
-    proposed: dict[str, float] | None  # wall_s, cpu_s, memory_mb; None where a reference was refused: nothing can be learned from it
+    proposed: (
+        dict[str, float] | None
+    )  # wall_s, cpu_s, memory_mb; None where a reference was refused: nothing can be learned from it
 
 
 def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> list[Measured]:
     """One row a problem, in their order. Raises RuntimeError, naming the problem, where the sandbox has no verdict."""
     jobs = [
-        replace(problem.job(solution, f"{at}"), limits=replace(CEILING, output_kb=problem.limits.output_kb))
+        replace(
+            problem.job(solution, f"{at}"),
+            limits=replace(CEILING, output_kb=problem.limits.output_kb),
+        )
         for at, problem in enumerate(problems)
         for solution in problem.solutions
     ]
@@ -52,7 +57,9 @@ def measure(problems: Sequence[Problem], sandbox: Sandbox, repeat: int = 1) -> l
     for report in sandbox.run(jobs, repeat=repeat):
         at = int(report.job_id)
         if report.verdict is Verdict.INFRA:
-            raise RuntimeError(f"{problems[at].problem_id}: no verdict ({report.detail}): run again")
+            raise RuntimeError(
+                f"{problems[at].problem_id}: no verdict ({report.detail}): run again"
+            )
         took[at] = most([took[at], cost(report)])
         accepted[at] &= report.verdict is Verdict.AC
         flickers[at] |= report.flickers
@@ -74,17 +81,35 @@ def most(costs: Iterable[tuple[float, float, float]]) -> tuple[float, float, flo
     return max(wall), max(cpu), max(peak)
 
 
-def learned(problem_id: str, wall_s: float, cpu_s: float, peak_mb: float, *, accepted: bool = True, flickers: bool = False) -> Measured:
+def learned(
+    problem_id: str,
+    wall_s: float,
+    cpu_s: float,
+    peak_mb: float,
+    *,
+    accepted: bool = True,
+    flickers: bool = False,
+) -> Measured:
     """What was measured, with the limits that follow from it."""
     sure = accepted and not flickers
-    return Measured(problem_id, wall_s, cpu_s, peak_mb, accepted, flickers, propose(wall_s, cpu_s, peak_mb) if sure else None)
+    return Measured(
+        problem_id,
+        wall_s,
+        cpu_s,
+        peak_mb,
+        accepted,
+        flickers,
+        propose(wall_s, cpu_s, peak_mb) if sure else None,
+    )
 
 
 def propose(wall_s: float, cpu_s: float, peak_mb: float) -> dict[str, float]:
     """The lowest step with enough room, else the highest. No memory limit where none was measured: the kernel does not always tell."""
     seconds = _step(SECONDS, ROOM * cpu_s)
     clock = max(LOAD * seconds, _step(SECONDS, ROOM * wall_s))
-    return {"wall_s": clock, "cpu_s": seconds} | ({"memory_mb": _step(MEGABYTES, MEMORY_ROOM * peak_mb)} if peak_mb else {})
+    return {"wall_s": clock, "cpu_s": seconds} | (
+        {"memory_mb": _step(MEGABYTES, MEMORY_ROOM * peak_mb)} if peak_mb else {}
+    )
 
 
 def _step(steps: Sequence[float], wanted: float) -> float:
@@ -100,19 +125,33 @@ def proposals(problems: Iterable[Problem], rows: Iterable[Measured]) -> Choice:
     return {
         problem.content_hash: {"problem_id": problem.problem_id, **limits}
         for problem in problems
-        if not problem.gated and (limits := proposed.get(problem.problem_id)) and _limits(problem.limits, limits) != problem.limits
+        if not problem.gated
+        and (limits := proposed.get(problem.problem_id))
+        and _limits(problem.limits, limits) != problem.limits
     }
 
 
 def with_limits(problems: Iterable[Problem], choice: Choice) -> list[Problem]:
     """The problems of a new dataset version, each with the limits chosen for it; the others keep their own."""
-    return [replace(problem, limits=_limits(problem.limits, choice.get(problem.content_hash))) for problem in problems] if choice else [*problems]
+    return (
+        [
+            replace(problem, limits=_limits(problem.limits, choice.get(problem.content_hash)))
+            for problem in problems
+        ]
+        if choice
+        else [*problems]
+    )
 
 
 def _limits(own: Limits, proposed: Mapping[str, Any] | None) -> Limits:
     if proposed is None:
         return own
-    return replace(own, wall_s=proposed["wall_s"], cpu_s=proposed["cpu_s"], memory_mb=int(proposed.get("memory_mb", own.memory_mb)))
+    return replace(
+        own,
+        wall_s=proposed["wall_s"],
+        cpu_s=proposed["cpu_s"],
+        memory_mb=int(proposed.get("memory_mb", own.memory_mb)),
+    )
 
 
 def write(rows: Sequence[Measured], folder: Path) -> Path:
@@ -124,7 +163,10 @@ def write(rows: Sequence[Measured], folder: Path) -> Path:
 
 def read(folder: Path) -> list[Measured]:
     """Older rows have no CPU time: the clock stands for it."""
-    return [Measured(**{"cpu_s": row["wall_s"]} | row) for row in json.loads((folder / MEASURED).read_text(encoding="utf-8"))]
+    return [
+        Measured(**{"cpu_s": row["wall_s"]} | row)
+        for row in json.loads((folder / MEASURED).read_text(encoding="utf-8"))
+    ]
 
 
 def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
@@ -139,8 +181,16 @@ def savings(problems: Sequence[Problem], rows: Sequence[Measured]) -> str:
         "as the dataset says": [kept[row.problem_id] for row in rows],
         "as proposed": [_limits(kept[row.problem_id], row.proposed) for row in rows],
     }
-    lines = ["| limits | slot seconds, a program that loops for each | that waits for each | references too slow for them |", "|---|---|---|---|"]
+    lines = [
+        "| limits | slot seconds, a program that loops for each | that waits for each | references too slow for them |",
+        "|---|---|---|---|",
+    ]
     for name, limits in ways.items():
-        late = sum(row.accepted and (row.cpu_s > most.cpu_s or row.wall_s > most.wall_s) for row, most in zip(rows, limits, strict=True))
-        lines.append(f"| {name} | {sum(most.cpu_s for most in limits):,.0f} | {sum(most.wall_s for most in limits):,.0f} | {late} |")
+        late = sum(
+            row.accepted and (row.cpu_s > most.cpu_s or row.wall_s > most.wall_s)
+            for row, most in zip(rows, limits, strict=True)
+        )
+        lines.append(
+            f"| {name} | {sum(most.cpu_s for most in limits):,.0f} | {sum(most.wall_s for most in limits):,.0f} | {late} |"
+        )
     return "\n".join(lines)

@@ -39,9 +39,13 @@ def read_markdown(path: Path) -> Problem:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise FileNotFoundError(f"{path}: no such file: give a Markdown file with a statement and a section `## Examples`") from None
+        raise FileNotFoundError(
+            f"{path}: no such file: give a Markdown file with a statement and a section `## Examples`"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ProblemError(f"cannot be read ({error})", "give a Markdown file in UTF-8", str(path)) from error
+        raise ProblemError(
+            f"cannot be read ({error})", "give a Markdown file in UTF-8", str(path)
+        ) from error
     statement, examples = _sections(text, str(path))
     style, tests, entry_point = _tests(examples, str(path))
     return Problem(
@@ -56,10 +60,17 @@ def _sections(text: str, where: str) -> tuple[str, str]:
     if heading is None:
         raise ProblemError("it has no examples", MEND, where)
     after = text[heading.end() :]
-    end = next((found.start() for found in _NEXT.finditer(after) if not _inside(after, found.start())), len(after))
-    statement = "\n\n".join(part for part in (text[: heading.start()].strip(), after[end:].strip()) if part)
+    end = next(
+        (found.start() for found in _NEXT.finditer(after) if not _inside(after, found.start())),
+        len(after),
+    )
+    statement = "\n\n".join(
+        part for part in (text[: heading.start()].strip(), after[end:].strip()) if part
+    )
     if not statement:
-        raise ProblemError("it says nothing before the examples", "say there what the program shall do", where)
+        raise ProblemError(
+            "it says nothing before the examples", "say there what the program shall do", where
+        )
     return statement, after[:end]
 
 
@@ -68,7 +79,9 @@ def _inside(text: str, at: int) -> bool:
     return any(block.start() < at < block.end() for block in _BLOCK.finditer(text))
 
 
-def _tests(examples: str, where: str) -> tuple[Literal["call", "assert", "stdio"], tuple[dict[str, Any], ...], str | None]:
+def _tests(
+    examples: str, where: str
+) -> tuple[Literal["call", "assert", "stdio"], tuple[dict[str, Any], ...], str | None]:
     blocks = [(_says(examples[: block.start()]), block[2]) for block in _BLOCK.finditer(examples)]
     if any(says for says, _ in blocks):
         pairs = [(blocks[at][1], blocks[at + 1][1]) for at in range(0, len(blocks) - 1, 2)]
@@ -76,7 +89,12 @@ def _tests(examples: str, where: str) -> tuple[Literal["call", "assert", "stdio"
             raise ProblemError("its examples are not Input and Output in turn", MEND, where)
         return "stdio", tuple({"stdin": given, "stdout": printed} for given, printed in pairs), None
     try:
-        lines = [ast.unparse(node) for _, block in blocks for node in parse(block).body if isinstance(node, ast.Assert)]
+        lines = [
+            ast.unparse(node)
+            for _, block in blocks
+            for node in parse(block).body
+            if isinstance(node, ast.Assert)
+        ]
     except (SyntaxError, ValueError, RecursionError) as error:
         raise ProblemError(f"an example is no Python ({error})", MEND, where) from error
     if not lines:
@@ -98,15 +116,35 @@ def _says(before: str) -> str:
 
 def _called(lines: list[str]) -> str | None:
     """The first function, no builtin, that every example calls."""
-    called = [[node.func.id for node in ast.walk(parse(line)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)] for line in lines]
-    return next((name for name in called[0] if not hasattr(builtins, name) and all(name in names for names in called)), None)
+    called = [
+        [
+            node.func.id
+            for node in ast.walk(parse(line))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        ]
+        for line in lines
+    ]
+    return next(
+        (
+            name
+            for name in called[0]
+            if not hasattr(builtins, name) and all(name in names for names in called)
+        ),
+        None,
+    )
 
 
 def _call(line: str, name: str) -> dict[str, Any] | None:
     """`assert name(literals) == literal` as a call and what it must return; None for anything else."""
     [statement] = parse(line).body
     match statement:
-        case ast.Assert(test=ast.Compare(left=ast.Call(func=ast.Name(id=called), args=args, keywords=keywords), ops=[ast.Eq()], comparators=[value])):
+        case ast.Assert(
+            test=ast.Compare(
+                left=ast.Call(func=ast.Name(id=called), args=args, keywords=keywords),
+                ops=[ast.Eq()],
+                comparators=[value],
+            )
+        ):
             if called != name or any(keyword.arg is None for keyword in keywords):
                 return None
             try:

@@ -70,9 +70,14 @@ def signatures(sets: Iterable[Hashes]) -> Signatures:
     sets = iter(sets)
     done = 0
     while chunk := list(islice(sets, CHUNK)):
-        whole = [found if found.size else np.array([2**64 - 1 - done - at], np.uint64) for at, found in enumerate(chunk)]
+        whole = [
+            found if found.size else np.array([2**64 - 1 - done - at], np.uint64)
+            for at, found in enumerate(chunk)
+        ]
         ends = np.cumsum([0, *(found.size for found in whole)], dtype=np.uint64)
-        matrix: Any = rensa.RMinHash.digest_matrix_from_flat_token_hashes(np.concatenate(whole), ends, PERMUTATIONS, SEED)
+        matrix: Any = rensa.RMinHash.digest_matrix_from_flat_token_hashes(
+            np.concatenate(whole), ends, PERMUTATIONS, SEED
+        )
         rows.append(np.array(matrix.to_rows(), dtype=np.uint32))
         done += len(chunk)
     return np.concatenate(rows)
@@ -94,19 +99,28 @@ def alike(rows: Signatures, first: int | None = None, least: float = 0.0, cap: i
             later = later[place[later] > offset]
             left, right = order[starts[later] + offset], order[later]
             if first is not None:
-                later, left, right = (of[left < first] for of in (later, left, right))  # those stand first in their bucket
+                later, left, right = (
+                    of[left < first] for of in (later, left, right)
+                )  # those stand first in their bucket
                 left, right = left[right >= first], right[right >= first]
             if not later.size:
                 break
             agree = _agree(rows, left, right, least)
-            fresh.append(left[agree].astype(np.uint64) << np.uint64(32) | right[agree].astype(np.uint64))
+            fresh.append(
+                left[agree].astype(np.uint64) << np.uint64(32) | right[agree].astype(np.uint64)
+            )
         known = np.unique(np.concatenate(fresh))
         beyond = np.flatnonzero(place > cap)
         if first is not None:
             beyond = beyond[(order[starts[beyond] + cap] < first) & (order[beyond] >= first)]
         capped += np.unique(starts[beyond]).size
         uncompared += int((place[beyond] - cap).sum())
-    return Pairs((known >> np.uint64(32)).astype(np.int64), (known & np.uint64(0xFFFFFFFF)).astype(np.int64), capped, uncompared)
+    return Pairs(
+        (known >> np.uint64(32)).astype(np.int64),
+        (known & np.uint64(0xFFFFFFFF)).astype(np.int64),
+        capped,
+        uncompared,
+    )
 
 
 def _buckets(band: Signatures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -121,7 +135,9 @@ def _buckets(band: Signatures) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return order, np.maximum.accumulate(np.where(begins, np.arange(len(ordered)), 0))
 
 
-def _agree(rows: Signatures, left: NDArray[np.int64], right: NDArray[np.int64], least: float) -> NDArray[np.bool_]:
+def _agree(
+    rows: Signatures, left: NDArray[np.int64], right: NDArray[np.int64], least: float
+) -> NDArray[np.bool_]:
     """Of each pair, whether the signatures agree in that share; a part at a time, for the rows of all pairs would not fit."""
     size = 1 << 15
     agree = np.empty(len(left), bool)

@@ -20,7 +20,9 @@ from typing import Any
 
 from problems.syntax import parse
 
-LARGE = 10_000  # a number beyond is a modulus, a bound or an infinity: one more of it seldom matters
+LARGE = (
+    10_000  # a number beyond is a modulus, a bound or an infinity: one more of it seldom matters
+)
 TRIES = 4  # sites looked at for each mutant wanted, at most
 
 OPERATORS: dict[type[ast.AST], type[ast.operator]] = {
@@ -35,7 +37,12 @@ _PAIRS = (
     ("min", "max"), ("any", "all"), ("upper", "lower"), ("startswith", "endswith"), ("lstrip", "rstrip"), ("ceil", "floor"), ("find", "rfind"),
     ("isupper", "islower"),
 )  # fmt: skip
-CALLS = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])} | {"set": "list", "sum": "max", "len": "bool", "strip": "lstrip"}
+CALLS = {name: other for pair in _PAIRS for name, other in (pair, pair[::-1])} | {
+    "set": "list",
+    "sum": "max",
+    "len": "bool",
+    "strip": "lstrip",
+}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -115,8 +122,18 @@ def _essence(source: str) -> object:
 
 def _code(code: CodeType) -> tuple[object, ...]:
     # of a constant its type too, for 1 == True and 0.0 == -0.0
-    constants = tuple(_code(const) if isinstance(const, CodeType) else (type(const), repr(const)) for const in code.co_consts)
-    return code.co_code, code.co_names, code.co_varnames, code.co_freevars, code.co_exceptiontable, constants
+    constants = tuple(
+        _code(const) if isinstance(const, CodeType) else (type(const), repr(const))
+        for const in code.co_consts
+    )
+    return (
+        code.co_code,
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_exceptiontable,
+        constants,
+    )
 
 
 def _ordered(sites: list[_Site], source: str) -> list[_Site]:
@@ -124,7 +141,9 @@ def _ordered(sites: list[_Site], source: str) -> list[_Site]:
     kinds: dict[str, list[tuple[bytes, int]]] = defaultdict(list)
     seed = hashlib.sha256(source.encode("utf-8", "surrogatepass")).digest()
     for number, site in enumerate(sites):
-        kinds[site.kind].append((hashlib.sha256(seed + f"{number}/{site.kind}".encode()).digest(), number))
+        kinds[site.kind].append(
+            (hashlib.sha256(seed + f"{number}/{site.kind}".encode()).digest(), number)
+        )
     turns = zip_longest(*sorted(sorted(of_kind) for of_kind in kinds.values()))
     return [sites[place[1]] for place in chain.from_iterable(turns) if place]
 
@@ -134,12 +153,17 @@ def _sites(tree: ast.Module, entry_point: str | None) -> Iterator[_Site]:
     nodes = [*ast.walk(tree)]
     uncalled = _uncalled(tree, nodes, entry_point or "")
     settled = _settled(nodes) | _only_return(nodes)
-    stack: list[tuple[ast.AST, bool]] = [(tree, False)]  # a node, and whether it stands in a `while`
+    stack: list[tuple[ast.AST, bool]] = [
+        (tree, False)
+    ]  # a node, and whether it stands in a `while`
     while stack:
         node, looped = stack.pop()
         yield from _mistakes(node, looped, settled)
         inner = [child for child in _children(node) if child not in uncalled]
-        stack += [(child, isinstance(node, ast.While) or (looped and not isinstance(child, FUNCTIONS))) for child in reversed(inner)]
+        stack += [
+            (child, isinstance(node, ast.While) or (looped and not isinstance(child, FUNCTIONS)))
+            for child in reversed(inner)
+        ]
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:
@@ -152,16 +176,24 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
         if name in ("annotation", "returns", "msg", "decorator_list", "type"):
             continue
         for child in value if isinstance(value, list) else (value,):
-            if isinstance(child, ast.AST) and not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
+            if isinstance(child, ast.AST) and not (
+                isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)
+            ):
                 yield child
 
 
 def _uncalled(tree: ast.Module, nodes: Sequence[ast.AST], entry_point: str) -> set[ast.AST]:
     """Functions that nothing reaches by name, from the entry point and the code outside of functions on; dunders live with their class."""
-    owner = {part: node.name for node in nodes if isinstance(node, ast.ClassDef) for part in node.body}
+    owner = {
+        part: node.name for node in nodes if isinstance(node, ast.ClassDef) for part in node.body
+    }
     waiting = {node for node in nodes if isinstance(node, FUNCTIONS)}
     spoken = _spoken(tree) | {*entry_point.replace("()", "").split(".")}
-    while live := {node for node in waiting if (owner.get(node) if node.name.startswith("__") else node.name) in spoken}:
+    while live := {
+        node
+        for node in waiting
+        if (owner.get(node) if node.name.startswith("__") else node.name) in spoken
+    }:
         waiting -= live
         spoken = spoken.union(*map(_spoken, live))
     return {*waiting}
@@ -172,7 +204,13 @@ def _spoken(node: ast.AST) -> set[str]:
     found, stack = set[str](), [*ast.iter_child_nodes(node)]
     while stack:
         part = stack.pop()
-        found |= {part.id} if isinstance(part, ast.Name) else {part.attr} if isinstance(part, ast.Attribute) else set()
+        found |= (
+            {part.id}
+            if isinstance(part, ast.Name)
+            else {part.attr}
+            if isinstance(part, ast.Attribute)
+            else set()
+        )
         stack += [] if isinstance(part, FUNCTIONS) else ast.iter_child_nodes(part)
     return found
 
@@ -180,14 +218,23 @@ def _spoken(node: ast.AST) -> set[str]:
 def _mistakes(node: ast.AST, looped: bool, settled: set[ast.AST]) -> Iterator[_Site]:
     line = getattr(node, "lineno", 0)
     match node:
-        case ast.BinOp(op=op) if type(op) in OPERATORS and not _is_text(node.left) and not _is_text(node.right):
+        case ast.BinOp(op=op) if (
+            type(op) in OPERATORS and not _is_text(node.left) and not _is_text(node.right)
+        ):
             yield _Site("operator", node, "op", OPERATORS[type(op)](), line)
-        case ast.AugAssign(op=op) if type(op) in OPERATORS and not looped:  # in a `while` it would hardly ever end
+        case ast.AugAssign(op=op) if (
+            type(op) in OPERATORS and not looped
+        ):  # in a `while` it would hardly ever end
             yield _Site("operator", node, "op", OPERATORS[type(op)](), line)
         case ast.Compare(ops=ops) if node not in settled:
-            yield from (_Site("comparison", ops, at, COMPARISONS[type(op)](), line) for at, op in enumerate(ops))
+            yield from (
+                _Site("comparison", ops, at, COMPARISONS[type(op)](), line)
+                for at, op in enumerate(ops)
+            )
         case ast.BoolOp(op=op):
-            yield _Site("boolean", node, "op", ast.Or() if isinstance(op, ast.And) else ast.And(), line)
+            yield _Site(
+                "boolean", node, "op", ast.Or() if isinstance(op, ast.And) else ast.And(), line
+            )
         case ast.UnaryOp(op=ast.USub()) if not isinstance(node.operand, ast.Constant):
             yield _Site("sign", node, "op", ast.UAdd(), line)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
@@ -197,17 +244,34 @@ def _mistakes(node: ast.AST, looped: bool, settled: set[ast.AST]) -> Iterator[_S
         case ast.Call():
             yield from _calls(node, line)
         case ast.Subscript(slice=ast.Slice() as cut):
-            yield from (_Site("off by one", cut, edge, _one_more(end), line) for edge in ("lower", "upper") if (end := getattr(cut, edge)))
-        case ast.Return(value=ast.expr() as value) if not isinstance(value, ast.Constant) and node not in settled:
+            yield from (
+                _Site("off by one", cut, edge, _one_more(end), line)
+                for edge in ("lower", "upper")
+                if (end := getattr(cut, edge))
+            )
+        case ast.Return(value=ast.expr() as value) if (
+            not isinstance(value, ast.Constant) and node not in settled
+        ):
             yield _Site("return", node, "value", ast.Constant(None), line)
         case ast.comprehension(ifs=ifs):
-            yield from (_Site("condition", ifs, at, _negated(test), test.lineno) for at, test in enumerate(ifs))
-    if isinstance(node, (ast.If, ast.IfExp, ast.While)) and not isinstance(node.test, (ast.UnaryOp, ast.Constant)) and not _starts(node):
+            yield from (
+                _Site("condition", ifs, at, _negated(test), test.lineno)
+                for at, test in enumerate(ifs)
+            )
+    if (
+        isinstance(node, (ast.If, ast.IfExp, ast.While))
+        and not isinstance(node.test, (ast.UnaryOp, ast.Constant))
+        and not _starts(node)
+    ):
         yield _Site("condition", node, "test", _negated(node.test), line)
     for block in ("body", "orelse"):
         if isinstance(statements := getattr(node, block, None), list):
             places = enumerate(statements)
-            yield from (_Site("statement", statements, at, ast.Pass(), part.lineno) for at, part in places if _can_go(part, node, looped))
+            yield from (
+                _Site("statement", statements, at, ast.Pass(), part.lineno)
+                for at, part in places
+                if _can_go(part, node, looped)
+            )
 
 
 def _other_value(value: object) -> list[object]:
@@ -243,7 +307,9 @@ def _can_go(statement: ast.stmt, parent: ast.AST, looped: bool) -> bool:
         case ast.AugAssign():
             return not looped
         case ast.Assign(targets=[ast.Name(id=name)]):
-            return not looped and any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(statement.value))
+            return not looped and any(
+                isinstance(part, ast.Name) and part.id == name for part in ast.walk(statement.value)
+            )
         case ast.Expr(value=ast.Call(func=func)):
             return not looped and ast.unparse(func) != "print"
         case ast.If() if statement.orelse or _starts(statement):
@@ -255,7 +321,9 @@ def _can_go(statement: ast.stmt, parent: ast.AST, looped: bool) -> bool:
 
 def _starts(node: ast.AST) -> bool:
     """Whether it is `if __name__ == "__main__"`."""
-    return isinstance(node, ast.If) and "__name__" in {getattr(name, "id", "") for name in ast.walk(node.test)}
+    return isinstance(node, ast.If) and "__name__" in {
+        getattr(name, "id", "") for name in ast.walk(node.test)
+    }
 
 
 def _settled(nodes: Iterable[ast.AST]) -> set[ast.AST]:
@@ -263,21 +331,35 @@ def _settled(nodes: Iterable[ast.AST]) -> set[ast.AST]:
     found: set[ast.AST] = set()
     for node in nodes:
         match node:
-            case ast.If(test=ast.Compare(left=left, ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()], comparators=[right]) as test):
+            case ast.If(
+                test=ast.Compare(
+                    left=left,
+                    ops=[ast.Lt() | ast.LtE() | ast.Gt() | ast.GtE()],
+                    comparators=[right],
+                ) as test
+            ):
                 match node.body:
-                    case [ast.Assign(targets=[target], value=value)] if {*map(ast.unparse, (left, right))} == {*map(ast.unparse, (target, value))}:
+                    case [ast.Assign(targets=[target], value=value)] if {
+                        *map(ast.unparse, (left, right))
+                    } == {*map(ast.unparse, (target, value))}:
                         found.add(test)
     return found
 
 
 def _only_return(nodes: Iterable[ast.AST]) -> set[ast.AST]:
     """Where a function has but one, a program that returns nothing is the idle answer."""
-    of = [[node for node in ast.walk(function) if isinstance(node, ast.Return)] for function in nodes if isinstance(function, FUNCTIONS)]
+    of = [
+        [node for node in ast.walk(function) if isinstance(node, ast.Return)]
+        for function in nodes
+        if isinstance(function, FUNCTIONS)
+    ]
     return {returns[0] for returns in of if len(returns) == 1}
 
 
 def _is_text(node: ast.expr) -> bool:
-    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)))
+    return isinstance(node, ast.JoinedStr) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes))
+    )
 
 
 def _negated(node: ast.expr) -> ast.expr:
@@ -285,7 +367,11 @@ def _negated(node: ast.expr) -> ast.expr:
 
 
 def _one_more(node: ast.expr) -> ast.expr:
-    return ast.Constant(node.value + 1) if isinstance(node, ast.Constant) and type(node.value) is int else ast.BinOp(node, ast.Add(), ast.Constant(1))
+    return (
+        ast.Constant(node.value + 1)
+        if isinstance(node, ast.Constant) and type(node.value) is int
+        else ast.BinOp(node, ast.Add(), ast.Constant(1))
+    )
 
 
 def _words(part: object) -> str:

@@ -71,8 +71,15 @@ def outputs(questions: Sequence[Question], sandbox: Runs) -> list[list[Output]]:
     """
     direct = _heard([_direct(question) for question in questions], sandbox)
     found = [[_read(said) for said in row] for row in direct]
-    long = [(at, nth) for at, row in enumerate(found) for nth, output in enumerate(row) if output.fault == TOO_LONG]
-    sliced = _heard([_slices(questions[at], questions[at].inputs[nth]) for at, nth in long], sandbox)
+    long = [
+        (at, nth)
+        for at, row in enumerate(found)
+        for nth, output in enumerate(row)
+        if output.fault == TOO_LONG
+    ]
+    sliced = _heard(
+        [_slices(questions[at], questions[at].inputs[nth]) for at, nth in long], sandbox
+    )
     for (at, nth), pieces in zip(long, sliced, strict=True):
         found[at][nth] = _joined(pieces, questions[at].problem.style == "stdio")
     return found
@@ -84,11 +91,20 @@ Said = tuple[Verdict, str]
 def _heard(jobs: Sequence[Job], sandbox: Runs) -> list[list[Said]]:
     """Verdict and detail of each test; a test that was not run because of one before it is asked anew."""
     said: list[list[Said | None]] = [[None] * len(job.tests) for job in jobs]
-    while left := {at: [nth for nth, one in enumerate(row) if one is None] for at, row in enumerate(said) if None in row}:
-        asked = [replace(jobs[at], job_id=str(at), tests=tuple(jobs[at].tests[nth] for nth in places)) for at, places in left.items()]
+    while left := {
+        at: [nth for nth, one in enumerate(row) if one is None]
+        for at, row in enumerate(said)
+        if None in row
+    }:
+        asked = [
+            replace(jobs[at], job_id=str(at), tests=tuple(jobs[at].tests[nth] for nth in places))
+            for at, places in left.items()
+        ]
         for report in sandbox.run(asked):
             if report.verdict is Verdict.INFRA and not report.unusable:
-                raise NoOutput(f"no output of {jobs[int(report.job_id)].job_id}: {report.detail}: run again")
+                raise NoOutput(
+                    f"no output of {jobs[int(report.job_id)].job_id}: {report.detail}: run again"
+                )
             places, row = left[int(report.job_id)], said[int(report.job_id)]
             for number, (nth, test) in enumerate(zip(places, report.tests, strict=True)):
                 if number == 0 or test.detail != NOT_RUN:
@@ -100,13 +116,29 @@ def _job(problem: Problem, source: str, tests: Iterable[Test]) -> Job:
     if problem.style == "unittest":
         raise ValueError(f"{problem.problem_id}: a unittest has no inputs that could be asked")
     style = "stdio" if problem.style == "stdio" else "call"
-    return Job(problem.problem_id, source, style, tuple(tests), problem.entry_point, limits=problem.limits, packages=problem.packages)  # type: ignore[arg-type]
+    return Job(
+        problem.problem_id,
+        source,
+        style,
+        tuple(tests),
+        problem.entry_point,
+        limits=problem.limits,
+        packages=problem.packages,
+    )  # type: ignore[arg-type]
 
 
 def _direct(question: Question) -> Job:
     if question.problem.style == "stdio":
-        return _job(question.problem, question.source, (StdioTest(asked["stdin"], NOTHING) for asked in question.inputs))
-    return _job(question.problem, question.source, (CallTest(*_arguments(asked), NOTHING) for asked in question.inputs))
+        return _job(
+            question.problem,
+            question.source,
+            (StdioTest(asked["stdin"], NOTHING) for asked in question.inputs),
+        )
+    return _job(
+        question.problem,
+        question.source,
+        (CallTest(*_arguments(asked), NOTHING) for asked in question.inputs),
+    )
 
 
 def _arguments(asked: Input) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -189,7 +221,9 @@ def _joined(pieces: Sequence[Said], printed: bool) -> Output:
         return Output(fault=TOO_LONG)
     inflate = zlib.decompressobj()
     try:
-        text = inflate.decompress(b85decode("".join(output.value for output in read)), MOST).decode("utf-8")
+        text = inflate.decompress(b85decode("".join(output.value for output in read)), MOST).decode(
+            "utf-8"
+        )
     except (ValueError, TypeError, zlib.error) as error:
         return Output(fault=f"{Verdict.WA} broken slices: {error}")
     if inflate.unconsumed_tail or not inflate.eof:

@@ -60,7 +60,14 @@ class Rules:
     sandbox: SandboxConfig = field(default_factory=SandboxConfig)
 
 
-def clean(source: str, target: str, spread: Spread, rules: Rules, gated: Iterable[Problem] = (), rows: int = ROWS) -> Cleaned:
+def clean(
+    source: str,
+    target: str,
+    spread: Spread,
+    rules: Rules,
+    gated: Iterable[Problem] = (),
+    rows: int = ROWS,
+) -> Cleaned:
     """Verifies and curates the parquet files under `source` into `target`, both local paths or fsspec URLs; `rows` problems a part.
 
     gated: guards beside those of the set itself. Raises ProblemError on a file that is no set of problems, on an id that occurs twice, and where
@@ -73,7 +80,9 @@ def clean(source: str, target: str, spread: Spread, rules: Rules, gated: Iterabl
     return settle(folder, looked, spread, rules)
 
 
-def split(source: Folder, target: Folder, rows: int, gated: Iterable[Problem], how: str) -> list[str]:
+def split(
+    source: Folder, target: Folder, rows: int, gated: Iterable[Problem], how: str
+) -> list[str]:
     """The names of the parts; the input is read once, as tables, and what is gated in it is put beside them. `how`: they will be verified."""
     files = source.versions(".parquet")
     inputs = {"files": files, "rows": rows, "verification": how}
@@ -81,11 +90,17 @@ def split(source: Folder, target: Folder, rows: int, gated: Iterable[Problem], h
         known = json.loads(target.read("arrived.json"))
         if known["inputs"] != inputs:
             raise ProblemError(
-                "holds work on another input, or by other rules of verification", "give another target, or remove this one", target.url
+                "holds work on another input, or by other rules of verification",
+                "give another target, or remove this one",
+                target.url,
             )
         return list(known["parts"])
     if not files:
-        raise ProblemError("no parquet file", "name a file, or a folder with files that end in .parquet", source.url)
+        raise ProblemError(
+            "no parquet file",
+            "name a file, or a folder with files that end in .parquet",
+            source.url,
+        )
     parts, guards = list[str](), list(gated)
     for name in files:
         where, first = source.at(name), 0
@@ -93,14 +108,22 @@ def split(source: Folder, target: Folder, rows: int, gated: Iterable[Problem], h
             try:
                 whole = pq.ParquetFile(file)
             except pa.ArrowException as error:
-                raise ProblemError(f"not a whole parquet file ({str(error).splitlines()[0]})", "write it again", where) from error
+                raise ProblemError(
+                    f"not a whole parquet file ({str(error).splitlines()[0]})",
+                    "write it again",
+                    where,
+                ) from error
             check_table(whole.schema_arrow, where)
             for batch in whole.iter_batches(rows):
                 metadata = (whole.schema_arrow.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
                 table = pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
                 parts.append(f"part-{len(parts):05}.parquet")
                 target.write(f"arrived/{parts[-1]}", _bytes(table))
-                guards += readable(table.filter(pc.field("gated")), where)[0] if "gated" in table.column_names else []
+                guards += (
+                    readable(table.filter(pc.field("gated")), where)[0]
+                    if "gated" in table.column_names
+                    else []
+                )
                 first += len(table)
     target.write(GATED, _bytes(to_table(guards)))
     target.write("arrived.json", json.dumps({"inputs": inputs, "parts": parts}).encode())
@@ -110,12 +133,19 @@ def split(source: Folder, target: Folder, rows: int, gated: Iterable[Problem], h
 def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]:
     """The problems of a table, and the rows that hold none, by file and row."""
     problems, removed = [], []
-    name, _, first = (table.schema.metadata or {}).get(ORIGIN, f"{where}: row 0".encode()).decode().rpartition(": row ")
+    name, _, first = (
+        (table.schema.metadata or {})
+        .get(ORIGIN, f"{where}: row 0".encode())
+        .decode()
+        .rpartition(": row ")
+    )
     for number, row in enumerate(table.to_pylist(), int(first)):
         try:
             problems.append(from_row(row, f"{name}: row {number}"))
         except ProblemError as error:
-            removed.append(Removed(f"{name}: row {number}", "cannot be read", f"{error.reason}: {error.mend}"))
+            removed.append(
+                Removed(f"{name}: row {number}", "cannot be read", f"{error.reason}: {error.mend}")
+            )
     return problems, removed
 
 
@@ -166,10 +196,17 @@ class Look:
             atexit.register(self.close)
         problems, removed = readable(_table(self.folder, f"arrived/{part}"), part)
         with tempfile.TemporaryDirectory() as scratch:
-            verified = verify(problems, self._opened, Path(scratch) / "journal.jsonl", self.rules.verification)
-        beside = {"removed": [asdict(row) for row in [*removed, *verified.removed]], "isolation": verified.isolation}
+            verified = verify(
+                problems, self._opened, Path(scratch) / "journal.jsonl", self.rules.verification
+            )
+        beside = {
+            "removed": [asdict(row) for row in [*removed, *verified.removed]],
+            "isolation": verified.isolation,
+        }
         self.folder.write(f"verified/{part}.json", json.dumps(beside).encode())
-        self.folder.write(f"verified/{part}", _bytes(to_table(verified.kept)))  # last: with it the part is done
+        self.folder.write(
+            f"verified/{part}", _bytes(to_table(verified.kept))
+        )  # last: with it the part is done
 
     def __enter__(self) -> Look:
         return self
@@ -185,7 +222,11 @@ class Look:
 
 def guards(folder: Folder) -> list[Problem]:
     """The gated problems, each once."""
-    return list({problem.problem_id: problem for problem in readable(_table(folder, GATED), GATED)[0]}.values())
+    return list(
+        {
+            problem.problem_id: problem for problem in readable(_table(folder, GATED), GATED)[0]
+        }.values()
+    )
 
 
 @dataclass(frozen=True)
@@ -208,7 +249,10 @@ class Keep:
     def __call__(self, wanted: tuple[str, frozenset[str]]) -> list[tuple[str, str]]:
         part, gone = wanted
         problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
-        kept = sorted((problem for problem in problems if problem.problem_id not in gone), key=lambda problem: problem.problem_id)
+        kept = sorted(
+            (problem for problem in problems if problem.problem_id not in gone),
+            key=lambda problem: problem.problem_id,
+        )
         self.folder.write(f"problems/{part}", _bytes(to_table(kept)))
         return [(problem.problem_id, problem.content_hash) for problem in kept]
 
@@ -217,24 +261,45 @@ def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rule
     """Decides over the whole set, writes what is kept and why the rest is not."""
     unverified = [row for one in looked for row in one.unverified]
     faults = {row.problem_id: row for one in looked for row in one.faults}
-    ids = [*(one.problem_id for part in looked for one in part.marks.ranks), *(row.problem_id for one in looked for row in one.faults)]
+    ids = [
+        *(one.problem_id for part in looked for one in part.marks.ranks),
+        *(row.problem_id for one in looked for row in one.faults),
+    ]
     every = [*ids, *(row.problem_id for row in unverified)]
     if twice := next((name for name, same in groupby(sorted(every)) if len(list(same)) > 1), None):
-        raise ProblemError(f"problem_id {twice!r} occurs twice", "give each problem an id of its own", folder.url)
-    overlaps = sorted((overlap for one in looked for overlap in one.overlaps), key=lambda overlap: overlap.problem_id)
-    made = ((rank.problem_id, parents) for one in looked for rank, parents in zip(one.marks.ranks, one.marks.parents, strict=True))
+        raise ProblemError(
+            f"problem_id {twice!r} occurs twice", "give each problem an id of its own", folder.url
+        )
+    overlaps = sorted(
+        (overlap for one in looked for overlap in one.overlaps),
+        key=lambda overlap: overlap.problem_id,
+    )
+    made = (
+        (rank.problem_id, parents)
+        for one in looked
+        for rank, parents in zip(one.marks.ranks, one.marks.parents, strict=True)
+    )
     reasons = faults | leaking(overlaps, made)
     found = _duplicates(folder, looked, reasons.keys(), spread)
     reasons |= doubled(found)
     gone = [(one.part, frozenset(name for name in _ids(one) if name in reasons)) for one in looked]
     hashes = [pair for kept in spread(Keep(folder), gone) for pair in kept]
     removed = [reasons[name] for name in sorted(reasons)]
-    stages = Stage("verified", len(every), len(ids), tuple(unverified)), Stage("clean", len(ids), len(hashes), tuple(removed))
+    stages = (
+        Stage("verified", len(every), len(ids), tuple(unverified)),
+        Stage("clean", len(ids), len(hashes), tuple(removed)),
+    )
     lists = suspects(overlaps, guards(folder), (name for name, _ in hashes))
     _write_reports(folder, Curated([], removed, overlaps, found, lists), unverified)
     digest = hash_of(hashes)
-    inputs = {"arrived": hash_data(json.loads(folder.read("arrived.json"))), GATED: hash_data([p.content_hash for p in guards(folder)])}
-    decides = {"verification": rules.verification.model_dump(mode="json"), "curation": rules.curation.model_dump(mode="json", exclude={"processes"})}
+    inputs = {
+        "arrived": hash_data(json.loads(folder.read("arrived.json"))),
+        GATED: hash_data([p.content_hash for p in guards(folder)]),
+    }
+    decides = {
+        "verification": rules.verification.model_dump(mode="json"),
+        "curation": rules.curation.model_dump(mode="json", exclude={"processes"}),
+    }
     facts = {"came_in": len(every), "verified": len(ids), "kept": len(hashes), "parts": len(looked)}
     facts |= {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared}
     manifest = Manifest(
@@ -246,29 +311,58 @@ def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rule
 
 
 def _ids(one: Looked) -> list[str]:
-    return [*(rank.problem_id for rank in one.marks.ranks), *(fault.problem_id for fault in one.faults)]
+    return [
+        *(rank.problem_id for rank in one.marks.ranks),
+        *(fault.problem_id for fault in one.faults),
+    ]
 
 
-def _duplicates(folder: Folder, looked: Sequence[Looked], gone: Collection[str], spread: Spread) -> Duplicates:
+def _duplicates(
+    folder: Folder, looked: Sequence[Looked], gone: Collection[str], spread: Spread
+) -> Duplicates:
     """As `duplicates` finds them among all problems that are not gone yet."""
     ranks = [rank for one in looked for rank in one.marks.ranks]
     places = [(one.part, row) for one in looked for row in one.rows]
-    order = sorted((at for at, rank in enumerate(ranks) if rank.problem_id not in gone), key=lambda at: ranks[at])
-    columns = {name: np.concatenate([getattr(one.marks, name) for one in looked]) for name in ("statements", "solved", "composed")}
+    order = sorted(
+        (at for at, rank in enumerate(ranks) if rank.problem_id not in gone),
+        key=lambda at: ranks[at],
+    )
+    columns = {
+        name: np.concatenate([getattr(one.marks, name) for one in looked])
+        for name in ("statements", "solved", "composed")
+    }
     parents = [made for one in looked for made in one.marks.parents]
-    whole = joined((one.drawn for one in looked), len(ranks), sum(len(one.drawn.programs) for one in looked))
+    whole = joined(
+        (one.drawn for one in looked), len(ranks), sum(len(one.drawn.programs) for one in looked)
+    )
 
     def read(wanted: Collection[int]) -> dict[int, Problem]:
         asked = sorted((places[order[at]], at) for at in wanted)
-        parts = [(part, [(row, at) for (_, row), at in same]) for part, same in groupby(asked, key=lambda one: one[0][0])]
-        found = dict(spread(Fetch(folder), [(part, [row for row, _ in rows]) for part, rows in parts]))
-        return {at: problem for part, rows in parts for (_, at), problem in zip(rows, found[part], strict=True)}
+        parts = [
+            (part, [(row, at) for (_, row), at in same])
+            for part, same in groupby(asked, key=lambda one: one[0][0])
+        ]
+        found = dict(
+            spread(Fetch(folder), [(part, [row for row, _ in rows]) for part, rows in parts])
+        )
+        return {
+            at: problem
+            for part, rows in parts
+            for (_, at), problem in zip(rows, found[part], strict=True)
+        }
 
-    return grouped(Marks(ranks, **columns, parents=parents).take(order), lambda some: whole.take([order[at] for at in some]), read)
+    return grouped(
+        Marks(ranks, **columns, parents=parents).take(order),
+        lambda some: whole.take([order[at] for at in some]),
+        read,
+    )
 
 
 def _write_reports(folder: Folder, curated: Curated, unverified: Iterable[Removed]) -> None:
-    folder.write("removed.json", json.dumps([asdict(row) for row in [*unverified, *curated.removed]], indent=1).encode())
+    folder.write(
+        "removed.json",
+        json.dumps([asdict(row) for row in [*unverified, *curated.removed]], indent=1).encode(),
+    )
     with tempfile.TemporaryDirectory() as scratch:
         write_evidence(curated, Path(scratch))
         for path in sorted(Path(scratch).iterdir()):

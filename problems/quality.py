@@ -9,17 +9,27 @@ from problems.schema import Problem
 
 MARKUP = re.compile(r"<[^<>]*>|!?\[[^\[\]]*\]\([^()]*\)|https?://\S+")
 ENGLISH = frozenset(
-    re.findall(r"\w+", "a an and are as be by can each for from given if in is it of on or that the then this to which will with you your")
+    re.findall(
+        r"\w+",
+        "a an and are as be by can each for from given if in is it of on or that the then this to which will with you your",
+    )
 )
-LEAST_LINE, LEAST_LONE_LINE = 10, 25  # characters of a line of code that can give something away, beside others and alone
+LEAST_LINE, LEAST_LONE_LINE = (
+    10,
+    25,
+)  # characters of a line of code that can give something away, beside others and alone
 
 
-def fault(problem: Problem, *, least_words: int, most_characters: int, english: bool) -> tuple[str, str] | None:
+def fault(
+    problem: Problem, *, least_words: int, most_characters: int, english: bool
+) -> tuple[str, str] | None:
     """Reason and detail of the first thing that is wrong, or None."""
     return next(_faults(problem, least_words, most_characters, english), None)
 
 
-def _faults(problem: Problem, least_words: int, most_characters: int, english: bool) -> Iterator[tuple[str, str]]:
+def _faults(
+    problem: Problem, least_words: int, most_characters: int, english: bool
+) -> Iterator[tuple[str, str]]:
     if (size := len(problem.statement)) > most_characters:  # first: what follows reads all of it
         yield "statement too long", f"{size:,} characters, at most {most_characters:,}"
         return
@@ -33,7 +43,10 @@ def _faults(problem: Problem, least_words: int, most_characters: int, english: b
     if problem.solutions and (longest := max(map(len, problem.solutions))) > most_characters:
         yield "solution too long", f"{longest:,} characters, at most {most_characters:,}"
     if 0 < len(problem.tests) == problem.visible_tests:
-        yield "the answer is given away", f"all {problem.visible_tests} tests may be shown: a table of them would pass"
+        yield (
+            "the answer is given away",
+            f"all {problem.visible_tests} tests may be shown: a table of them would pass",
+        )
     if where := _given_away(problem):
         yield "the answer is given away", f"a solution stands in the {where}"
 
@@ -51,13 +64,20 @@ def _given_away(problem: Problem) -> str | None:
     shown = {
         "statement": problem.statement,
         "starter code": problem.starter_code,
-        "visible tests": "\n".join(str(test.get("source", "")) for test in problem.tests[: problem.visible_tests]),
+        "visible tests": "\n".join(
+            str(test.get("source", "")) for test in problem.tests[: problem.visible_tests]
+        ),
     }
     for source in problem.solutions:
         if problem.starter_code and not source.removeprefix(problem.starter_code).strip():
             return "starter code"
         lines = {line.strip() for line in source.removeprefix(problem.starter_code).splitlines()}
-        telling = [line for line in lines if len(line) >= LEAST_LINE and not line.startswith(("def ", "class ", "import ", "from ", "#", '"'))]
+        telling = [
+            line
+            for line in lines
+            if len(line) >= LEAST_LINE
+            and not line.startswith(("def ", "class ", "import ", "from ", "#", '"'))
+        ]
         if len(telling) > 1 or any(len(line) >= LEAST_LONE_LINE for line in telling):
             for where, text in shown.items():
                 if text and sum(line in text for line in telling) >= 0.9 * len(telling):

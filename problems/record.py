@@ -22,8 +22,18 @@ class ProblemError(ValueError):
 STYLES = ("call", "assert", "stdio", "unittest")
 ANY_COMPARE = sorted({compare for compares in COMPARES.values() for compare in compares})
 SPLITS = ("demonstrations", "train", "validation", "heldout")
-TEST_KEYS = {"call": {"args", "kwargs", "expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}, "unittest": {"source"}}
-NEEDED_KEYS = {"call": {"expected"}, "stdio": {"stdin", "stdout"}, "assert": {"source"}, "unittest": {"source"}}
+TEST_KEYS = {
+    "call": {"args", "kwargs", "expected"},
+    "stdio": {"stdin", "stdout"},
+    "assert": {"source"},
+    "unittest": {"source"},
+}
+NEEDED_KEYS = {
+    "call": {"expected"},
+    "stdio": {"stdin", "stdout"},
+    "assert": {"source"},
+    "unittest": {"source"},
+}
 LIMIT_KEYS = tuple(field.name for field in fields(Limits))
 OTHER_NAMES = {  # what others call it, where the two do not look alike
     "statement": ("prompt", "question", "description", "instruction", "problem"),
@@ -50,7 +60,9 @@ class Column(NamedTuple):
 
 def _text(value: Any) -> bool:
     """Unicode text: half a surrogate pair, which UTF-8 cannot hold, is none."""
-    return isinstance(value, str) and (value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value))
+    return isinstance(value, str) and (
+        value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
+    )
 
 
 def _number(value: Any) -> bool:
@@ -86,15 +98,23 @@ COLUMNS: dict[str, Column] = {
     "source": Column("text, not empty", lambda v: _text(v) and bool(v), required=True),
     "statement": Column("text, not empty", lambda v: _text(v) and bool(v.strip()), required=True),
     "style": Column("one of " + ", ".join(STYLES), lambda v: v in STYLES, required=True),
-    "tests": Column("a list of objects, at least one", lambda v: _objects(v) and len(v) > 0, required=True),
-    "entry_point": Column("the name of a function, or Class().method, or null", lambda v: v is None or (_text(v) and _callable(v))),
+    "tests": Column(
+        "a list of objects, at least one", lambda v: _objects(v) and len(v) > 0, required=True
+    ),
+    "entry_point": Column(
+        "the name of a function, or Class().method, or null",
+        lambda v: v is None or (_text(v) and _callable(v)),
+    ),
     "starter_code": Column("text", _text),
     "solutions": Column("a list of texts", _texts),
     "visible_tests": Column("a whole number >= 0", _count),
     "limits": Column("an object of numbers > 0 with keys of " + ", ".join(LIMIT_KEYS), _limits),
     "tolerance": Column("a number >= 0, or null", lambda v: v is None or (_number(v) and v >= 0)),
     "tags": Column("a list of texts", _texts),
-    "split": Column("train, or validation (chooses checkpoints), heldout (gates, never trained on) or demonstrations", lambda v: v in SPLITS),
+    "split": Column(
+        "train, or validation (chooses checkpoints), heldout (gates, never trained on) or demonstrations",
+        lambda v: v in SPLITS,
+    ),
     "licence": Column("text", _text),
     "gated": Column("true or false", lambda v: isinstance(v, bool)),
     "extra": Column("an object", lambda v: isinstance(v, Mapping)),
@@ -108,10 +128,21 @@ def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
     for name, column in COLUMNS.items():
         if name not in record:
             if column.required:
-                meant = next((f": there is {key!r}, did you mean {name}?" for key in record if key not in COLUMNS and means(key, name)), "")
-                raise ProblemError(f"column {name} is missing{meant}", f"add it: {column.wanted}", where)
+                meant = next(
+                    (
+                        f": there is {key!r}, did you mean {name}?"
+                        for key in record
+                        if key not in COLUMNS and means(key, name)
+                    ),
+                    "",
+                )
+                raise ProblemError(
+                    f"column {name} is missing{meant}", f"add it: {column.wanted}", where
+                )
         elif not column.fits(record[name]):
-            raise ProblemError(f"column {name} is {shown(record[name])}", f"expected {column.wanted}", where)
+            raise ProblemError(
+                f"column {name} is {shown(record[name])}", f"expected {column.wanted}", where
+            )
     _check_tests(record, where)
     return {name: record[name] for name in COLUMNS if name in record}
 
@@ -119,23 +150,50 @@ def check_columns(record: Mapping[str, Any], where: str) -> dict[str, Any]:
 def _check_tests(record: Mapping[str, Any], where: str) -> None:
     style, tests = record["style"], record["tests"]
     if style != "stdio" and record.get("entry_point") is None:
-        raise ProblemError(f"column entry_point is missing, and tests of style {style} need it", "name the function that the tests call", where)
+        raise ProblemError(
+            f"column entry_point is missing, and tests of style {style} need it",
+            "name the function that the tests call",
+            where,
+        )
     compare, checker = record.get("compare", "exact"), record.get("checker")
     if compare not in COMPARES[style] or (checker is not None and style not in ("call", "stdio")):
-        raise ProblemError(f"column compare or checker does not fit style {style}", f"it compares {' or '.join(COMPARES[style])}", where)
+        raise ProblemError(
+            f"column compare or checker does not fit style {style}",
+            f"it compares {' or '.join(COMPARES[style])}",
+            where,
+        )
     mend = f"a test of style {style} has the keys {', '.join(sorted(TEST_KEYS[style]))}"
     for number, test in enumerate(tests):
         if missing := sorted(NEEDED_KEYS[style] - set(test)):
-            meant = next((f": it has {key!r}, did you mean {missing[0]}?" for key in test if means(key, missing[0])), "")
-            raise ProblemError(f"column tests: test {number} lacks {missing[0]!r}{meant}", mend, where)
+            meant = next(
+                (
+                    f": it has {key!r}, did you mean {missing[0]}?"
+                    for key in test
+                    if means(key, missing[0])
+                ),
+                "",
+            )
+            raise ProblemError(
+                f"column tests: test {number} lacks {missing[0]!r}{meant}", mend, where
+            )
         if unknown := sorted(map(str, set(test) - TEST_KEYS[style])):
-            raise ProblemError(f"column tests: test {number} has an unknown key {unknown[0]!r}", mend, where)
+            raise ProblemError(
+                f"column tests: test {number} has an unknown key {unknown[0]!r}", mend, where
+            )
         for key, value in test.items():
             if not _fits_test(style, key, value):
                 wanted = {"args": "a list", "kwargs": "an object with text keys"}.get(key, "text")
-                raise ProblemError(f"column tests: test {number}, key {key!r} is {shown(value)}", f"expected {wanted}", where)
+                raise ProblemError(
+                    f"column tests: test {number}, key {key!r} is {shown(value)}",
+                    f"expected {wanted}",
+                    where,
+                )
     if record.get("visible_tests", 0) > len(tests):
-        raise ProblemError(f"column visible_tests is {record['visible_tests']} of {len(tests)} tests", "show at most as many as there are", where)
+        raise ProblemError(
+            f"column visible_tests is {record['visible_tests']} of {len(tests)} tests",
+            "show at most as many as there are",
+            where,
+        )
 
 
 def _fits_test(style: str, key: str, value: Any) -> bool:
@@ -143,13 +201,17 @@ def _fits_test(style: str, key: str, value: Any) -> bool:
         return isinstance(value, str)
     if key == "args":
         return isinstance(value, (list, tuple))
-    return key == "expected" or (isinstance(value, dict) and all(isinstance(name, str) for name in value))
+    return key == "expected" or (
+        isinstance(value, dict) and all(isinstance(name, str) for name in value)
+    )
 
 
 def means(key: Any, name: str) -> bool:
     """Whether a key that is none of ours is probably this one, written otherwise."""
     written = str(key).lower()
-    return written in OTHER_NAMES.get(name, ()) or bool(difflib.get_close_matches(written, [name], 1, 0.8))
+    return written in OTHER_NAMES.get(name, ()) or bool(
+        difflib.get_close_matches(written, [name], 1, 0.8)
+    )
 
 
 def near(name: str, known: Iterable[str]) -> str:
@@ -162,4 +224,6 @@ def shown(value: Any) -> str:
     """A wrong value in JSON's words, cut: `a list [1, 2]`."""
     written = json.dumps(value, ensure_ascii=False, skipkeys=True, default=repr)
     kind = next((word for kinds, word in WORDS if isinstance(value, kinds)), type(value).__name__)
-    return f"{kind} {written}".strip()[:120].encode("utf-8", "backslashreplace").decode()  # half a surrogate pair cannot be printed
+    return (
+        f"{kind} {written}".strip()[:120].encode("utf-8", "backslashreplace").decode()
+    )  # half a surrogate pair cannot be printed

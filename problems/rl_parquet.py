@@ -23,19 +23,35 @@ SCHEMA = pa.schema(
         ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
         (
             "extra_info",
-            pa.struct([("index", pa.int64()), ("problem_id", pa.string()), ("split", pa.string()), ("tags", pa.list_(pa.string()))]),
+            pa.struct(
+                [
+                    ("index", pa.int64()),
+                    ("problem_id", pa.string()),
+                    ("split", pa.string()),
+                    ("tags", pa.list_(pa.string())),
+                ]
+            ),
         ),
     ]
 )
 ORDERS = {"unordered": "  # in any order", "set": "  # in any order, however often each"}
 COST = "reference_cost"  # in `extra`: what rewards/efficiency.py measured
-UNSEEN: dict[str, Any] = {"solutions": [], "extra": "{}", "statement": "(see the prompt)"}  # columns that judging does not need
+UNSEEN: dict[str, Any] = {
+    "solutions": [],
+    "extra": "{}",
+    "statement": "(see the prompt)",
+}  # columns that judging does not need
 
 
-def write_verl(problems: Sequence[Problem], path: Path, prompts: Sequence[list[dict[str, str]]] | None = None) -> None:
+def write_verl(
+    problems: Sequence[Problem], path: Path, prompts: Sequence[list[dict[str, str]]] | None = None
+) -> None:
     """A row a problem, in the order given; `extra_info.index` is the position. prompts: what is asked, in place of the problem's own text."""
     asked = prompts or [[{"role": "user", "content": prompt_text(problem)}] for problem in problems]
-    rows = [_row(problem, index, chat) for index, (problem, chat) in enumerate(zip(problems, asked, strict=True))]
+    rows = [
+        _row(problem, index, chat)
+        for index, (problem, chat) in enumerate(zip(problems, asked, strict=True))
+    ]
     write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
 
 
@@ -45,7 +61,12 @@ def _row(problem: Problem, index: int, prompt: list[dict[str, str]]) -> dict[str
         "prompt": prompt,
         "ability": "code",
         "reward_model": {"style": "rule", "ground_truth": ground_truth(problem)},
-        "extra_info": {"index": index, "problem_id": problem.problem_id, "split": problem.split, "tags": list(problem.tags)},
+        "extra_info": {
+            "index": index,
+            "problem_id": problem.problem_id,
+            "split": problem.split,
+            "tags": list(problem.tags),
+        },
     }
 
 
@@ -62,9 +83,14 @@ def problem_from_ground_truth(text: str) -> Problem:
 
 def prompt_text(problem: Problem) -> str:
     """What a model is asked: statement, code to start from, tests that may be shown, and the function's name where nothing else tells it."""
-    starter, shown = problem.starter_code.strip("\n"), [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]]
+    starter, shown = (
+        problem.starter_code.strip("\n"),
+        [shown_test(problem, test) for test in problem.tests[: problem.visible_tests]],
+    )
     statement = problem.statement.strip()
-    parts = [] if starter and " ".join(statement.split()) in " ".join(starter.split()) else [statement]
+    parts = (
+        [] if starter and " ".join(statement.split()) in " ".join(starter.split()) else [statement]
+    )
     if starter:
         parts.append(f"Start from this code:\n```python\n{starter}\n```")
     if shown:
@@ -96,5 +122,8 @@ def _assert_text(source: str, entry_point: str) -> str:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == "candidate":
             node.id = entry_point
-    check = next((node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"), None)
+    check = next(
+        (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"),
+        None,
+    )
     return "\n".join(map(ast.unparse, check.body)) if check else source.strip()

@@ -14,9 +14,21 @@ import pyarrow.parquet as pq
 from artifacts.hashing import hash_data
 from problems.encoding import dumps, loads
 from problems.record import COLUMNS, LIMIT_KEYS, TOTALS, ProblemError, check_columns
-from sandbox.protocol import AssertTest, CallTest, Compare, Job, Limits, StdioTest, Style, Test, UnittestTest
+from sandbox.protocol import (
+    AssertTest,
+    CallTest,
+    Compare,
+    Job,
+    Limits,
+    StdioTest,
+    Style,
+    Test,
+    UnittestTest,
+)
 
-SCHEMA_VERSION = 3  # 1 had no compare and no checker, and no style unittest; 2 had no totals among the limits
+SCHEMA_VERSION = (
+    3  # 1 had no compare and no checker, and no style unittest; 2 had no totals among the limits
+)
 Split = Literal["demonstrations", "train", "validation", "heldout"]
 
 
@@ -32,7 +44,12 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
             ("starter_code", pa.string()),
             ("solutions", pa.list_(pa.string())),
             ("visible_tests", pa.int64()),
-            ("limits", pa.struct([(key, pa.float64() if key.endswith("_s") else pa.int64()) for key in limits])),
+            (
+                "limits",
+                pa.struct(
+                    [(key, pa.float64() if key.endswith("_s") else pa.int64()) for key in limits]
+                ),
+            ),
             ("tolerance", pa.float64()),
             ("tags", pa.list_(pa.string())),
             ("split", pa.string()),
@@ -47,7 +64,9 @@ def _schema(limits: Iterable[str], version: int) -> pa.Schema:
 
 
 SCHEMA = _schema(LIMIT_KEYS, SCHEMA_VERSION)
-WITHOUT_TOTALS = _schema([key for key in LIMIT_KEYS if key not in TOTALS], 2)  # where no problem has one: such files stay as they were, byte by byte
+WITHOUT_TOTALS = _schema(
+    [key for key in LIMIT_KEYS if key not in TOTALS], 2
+)  # where no problem has one: such files stay as they were, byte by byte
 
 
 @dataclass(frozen=True)
@@ -58,9 +77,13 @@ class Problem:
     source: str
     statement: str
     style: Style
-    tests: tuple[dict[str, Any], ...]  # call: args, kwargs, expected; stdio: stdin, stdout; assert, unittest: source
+    tests: tuple[
+        dict[str, Any], ...
+    ]  # call: args, kwargs, expected; stdio: stdin, stdout; assert, unittest: source
     entry_point: str | None = None
-    starter_code: str = ""  # trusted text that an answer may rely on (imports, helper functions, a signature)
+    starter_code: str = (
+        ""  # trusted text that an answer may rely on (imports, helper functions, a signature)
+    )
     solutions: tuple[str, ...] = ()
     visible_tests: int = 0  # how many of `tests`, from the front, the statement may show
     limits: Limits = Limits()  # noqa: RUF009  # frozen
@@ -71,11 +94,18 @@ class Problem:
     gated: bool = False  # of a benchmark that is reported: never trained on
     compare: Compare = "exact"  # see sandbox.protocol.Job
     checker: str | None = None  # Python source, not trusted: see sandbox.protocol.Job
-    extra: dict[str, Any] = field(default_factory=dict)  # whatever else a source knows (a demonstration, a composition, a release)
+    extra: dict[str, Any] = field(
+        default_factory=dict
+    )  # whatever else a source knows (a demonstration, a composition, a release)
 
     def job(self, source: str, job_id: str) -> Job:
         """The sandbox job that decides whether `source` solves this problem."""
-        made: dict[str, Any] = {"call": _call, "stdio": StdioTest, "assert": AssertTest, "unittest": UnittestTest}
+        made: dict[str, Any] = {
+            "call": _call,
+            "stdio": StdioTest,
+            "assert": AssertTest,
+            "unittest": UnittestTest,
+        }
         tests: tuple[Test, ...] = tuple(made[self.style](**test) for test in self.tests)
         return Job(
             job_id, source, self.style, tests, self.entry_point, self.starter_code, self.limits, self.tolerance, self.compare, self.checker,
@@ -91,7 +121,11 @@ class Problem:
     def parents(self) -> tuple[str, ...]:
         """Ids of the problems that it was made of. In a user's own file the column may be anything."""
         named = self.extra.get("parents")
-        return tuple(name for name in named if isinstance(name, str)) if isinstance(named, (list, tuple)) else ()
+        return (
+            tuple(name for name in named if isinstance(name, str))
+            if isinstance(named, (list, tuple))
+            else ()
+        )
 
     @property
     def content_hash(self) -> str:
@@ -99,20 +133,35 @@ class Problem:
         return hash_data(to_row(self))
 
 
-def _call(args: list[Any] | tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, expected: Any = None) -> CallTest:
+def _call(
+    args: list[Any] | tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+    expected: Any = None,
+) -> CallTest:
     return CallTest(tuple(args), kwargs or {}, expected)
 
 
-DEFAULTS = {"compare": "exact", "checker": None}  # columns that came later: left out where they say nothing, so that hashes stay as they were
+DEFAULTS = {
+    "compare": "exact",
+    "checker": None,
+}  # columns that came later: left out where they say nothing, so that hashes stay as they were
 
 
 def to_row(problem: Problem) -> dict[str, Any]:
     """One row of the parquet file: JSON types alone, tests and extra as text."""
     return {
-        **{name: value for name in COLUMNS if (value := getattr(problem, name)) != DEFAULTS.get(name, ...)},
+        **{
+            name: value
+            for name in COLUMNS
+            if (value := getattr(problem, name)) != DEFAULTS.get(name, ...)
+        },
         "tests": [dumps(dict(sorted(test.items()))) for test in problem.tests],
         "solutions": list(problem.solutions),
-        "limits": {key: float(value) if key.endswith("_s") else value for key, value in asdict(problem.limits).items() if value is not None},
+        "limits": {
+            key: float(value) if key.endswith("_s") else value
+            for key, value in asdict(problem.limits).items()
+            if value is not None
+        },
         "tolerance": None if problem.tolerance is None else float(problem.tolerance),
         "tags": list(problem.tags),
         "extra": dumps(dict(sorted(problem.extra.items()))),
@@ -126,15 +175,21 @@ def from_record(record: Mapping[str, Any], where: str) -> Problem:
     Raises ProblemError that begins with `where` and names the column and the mend.
     """
     known = check_columns(record, where)
-    extra = dict(known.pop("extra", {})) | {key: value for key, value in record.items() if key not in COLUMNS}
+    extra = dict(known.pop("extra", {})) | {
+        key: value for key, value in record.items() if key not in COLUMNS
+    }
     limits = Limits(**known.pop("limits", {}))
-    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in known.items()
+    }
     return Problem(**values, limits=limits, extra=extra)
 
 
 def from_row(row: Mapping[str, Any], where: str) -> Problem:
     """Inverse of `to_row`. Raises ProblemError as `from_record` does."""
-    record = {name: value for name, value in row.items() if value is not None or name not in DEFAULTS}
+    record = {
+        name: value for name, value in row.items() if value is not None or name not in DEFAULTS
+    }
     for column in ("tests", "extra"):
         texts = record.get(column)
         try:
@@ -143,7 +198,11 @@ def from_row(row: Mapping[str, Any], where: str) -> Problem:
             elif isinstance(texts, list):
                 record[column] = [loads(text) for text in texts]
         except (TypeError, ValueError, RecursionError) as error:
-            raise ProblemError(f"column {column} holds no JSON text: {error}", "write it with problems.encoding.dumps", where) from error
+            raise ProblemError(
+                f"column {column} holds no JSON text: {error}",
+                "write it with problems.encoding.dumps",
+                where,
+            ) from error
     return from_record(record, where)
 
 
@@ -162,7 +221,11 @@ def refuse_duplicates(problems: Iterable[Problem], where: str) -> None:
     first: dict[str, int] = {}
     for row, problem in enumerate(problems):
         if (before := first.setdefault(problem.problem_id, row)) != row:
-            raise ProblemError(f"problem_id {problem.problem_id!r} is in rows {before} and {row}", "give each problem an id of its own", where)
+            raise ProblemError(
+                f"problem_id {problem.problem_id!r} is in rows {before} and {row}",
+                "give each problem an id of its own",
+                where,
+            )
 
 
 def write_parquet(problems: list[Problem], path: Path) -> str:
@@ -180,9 +243,17 @@ def to_table(problems: Iterable[Problem]) -> pa.Table:
     """In their order. Raises ProblemError on what `problems_in` would refuse."""
     rows = []
     for problem in problems:
-        check_columns({name: getattr(problem, name) for name in COLUMNS} | {"limits": asdict(problem.limits)}, problem.problem_id)
+        check_columns(
+            {name: getattr(problem, name) for name in COLUMNS} | {"limits": asdict(problem.limits)},
+            problem.problem_id,
+        )
         rows.append(to_row(problem))
-    return pa.Table.from_pylist(rows, schema=SCHEMA if any(row["limits"].keys() & set(TOTALS) for row in rows) else WITHOUT_TOTALS)
+    return pa.Table.from_pylist(
+        rows,
+        schema=SCHEMA
+        if any(row["limits"].keys() & set(TOTALS) for row in rows)
+        else WITHOUT_TOTALS,
+    )
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -202,13 +273,21 @@ def read_parquet(path: Path) -> list[Problem]:
     Raises FileNotFoundError, or ProblemError naming file, row and column of what is missing or of the wrong type.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"{path}: {'a folder' if path.is_dir() else 'no such file'}: give a parquet file")
+        raise FileNotFoundError(
+            f"{path}: {'a folder' if path.is_dir() else 'no such file'}: give a parquet file"
+        )
     try:
         table = pq.read_table(path, partitioning=None)
     except pa.ArrowException as error:
-        raise ProblemError(f"not a whole parquet file ({str(error).splitlines()[0]})", "write it again with write_parquet", str(path)) from error
+        raise ProblemError(
+            f"not a whole parquet file ({str(error).splitlines()[0]})",
+            "write it again with write_parquet",
+            str(path),
+        ) from error
     check_table(table.schema, str(path))
-    problems = [from_row(row, f"{path}: row {number}") for number, row in enumerate(table.to_pylist())]
+    problems = [
+        from_row(row, f"{path}: row {number}") for number, row in enumerate(table.to_pylist())
+    ]
     refuse_duplicates(problems, str(path))
     return problems
 
@@ -217,6 +296,14 @@ def check_table(schema: pa.Schema, where: str) -> None:
     """Raises ProblemError unless a table of this schema can hold problems."""
     version = int((schema.metadata or {}).get(b"ratchet.problems.version", b"1"))
     if version > SCHEMA_VERSION:
-        raise ProblemError(f"schema version {version}, this Ratchet reads up to {SCHEMA_VERSION}", "update Ratchet", where)
+        raise ProblemError(
+            f"schema version {version}, this Ratchet reads up to {SCHEMA_VERSION}",
+            "update Ratchet",
+            where,
+        )
     if missing := [name for name in COLUMNS if name not in schema.names and name not in DEFAULTS]:
-        raise ProblemError(f"row 0: missing columns: {', '.join(missing)}", "write the file with write_parquet", where)
+        raise ProblemError(
+            f"row 0: missing columns: {', '.join(missing)}",
+            "write the file with write_parquet",
+            where,
+        )

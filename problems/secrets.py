@@ -22,7 +22,10 @@ PATTERNS = {
     "a Hugging Face token": re.compile(r"\bhf_[A-Za-z0-9]{34,}\b"),
     "an npm token": re.compile(r"_authToken\s{0,9}=\s{0,9}(?:npm_\w{30,}|[A-Fa-f0-9-]{36})"),
     "an API key": re.compile(r"\bsk-(?:proj-|ant-)?[A-Za-z0-9_-]{32,}"),
-    "a password in an address": re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,200}:[^\s/:@\"']{1,200}@[a-z0-9.-]+", re.IGNORECASE),
+    "a password in an address": re.compile(
+        r"\b[a-z][a-z0-9+.-]{1,20}://[^\s/:@\"']{1,200}:[^\s/:@\"']{1,200}@[a-z0-9.-]+",
+        re.IGNORECASE,
+    ),
     # names reserved for examples (RFC 2606) are nobody's
     "an e-mail address": re.compile(
         r"\b[A-Za-z0-9][A-Za-z0-9._%+-]{0,63}@(?!(?:[A-Za-z0-9-]{1,63}\.){0,9}(?:example\.(?:com|org|net)|example|test|invalid|localhost)\b)"
@@ -40,8 +43,13 @@ VENDORS = (
     "SquareOAuth Stripe TelegramBotToken TwilioKey"
 )
 WINDOW, OVERLAP = 4_000, 1_000  # characters; a longer secret would be cut
-PHONE = re.compile(r"(?<![\w.+-])(?:\+\d[\d ().-]{7,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])")
-SUSPICIOUS = re.compile(r"[A-Za-z0-9_/+=-]{20}|BEGIN [A-Z]|xox|@|/home/|/users/|\\users\\|\+\d|\d{3}-\d{4}", re.IGNORECASE)  # else there is nothing
+PHONE = re.compile(
+    r"(?<![\w.+-])(?:\+\d[\d ().-]{7,18}\d|\(\d{3}\) ?\d{3}-\d{4}|\d{3}-\d{3}-\d{4})(?![\w-])"
+)
+SUSPICIOUS = re.compile(
+    r"[A-Za-z0-9_/+=-]{20}|BEGIN [A-Z]|xox|@|/home/|/users/|\\users\\|\+\d|\d{3}-\d{4}",
+    re.IGNORECASE,
+)  # else there is nothing
 
 
 def secret_in(problem: Problem) -> tuple[str, str] | None:
@@ -75,8 +83,14 @@ def _found(text: str) -> Iterator[str]:
 
 def _in_window(text: str) -> Iterator[str]:
     yield from (what for what, pattern in PATTERNS.items() if pattern.search(text))
-    yield from (detector.secret_type for detector in _detectors() if next(iter(detector.analyze_string(text)), None))
-    yield from ("a telephone number" for candidate in PHONE.findall(text) if _is_assigned(candidate))
+    yield from (
+        detector.secret_type
+        for detector in _detectors()
+        if next(iter(detector.analyze_string(text)), None)
+    )
+    yield from (
+        "a telephone number" for candidate in PHONE.findall(text) if _is_assigned(candidate)
+    )
 
 
 @cache

@@ -54,12 +54,20 @@ class Strength:
 def write(rows: Iterable[Strength], folder: Path) -> Path:
     """`strength.parquet` in a dataset's folder, in order of the ids: whole numbers and texts alone, and part of the dataset's hash."""
     ordered = sorted(rows, key=lambda row: row.problem_id)
-    write_table(pa.Table.from_pylist([asdict(row) | {"survivors": list(row.survivors)} for row in ordered], schema=SCHEMA), folder / FILE)
+    write_table(
+        pa.Table.from_pylist(
+            [asdict(row) | {"survivors": list(row.survivors)} for row in ordered], schema=SCHEMA
+        ),
+        folder / FILE,
+    )
     return folder / FILE
 
 
 def read(folder: Path) -> list[Strength]:
-    return [Strength(**row | {"survivors": tuple(row["survivors"])}) for row in pq.read_table(folder / FILE).to_pylist()]
+    return [
+        Strength(**row | {"survivors": tuple(row["survivors"])})
+        for row in pq.read_table(folder / FILE).to_pylist()
+    ]
 
 
 def by_source(rows: Sequence[Strength]) -> list[tuple[object, ...]]:
@@ -69,11 +77,20 @@ def by_source(rows: Sequence[Strength]) -> list[tuple[object, ...]]:
         own = [row for row in rows if row.source == source]
         mutants, killed = sum(row.mutants for row in own), sum(row.killed for row in own)
         share = f"{killed / mutants:.1%}" if mutants else "none could be made"
-        table.append((source, len(own), mutants, share, _bars(own), sum(row.added_tests > 0 for row in own)))
+        table.append(
+            (source, len(own), mutants, share, _bars(own), sum(row.added_tests > 0 for row in own))
+        )
     return table
 
 
-HEAD = ("source", "problems", "mutants", "killed", "problems by share killed: under 20, 40, 60, 80, 100 %, all", "strengthened")
+HEAD = (
+    "source",
+    "problems",
+    "mutants",
+    "killed",
+    "problems by share killed: under 20, 40, 60, 80, 100 %, all",
+    "strengthened",
+)
 
 
 def _bars(rows: Sequence[Strength]) -> str:
@@ -82,7 +99,11 @@ def _bars(rows: Sequence[Strength]) -> str:
         if row.mutants:
             counts[5 * row.killed // row.mutants] += 1
     top = max(counts)
-    return " ".join(f"{'▁▂▃▄▅▆▇█'[7 * count // top] if count else '·'}{count}" for count in counts) if top else ""
+    return (
+        " ".join(f"{'▁▂▃▄▅▆▇█'[7 * count // top] if count else '·'}{count}" for count in counts)
+        if top
+        else ""
+    )
 
 
 WEAKEST = ("problem", "killed", "of", "survivors")
@@ -90,5 +111,11 @@ WEAKEST = ("problem", "killed", "of", "survivors")
 
 def weakest(rows: Iterable[Strength], count: int = 10) -> list[tuple[object, ...]]:
     """Those whose tests let most mutants pass, of all that have any."""
-    ordered = sorted((row for row in rows if row.survivors), key=lambda row: (row.killed / row.mutants, row.problem_id))
-    return [(row.problem_id, row.killed, row.mutants, "; ".join(row.survivors)) for row in ordered[:count]]
+    ordered = sorted(
+        (row for row in rows if row.survivors),
+        key=lambda row: (row.killed / row.mutants, row.problem_id),
+    )
+    return [
+        (row.problem_id, row.killed, row.mutants, "; ".join(row.survivors))
+        for row in ordered[:count]
+    ]

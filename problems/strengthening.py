@@ -38,13 +38,16 @@ class Agreed:
     disagreement: str = ""
 
 
-def agreed(problems: Sequence[Problem], references: Sequence[Sequence[str]], sandbox: Runs) -> list[Agreed]:
+def agreed(
+    problems: Sequence[Problem], references: Sequence[Sequence[str]], sandbox: Runs
+) -> list[Agreed]:
     """For each problem, with its solutions that differ, tests of what they agree on. An input on which any of them fails is left out: it may be none.
 
     Raises NoOutput when the sandbox itself failed.
     """
     asked = [
-        generated(problem, INPUTS) if len(sources) > 1 and _comparable(problem) else [] for problem, sources in zip(problems, references, strict=True)
+        generated(problem, INPUTS) if len(sources) > 1 and _comparable(problem) else []
+        for problem, sources in zip(problems, references, strict=True)
     ]
     questions = [
         Question(problem, source, given)
@@ -68,8 +71,15 @@ def _agreed(problem: Problem, given: Sequence[Input], said: Sequence[Sequence[Ou
     for asked, answers in zip(given, said, strict=True):
         if any(answer.fault for answer in answers):
             continue
-        if strange := next((answer for answer in answers if not _same(problem, answers[0], answer)), None):
-            return Agreed((), " ".join(f"on {asked} one says {answers[0].value!r}, another {strange.value!r}".split()))
+        if strange := next(
+            (answer for answer in answers if not _same(problem, answers[0], answer)), None
+        ):
+            return Agreed(
+                (),
+                " ".join(
+                    f"on {asked} one says {answers[0].value!r}, another {strange.value!r}".split()
+                ),
+            )
         if test := _test(problem, asked, answers[0].value):
             tests.append(test)
     return Agreed(tuple(tests))
@@ -90,15 +100,24 @@ def _test(problem: Problem, asked: Input, value: Any) -> Test | None:
         return asked | {"stdout": value}
     if problem.style == "call":
         return asked | {"expected": value}
-    words = [*map(repr, asked["args"]), *(f"{name}={value!r}" for name, value in asked["kwargs"].items())]
+    words = [
+        *map(repr, asked["args"]),
+        *(f"{name}={value!r}" for name, value in asked["kwargs"].items()),
+    ]
     text = repr(value)
-    return {"source": f"def check(candidate):\n    assert candidate({', '.join(words)}) == {text}\n"} if _is_literal(text, value) else None
+    return (
+        {"source": f"def check(candidate):\n    assert candidate({', '.join(words)}) == {text}\n"}
+        if _is_literal(text, value)
+        else None
+    )
 
 
 def _has_float(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_float, (*value.keys(), *value.values())))
-    return isinstance(value, (float, complex)) or (isinstance(value, (list, tuple, set, frozenset)) and any(map(_has_float, value)))
+    return isinstance(value, (float, complex)) or (
+        isinstance(value, (list, tuple, set, frozenset)) and any(map(_has_float, value))
+    )
 
 
 def _is_literal(text: str, value: Any) -> bool:
@@ -126,15 +145,27 @@ def strengthen(weak: Sequence[Weak], sandbox: Runs) -> list[tuple[tuple[Test, ..
     jobs = [
         trial.job(source, f"{at}/{which}")
         for at, (trial, one) in enumerate(zip(trials, weak, strict=True))
-        for which, source in enumerate([*trial.solutions, *(mutant.source for mutant in one.survivors)])
+        for which, source in enumerate(
+            [*trial.solutions, *(mutant.source for mutant in one.survivors)]
+        )
     ]
     reports = {report.job_id: report for report in sandbox.run(jobs)} if jobs else {}
     chosen: list[tuple[tuple[Test, ...], list[Mutant]]] = []
     for at, one in enumerate(weak):
-        rows = [reports[f"{at}/{which}"] for which in range(len(one.problem.solutions) + len(one.survivors))]
+        rows = [
+            reports[f"{at}/{which}"]
+            for which in range(len(one.problem.solutions) + len(one.survivors))
+        ]
         own, broken = rows[: len(one.problem.solutions)], rows[len(one.problem.solutions) :]
-        right = [nth for nth in range(len(one.candidates)) if all(report.tests[nth].verdict is Verdict.AC for report in own)]
-        refuses = {nth: {who for who, report in enumerate(broken) if _refused(report.tests[nth])} for nth in right}
+        right = [
+            nth
+            for nth in range(len(one.candidates))
+            if all(report.tests[nth].verdict is Verdict.AC for report in own)
+        ]
+        refuses = {
+            nth: {who for who, report in enumerate(broken) if _refused(report.tests[nth])}
+            for nth in right
+        }
         picked = _cover(refuses)
         gone = set[int]().union(*(refuses[nth] for nth in picked))
         left = [mutant for who, mutant in enumerate(one.survivors) if who not in gone]

@@ -18,10 +18,19 @@ TOKENS = re.compile(
 )
 BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields that hold statements
 IMPORTS = (ast.Import, ast.ImportFrom)
-NAMING: dict[type[ast.AST], str] = {ast.Name: "id", ast.arg: "arg", ast.Attribute: "attr"} | dict.fromkeys(
-    (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name"
-)
-UNSAID = {"type_comment", "type_ignores", "kind", "ctx", "annotation", "returns"}  # fields that change nothing of what a program does
+NAMING: dict[type[ast.AST], str] = {
+    ast.Name: "id",
+    ast.arg: "arg",
+    ast.Attribute: "attr",
+} | dict.fromkeys((ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef), "name")
+UNSAID = {
+    "type_comment",
+    "type_ignores",
+    "kind",
+    "ctx",
+    "annotation",
+    "returns",
+}  # fields that change nothing of what a program does
 
 
 def normal_form(source: str) -> str:
@@ -33,7 +42,10 @@ def normal_form(source: str) -> str:
     waiting: list[ast.AST] = [tree]
     while waiting:  # statements alone: an expression has no docstring in it
         node = waiting.pop()
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(node, clean=False) is not None:
+        if (
+            isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef))
+            and ast.get_docstring(node, clean=False) is not None
+        ):
             node.body = node.body[1:]
         waiting += [inner for block in BLOCKS for inner in getattr(node, block, ())]
     return ast.dump(tree)
@@ -54,7 +66,11 @@ def shape(source: str) -> str:
     numbers: dict[str, str] = {}  # a name of one's own is numbered by where it first occurs
     for at, part in enumerate(written):
         if type(part) is tuple:
-            written[at] = numbers.setdefault(part[0], f" v{len(numbers)}") if part[0] in own else f" {part[0]}"
+            written[at] = (
+                numbers.setdefault(part[0], f" v{len(numbers)}")
+                if part[0] in own
+                else f" {part[0]}"
+            )
     return "".join(written)  # type: ignore[arg-type]  # texts by now
 
 
@@ -62,7 +78,10 @@ def code_tokens(source: str) -> list[str]:
     """Tokens of a program in any language much like Python, without comments, imports and long texts; a name that is neither a keyword, a builtin
     nor an attribute is `v`."""
     found = [match for match in TOKENS.findall(source) if match[1]]
-    return [token if not (token[0].isalpha() or token[0] == "_") or token in SPOKEN else "v" for _, token in found]
+    return [
+        token if not (token[0].isalpha() or token[0] == "_") or token in SPOKEN else "v"
+        for _, token in found
+    ]
 
 
 def _write(node: ast.AST, out: list[str | tuple[str]], own: set[str]) -> None:
@@ -90,4 +109,8 @@ def _write(node: ast.AST, out: list[str | tuple[str]], own: set[str]) -> None:
 @cache
 def _plan(kind: type[ast.AST]) -> tuple[str, tuple[str, ...], str | None]:
     """How a node of this kind begins, its fields that say something, and the one that names something."""
-    return f"({kind.__name__}", tuple(name for name in kind._fields if name not in UNSAID), NAMING.get(kind)
+    return (
+        f"({kind.__name__}",
+        tuple(name for name in kind._fields if name not in UNSAID),
+        NAMING.get(kind),
+    )

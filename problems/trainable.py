@@ -11,7 +11,11 @@ from problems.sources.simple import NAME
 def trainable(problems: Sequence[Problem], base: str) -> list[Problem]:
     """The problems of the training part that are trained on, in their order. base: the profile's."""
     strange = untrained(problems, base)
-    return [problem for problem in problems if problem.split == "train" and problem.problem_id not in strange]
+    return [
+        problem
+        for problem in problems
+        if problem.split == "train" and problem.problem_id not in strange
+    ]
 
 
 def untrained(problems: Sequence[Problem], base: str) -> set[str]:
@@ -24,7 +28,14 @@ def untrained(problems: Sequence[Problem], base: str) -> set[str]:
         return set()
     train = [problem for problem in problems if problem.split == "train"]
     found = {problem.problem_id for problem in train if problem.source == NAME}
-    while more := {problem.problem_id for problem in train if any(_is_simple(parent, found) for parent in problem.parents)} - found:
+    while (
+        more := {
+            problem.problem_id
+            for problem in train
+            if any(_is_simple(parent, found) for parent in problem.parents)
+        }
+        - found
+    ):
         found |= more
     return found
 
@@ -36,4 +47,6 @@ def explained(count: int) -> str:
 
 
 def _is_simple(problem_id: str, found: set[str]) -> bool:
-    return problem_id in found or problem_id.startswith(f"{NAME}/")  # also where cleaning took the parent out
+    return problem_id in found or problem_id.startswith(
+        f"{NAME}/"
+    )  # also where cleaning took the parent out

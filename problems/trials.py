@@ -42,7 +42,9 @@ def references(problem: Problem) -> list[str]:
     """Its solutions, without those that are another's copy but for layout."""
     if len(problem.solutions) == 1:
         return [*problem.solutions]
-    return list({normal_form(solution): solution for solution in reversed(problem.solutions)}.values())[::-1]
+    return list(
+        {normal_form(solution): solution for solution in reversed(problem.solutions)}.values()
+    )[::-1]
 
 
 def composed(problem: Problem) -> bool:
@@ -87,10 +89,18 @@ class Trial:
 def tried(batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int) -> list[Trial]:
     """All that can be found out about a batch by running programs. Raises NoVerdict where the sandbox failed on inputs of ours."""
     trials = [Trial(problem, _unfit(problem)) for problem in batch]
-    _try_references([trial for trial in trials if trial.sound and composed(trial.problem)], sandbox, 1)
-    _try_references([trial for trial in trials if trial.sound and not composed(trial.problem)], sandbox, repeats)
-    _try_mutants([trial for trial in trials if trial.sound and judges(trial.problem)], sandbox, mutants)
-    _try_generated([trial for trial in trials if trial.sound and needs_strength(trial.problem)], sandbox)
+    _try_references(
+        [trial for trial in trials if trial.sound and composed(trial.problem)], sandbox, 1
+    )
+    _try_references(
+        [trial for trial in trials if trial.sound and not composed(trial.problem)], sandbox, repeats
+    )
+    _try_mutants(
+        [trial for trial in trials if trial.sound and judges(trial.problem)], sandbox, mutants
+    )
+    _try_generated(
+        [trial for trial in trials if trial.sound and needs_strength(trial.problem)], sandbox
+    )
     return trials
 
 
@@ -99,19 +109,36 @@ def _try_references(trials: Sequence[Trial], sandbox: Runs, repeats: int) -> Non
     jobs = (  # as the sandbox asks for them
         trial.problem.job(source, f"{at}/{which}")
         for at, trial in enumerate(trials)
-        for which, source in enumerate([*trial.problem.solutions, *([idle_answer(trial.problem)] if judges(trial.problem) else [])])
+        for which, source in enumerate(
+            [
+                *trial.problem.solutions,
+                *([idle_answer(trial.problem)] if judges(trial.problem) else []),
+            ]
+        )
     )
-    reports = {report.job_id: report for report in sandbox.run(jobs, repeat=repeats)} if trials else {}
+    reports = (
+        {report.job_id: report for report in sandbox.run(jobs, repeat=repeats)} if trials else {}
+    )
     for at, trial in enumerate(trials):
         trial.own = [reports[f"{at}/{which}"] for which in range(len(trial.problem.solutions))]
-        everyone = [*trial.own, *([reports[f"{at}/{len(trial.own)}"]] if judges(trial.problem) else [])]
+        everyone = [
+            *trial.own,
+            *([reports[f"{at}/{len(trial.own)}"]] if judges(trial.problem) else []),
+        ]
         if failed := next((report for report in everyone if report.verdict is Verdict.INFRA), None):
             if failed.unusable:
-                trial.fault = (ABSENT + ", ".join(failed.absent) if failed.absent else BROKEN_TESTS), failed.detail
+                trial.fault = (
+                    (ABSENT + ", ".join(failed.absent) if failed.absent else BROKEN_TESTS),
+                    failed.detail,
+                )
             else:
                 trial.undecided = failed.detail
         else:
-            trial.fault = _fault(trial.own) or ((TOO_WEAK, "they pass an answer that does nothing") if _idles(everyone[len(trial.own) :]) else None)
+            trial.fault = _fault(trial.own) or (
+                (TOO_WEAK, "they pass an answer that does nothing")
+                if _idles(everyone[len(trial.own) :])
+                else None
+            )
 
 
 def _idles(reports: Sequence[Report]) -> bool:
@@ -126,9 +153,16 @@ def _try_mutants(trials: Sequence[Trial], sandbox: Runs, count: int) -> None:
         for at, trial in enumerate(trials):
             made.append(mutants_of(trial.problem.solutions[0], count, trial.problem.entry_point))
             limits = _hurried(trial)
-            yield from (replace(trial.problem.job(mutant.source, f"{at}/{which}"), limits=limits) for which, mutant in enumerate(made[at]))
+            yield from (
+                replace(trial.problem.job(mutant.source, f"{at}/{which}"), limits=limits)
+                for which, mutant in enumerate(made[at])
+            )
 
-    verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs())} if trials and count else {}
+    verdicts = (
+        {report.job_id: report.verdict for report in sandbox.run(jobs())}
+        if trials and count
+        else {}
+    )
     for at, trial in enumerate(trials if verdicts else ()):
         of = [(mutant, verdicts[f"{at}/{which}"]) for which, mutant in enumerate(made[at])]
         trial.decided = sum(verdict is not Verdict.INFRA for _, verdict in of)
@@ -145,16 +179,23 @@ def _try_generated(trials: Sequence[Trial], sandbox: Runs) -> None:
     for trial, said in zip(trials, found, strict=True):
         if said.disagreement:
             trial.fault = DISAGREE, said.disagreement[:300]
-    weak = [(trial, Weak(problem, trial.survivors, said.tests)) for trial, problem, said in zip(trials, hurried, found, strict=True)]
+    weak = [
+        (trial, Weak(problem, trial.survivors, said.tests))
+        for trial, problem, said in zip(trials, hurried, found, strict=True)
+    ]
     weak = [(trial, of) for trial, of in weak if trial.sound and of.survivors and of.candidates]
-    for (trial, _), (added, left) in zip(weak, strengthen([of for _, of in weak], sandbox), strict=True):
+    for (trial, _), (added, left) in zip(
+        weak, strengthen([of for _, of in weak], sandbox), strict=True
+    ):
         trial.added, trial.survivors = added, left
 
 
 def _hurried(trial: Trial) -> Limits:
     """The problem's limits, and no more than its solutions showed to be enough: some mutants never end."""
     own, enough = trial.problem.limits, propose(*trial.cost)
-    return replace(own, cpu_s=min(own.cpu_s, enough["cpu_s"]), wall_s=min(own.wall_s, enough["wall_s"]))
+    return replace(
+        own, cpu_s=min(own.cpu_s, enough["cpu_s"]), wall_s=min(own.wall_s, enough["wall_s"])
+    )
 
 
 def _unfit(problem: Problem) -> tuple[str, str] | None:
@@ -173,13 +214,24 @@ def _fault(own: Sequence[Report]) -> tuple[str, str] | None:
     """Reason and detail of what is wrong with a problem by the word of its solutions."""
     for which, report in enumerate(own, 1):
         if report.flickers:
-            return FLICKERS, f"solution {which} of {len(own)}: {', '.join(report.verdicts)}; {_first_failure(report)}"
+            return (
+                FLICKERS,
+                f"solution {which} of {len(own)}: {', '.join(report.verdicts)}; {_first_failure(report)}",
+            )
         if report.verdict is not Verdict.AC:
-            return f"a solution fails its tests ({report.verdict})", f"solution {which} of {len(own)}: {_first_failure(report)}"
+            return (
+                f"a solution fails its tests ({report.verdict})",
+                f"solution {which} of {len(own)}: {_first_failure(report)}",
+            )
     return None
 
 
 def _first_failure(report: Report) -> str:
-    number, test = next(((i, test) for i, test in enumerate(report.tests, 1) if test.verdict is not Verdict.AC), (0, None))
-    words = f"test {number} of {report.total}: {test.verdict} {test.detail}" if test else report.detail
+    number, test = next(
+        ((i, test) for i, test in enumerate(report.tests, 1) if test.verdict is not Verdict.AC),
+        (0, None),
+    )
+    words = (
+        f"test {number} of {report.total}: {test.verdict} {test.detail}" if test else report.detail
+    )
     return " ".join(words.split())[:300]

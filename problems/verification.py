@@ -19,7 +19,16 @@ from problems.journal import Entry, Journal
 from problems.limits import Measured, learned
 from problems.schema import Problem
 from problems.strength import Strength
-from problems.trials import TOO_WEAK, NoVerdict, Runs, Trial, judges, needs_strength, references, tried
+from problems.trials import (
+    TOO_WEAK,
+    NoVerdict,
+    Runs,
+    Trial,
+    judges,
+    needs_strength,
+    references,
+    tried,
+)
 
 VERSION = 3  # of what an entry of the journal says: raise it with the rules
 
@@ -54,11 +63,15 @@ class Verified:
     removed: list[Removed]
     isolation: tuple[str, ...] = ()
     strength: tuple[Strength, ...] = ()
-    measured: tuple[Measured, ...] = field(default=(), compare=False)  # a clock's word: no part of what was verified
+    measured: tuple[Measured, ...] = field(
+        default=(), compare=False
+    )  # a clock's word: no part of what was verified
 
     @property
     def stage(self) -> Stage:
-        return Stage("verified", len(self.kept) + len(self.removed), len(self.kept), tuple(self.removed))
+        return Stage(
+            "verified", len(self.kept) + len(self.removed), len(self.kept), tuple(self.removed)
+        )
 
 
 def verify(
@@ -78,22 +91,53 @@ def verify(
     digests = [problem.content_hash for problem in problems]  # once, for they are not cheap
     hashes = dict(zip(digests, problems, strict=True))
     with Journal(journal, config.how) as book:
-        waiting = [(digest, problem) for digest, problem in hashes.items() if digest not in book.entries]
+        waiting = [
+            (digest, problem) for digest, problem in hashes.items() if digest not in book.entries
+        ]
         for start in range(0, len(waiting), batch_size):
             batch = waiting[start : start + batch_size]
-            trials = tried([problem for _, problem in batch], sandbox, config.repeats, config.mutants)
-            book.append(_entry(digest, trial, config) for (digest, _), trial in zip(batch, trials, strict=True) if not trial.undecided)
-            if undecided := [f"{trial.problem.problem_id} ({trial.undecided})" for trial in trials if trial.undecided]:
+            trials = tried(
+                [problem for _, problem in batch], sandbox, config.repeats, config.mutants
+            )
+            book.append(
+                _entry(digest, trial, config)
+                for (digest, _), trial in zip(batch, trials, strict=True)
+                if not trial.undecided
+            )
+            if undecided := [
+                f"{trial.problem.problem_id} ({trial.undecided})"
+                for trial in trials
+                if trial.undecided
+            ]:
                 told = f"no verdict for {len(undecided)} of {len(trials)} problems, first {undecided[0]}"
                 raise NoVerdict(f"{told}: see the sandbox's log, then run again")
             if on_progress:
                 on_progress(len(hashes) - len(waiting) + start + len(trials), len(hashes))
-        found = [(problem, book.entries[digest]) for digest, problem in zip(digests, problems, strict=True)]
+        found = [
+            (problem, book.entries[digest])
+            for digest, problem in zip(digests, problems, strict=True)
+        ]
     kept = [_strengthened(problem, entry) for problem, entry in found if entry.reason is None]
-    removed = [Removed(problem.problem_id, entry.reason, entry.detail) for problem, entry in found if entry.reason is not None]
-    strength = tuple(_strength(problem, entry) for problem, entry in found if judges(problem) and entry.reason in (None, TOO_WEAK))
-    measured = tuple(row for _, entry in found if entry.reason is None and (row := _measured(entry)))
-    return Verified(kept, removed, tuple(sorted({entry.isolation for _, entry in found} - {""})), strength, measured)
+    removed = [
+        Removed(problem.problem_id, entry.reason, entry.detail)
+        for problem, entry in found
+        if entry.reason is not None
+    ]
+    strength = tuple(
+        _strength(problem, entry)
+        for problem, entry in found
+        if judges(problem) and entry.reason in (None, TOO_WEAK)
+    )
+    measured = tuple(
+        row for _, entry in found if entry.reason is None and (row := _measured(entry))
+    )
+    return Verified(
+        kept,
+        removed,
+        tuple(sorted({entry.isolation for _, entry in found} - {""})),
+        strength,
+        measured,
+    )
 
 
 def _entry(digest: str, trial: Trial, config: Verification) -> Entry:
@@ -102,7 +146,12 @@ def _entry(digest: str, trial: Trial, config: Verification) -> Entry:
     names = tuple(mutant.name for mutant in trial.survivors)
     if trial.sound and needs_strength(problem) and killed < config.threshold * trial.decided:
         alone = " (one reference, so no test was added)" if len(references(problem)) == 1 else ""
-        reason, detail = TOO_WEAK, f"{len(names)} of {trial.decided} broken solutions pass{alone}: {'; '.join(names)}"[:300]
+        reason, detail = (
+            TOO_WEAK,
+            f"{len(names)} of {trial.decided} broken solutions pass{alone}: {'; '.join(names)}"[
+                :300
+            ],
+        )
     isolation = trial.own[0].isolation if trial.own else ""
     wall_s, cpu_s, peak_mb = trial.cost if trial.own else (None, None, None)
     return Entry(
@@ -114,7 +163,13 @@ def _entry(digest: str, trial: Trial, config: Verification) -> Entry:
 def _strengthened(problem: Problem, entry: Entry) -> Problem:
     """The tests that were added come last, where none is shown."""
     added = tuple(map(loads, entry.added))
-    return replace(problem, tests=problem.tests + added, extra=problem.extra | {"added_tests": len(added)}) if added else problem
+    return (
+        replace(
+            problem, tests=problem.tests + added, extra=problem.extra | {"added_tests": len(added)}
+        )
+        if added
+        else problem
+    )
 
 
 def _strength(problem: Problem, entry: Entry) -> Strength:
@@ -127,4 +182,9 @@ def _strength(problem: Problem, entry: Entry) -> Strength:
 def _measured(entry: Entry) -> Measured | None:
     if entry.wall_s is None or entry.peak_mb is None:
         return None
-    return learned(entry.problem_id, entry.wall_s, entry.wall_s if entry.cpu_s is None else entry.cpu_s, entry.peak_mb)
+    return learned(
+        entry.problem_id,
+        entry.wall_s,
+        entry.wall_s if entry.cpu_s is None else entry.cpu_s,
+        entry.peak_mb,
+    )

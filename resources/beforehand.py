@@ -22,7 +22,9 @@ def check_policy(home: Home, profile: Profile) -> None:
         check_settings(profile.training)
         if profile.base:
             _check_base(home, profile)
-        if Ledger(profile.storage.ledger or home.ledger).champion() is None:  # which the chain would go on from, of whatever shape
+        if (
+            Ledger(profile.storage.ledger or home.ledger).champion() is None
+        ):  # which the chain would go on from, of whatever shape
             if not profile.base:
                 _check_tiny_model(profile)
             if shape := shape_of_start(profile):
@@ -50,7 +52,9 @@ def _check_base(home: Home, profile: Profile) -> None:
         return None
     made = home.store(profile.storage.root).current("checkpoints", "base_model")
     if made is None or made.manifest.config != {"base": base}:
-        raise NotReady(f"base: no folder {base}: give a Hugging Face folder, or a hub id such as Qwen/Qwen2.5-Coder-0.5B-Instruct")
+        raise NotReady(
+            f"base: no folder {base}: give a Hugging Face folder, or a hub id such as Qwen/Qwen2.5-Coder-0.5B-Instruct"
+        )
 
 
 def _check_tiny_model(profile: Profile) -> None:

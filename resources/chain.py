@@ -51,7 +51,9 @@ class Record(BaseModel):
     kind: Kind
     seed: int
     profile: str
-    changes: tuple[str, ...] = ()  # to the profile, by `--set` or `--algorithm`: what goes on with the chain goes on with them
+    changes: tuple[
+        str, ...
+    ] = ()  # to the profile, by `--set` or `--algorithm`: what goes on with the chain goes on with them
     why: str  # what started it: demo, schedule, a sensor's cause
     regression: bool = False  # started because the champion fell: what resembles the tasks that were lost is drawn more often
     champion: Champion | None
@@ -97,14 +99,20 @@ class Chain:
         try:
             yield stage
         except BaseException as error:
-            stage.progress.tell("failed", text=str(error).splitlines()[0] if str(error) else type(error).__name__)
+            stage.progress.tell(
+                "failed", text=str(error).splitlines()[0] if str(error) else type(error).__name__
+            )
             raise
         seconds = time.monotonic() - began
         stage.progress.tell("found" if stage.was_found else "end", text=stage.text)
         with _locked(self.folder.parent):
             record = self.record
-            if not stage.was_found or name not in record.stages:  # the first time counts: finding it again says nothing
-                timing = Timing(seconds=round(seconds, 3), found=stage.was_found, finished_at=_now())
+            if (
+                not stage.was_found or name not in record.stages
+            ):  # the first time counts: finding it again says nothing
+                timing = Timing(
+                    seconds=round(seconds, 3), found=stage.was_found, finished_at=_now()
+                )
                 self._write(record.model_copy(update={"stages": {**record.stages, name: timing}}))
 
     def fail(self, error: str) -> Record:
@@ -112,7 +120,9 @@ class Chain:
             record = self.record
             failures = record.failures + 1
             state = "failed" if failures >= FAILURES else "open"
-            return self._write(record.model_copy(update={"failures": failures, "error": error, "state": state}))
+            return self._write(
+                record.model_copy(update={"failures": failures, "error": error, "state": state})
+            )
 
     def _write(self, record: Record) -> Record:
         write_atomic(self.folder / "chain.json", record.model_dump_json(indent=1))
@@ -152,7 +162,11 @@ def open_chain(
     with _locked(runs):
         chain = Chain(runs / id)
         if not (chain.folder / "chain.json").exists():
-            number = 0 if kind == "data" else max((record.number for record in records(runs)), default=0) + 1
+            number = (
+                0
+                if kind == "data"
+                else max((record.number for record in records(runs)), default=0) + 1
+            )
             opened = _now()
             chain._write(
                 Record(
@@ -173,13 +187,20 @@ def open_chain(
 
 def records(runs: Path) -> list[Record]:
     """All records, by number."""
-    found = [Record.model_validate_json(path.read_text(encoding="utf-8")) for path in runs.glob("*/chain.json")]
+    found = [
+        Record.model_validate_json(path.read_text(encoding="utf-8"))
+        for path in runs.glob("*/chain.json")
+    ]
     return sorted(found, key=lambda record: record.number)
 
 
 def next_id(runs: Path, prefix: str = "chain") -> str:
     """The open chain of this prefix, else the name of the next one."""
-    ours = [record for record in records(runs) if record.kind == "chain" and record.id.rpartition("-")[0] == prefix]
+    ours = [
+        record
+        for record in records(runs)
+        if record.kind == "chain" and record.id.rpartition("-")[0] == prefix
+    ]
     if ours and ours[-1].state == "open":
         return ours[-1].id
     numbers = [int(tail) for record in ours if (tail := record.id.rpartition("-")[2]).isdigit()]
@@ -188,7 +209,11 @@ def next_id(runs: Path, prefix: str = "chain") -> str:
 
 def newest_id(runs: Path) -> str:
     """The last chain that has its checkpoint, or evaluation, whichever came last; the first chain's name where there is none."""
-    ours = [record.id for record in records(runs) if record.kind == "evaluation" or "checkpoint" in record.stages]
+    ours = [
+        record.id
+        for record in records(runs)
+        if record.kind == "evaluation" or "checkpoint" in record.stages
+    ]
     return ours[-1] if ours else "chain-0001"
 
 

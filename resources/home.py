@@ -32,7 +32,11 @@ class Home:
 
     def store(self, root: str = "") -> Store:
         """What runs made: where a profile's `storage.root` says, with a cache of that root here, else here."""
-        return Store(root, cache=self.path / "cache" / hash_data(root.rstrip("/"))[:12]) if root else Store(self.path)
+        return (
+            Store(root, cache=self.path / "cache" / hash_data(root.rstrip("/"))[:12])
+            if root
+            else Store(self.path)
+        )
 
     @property
     def runs(self) -> Path:
@@ -91,7 +95,9 @@ class Home:
             with tempfile.NamedTemporaryFile(dir=self.path):
                 pass
         except OSError as error:
-            raise NotReady(f"RATCHET_HOME {self.path} cannot be written to ({error.strerror}): set RATCHET_HOME to a folder of yours") from error
+            raise NotReady(
+                f"RATCHET_HOME {self.path} cannot be written to ({error.strerror}): set RATCHET_HOME to a folder of yours"
+            ) from error
 
     def full(self) -> str:
         """What to say when a write found no room."""
@@ -101,17 +107,28 @@ class Home:
         """Raises NotReady unless so much disk is free under the home and so much memory available on the machine."""
         free = shutil.disk_usage(self.path).free / 2**30
         if free < disk_gib:
-            raise NotReady(f"{self.path} has {free:.1f} GiB of disk left, a run needs {disk_gib:g}: free some, or set RATCHET_HOME to another disk")
+            raise NotReady(
+                f"{self.path} has {free:.1f} GiB of disk left, a run needs {disk_gib:g}: free some, or set RATCHET_HOME to another disk"
+            )
         available = available_memory_gib()
         if available < memory_gib:
-            raise NotReady(f"{available:.1f} GiB of memory is available, a run needs {memory_gib:g}: close something, or take a smaller profile")
+            raise NotReady(
+                f"{available:.1f} GiB of memory is available, a run needs {memory_gib:g}: close something, or take a smaller profile"
+            )
 
 
 def available_memory_gib() -> float:
     """What this process may still take: MemAvailable, or what is left under the cgroup's limit where that is less."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines())
+    lines = dict(
+        line.split(":", 1)
+        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
+    )
     available = int(lines["MemAvailable"].split()[0]) * 1024
     limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-    if limit.exists() and used.exists() and (text := limit.read_text(encoding="utf-8").strip()) != "max":
+    if (
+        limit.exists()
+        and used.exists()
+        and (text := limit.read_text(encoding="utf-8").strip()) != "max"
+    ):
         available = min(available, int(text) - int(used.read_text(encoding="utf-8")))
     return available / 2**30

@@ -27,16 +27,28 @@ class NoCheckpoint(ValueError):
 
 def waiting(home: Home) -> list[Path]:
     """Folders put into the inbox, or straight beside our own checkpoints, that look like Hugging Face folders."""
-    return sorted(path.parent for place in (home.inbox, home.path / "checkpoints") for path in place.glob("*/config.json"))
+    return sorted(
+        path.parent
+        for place in (home.inbox, home.path / "checkpoints")
+        for path in place.glob("*/config.json")
+    )
 
 
 def fingerprint(folder: Path) -> str:
     """Names, sizes and times of the files: cheap, and different while somebody still copies."""
     files: list[tuple[str, int, int]] = []
-    for root, _, names in os.walk(folder):  # unlike rglob it lives with what is renamed or removed while it looks
+    for root, _, names in os.walk(
+        folder
+    ):  # unlike rglob it lives with what is renamed or removed while it looks
         for path in (Path(root, name) for name in names):
             with contextlib.suppress(FileNotFoundError):
-                files.append((path.relative_to(folder).as_posix(), (about := path.stat()).st_size, about.st_mtime_ns))
+                files.append(
+                    (
+                        path.relative_to(folder).as_posix(),
+                        (about := path.stat()).st_size,
+                        about.st_mtime_ns,
+                    )
+                )
     return hash_data(sorted(files))
 
 
@@ -51,19 +63,38 @@ def take_in(store: Store, folder: Path) -> Artifact:
         content_hash = hash_folder(draft)
         facts = {"put_by_hand_at": str(folder)}
         key = hash_data({"put_by_hand": content_hash})
-        return store.publish(draft, Manifest(kind="checkpoints", name=f"{name}-{content_hash[:8]}", key=key, content_hash=content_hash, facts=facts))
+        return store.publish(
+            draft,
+            Manifest(
+                kind="checkpoints",
+                name=f"{name}-{content_hash[:8]}",
+                key=key,
+                content_hash=content_hash,
+                facts=facts,
+            ),
+        )
 
 
 def _refuse_what_is_none(folder: Path) -> None:
     if not (folder / "config.json").is_file():
-        raise NoCheckpoint(f"{folder}: no config.json: a checkpoint is a Hugging Face folder with config, tokenizer and safetensors weights")
+        raise NoCheckpoint(
+            f"{folder}: no config.json: a checkpoint is a Hugging Face folder with config, tokenizer and safetensors weights"
+        )
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except ValueError as error:
-        raise NoCheckpoint(f"{folder}/config.json: not JSON ({error}): export the model again with save_pretrained") from error
+        raise NoCheckpoint(
+            f"{folder}/config.json: not JSON ({error}): export the model again with save_pretrained"
+        ) from error
     if "auto_map" in config:
-        raise NoCheckpoint(f"{folder}/config.json: key auto_map asks for code of its own, which is never run: use an architecture of transformers")
+        raise NoCheckpoint(
+            f"{folder}/config.json: key auto_map asks for code of its own, which is never run: use an architecture of transformers"
+        )
     if not list(folder.glob("*.safetensors")):
-        raise NoCheckpoint(f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled weights are never loaded)")
+        raise NoCheckpoint(
+            f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled weights are never loaded)"
+        )
     if not list(folder.glob("tokenizer*")):
-        raise NoCheckpoint(f"{folder}: no tokenizer files: save the tokenizer beside the weights with save_pretrained")
+        raise NoCheckpoint(
+            f"{folder}: no tokenizer files: save the tokenizer beside the weights with save_pretrained"
+        )

@@ -31,7 +31,12 @@ SPOT = {  # label of an interruptible node, its value, and the taint that keeps 
 def ray_cluster(profile: Profile, name: str = "ratchet") -> dict[str, Any]:
     """A cluster that stays, at http://NAME-head-svc.NAMESPACE.svc:8265. Raises ProfileError without `orchestration.kubernetes`."""
     kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
-    return {"apiVersion": "ray.io/v1", "kind": "RayCluster", "metadata": _metadata(name, kubernetes, asked), "spec": _cluster(kubernetes, asked)}
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": _metadata(name, kubernetes, asked),
+        "spec": _cluster(kubernetes, asked),
+    }
 
 
 def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
@@ -62,7 +67,9 @@ def _environment(job: TrainingJob, patience_s: float) -> dict[str, Any]:
 
 def _kubernetes(profile: Profile) -> Kubernetes:
     if profile.orchestration.kubernetes is None:
-        raise ProfileError("a manifest needs `orchestration.kubernetes` (namespace, image): take the profile `cluster`, or give one of your own")
+        raise ProfileError(
+            "a manifest needs `orchestration.kubernetes` (namespace, image): take the profile `cluster`, or give one of your own"
+        )
     return profile.orchestration.kubernetes
 
 
@@ -71,23 +78,47 @@ def _metadata(name: str, kubernetes: Kubernetes, asked: KubeRay) -> dict[str, An
     labels = {
         "": {},
         "volcano": {"volcano.sh/queue-name": asked.queue},
-        "yunikorn": {"ray.io/gang-scheduling-enabled": "true", "yunikorn.apache.org/app-id": name, "yunikorn.apache.org/queue": asked.queue},
+        "yunikorn": {
+            "ray.io/gang-scheduling-enabled": "true",
+            "yunikorn.apache.org/app-id": name,
+            "yunikorn.apache.org/queue": asked.queue,
+        },
         "kueue": {"kueue.x-k8s.io/queue-name": asked.queue},
     }[asked.gang]
     if asked.priority_class:
-        labels |= {"kueue.x-k8s.io/priority-class" if asked.gang == "kueue" else "ray.io/priority-class-name": asked.priority_class}
-    return {"name": name, "namespace": kubernetes.namespace, **({"labels": labels} if labels else {})}
+        labels |= {
+            "kueue.x-k8s.io/priority-class"
+            if asked.gang == "kueue"
+            else "ray.io/priority-class-name": asked.priority_class
+        }
+    return {
+        "name": name,
+        "namespace": kubernetes.namespace,
+        **({"labels": labels} if labels else {}),
+    }
 
 
 def _cluster(kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
     scaled = not asked.gang
     least = asked.least if scaled else asked.workers
-    groups = [_group("on-demand" if scaled or not asked.spot else "spot-first", kubernetes, asked, least, priority=0)]
+    groups = [
+        _group(
+            "on-demand" if scaled or not asked.spot else "spot-first",
+            kubernetes,
+            asked,
+            least,
+            priority=0,
+        )
+    ]
     if asked.spot and scaled:
         groups.insert(0, _group("spot", kubernetes, asked, 0, priority=10))
     scaling = {
         "enableInTreeAutoscaling": True,
-        "autoscalerOptions": {"version": "v2", "upscalingMode": "Default", "idleTimeoutSeconds": asked.idle_s},
+        "autoscalerOptions": {
+            "version": "v2",
+            "upscalingMode": "Default",
+            "idleTimeoutSeconds": asked.idle_s,
+        },
     }
     return {
         "rayVersion": version("ray"),
@@ -95,14 +126,24 @@ def _cluster(kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
         **(scaling if scaled else {}),
         "headGroupSpec": {
             "rayStartParams": {"num-cpus": "0", "dashboard-host": "0.0.0.0"},
-            "template": {"spec": _pod("ray-head", kubernetes, asked, {"cpu": "2", "memory": "8Gi"}, "on-demand")},
+            "template": {
+                "spec": _pod(
+                    "ray-head", kubernetes, asked, {"cpu": "2", "memory": "8Gi"}, "on-demand"
+                )
+            },
         },
         "workerGroupSpecs": groups,
     }
 
 
-def _group(name: str, kubernetes: Kubernetes, asked: KubeRay, least: int, priority: int) -> dict[str, Any]:
-    resources = {"cpu": str(asked.cpus), "memory": f"{asked.memory_gib}Gi", **({"nvidia.com/gpu": str(asked.gpus)} if asked.gpus else {})}
+def _group(
+    name: str, kubernetes: Kubernetes, asked: KubeRay, least: int, priority: int
+) -> dict[str, Any]:
+    resources = {
+        "cpu": str(asked.cpus),
+        "memory": f"{asked.memory_gib}Gi",
+        **({"nvidia.com/gpu": str(asked.gpus)} if asked.gpus else {}),
+    }
     return {
         "groupName": name,
         "replicas": least,
@@ -115,25 +156,41 @@ def _group(name: str, kubernetes: Kubernetes, asked: KubeRay, least: int, priori
     }
 
 
-def _pod(name: str, kubernetes: Kubernetes, asked: KubeRay, resources: dict[str, str], market: str) -> dict[str, Any]:
+def _pod(
+    name: str, kubernetes: Kubernetes, asked: KubeRay, resources: dict[str, str], market: str
+) -> dict[str, Any]:
     """market: on-demand, spot, or spot-first, where a whole gang goes wherever there is room."""
     limits = {key: value for key, value in resources.items() if key != "cpu"}
     shared = max(2, asked.memory_gib // 4) if name == "ray-worker" else 2
     container = {
         "name": name,
         "image": kubernetes.image,
-        "envFrom": [{"configMapRef": {"name": "ratchet-environment"}}, {"secretRef": {"name": "ratchet-secrets"}}],
+        "envFrom": [
+            {"configMapRef": {"name": "ratchet-environment"}},
+            {"secretRef": {"name": "ratchet-secrets"}},
+        ],
         "resources": {"requests": resources, "limits": limits},
-        "volumeMounts": [{"name": "home", "mountPath": HOME}, {"name": "shared-memory", "mountPath": "/dev/shm"}],
+        "volumeMounts": [
+            {"name": "home", "mountPath": HOME},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},
+        ],
     }
     if name == "ray-head":
         ports = {"gcs": 6379, "dashboard": 8265, "client": 10001}
-        container["ports"] = [{"name": port, "containerPort": number} for port, number in ports.items()]
+        container["ports"] = [
+            {"name": port, "containerPort": number} for port, number in ports.items()
+        ]
     else:
-        container["lifecycle"] = {"preStop": {"exec": {"command": ["python", "-m", "verl_jobs.taken_back", HOME]}}}
+        container["lifecycle"] = {
+            "preStop": {"exec": {"command": ["python", "-m", "verl_jobs.taken_back", HOME]}}
+        }
     return {
         "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001},
-        **({"priorityClassName": asked.priority_class} if asked.priority_class and asked.gang != "kueue" else {}),
+        **(
+            {"priorityClassName": asked.priority_class}
+            if asked.priority_class and asked.gang != "kueue"
+            else {}
+        ),
         **_where(asked, market),
         **({"terminationGracePeriodSeconds": GRACE_S} if name == "ray-worker" else {}),
         "containers": [container],
@@ -148,10 +205,23 @@ def _where(asked: KubeRay, market: str) -> dict[str, Any]:
     if not asked.spot:
         return {}
     key, value = SPOT[asked.spot]
-    term = {"matchExpressions": [{"key": key, "operator": "NotIn" if market == "on-demand" else "In", "values": [value]}]}
+    term = {
+        "matchExpressions": [
+            {"key": key, "operator": "NotIn" if market == "on-demand" else "In", "values": [value]}
+        ]
+    }
     if market == "spot-first":
-        affinity: dict[str, Any] = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]}
+        affinity: dict[str, Any] = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]
+        }
     else:
         affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
-    tolerations = [] if market == "on-demand" else [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
-    return {"affinity": {"nodeAffinity": affinity}, **({"tolerations": tolerations} if tolerations else {})}
+    tolerations = (
+        []
+        if market == "on-demand"
+        else [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
+    )
+    return {
+        "affinity": {"nodeAffinity": affinity},
+        **({"tolerations": tolerations} if tolerations else {}),
+    }

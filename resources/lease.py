@@ -32,7 +32,9 @@ class Holder(BaseModel):
 
 class LeaseHeld(RuntimeError):
     def __init__(self, holder: Holder | None, path: Path) -> None:
-        super().__init__(f"{path.parent} is training already: {holder or 'another process'}. Wait for it, or use another RATCHET_HOME")
+        super().__init__(
+            f"{path.parent} is training already: {holder or 'another process'}. Wait for it, or use another RATCHET_HOME"
+        )
         self.holder = holder
 
 
@@ -48,7 +50,11 @@ def take(path: Path, chain: str) -> None:
         _HELD[path] = file
     held = _HELD[path]
     held.truncate(0)
-    held.write(Holder(pid=os.getpid(), chain=chain, since=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")).model_dump_json())
+    held.write(
+        Holder(
+            pid=os.getpid(), chain=chain, since=datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S")
+        ).model_dump_json()
+    )
     held.flush()
 
 

@@ -74,7 +74,15 @@ class Ledger:
         return stack[-2] if len(stack) > 1 else None
 
     def append(
-        self, kind: Kind, *, checkpoint: str, checkpoint_hash: str, path: str, decision: dict[str, Any], chain: str, against: str | None
+        self,
+        kind: Kind,
+        *,
+        checkpoint: str,
+        checkpoint_hash: str,
+        path: str,
+        decision: dict[str, Any],
+        chain: str,
+        against: str | None,
     ) -> Entry:
         """Records one decision, for ever, and returns its entry.
 
@@ -88,18 +96,38 @@ class Ledger:
             entries = _entries(cursor)
             if (told := next((e for e in entries if e.chain == chain), None)) is not None:
                 if told.checkpoint_hash != checkpoint_hash:
-                    raise ValueError(f"chain {chain} has already put {told.checkpoint} before the gate, one candidate a chain: start a new chain")
+                    raise ValueError(
+                        f"chain {chain} has already put {told.checkpoint} before the gate, one candidate a chain: start a new chain"
+                    )
                 return told
             champion = next(iter(champions(entries)[::-1]), None)
             if (champion.checkpoint_hash if champion else None) != against:
                 compared = next((e for e in entries if e.checkpoint_hash == against), None)
-                raise Superseded(f"{named(champion)} is champion now, {checkpoint} was compared with {named(compared)}: decide again")
+                raise Superseded(
+                    f"{named(champion)} is champion now, {checkpoint} was compared with {named(compared)}: decide again"
+                )
             known = (e.version for e in entries if e.checkpoint_hash == checkpoint_hash)
             version = next(known, max((e.version for e in entries), default=0) + 1)
             predecessor = champion.entry if champion else 0
-            return self._insert(cursor, Entry(_next(entries), kind, version, checkpoint, checkpoint_hash, path, predecessor, decision, chain, _now()))
+            return self._insert(
+                cursor,
+                Entry(
+                    _next(entries),
+                    kind,
+                    version,
+                    checkpoint,
+                    checkpoint_hash,
+                    path,
+                    predecessor,
+                    decision,
+                    chain,
+                    _now(),
+                ),
+            )
 
-    def rollback(self, chain: str, reason: str = "", *, to: int | None = None, undoing: int | None = None) -> Entry:
+    def rollback(
+        self, chain: str, reason: str = "", *, to: int | None = None, undoing: int | None = None
+    ) -> Entry:
         """Makes the champion before this one champion again, or the version `to`; the entry's decision says what was undone and why.
 
         undoing: entry of the champion that is to be taken back, where the caller has looked.
@@ -111,17 +139,30 @@ class Ledger:
                 return told
             stack = champions(entries)
             if undoing is not None and stack and stack[-1].entry != undoing:
-                raise Superseded(f"{named(stack[-1])} is champion by now, another was to be taken back: look again (`ratchet status`)")
+                raise Superseded(
+                    f"{named(stack[-1])} is champion by now, another was to be taken back: look again (`ratchet status`)"
+                )
             below = _below(stack, to)
             back, undone = stack[below], stack[below + 1 :][::-1]
             first = undone[0]
-            decision = {"kind": "rollback", "undone": first.entry, "undone_version": first.version, "undone_checkpoint": first.checkpoint}
+            decision = {
+                "kind": "rollback",
+                "undone": first.entry,
+                "undone_version": first.version,
+                "undone_checkpoint": first.checkpoint,
+            }
             decision |= {"back_to": back.entry, "undone_entries": [entry.entry for entry in undone]}
             taken = ", ".join(named(entry) for entry in undone)
-            reasons = [f"{taken} {'was' if len(undone) == 1 else 'were'} taken back, {named(back)} is champion again.", *([reason] if reason else [])]
+            reasons = [
+                f"{taken} {'was' if len(undone) == 1 else 'were'} taken back, {named(back)} is champion again.",
+                *([reason] if reason else []),
+            ]
             decision["reasons"] = reasons
             place = (back.version, back.checkpoint, back.checkpoint_hash, back.path)
-            return self._insert(cursor, Entry(_next(entries), "rollback", *place, first.entry, decision, chain, _now()))
+            return self._insert(
+                cursor,
+                Entry(_next(entries), "rollback", *place, first.entry, decision, chain, _now()),
+            )
 
     def projecting(self) -> AbstractContextManager[None]:
         """Held while MLflow is told: one projection at a time, so that none registers a checkpoint twice."""
@@ -129,7 +170,10 @@ class Ledger:
 
     def _insert(self, cursor: Cursor, entry: Entry) -> Entry:
         marks = ", ".join([self._database.mark] * len(COLUMNS))
-        row = [json.dumps(value, sort_keys=True) if isinstance(value, dict) else value for value in astuple(entry)]
+        row = [
+            json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+            for value in astuple(entry)
+        ]
         cursor.execute(f"INSERT INTO promotions ({', '.join(COLUMNS)}) VALUES ({marks})", row)
         return entry
 
@@ -166,7 +210,11 @@ def _below(stack: list[Entry], to: int | None) -> int:
         return len(stack) - 2
     found = [i for i, entry in enumerate(stack[:-1]) if entry.version == to]
     if not found:
-        what = "is champion already" if stack[-1].version == to else "was never champion, or was itself taken back"
+        what = (
+            "is champion already"
+            if stack[-1].version == to
+            else "was never champion, or was itself taken back"
+        )
         there = ", ".join(str(entry.version) for entry in stack[-2::-1])
         raise NothingToRollBack(f"version {to} {what}: one can go back to version {there}")
     return found[-1]
@@ -174,7 +222,10 @@ def _below(stack: list[Entry], to: int | None) -> int:
 
 def _entries(cursor: Cursor) -> list[Entry]:
     cursor.execute(f"SELECT {', '.join(COLUMNS)} FROM promotions ORDER BY entry")
-    return [Entry(**dict(zip(COLUMNS, row, strict=True)) | {"decision": json.loads(row[7])}) for row in cursor.fetchall()]
+    return [
+        Entry(**dict(zip(COLUMNS, row, strict=True)) | {"decision": json.loads(row[7])})
+        for row in cursor.fetchall()
+    ]
 
 
 def _next(entries: list[Entry]) -> int:

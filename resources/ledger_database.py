@@ -75,9 +75,13 @@ def check_url(url: str) -> None:
     """Raises ValueError unless this names a Postgres without its password: a profile is there to be shown around."""
     parts = urlsplit(url)
     if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
-        raise ValueError(f"{parts.scheme or url}: a ledger is kept at postgresql://user@host:port/database, or empty: in RATCHET_HOME")
+        raise ValueError(
+            f"{parts.scheme or url}: a ledger is kept at postgresql://user@host:port/database, or empty: in RATCHET_HOME"
+        )
     if parts.password:
-        raise ValueError("the ledger's URL holds a password: leave it out and set PGPASSWORD (or PGPASSFILE) in the environment")
+        raise ValueError(
+            "the ledger's URL holds a password: leave it out and set PGPASSWORD (or PGPASSFILE) in the environment"
+        )
 
 
 class SqliteFile:
@@ -92,7 +96,10 @@ class SqliteFile:
         if not self.path.exists():
             return False
         with self.reading() as cursor:  # killed between making the file and its table
-            return cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'promotions'").fetchone() is not None
+            return (
+                cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'promotions'").fetchone()
+                is not None
+            )
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Cursor]:
@@ -122,7 +129,9 @@ class SqliteFile:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None)) as connection:
+        with closing(
+            sqlite3.connect(self.path, timeout=WAIT_S, isolation_level=None)
+        ) as connection:
             connection.execute("PRAGMA synchronous=FULL")
             yield connection
 
@@ -139,7 +148,9 @@ class SqliteFile:
                 "file is not a database": "put a backup of the file in its place",
                 "database or disk is full": "free some room",
             }.get(str(error), "see that its folder can be written to by this user")
-            raise LedgerUnreachable(f"the ledger {self.path} cannot be used ({error}), nothing was recorded: {mend}") from error
+            raise LedgerUnreachable(
+                f"the ledger {self.path} cannot be used ({error}), nothing was recorded: {mend}"
+            ) from error
 
 
 class PostgresServer:
@@ -163,7 +174,9 @@ class PostgresServer:
     def writing(self) -> Iterator[Cursor]:
         """Writers queue, so that nobody decides on a champion that another is about to replace; the index would refuse the second anyway."""
         with self._transaction() as cursor:
-            cursor.execute(f"SET LOCAL lock_timeout = '{WAIT_S:g}s'; SET LOCAL synchronous_commit = on")
+            cursor.execute(
+                f"SET LOCAL lock_timeout = '{WAIT_S:g}s'; SET LOCAL synchronous_commit = on"
+            )
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (WRITING,))
             if not _has_table(cursor):
                 cursor.execute(TABLE + POSTGRES_TRIGGERS)
@@ -182,18 +195,28 @@ class PostgresServer:
         try:
             import psycopg2
         except ImportError as error:
-            raise LedgerUnreachable(f"the ledger {self.url} needs psycopg2: pip install 'psycopg2-binary>=2.9,<3' (extra `cluster`)") from error
+            raise LedgerUnreachable(
+                f"the ledger {self.url} needs psycopg2: pip install 'psycopg2-binary>=2.9,<3' (extra `cluster`)"
+            ) from error
 
         try:
-            connected = psycopg2.connect(self.url, connect_timeout=CONNECT_S, application_name="ratchet")
+            connected = psycopg2.connect(
+                self.url, connect_timeout=CONNECT_S, application_name="ratchet"
+            )
             with closing(connected) as connection, connection, connection.cursor() as cursor:
                 yield cursor
-        except (psycopg2.OperationalError, psycopg2.InterfaceError, psycopg2.ProgrammingError) as error:
+        except (
+            psycopg2.OperationalError,
+            psycopg2.InterfaceError,
+            psycopg2.ProgrammingError,
+        ) as error:
             why = " ".join(str(error).split()) or "the connection was lost"
             mend = "see that the server runs, and PGPASSWORD"
             if isinstance(error, psycopg2.errors.LockNotAvailable):
                 mend = "another process has written for long; look into pg_stat_activity"
-            raise LedgerUnreachable(f"the ledger {self.url} cannot be used ({why}): {mend}; the same command again records nothing twice") from error
+            raise LedgerUnreachable(
+                f"the ledger {self.url} cannot be used ({why}): {mend}; the same command again records nothing twice"
+            ) from error
 
 
 def _has_table(cursor: Cursor) -> bool:

@@ -17,7 +17,12 @@ def ray_of(home: Home, profile: Profile, job: TrainingJob) -> Private | Joined:
     if not asked.address:
         return Private(folder, job, asked.bind)
     started = profile.model_copy(update={"base": job.start})  # whose folder has its shape
-    return Joined(asked.address, job, asked.patience_s, lambda: Private(folder, job, asked.bind, ranks_here(home, started)))
+    return Joined(
+        asked.address,
+        job,
+        asked.patience_s,
+        lambda: Private(folder, job, asked.bind, ranks_here(home, started)),
+    )
 
 
 def ranks_here(home: Home, profile: Profile) -> int:

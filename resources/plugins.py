@@ -32,15 +32,31 @@ def tried(training: Training, *, unverified: bool) -> list[str]:
         )
     training.plugins.hashes()  # a file that is missing is told at once
     on_cpu = training.model_copy(update={"engine": "hf"})
-    told = os.environ | environment(on_cpu, Path()) | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    told = (
+        os.environ
+        | environment(on_cpu, Path())
+        | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    )
     command = [sys.executable, "-m", "verl_jobs.trial"]
     try:
-        run = subprocess.run(command, input=training.model_dump_json(), env=told, capture_output=True, text=True, timeout=LONGEST_S, check=False)
+        run = subprocess.run(
+            command,
+            input=training.model_dump_json(),
+            env=told,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
+            check=False,
+        )
     except subprocess.TimeoutExpired as error:
-        raise PluginError(f"{', '.join(training.plugins.named.values())}: no dry step within {LONGEST_S:.0f} s: look for what waits") from error
+        raise PluginError(
+            f"{', '.join(training.plugins.named.values())}: no dry step within {LONGEST_S:.0f} s: look for what waits"
+        ) from error
     if run.returncode == 2 and "error: " in run.stderr:
         raise PluginError(run.stderr.rpartition("error: ")[2].strip())
     last = run.stdout.rstrip().rpartition("\n")[2]
     if run.returncode or not last.startswith("["):  # killed, or ended by the user's own code
-        raise PluginError(f"{', '.join(training.plugins.named.values())}: the trial ended with code {run.returncode}: {run.stderr.strip()[-1000:]}")
+        raise PluginError(
+            f"{', '.join(training.plugins.named.values())}: the trial ended with code {run.returncode}: {run.stderr.strip()[-1000:]}"
+        )
     return [str(line) for line in json.loads(last)]

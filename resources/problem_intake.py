@@ -34,7 +34,11 @@ class Taken:
 
 def waiting(home: Home) -> list[Path]:
     """Files in the inbox, but for hidden ones."""
-    return sorted(path for path in home.problem_inbox.glob("*") if path.is_file() and not path.name.startswith("."))
+    return sorted(
+        path
+        for path in home.problem_inbox.glob("*")
+        if path.is_file() and not path.name.startswith(".")
+    )
 
 
 def fingerprint(file: Path) -> str:
@@ -48,10 +52,20 @@ def fingerprint(file: Path) -> str:
 
 def source_name(file: Path) -> str:
     """Raises ProblemError where the file's name has no letter to begin with."""
-    known = [source.name for source in SOURCES.values() if file.name in source.files and not source.all_files]
-    stem = re.sub(r"[^a-z0-9]+", "_", file.name.split(".")[0].lower()).lstrip("_0123456789").rstrip("_")
+    known = [
+        source.name
+        for source in SOURCES.values()
+        if file.name in source.files and not source.all_files
+    ]
+    stem = (
+        re.sub(r"[^a-z0-9]+", "_", file.name.split(".")[0].lower())
+        .lstrip("_0123456789")
+        .rstrip("_")
+    )
     if not known and not stem:
-        raise ProblemError("a name without letters", "call the file as the source shall be called", str(file))
+        raise ProblemError(
+            "a name without letters", "call the file as the source shall be called", str(file)
+        )
     return known[0] if known else stem
 
 
@@ -62,13 +76,30 @@ def take_in(home: Home, file: Path) -> Taken:
     """
     name = source_name(file)
     before = listed(home.path).get(name)
-    if before and (other := _put_before(home, before)) and other.name != file.name and other.exists():
-        raise ProblemError(f"its source would be {name}, which {other.name} is", "give one of the two another name, or take it away", str(file))
-    columns = replace(before, path=file, hub=None, revision=None, commit=None, config=None) if before else Place(file)
+    if (
+        before
+        and (other := _put_before(home, before))
+        and other.name != file.name
+        and other.exists()
+    ):
+        raise ProblemError(
+            f"its source would be {name}, which {other.name} is",
+            "give one of the two another name, or take it away",
+            str(file),
+        )
+    columns = (
+        replace(before, path=file, hub=None, revision=None, commit=None, config=None)
+        if before
+        else Place(file)
+    )
     looked = load(name, columns, most=LOOK)
     if not looked.problems:
         first = looked.rejected[0]
-        raise ProblemError(f"none of {looked.rows} rows can be read, the first is {first.row}: {first.reason}", first.mend, str(file))
+        raise ProblemError(
+            f"none of {looked.rows} rows can be read, the first is {first.row}: {first.reason}",
+            first.mend,
+            str(file),
+        )
     kept = home.problem_files / hash_file(file)[:16] / file.name
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -77,7 +108,9 @@ def take_in(home: Home, file: Path) -> Taken:
         beside.replace(kept)
     place = replace(columns, path=kept.resolve())
     add_source(home.path, name, place)
-    bad = tuple(f"{rejected.row}: {rejected.reason}: {rejected.mend}" for rejected in looked.rejected)
+    bad = tuple(
+        f"{rejected.row}: {rejected.reason}: {rejected.mend}" for rejected in looked.rejected
+    )
     return Taken(name, place, len(looked.problems), bad, place != before)
 
 

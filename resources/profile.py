@@ -204,7 +204,9 @@ class RayPlace(Section):
     @classmethod
     def alone_or_for_others(cls, address: str) -> str:
         if address != LOOPBACK and re.fullmatch(r"localhost|::1|0*127\..*", address):
-            raise ValueError(f"Ray keeps to itself on {LOOPBACK} alone and listens on every interface for {address}: give {LOOPBACK}")
+            raise ValueError(
+                f"Ray keeps to itself on {LOOPBACK} alone and listens on every interface for {address}: give {LOOPBACK}"
+            )
         return address
 
 
@@ -221,7 +223,9 @@ class Orchestration(Section):
     @model_validator(mode="after")
     def launcher_has_its_section(self) -> Orchestration:
         if self.launcher == "kubernetes" and self.kubernetes is None:
-            raise ValueError("launcher: kubernetes needs a section `kubernetes` (namespace, service_account, image)")
+            raise ValueError(
+                "launcher: kubernetes needs a section `kubernetes` (namespace, service_account, image)"
+            )
         return self
 
 
@@ -273,7 +277,9 @@ def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
     except (OSError, UnicodeDecodeError) as error:
         raise ProfileError(f"{path}: cannot be read: {error}") from error
     if not isinstance(data, dict):
-        raise ProfileError(f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}")
+        raise ProfileError(
+            f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}"
+        )
     if isinstance(data.get("policy"), str):
         data["policy"] = policy_file(path.parent / data["policy"], path)
     changes = [*os.environ.get(CHANGES, "").splitlines(), *more]
@@ -296,9 +302,13 @@ def policy_file(path: Path, profile: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{profile}: policy: {path} cannot be read: {error.__class__.__name__}; name a YAML file beside the profile") from error
+        raise ProfileError(
+            f"{profile}: policy: {path} cannot be read: {error.__class__.__name__}; name a YAML file beside the profile"
+        ) from error
     if not isinstance(data, dict):
-        raise ProfileError(f"{path}: a policy is a mapping of keys such as alpha and margins, this is a {type(data).__name__}")
+        raise ProfileError(
+            f"{path}: a policy is a mapping of keys such as alpha and margins, this is a {type(data).__name__}"
+        )
     return data
 
 
@@ -309,7 +319,9 @@ def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
         key, equals, value = change.partition("=")
         *sections, last = key.strip().split(".")
         if not equals or not all([*sections, last]):
-            raise ProfileError(f"{change!r} changes nothing: write section.key=value, e.g. training.steps=30")
+            raise ProfileError(
+                f"{change!r} changes nothing: write section.key=value, e.g. training.steps=30"
+            )
         place = data
         for section in sections:
             place = place.setdefault(section, {})
@@ -318,7 +330,9 @@ def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
         try:
             place[last] = yaml.safe_load(value)
         except yaml.YAMLError as error:
-            raise ProfileError(f"{change!r}: the value is not YAML: {' '.join(str(error).split())}") from error
+            raise ProfileError(
+                f"{change!r}: the value is not YAML: {' '.join(str(error).split())}"
+            ) from error
     return data
 
 
@@ -344,7 +358,9 @@ def _explain(error: Any) -> str:
     if error["type"] == "string_pattern_mismatch" and "https" in error["ctx"]["pattern"]:
         return f"{where}: {error['input']!r} is no address: write it as http://host:port"
     if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        got = "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"  # a section is no answer to what is wrong in it
+        got = (
+            "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"
+        )  # a section is no answer to what is wrong in it
         return f"{where}: {error['msg'].removeprefix('Value error, ')}{got}"
     fields = _fields(error["loc"][:-1])
     near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)
@@ -356,6 +372,14 @@ def _fields(loc: tuple[str | int, ...]) -> list[str]:
     model: Any = Profile
     for part in loc:
         annotation = model.model_fields[part].annotation if part in model.model_fields else model
-        sections = [kind for kind in (annotation, *get_args(annotation)) if hasattr(kind, "model_fields") or dataclasses.is_dataclass(kind)]
+        sections = [
+            kind
+            for kind in (annotation, *get_args(annotation))
+            if hasattr(kind, "model_fields") or dataclasses.is_dataclass(kind)
+        ]
         model = sections[0] if sections else model
-    return [field.name for field in dataclasses.fields(model)] if dataclasses.is_dataclass(model) else list(model.model_fields)
+    return (
+        [field.name for field in dataclasses.fields(model)]
+        if dataclasses.is_dataclass(model)
+        else list(model.model_fields)
+    )

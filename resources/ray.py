@@ -46,16 +46,25 @@ class Head:
 class Private:
     """The Ray of this folder, started when there is none."""
 
-    def __init__(self, folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0) -> None:
+    def __init__(
+        self, folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0
+    ) -> None:
         """ranks: that it has places for; 0: as many as the job was told."""
-        self.folder, self.job, self.bind, self.ranks = folder, job, bind, ranks or job.training.ranks
+        self.folder, self.job, self.bind, self.ranks = (
+            folder,
+            job,
+            bind,
+            ranks or job.training.ranks,
+        )
 
     def dashboard(self) -> str:
         return ensure_head(self.folder, self.job, self.bind, self.ranks).dashboard
 
     def headers(self) -> dict[str, str]:
         """The token, told: this process may have read another cluster's."""
-        return {"Authorization": f"Bearer {_token(self.folder).read_text(encoding='ascii').strip()}"}
+        return {
+            "Authorization": f"Bearer {_token(self.folder).read_text(encoding='ascii').strip()}"
+        }
 
     def there(self) -> bool:
         return _running(self.folder) is not None
@@ -67,7 +76,13 @@ class Private:
 class Joined:
     """A cluster that somebody else started. It is lost when its dashboard has not answered for PATIENCE_S; its token is in the environment."""
 
-    def __init__(self, address: str, job: TrainingJob, patience_s: float = PATIENCE_S, here: Callable[[], Private] | None = None) -> None:
+    def __init__(
+        self,
+        address: str,
+        job: TrainingJob,
+        patience_s: float = PATIENCE_S,
+        here: Callable[[], Private] | None = None,
+    ) -> None:
         """patience_s: that a training which has begun waits for it, or for nodes of it. here: the Ray to go on with then, or NotReady."""
         self.address, self.job, self.answered_at = address.rstrip("/"), job, time.monotonic()
         self.patience_s, self.here = patience_s, here
@@ -75,7 +90,9 @@ class Joined:
     def dashboard(self) -> str:
         """Raises TrainingFailed where nothing answers."""
         if not self.back(PATIENCE_S):
-            raise TrainingFailed(f"no Ray answers at {self.address} (ray.address of the profile): start it, or leave the address out")
+            raise TrainingFailed(
+                f"no Ray answers at {self.address} (ray.address of the profile): start it, or leave the address out"
+            )
         return self.address
 
     def back(self, within_s: float) -> bool:
@@ -118,7 +135,9 @@ def answers(address: str) -> bool:
         return False
 
 
-def ensure_head(folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0) -> Head:
+def ensure_head(
+    folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0
+) -> Head:
     """The private Ray of this folder for trainings: the running one, or a new one; this process holds it from now on."""
     return _ensured(folder, lambda: _spawn(folder, job, bind, ranks or job.training.ranks))
 
@@ -126,15 +145,24 @@ def ensure_head(folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, r
 def light_head(folder: Path, places: int) -> Head:
     """The same for so many processes that wait for others: nothing of verl is at hand in its workers, which find this code wherever they start."""
     here = Path(__file__).resolve().parent.parent
-    told = {ray_head.PRELOADED: "", ray_head.CPUS: str(places), owner.HOLDERS: str(folder / ray_head.HOLDERS)}
-    told |= {"PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    told = {
+        ray_head.PRELOADED: "",
+        ray_head.CPUS: str(places),
+        owner.HOLDERS: str(folder / ray_head.HOLDERS),
+    }
+    told |= {
+        "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
+    }
     return _ensured(folder, lambda: _launch(folder, told, on_gpus=False))
 
 
 def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
     folder.mkdir(parents=True, exist_ok=True)
     owner.hold(folder / ray_head.HOLDERS)
-    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}  # read by Ray's client in this process
+    os.environ |= {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(_token(folder)),
+    }  # read by Ray's client in this process
     deadline = time.monotonic() + ray_head.START_S
     while (head := _running(folder)) is None:
         spawn()
@@ -157,8 +185,16 @@ def _running(folder: Path) -> Head | None:
 
 
 def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
-    here = {"RATCHET_RANKS": str(ranks), "RATCHET_RAY_BIND": bind, owner.HOLDERS: str(folder / ray_head.HOLDERS)}
-    _launch(folder, environment(job.training, job.path) | here | _threads(job.training.threads), on_gpus=job.training.engine != "hf")
+    here = {
+        "RATCHET_RANKS": str(ranks),
+        "RATCHET_RAY_BIND": bind,
+        owner.HOLDERS: str(folder / ray_head.HOLDERS),
+    }
+    _launch(
+        folder,
+        environment(job.training, job.path) | here | _threads(job.training.threads),
+        on_gpus=job.training.engine != "hf",
+    )
 
 
 def _threads(threads: int) -> dict[str, str]:
@@ -171,10 +207,19 @@ def _launch(folder: Path, extra: dict[str, str], on_gpus: bool) -> None:
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     if extra.get("RATCHET_RAY_BIND", ray_head.LOOPBACK) == ray_head.LOOPBACK:
-        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = (
+            "0"  # Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface
+        )
     log = (folder / "head.log").open("ab")
     command = [sys.executable, "-m", "resources.ray_head", str(folder)]
-    subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, start_new_session=True)
+    subprocess.Popen(
+        command,
+        stdout=log,
+        stderr=log,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    )
 
 
 def _token(folder: Path) -> Path:
@@ -182,7 +227,10 @@ def _token(folder: Path) -> Path:
     path = folder / "token"
     if not path.exists():
         handle, beside = tempfile.mkstemp(dir=folder, prefix=".token.")
-        with os.fdopen(handle, "w", encoding="ascii") as file, (folder / "token.lock").open("a") as lock:
+        with (
+            os.fdopen(handle, "w", encoding="ascii") as file,
+            (folder / "token.lock").open("a") as lock,
+        ):
             file.write(secrets.token_hex(32))
             file.flush()
             os.fsync(handle)

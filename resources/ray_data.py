@@ -31,17 +31,30 @@ class RayData:
 
         if not parts:
             return
-        os.environ.setdefault("RAY_DATA_USAGE_DISABLED", "1")  # no telemetry, and none of its threads in this process
+        os.environ.setdefault(
+            "RAY_DATA_USAGE_DISABLED", "1"
+        )  # no telemetry, and none of its threads in this process
         if not ray.is_initialized():
             try:
                 ray.init(address=self.address, log_to_driver=False, logging_level="warning")
             except ConnectionError as error:
-                raise NotReady(f"no Ray to join at {self.address}: start one, and run this on one of its nodes") from error
+                raise NotReady(
+                    f"no Ray to join at {self.address}: start one, and run this on one of its nodes"
+                ) from error
         ray.data.DataContext.get_current().enable_progress_bars = False
         most = max(1, min(len(parts), int(ray.cluster_resources().get("CPU", 1))))
-        rows = ray.data.from_items([{"part": pickle.dumps(part)} for part in parts], override_num_blocks=len(parts))
+        rows = ray.data.from_items(
+            [{"part": pickle.dumps(part)} for part in parts], override_num_blocks=len(parts)
+        )
         strategy = ray.data.ActorPoolStrategy(min_size=1, max_size=most, initial_size=most)
-        done = rows.map_batches(Worker, fn_constructor_args=(pickle.dumps(work),), batch_size=1, batch_format="numpy", compute=strategy, num_cpus=1)
+        done = rows.map_batches(
+            Worker,
+            fn_constructor_args=(pickle.dumps(work),),
+            batch_size=1,
+            batch_format="numpy",
+            compute=strategy,
+            num_cpus=1,
+        )
         for row in done.iter_rows():
             self.nodes.add(row["node"])
             yield pickle.loads(row["result"])

@@ -31,8 +31,18 @@ START_S = 90.0
 HOLDERS = "holders"
 LOOPBACK = "127.0.0.1"
 # Every verl actor imports these: workers that have them at hand start seconds sooner.
-PRELOADED, CPUS = "RATCHET_RAY_PRELOADED", "RATCHET_RAY_CPUS"  # in the environment: modules in place of these, divided by blanks; logical CPUs
-PRELOAD = ["torch", "transformers", "verl", "verl.trainer.main_ppo", "verl.workers.engine_workers", "transfer_queue"]
+PRELOADED, CPUS = (
+    "RATCHET_RAY_PRELOADED",
+    "RATCHET_RAY_CPUS",
+)  # in the environment: modules in place of these, divided by blanks; logical CPUs
+PRELOAD = [
+    "torch",
+    "transformers",
+    "verl",
+    "verl.trainer.main_ppo",
+    "verl.workers.engine_workers",
+    "transfer_queue",
+]
 
 
 def main(folder: Path) -> None:
@@ -63,22 +73,63 @@ def sweep(about: Path) -> None:
 def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
     """Starts the head node and writes `head.json` once it answers. Raises RuntimeError with the log's path when it does not."""
     gcs, dashboard, agent, metrics, runtime, client = free_ports(6)
-    threads, host = os.environ.get("OMP_NUM_THREADS", "2"), os.environ.get("RATCHET_RAY_BIND", LOOPBACK)
-    command = [python(session), "-m", "ray.scripts.scripts", "start", "--head", "--block", f"--node-ip-address={host}", f"--port={gcs}"]
-    command += ["--include-dashboard=true", f"--dashboard-host={host}", f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}"]
-    command += [f"--metrics-export-port={metrics}", f"--runtime-env-agent-port={runtime}", f"--ray-client-server-port={client}"]
+    threads, host = (
+        os.environ.get("OMP_NUM_THREADS", "2"),
+        os.environ.get("RATCHET_RAY_BIND", LOOPBACK),
+    )
+    command = [
+        python(session),
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        "--head",
+        "--block",
+        f"--node-ip-address={host}",
+        f"--port={gcs}",
+    ]
+    command += [
+        "--include-dashboard=true",
+        f"--dashboard-host={host}",
+        f"--dashboard-port={dashboard}",
+        f"--dashboard-agent-listen-port={agent}",
+    ]
+    command += [
+        f"--metrics-export-port={metrics}",
+        f"--runtime-env-agent-port={runtime}",
+        f"--ray-client-server-port={client}",
+    ]
     # logical ones: verl's actors claim one each and share the cores
-    command += [f"--num-cpus={os.environ.get(CPUS, '16')}", f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}"]
-    command += [f"--object-store-memory={256 * 2**20}", f"--temp-dir={session}", "--disable-usage-stats", "--include-log-monitor=false"]
+    command += [
+        f"--num-cpus={os.environ.get(CPUS, '16')}",
+        f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}",
+    ]
+    command += [
+        f"--object-store-memory={256 * 2**20}",
+        f"--temp-dir={session}",
+        "--disable-usage-stats",
+        "--include-log-monitor=false",
+    ]
     preload = os.environ[PRELOADED].split() if PRELOADED in os.environ else PRELOAD
     command += [f"--system-config={json.dumps({'preload_python_modules': preload})}"]
     log = (folder / "head.log").open("ab")
     environment = os.environ | {"OMP_NUM_THREADS": threads}
-    ray = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=environment, preexec_fn=_die_with_parent)
+    ray = subprocess.Popen(
+        command,
+        stdout=log,
+        stderr=log,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        preexec_fn=_die_with_parent,
+    )
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and ray.poll() is None:
         if _listens(host, gcs) and _listens(host, dashboard):
-            about = {"pid": os.getpid(), "address": f"{host}:{gcs}", "dashboard": f"http://{host}:{dashboard}", "session": str(session)}
+            about = {
+                "pid": os.getpid(),
+                "address": f"{host}:{gcs}",
+                "dashboard": f"http://{host}:{dashboard}",
+                "session": str(session),
+            }
             write_atomic(folder / "head.json", json.dumps(about))
             return ray
         time.sleep(0.1)
@@ -117,7 +168,9 @@ def stop(ray: subprocess.Popen[bytes]) -> None:
 def live_holders(folder: Path) -> list[int]:
     """Processes that need the head. A holder's file names pid and start time: a number used again is not it."""
     alive = []
-    for path in (folder / HOLDERS).glob("[0-9]*"):  # a mark that is only now being written has another name
+    for path in (folder / HOLDERS).glob(
+        "[0-9]*"
+    ):  # a mark that is only now being written has another name
         try:
             if started(int(path.name)) == path.read_text(encoding="utf-8"):
                 alive.append(int(path.name))

@@ -28,7 +28,10 @@ from verl_jobs.preflight import check
 from verl_jobs.saving import whole_saves
 
 TRAINER = "verl_jobs.entry"
-NO_AGENT = ("No available agent", "Cannot connect to host")  # ray/dashboard/modules/job/job_head.py: not there yet, and gone again
+NO_AGENT = (
+    "No available agent",
+    "Cannot connect to host",
+)  # ray/dashboard/modules/job/job_head.py: not there yet, and gone again
 GONE_S = 20.0
 END_S = 60.0  # that a training is given to save when it is cancelled
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours what its workers said
@@ -52,12 +55,19 @@ def train(
     bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed, and before anything is started or
     written CannotTrain or UnfitStart.
     """
-    begun = (job.path / LOG).exists() or next_attempt(job.path) > 1  # the second of one that KubeRay started
+    begun = (job.path / LOG).exists() or next_attempt(
+        job.path
+    ) > 1  # the second of one that KubeRay started
     if entry == TRAINER and not begun:
         check(job)
     job.write()
-    if "WANDB_SWEEP_ID" in os.environ:  # the private Ray may have been started for another run of the sweep
-        write_atomic(job.path / "sweep.json", json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}))
+    if (
+        "WANDB_SWEEP_ID" in os.environ
+    ):  # the private Ray may have been started for another run of the sweep
+        write_atomic(
+            job.path / "sweep.json",
+            json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}),
+        )
     attempt, reached = 1, _newest_save(job)
     while job.done is None:
         with owner.owned(job.path):
@@ -69,10 +79,15 @@ def train(
         if (saved := _newest_save(job)) > reached:
             attempt, reached = 0, saved
         if attempt == attempts or end != LOST:
-            raise TrainingFailed(f"training {job.chain} ended {end}: {_last_words(job.path / LOG)} (log: {job.path / LOG})")
+            raise TrainingFailed(
+                f"training {job.chain} ended {end}: {_last_words(job.path / LOG)} (log: {job.path / LOG})"
+            )
         attempt += 1
         where = f"from step {reached}" if reached else "from its start"
-        faults.record(job.path, f"a process of the training ended: it goes on {where}, life {attempt} of {attempts}")
+        faults.record(
+            job.path,
+            f"a process of the training ended: it goes on {where}, life {attempt} of {attempts}",
+        )
 
 
 def _newest_save(job: TrainingJob) -> int:
@@ -92,10 +107,15 @@ def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:
     try:
         here = ray.here()
     except NotReady as error:
-        raise TrainingFailed(f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s, and it cannot go on here: {error}") from error
+        raise TrainingFailed(
+            f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s, and it cannot go on here: {error}"
+        ) from error
     if not moved.exists():
         _await_its_end(job, f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s")
-        faults.record(job.path, f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s: the training goes on here, on one node")
+        faults.record(
+            job.path,
+            f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s: the training goes on here, on one node",
+        )
         moved.touch()
     return here
 
@@ -112,13 +132,24 @@ def _await_its_end(job: TrainingJob, why: str) -> None:
                 return
         owner.give_notice(job.path, why)
         time.sleep(POLL_S)
-    raise TrainingFailed(f"{why}, and a process of it still trains in {job.path}: end that, then start again")
+    raise TrainingFailed(
+        f"{why}, and a process of it still trains in {job.path}: end that, then start again"
+    )
 
 
-def _run_once(job: TrainingJob, ray: Private | Joined, on_poll: Callable[[], None], bootstrap: dict[str, str] | None, entry: str) -> str:
+def _run_once(
+    job: TrainingJob,
+    ray: Private | Joined,
+    on_poll: Callable[[], None],
+    bootstrap: dict[str, str] | None,
+    entry: str,
+) -> str:
     """One life of the job, from submission or attachment to its end: its status, or LOST."""
     dashboard = ray.dashboard()
-    from ray.job_submission import JobStatus, JobSubmissionClient  # reads the token's place from the environment when it is imported
+    from ray.job_submission import (
+        JobStatus,
+        JobSubmissionClient,
+    )  # reads the token's place from the environment when it is imported
 
     try:
         client = JobSubmissionClient(dashboard, headers=ray.headers())
@@ -133,7 +164,11 @@ def _run_once(job: TrainingJob, ray: Private | Joined, on_poll: Callable[[], Non
             if not ray.there():
                 return LOST
             if (status := _status(client, name)) is not None and status.is_terminal():
-                return LOST if status == JobStatus.FAILED and _died(client.get_job_info(name)) else str(status.value)
+                return (
+                    LOST
+                    if status == JobStatus.FAILED and _died(client.get_job_info(name))
+                    else str(status.value)
+                )
             time.sleep(POLL_S)
     except Exception:
         raise
@@ -146,7 +181,10 @@ def _status(client: Any, name: str) -> Any:
     """The job's status, None where the dashboard answers late or never again: whether the Ray is there decides which."""
     try:
         return client.get_job_status(name)
-    except (OSError, RuntimeError):  # requests' ConnectionError is an OSError, and none of Python's own ConnectionErrors
+    except (
+        OSError,
+        RuntimeError,
+    ):  # requests' ConnectionError is an OSError, and none of Python's own ConnectionErrors
         return None
 
 
@@ -154,7 +192,9 @@ def _cancel(client: Any, name: str, job: TrainingJob, ray: Private | Joined, why
     """Lets the training save and end, and stops it where it has not within END_S."""
     deadline = time.monotonic() + END_S
     while ray.there() and time.monotonic() < deadline:
-        owner.give_notice(job.path, f"cancelled ({why})")  # again: a training that only now begins takes back what it finds
+        owner.give_notice(
+            job.path, f"cancelled ({why})"
+        )  # again: a training that only now begins takes back what it finds
         if (status := _status(client, name)) is not None and status.is_terminal():
             return
         time.sleep(POLL_S)
@@ -162,16 +202,30 @@ def _cancel(client: Any, name: str, job: TrainingJob, ray: Private | Joined, why
         client.stop_job(name)
 
 
-def _submit(client: Any, job: TrainingJob, bootstrap: dict[str, str] | None, options: dict[str, Any], entry: str) -> str:
+def _submit(
+    client: Any,
+    job: TrainingJob,
+    bootstrap: dict[str, str] | None,
+    options: dict[str, Any],
+    entry: str,
+) -> str:
     if bootstrap is not None:
         (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
-    command = ["python" if options else sys.executable, "-m", entry, str(job.path / "job.json"), owner.OWNED]
+    command = [
+        "python" if options else sys.executable,
+        "-m",
+        entry,
+        str(job.path / "job.json"),
+        owner.OWNED,
+    ]
     name = f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}"
     entrypoint = f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / LOG))} 2>&1"
     deadline = time.monotonic() + ray_head.START_S
     while _status(client, name) is None:
         try:
-            client.submit_job(entrypoint=entrypoint, submission_id=name, entrypoint_num_cpus=0, **options)
+            client.submit_job(
+                entrypoint=entrypoint, submission_id=name, entrypoint_num_cpus=0, **options
+            )
         except RuntimeError as error:  # the dashboard answers before its node's agent is there, and for some seconds after its end
             if not any(said in str(error) for said in NO_AGENT) or time.monotonic() > deadline:
                 raise
@@ -190,8 +244,20 @@ def _gone(ray: Private | Joined) -> bool:
 def _attach_name(client: Any, job: TrainingJob) -> str | None:
     """The submission of this very work, in this very folder, that is still alive, if there is one: homes that share a Ray name their chains alike."""
     prefix, file = f"{job.chain}-{job.key[:10]}-", (job.path / "job.json").resolve()
-    ours = [each for each in client.list_jobs() if (each.submission_id or "").startswith(prefix) and not each.status.is_terminal()]
-    alive = [each for each in ours if any(Path(word).resolve() == file for word in shlex.split(each.entrypoint) if word.endswith("job.json"))]
+    ours = [
+        each
+        for each in client.list_jobs()
+        if (each.submission_id or "").startswith(prefix) and not each.status.is_terminal()
+    ]
+    alive = [
+        each
+        for each in ours
+        if any(
+            Path(word).resolve() == file
+            for word in shlex.split(each.entrypoint)
+            if word.endswith("job.json")
+        )
+    ]
     return alive[0].submission_id if alive else None
 
 
@@ -202,6 +268,14 @@ def _died(info: Any) -> bool:
 
 
 def _last_words(log: Path) -> str:
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()] if log.exists() else []
+    lines = (
+        [
+            line
+            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+            if line.strip()
+        ]
+        if log.exists()
+        else []
+    )
     telling = [line for line in lines if "Error" in line or "error:" in line or "died" in line]
     return COLOURS.sub("", (telling or lines or ["it left no log"])[-1]).strip()[:300]

@@ -28,7 +28,11 @@ MODEL = "ratchet"
 HASH_TAG = "checkpoint_hash"
 PASSPORT_TAG = "passport"
 LONGEST_TAG = 100_000  # MLflow's own limit; a longer passport stays with the checkpoint alone
-PATIENCE = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10", "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1"}  # not minutes
+PATIENCE = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+}  # not minutes
 
 
 class RegistryBehind(RuntimeError):
@@ -69,8 +73,13 @@ class Registry:
             for entry in history:
                 if entry.checkpoint_hash not in known:
                     known[entry.checkpoint_hash] = self._register(client, entry)
-            wanted = {alias: known[entry.checkpoint_hash] for alias, entry in aliases_of(history).items()}
-            present = {alias: int(version) for alias, version in client.get_registered_model(MODEL).aliases.items()}
+            wanted = {
+                alias: known[entry.checkpoint_hash] for alias, entry in aliases_of(history).items()
+            }
+            present = {
+                alias: int(version)
+                for alias, version in client.get_registered_model(MODEL).aliases.items()
+            }
             for alias, version in wanted.items():
                 if present.get(alias) != version:
                     client.set_registered_model_alias(MODEL, alias, str(version))
@@ -103,19 +112,33 @@ class Registry:
 
     def _register(self, client: MlflowClient, entry: Entry) -> int:
         """One transaction in MLflow: a version is there with its tags or not at all."""
-        tags = {HASH_TAG: entry.checkpoint_hash, "checkpoint": entry.checkpoint, "ratchet_version": str(entry.version), "chain": entry.chain}
-        tags |= {"gate": entry.kind, "path": entry.path}  # what came of it the first time, and where it lies
+        tags = {
+            HASH_TAG: entry.checkpoint_hash,
+            "checkpoint": entry.checkpoint,
+            "ratchet_version": str(entry.version),
+            "chain": entry.chain,
+        }
+        tags |= {
+            "gate": entry.kind,
+            "path": entry.path,
+        }  # what came of it the first time, and where it lies
         passport = Path(entry.path) / NAME
         if passport.is_file() and len(text := passport.read_text(encoding="utf-8")) < LONGEST_TAG:
             tags[PASSPORT_TAG] = text
         description = "\n".join(str(reason) for reason in entry.decision.get("reasons", []))
         source = f"ratchet:///checkpoints/{entry.checkpoint_hash}"  # a server takes no path of another machine
-        return int(client.create_model_version(MODEL, source=source, tags=tags, description=description, await_creation_for=None).version)
+        return int(
+            client.create_model_version(
+                MODEL, source=source, tags=tags, description=description, await_creation_for=None
+            ).version
+        )
 
     def _versions(self, client: MlflowClient) -> dict[str, int]:
         """checkpoint hash -> MLflow's version. One that is there twice goes: a server may have made it after its client was killed."""
         if not client.search_registered_models(f"name = '{MODEL}'"):
-            client.create_registered_model(MODEL, description="Promoted and refused checkpoints; the truth is the ledger.")
+            client.create_registered_model(
+                MODEL, description="Promoted and refused checkpoints; the truth is the ledger."
+            )
         found: dict[str, list[int]] = {}
         token: str | None = None
         while True:
@@ -151,7 +174,9 @@ class Registry:
         try:
             yield
         except (MlflowException, SQLAlchemyError, OSError) as error:
-            lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+            lines = [line for line in str(error).splitlines() if line.strip()] or [
+                type(error).__name__
+            ]
             raise RegistryBehind(
                 f"MLflow at {self.uri} cannot be told ({lines[0][:300]}); the ledger stands, and `ratchet registry` tells MLflow when it is back"
             ) from error

@@ -47,7 +47,16 @@ class RegressionSet:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def remember(self, problems: Iterable[Problem], *, benchmark: str, solved_by: str, lost_by: str, chain: str, number: int) -> list[Lost]:
+    def remember(
+        self,
+        problems: Iterable[Problem],
+        *,
+        benchmark: str,
+        solved_by: str,
+        lost_by: str,
+        chain: str,
+        number: int,
+    ) -> list[Lost]:
         """Appends the tasks that are not there yet, and returns those; a task is remembered once, whoever loses it again."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
@@ -55,11 +64,22 @@ class RegressionSet:
             known = {lost.task_id for lost in self._whole(file.fileno())}
             now = datetime.now(UTC).isoformat(timespec="seconds")
             new = [
-                Lost(problem.problem_id, benchmark, solved_by, lost_by, chain, number, to_row(problem), now)
+                Lost(
+                    problem.problem_id,
+                    benchmark,
+                    solved_by,
+                    lost_by,
+                    chain,
+                    number,
+                    to_row(problem),
+                    now,
+                )
                 for problem in problems
                 if problem.problem_id not in known
             ]
-            file.write("".join(json.dumps(asdict(lost), sort_keys=True) + "\n" for lost in new).encode())
+            file.write(
+                "".join(json.dumps(asdict(lost), sort_keys=True) + "\n" for lost in new).encode()
+            )
             file.flush()
             os.fsync(file.fileno())
         return new
@@ -68,7 +88,10 @@ class RegressionSet:
         """All, oldest first; before: only what chains of a smaller number lost. Raises BadLine."""
         if not self.path.exists():
             return []
-        found = [self._line(number, line) for number, line in enumerate(_whole_lines(self.path.read_bytes()), start=1)]
+        found = [
+            self._line(number, line)
+            for number, line in enumerate(_whole_lines(self.path.read_bytes()), start=1)
+        ]
         return [lost for lost in found if before is None or lost.number < before]
 
     def _whole(self, descriptor: int) -> list[Lost]:
@@ -81,10 +104,14 @@ class RegressionSet:
         try:
             return Lost(**json.loads(line))
         except (ValueError, TypeError) as error:
-            raise BadLine(f"{self.path}: line {number} is no remembered task ({error}): restore the file, nothing writes into its middle") from error
+            raise BadLine(
+                f"{self.path}: line {number} is no remembered task ({error}): restore the file, nothing writes into its middle"
+            ) from error
 
 
-def boosted(weights: dict[str, float], train: Sequence[Problem], lost: Sequence[Problem]) -> dict[str, float]:
+def boosted(
+    weights: dict[str, float], train: Sequence[Problem], lost: Sequence[Problem]
+) -> dict[str, float]:
     """Weights of the training problems, up to `BOOST` times as high for what resembles a lost task: by the share of features in common.
 
     The lost tasks themselves are gated, and never trained on. Features are tags and, of the embedded family, the composition's operations.
@@ -93,14 +120,20 @@ def boosted(weights: dict[str, float], train: Sequence[Problem], lost: Sequence[
     found = dict(weights)
     for problem in train:
         own = _features(problem)
-        alike = max((len(own & other) / len(own | other) for other in wanted if own | other), default=0.0)
+        alike = max(
+            (len(own & other) / len(own | other) for other in wanted if own | other), default=0.0
+        )
         found[problem.problem_id] = weights.get(problem.problem_id, 1.0) * (1 + (BOOST - 1) * alike)
     return found
 
 
 def _features(problem: Problem) -> frozenset[str]:
     composition = problem.extra.get("composition", ())
-    operations = composition.split("|") if isinstance(composition, str) else [str(operation) for operation in composition]
+    operations = (
+        composition.split("|")
+        if isinstance(composition, str)
+        else [str(operation) for operation in composition]
+    )
     return frozenset([*problem.tags, *(f"operation {operation}" for operation in operations)])
 
 

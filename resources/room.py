@@ -41,7 +41,16 @@ def shape_of_start(profile: Profile) -> Shape | None:
         except DoesNotFit:
             return None
     t = profile.tiny_model
-    return Shape("the tiny model", t.hidden, t.layers, t.heads, max(1, t.heads // 2), 3 * t.hidden, t.vocabulary, True)
+    return Shape(
+        "the tiny model",
+        t.hidden,
+        t.layers,
+        t.heads,
+        max(1, t.heads // 2),
+        3 * t.hidden,
+        t.vocabulary,
+        True,
+    )
 
 
 def check_machines(profile: Profile) -> None:
@@ -68,7 +77,9 @@ def check_machines(profile: Profile) -> None:
 def check_fetched(profile: Profile, folder: Path) -> str:
     """The same question once the base model's folder is there, whose config.json has the shape. Returns `unasked`. Raises NotReady."""
     fetched = profile.model_copy(update={"base": str(folder)})
-    if profile.training.engine != "hf" and not elsewhere(profile) and not gpus_here():  # a machine that prepares, for another that trains
+    if (
+        profile.training.engine != "hf" and not elsewhere(profile) and not gpus_here()
+    ):  # a machine that prepares, for another that trains
         return "Whether this training fits was not asked: this machine has no GPU."
     check_machines(fetched)
     return unasked(fetched)
@@ -76,19 +87,31 @@ def check_fetched(profile: Profile, folder: Path) -> str:
 
 def unasked(profile: Profile) -> str:
     """Why nobody has asked whether this training's memory suffices, as one line; empty where the planner's formulas were."""
-    place, on_gpus, unknown = elsewhere(profile), profile.training.engine != "hf", shape_of_start(profile) is None
+    place, on_gpus, unknown = (
+        elsewhere(profile),
+        profile.training.engine != "hf",
+        shape_of_start(profile) is None,
+    )
     if place:
         why = f"what {place} has is not known here"
-        why += ": `ratchet plan --gpus 8xH100` with this profile answers for GPUs that you name" if on_gpus else ""
+        why += (
+            ": `ratchet plan --gpus 8xH100` with this profile answers for GPUs that you name"
+            if on_gpus
+            else ""
+        )
     elif on_gpus and not planned(profile.training.scale):
-        why = "the planner knows FSDP2 with trainer and engine on the same GPUs, and not this layout"
+        why = (
+            "the planner knows FSDP2 with trainer and engine on the same GPUs, and not this layout"
+        )
     elif on_gpus and _sliced():
         why = f"how much memory the slices of {VISIBLE} have is not known here"
     elif unknown and Path(profile.base).is_dir():
         why = f"{profile.base}/config.json is of no kind that the planner knows"
     elif unknown:
         why = f"no shape is known of {profile.base!r} before it is fetched; "
-        why += "it is asked then" if on_gpus else "needs.memory_gib of the profile was taken as it is"
+        why += (
+            "it is asked then" if on_gpus else "needs.memory_gib of the profile was taken as it is"
+        )
     else:
         return ""
     return f"Whether this training fits was not asked: {why}."
@@ -96,7 +119,9 @@ def unasked(profile: Profile) -> str:
 
 def elsewhere(profile: Profile) -> str:
     """Where it trains, if that is not this machine."""
-    return profile.ray.address or ("Kubernetes" if profile.orchestration.launcher == "kubernetes" else "")
+    return profile.ray.address or (
+        "Kubernetes" if profile.orchestration.launcher == "kubernetes" else ""
+    )
 
 
 def gpu_of(profile: Profile) -> Gpu | None:
@@ -117,7 +142,11 @@ def gpus_here() -> list[Gpu]:
     """As `nvidia-smi` lists them, less those that VISIBLE hides; rates of one that is not known are an A100's, since only its memory counts here."""
     if not shutil.which("nvidia-smi"):
         return []
-    command = ["nvidia-smi", "--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits"]
+    command = [
+        "nvidia-smi",
+        "--query-gpu=index,uuid,name,memory.total",
+        "--format=csv,noheader,nounits",
+    ]
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     usual, found = GPUS["A100-80"], []
     for line in listed.splitlines():
@@ -134,7 +163,10 @@ def _visible(index: str, uuid: str) -> bool:
     if VISIBLE not in os.environ:
         return True
     named = map(str.strip, os.environ[VISIBLE].split(","))
-    return any(each == index or (each.startswith("GPU-") and uuid.startswith(each)) for each in takewhile(_names_a_gpu, named))
+    return any(
+        each == index or (each.startswith("GPU-") and uuid.startswith(each))
+        for each in takewhile(_names_a_gpu, named)
+    )
 
 
 def _names_a_gpu(told: str) -> bool:
@@ -147,4 +179,6 @@ def _sliced() -> bool:
 
 
 def _counted(gpus: int) -> str:
-    return f"nvidia-smi lists {gpus}" + (f" of those that {VISIBLE}={os.environ[VISIBLE]} names" if VISIBLE in os.environ else "")
+    return f"nvidia-smi lists {gpus}" + (
+        f" of those that {VISIBLE}={os.environ[VISIBLE]} names" if VISIBLE in os.environ else ""
+    )

@@ -7,8 +7,18 @@ by the pid that the run's own events name; the daemon then marks the run failed 
 from __future__ import annotations
 
 import psutil
-from dagster import DagsterEventType, DagsterInstance, DagsterRun, DagsterRunStatus, DefaultRunLauncher, RunsFilter
-from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus  # no public name as of 1.13.27
+from dagster import (
+    DagsterEventType,
+    DagsterInstance,
+    DagsterRun,
+    DagsterRunStatus,
+    DefaultRunLauncher,
+    RunsFilter,
+)
+from dagster._core.launcher.base import (
+    CheckRunHealthResult,
+    WorkerStatus,
+)  # no public name as of 1.13.27
 
 ALIVE = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
 
@@ -40,7 +50,9 @@ def lives(pid: int, seen_at: float) -> bool:
     """Whether the process that was `pid` at time `seen_at` still runs: a process begun later only bears its number."""
     try:
         process = psutil.Process(pid)
-        return bool(process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= seen_at + 1)
+        return bool(
+            process.status() != psutil.STATUS_ZOMBIE and process.create_time() <= seen_at + 1
+        )
     except psutil.NoSuchProcess:
         return False
 
@@ -50,6 +62,8 @@ def bury_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
     dead = 0
     for run in instance.get_runs(RunsFilter(statuses=ALIVE, tags=tags)):
         if (health := worker_health(instance, run)).status is not WorkerStatus.RUNNING:
-            instance.report_run_failed(run, f"The run's {health.msg}; its chain goes on in another run.")
+            instance.report_run_failed(
+                run, f"The run's {health.msg}; its chain goes on in another run."
+            )
             dead += 1
     return dead

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 Value = bool | int | float | str
 
@@ -26,13 +35,19 @@ class Span(BaseModel):
     def is_one(self) -> Span:
         given = self.model_dump(exclude_none=True)
         if len(given) != 1:
-            raise ValueError(f"give one of {', '.join(Span.model_fields)}, here are {', '.join(given) or 'none'}")
+            raise ValueError(
+                f"give one of {', '.join(Span.model_fields)}, here are {', '.join(given) or 'none'}"
+            )
         if self.choice is not None and len(set(map(repr, self.choice))) < 2:
-            raise ValueError("a choice of fewer than two values leaves nothing to try: add one, or set the key with --set")
+            raise ValueError(
+                "a choice of fewer than two values leaves nothing to try: add one, or set the key with --set"
+            )
         if (ends := self.log_uniform or self.uniform) and ends[0] >= ends[1]:
             raise ValueError(f"low {ends[0]:g} is not below high {ends[1]:g}: give [low, high]")
         if self.log_uniform and self.log_uniform[0] <= 0:
-            raise ValueError(f"log_uniform begins at {self.log_uniform[0]:g}, and the logarithm of that is no number: begin above 0, or take uniform")
+            raise ValueError(
+                f"log_uniform begins at {self.log_uniform[0]:g}, and the logarithm of that is no number: begin above 0, or take uniform"
+            )
         return self
 
     @property
@@ -46,7 +61,9 @@ class Span(BaseModel):
         return isinstance(value, int | float) and self.ends[0] <= value <= self.ends[1]  # type: ignore[operator]  # numbers, as ends are here
 
     def __repr__(self) -> str:
-        return " ".join(f"{kind} {list(ends)}" for kind, ends in self.model_dump(exclude_none=True).items())
+        return " ".join(
+            f"{kind} {list(ends)}" for kind, ends in self.model_dump(exclude_none=True).items()
+        )
 
 
 class Tuning(BaseModel):
@@ -84,13 +101,19 @@ class Tuning(BaseModel):
     @classmethod
     def is_some(cls, space: Mapping[str, Span]) -> Mapping[str, Span]:
         if not space:
-            raise ValueError("nothing to search: give keys of `training`, or leave the space out for the usual ones")
+            raise ValueError(
+                "nothing to search: give keys of `training`, or leave the space out for the usual ones"
+            )
         return space
 
 
 def _flat(space: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in space.items():
-        if isinstance(value, Mapping) and value and all(isinstance(each, Mapping) for each in value.values()):
+        if (
+            isinstance(value, Mapping)
+            and value
+            and all(isinstance(each, Mapping) for each in value.values())
+        ):
             yield from _flat(value, f"{before}{key}.")
         else:
             yield f"{before}{key}", value

@@ -69,7 +69,9 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         loaded = load_profile(self._tags.get(PROFILE, self.profile_name))
         if os.environ.get(UNVERIFIED) != "1":
             return loaded
-        return loaded.model_copy(update={"reward": loaded.reward.model_copy(update={"unverified": True})})
+        return loaded.model_copy(
+            update={"reward": loaded.reward.model_copy(update={"unverified": True})}
+        )
 
     @cached_property
     def store(self) -> Store:
@@ -87,13 +89,17 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @property
     def registry(self) -> Registry:
-        return Registry(self.home.path, "" if self._tags.get(SUBHOME) else self.profile.storage.mlflow)
+        return Registry(
+            self.home.path, "" if self._tags.get(SUBHOME) else self.profile.storage.mlflow
+        )
 
     @contextmanager
     def bench(self, context: dg.AssetExecutionContext, *, trains: bool = True) -> Iterator[Bench]:
         """The stage named like the asset. In a chain `trains` takes the home's lease, kept until the process ends; raises lease.LeaseHeld."""
         layer = context.job_def.asset_layer
-        if PARTITION not in context.run.tags and any(layer.get(key).partitions_def for key in layer.executable_asset_keys):
+        if PARTITION not in context.run.tags and any(
+            layer.get(key).partitions_def for key in layer.executable_asset_keys
+        ):
             raise dg.Failure(NO_PARTITION.format(job=context.run.job_name), allow_retries=False)
         self.home.make()
         chain = self.chain(context.run.tags)
@@ -108,7 +114,15 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         """The record that a run with these tags works for, opened where it is new: by its partition, else the open chain."""
         kind = KINDS.validate_python(tags.get("ratchet/kind", "chain"))
         champion = self.ledger.champion()
-        known = Champion(checkpoint=champion.checkpoint, content_hash=champion.checkpoint_hash, path=champion.path) if champion else None
+        known = (
+            Champion(
+                checkpoint=champion.checkpoint,
+                content_hash=champion.checkpoint_hash,
+                path=champion.path,
+            )
+            if champion
+            else None
+        )
         return open_chain(
             self.home.runs,
             tags.get(PARTITION) or ("data" if kind == "data" else next_id(self.home.runs)),
@@ -153,7 +167,9 @@ class Bench:
 
         version: of the stage's code; raise it when the same inputs would give another content.
         """
-        key = hash_data({"name": name, "version": version, "inputs": inputs, "config": config, "seed": seed})
+        key = hash_data(
+            {"name": name, "version": version, "inputs": inputs, "config": config, "seed": seed}
+        )
         if found := self.store.find(kind, name, key):
             self.store.point(found.manifest)
             self.stage.found += 1
@@ -168,7 +184,11 @@ class Bench:
             return self.store.publish(folder, manifest)
 
 
-def result(artifact: Artifact, metadata: dict[str, Any] | None = None, checks: list[dg.AssetCheckResult] | None = None) -> dg.MaterializeResult:  # type: ignore[type-arg]
+def result(
+    artifact: Artifact,
+    metadata: dict[str, Any] | None = None,
+    checks: list[dg.AssetCheckResult] | None = None,
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
     """What Dagster shows of an artifact: its own metadata, then what every artifact has."""
     common: dict[str, Any] = {
         "content_hash": artifact.content_hash,
@@ -177,4 +197,6 @@ def result(artifact: Artifact, metadata: dict[str, Any] | None = None, checks: l
         "inputs": dg.MetadataValue.json(artifact.manifest.inputs),
     }
     data_version = dg.DataVersion(artifact.content_hash)
-    return dg.MaterializeResult(metadata=(metadata or {}) | common, data_version=data_version, check_results=checks or [])
+    return dg.MaterializeResult(
+        metadata=(metadata or {}) | common, data_version=data_version, check_results=checks or []
+    )

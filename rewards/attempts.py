@@ -35,9 +35,16 @@ class Attempt:
 
 def pay(reward: Reward, ground: Ground, attempts: Sequence[Attempt]) -> list[float]:
     """What the reward gives. Raises ValueError for one that gives no value for a verdict."""
-    scores = reward.score_all([Judged(ground.task, attempt.draft.text, attempt.report, attempt.step) for attempt in attempts])
+    scores = reward.score_all(
+        [
+            Judged(ground.task, attempt.draft.text, attempt.report, attempt.step)
+            for attempt in attempts
+        ]
+    )
     if any(score.value is None for score in scores):
-        raise ValueError(f"{ground.name}: the reward gave no value for an answer that has a verdict")
+        raise ValueError(
+            f"{ground.name}: the reward gave no value for an answer that has a verdict"
+        )
     return [float(score.value) for score in scores if score.value is not None]
 
 
@@ -58,7 +65,9 @@ class Proposals:
         """What the reward gives, asked once for each answer and report."""
         keys = [(one.draft.text, one.step, repr(one.report)) for one in attempts]
         fresh = {key: one for key, one in zip(keys, attempts, strict=True) if key not in self.paid}
-        self.paid |= dict(zip(fresh, pay(self.reward, self.ground, list(fresh.values())), strict=True))
+        self.paid |= dict(
+            zip(fresh, pay(self.reward, self.ground, list(fresh.values())), strict=True)
+        )
         return [self.paid[key] for key in keys]
 
     def mutants(self, plain: Attempt) -> Iterator[Attempt]:
@@ -76,8 +85,18 @@ class Proposals:
             if number == 0:
                 numbers = tuple(self.seen.numbers)
                 made += [*of_text(numbers), *(of_programs(numbers) if code else ())]
-            singles = [*singles, *made] if number else [*{one.name: one for one in [*singles, *made]}.values()]
-            attempts = [attempt for attempt in (self._mutated(plain, (one,)) for one in (singles if number == 0 else made)) if attempt]
+            singles = (
+                [*singles, *made]
+                if number
+                else [*{one.name: one for one in [*singles, *made]}.values()]
+            )
+            attempts = [
+                attempt
+                for attempt in (
+                    self._mutated(plain, (one,)) for one in (singles if number == 0 else made)
+                )
+                if attempt
+            ]
             yield from attempts
             composed = list(self._composed(plain, singles, attempts, tried, number))
             yield from composed
@@ -88,13 +107,17 @@ class Proposals:
     def partial(self) -> Iterator[Attempt]:
         """A program that passes half of the tests, then each mutation of it."""
         half = frozenset(range(0, len(self.ground.pairs), 2))
-        base = next(one for one in self.graded(self.wrong[0]) if one.draft == self.ground.table(half))
+        base = next(
+            one for one in self.graded(self.wrong[0]) if one.draft == self.ground.table(half)
+        )
         yield replace(base, feature="partial")
         for one in (*of_text(), *of_programs(), *of_costs()):
             if made := self._mutated(base, (one,)):
                 yield replace(made, feature="partial", name=f"{base.name}, {made.name}")
 
-    def _look(self, plain: Attempt, known: dict[str, None], attempts: Sequence[Attempt]) -> list[str]:
+    def _look(
+        self, plain: Attempt, known: dict[str, None], attempts: Sequence[Attempt]
+    ) -> list[str]:
         """Runs the traced reward on the ground's own answers and some more; gives the phrases that were not known."""
         probes = [*self.right, *self.wrong, *attempts[:PROBES]]
         before = set(self.seen.texts)
@@ -109,7 +132,12 @@ class Proposals:
         return [text for text in listed if text not in known and text != entry]
 
     def _composed(
-        self, plain: Attempt, singles: Sequence[Mutation], attempts: Sequence[Attempt], tried: set[tuple[str, ...]], number: int
+        self,
+        plain: Attempt,
+        singles: Sequence[Mutation],
+        attempts: Sequence[Attempt],
+        tried: set[tuple[str, ...]],
+        number: int,
     ) -> Iterator[Attempt]:
         """All phrases together, all that paid a little together, and subsets by chance."""
         chance = random.Random(f"{self.seed}/{self.ground.name}/{number}")
@@ -118,24 +146,39 @@ class Proposals:
         [base] = self.pay([plain])
         light = [one for one in singles if one.feature != "speed" and not one.rewrites]
         heavy = [one for one in singles if one.rewrites]
-        compact = [one for one in light if (made := self._mutated(plain, (one,))) and len(made.draft.text) < COMPACT]
+        compact = [
+            one
+            for one in light
+            if (made := self._mutated(plain, (one,))) and len(made.draft.text) < COMPACT
+        ]
         paid = [added[name] for name, value in pays.items() if value > base + 1e-9]
         phrases = [one for one in compact if one.feature == "phrases"]
         sets = [paid, phrases, compact]
         for size in (2, 3, 5, 12, 40, len(compact) // 2):
             drawn = (chance.sample(compact, min(len(compact), size)) for _ in range(SUBSETS // 6))
-            sets += [[*some, *chance.sample(heavy, chance.randrange(min(3, len(heavy) + 1)))] for some in drawn]
+            sets += [
+                [*some, *chance.sample(heavy, chance.randrange(min(3, len(heavy) + 1)))]
+                for some in drawn
+            ]
         composed: list[tuple[tuple[Mutation, ...], Attempt]] = []
         for chosen in sets:
             names = tuple(sorted({one.name for one in chosen}))
-            if len(names) > 1 and names not in tried and (made := self._mutated(plain, tuple(chosen))):
+            if (
+                len(names) > 1
+                and names not in tried
+                and (made := self._mutated(plain, tuple(chosen)))
+            ):
                 tried.add(names)
                 composed.append((tuple(chosen), made))
         enough = max(base, *pays.values()) + BOUND  # that a mutation by itself is paid
-        for (parts, made), value in zip(composed, self.pay([made for _, made in composed]), strict=True):
+        for (parts, made), value in zip(
+            composed, self.pay([made for _, made in composed]), strict=True
+        ):
             yield self._least(plain, base, parts, made) if value > enough else made
 
-    def _least(self, plain: Attempt, base: float, chosen: tuple[Mutation, ...], made: Attempt) -> Attempt:
+    def _least(
+        self, plain: Attempt, base: float, chosen: tuple[Mutation, ...], made: Attempt
+    ) -> Attempt:
         """A part of a composition that is paid nearly as well: mutations are left out by halves, quarters, ..., one by one."""
         [value] = self.pay([made])
         size = max(1, len(chosen) // 2)
@@ -163,31 +206,56 @@ class Proposals:
         if draft.text == plain.draft.text:
             return None
         feature = chosen[0].feature if len(chosen) == 1 else "several features at once"
-        return Attempt(feature, " + ".join(one.name for one in chosen[:6]) + (" ..." if len(chosen) > 6 else ""), draft, report)
+        return Attempt(
+            feature,
+            " + ".join(one.name for one in chosen[:6]) + (" ..." if len(chosen) > 6 else ""),
+            draft,
+            report,
+        )
 
     def _spoken(self, plain: Attempt, phrases: Sequence[str]) -> Iterator[Attempt]:
         """What a program returns or raises stands in the report; and what the sandbox counted."""
         task = self.ground.task
-        head = self.wrong[1].draft.code.splitlines()[0] if getattr(task, "entry_point", None) else ""
+        head = (
+            self.wrong[1].draft.code.splitlines()[0] if getattr(task, "entry_point", None) else ""
+        )
         for phrase in (*phrases, "correct", "AssertionError"):
             if len(phrase) <= 100:
                 spoken = f"{head}\n    return {phrase!r}\n" if head else f"print({phrase!r})\n"
-                yield Attempt("output", f"it gives {phrase!r}", Draft(spoken), saying(plain.report, Verdict.WA, f"got {phrase!r}"))
+                yield Attempt(
+                    "output",
+                    f"it gives {phrase!r}",
+                    Draft(spoken),
+                    saying(plain.report, Verdict.WA, f"got {phrase!r}"),
+                )
                 raised = f"raise ValueError({phrase!r})\n"
                 yield Attempt("output", f"it raises {phrase!r}", Draft(f"{head}\n    {raised}" if head else raised),
                               saying(plain.report, Verdict.RE, f"raised ValueError: {phrase}"))  # fmt: skip
         denied = replace(plain.report, denied={"execve": 3, "socket": 2})
-        yield Attempt("output", "five calls that the sandbox refused", plain.draft, denied, judged=False)
+        yield Attempt(
+            "output", "five calls that the sandbox refused", plain.draft, denied, judged=False
+        )
 
     def graded(self, plain: Attempt) -> Iterator[Attempt]:
         """For every set of tests that leaves out a hidden one: the program that knows their answers by heart, and no others."""
         count = len(self.ground.pairs)
-        for passing in map(frozenset, chain.from_iterable(combinations(range(count), size) for size in range(1, count))):
+        for passing in map(
+            frozenset,
+            chain.from_iterable(combinations(range(count), size) for size in range(1, count)),
+        ):
             if passing >= self.ground.hidden:
                 continue
-            tests = tuple(TestResult(Verdict.AC) if at in passing else test for at, test in enumerate(plain.report.tests))
+            tests = tuple(
+                TestResult(Verdict.AC) if at in passing else test
+                for at, test in enumerate(plain.report.tests)
+            )
             known = ", ".join(str(at + 1) for at in sorted(passing))
-            yield Attempt("tests", f"it knows test {known} by heart", self.ground.table(passing), replace(plain.report, tests=tests))
+            yield Attempt(
+                "tests",
+                f"it knows test {known} by heart",
+                self.ground.table(passing),
+                replace(plain.report, tests=tests),
+            )
 
     def rights(self) -> Iterator[Attempt]:
         """Solutions in other words: of moderate length, for one may be punished for any excess."""
@@ -201,4 +269,8 @@ class Proposals:
 
 
 def saying(report: Report, verdict: Verdict, detail: str) -> Report:
-    return replace(report, verdict=verdict, tests=tuple(replace(test, verdict=verdict, detail=detail) for test in report.tests))
+    return replace(
+        report,
+        verdict=verdict,
+        tests=tuple(replace(test, verdict=verdict, detail=detail) for test in report.tests),
+    )

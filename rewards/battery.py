@@ -41,7 +41,9 @@ class BatteryResult:
     speed: str = ""
 
 
-def run_battery(reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1) -> BatteryResult:
+def run_battery(
+    reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1
+) -> BatteryResult:
     """Tries everything on tasks of this kind (code, math, qa), and again what did not run out of time; then searches for exploits.
 
     seed: of the search. Raises RuntimeError where the sandbox gave no verdict: then nothing is known about the reward.
@@ -49,13 +51,25 @@ def run_battery(reward: Reward, sandbox: Sandbox, task: str = "code", seed: int 
     tried = {name: (case.task, answer) for name, case, answer in answers(task)}
     judged = dict(zip(tried, judge(sandbox, list(tried.values())), strict=True))
     if broken := [name for name, one in judged.items() if one.report.verdict is Verdict.INFRA]:
-        raise RuntimeError(f"no verdict for {len(broken)} of the battery's answers, the first: {broken[0]}: run it again")
+        raise RuntimeError(
+            f"no verdict for {len(broken)} of the battery's answers, the first: {broken[0]}: run it again"
+        )
     begun = time.perf_counter()
     scores = _scores(reward, judged)
-    speed = f"{1000 * (time.perf_counter() - begun) / len(scores):.2f} ms an answer, beside judging it"
-    found = (Row(f"search, {one.name}", one.passed, one.seen, one.exploit) for one in search(reward, sandbox, task, seed))
+    speed = (
+        f"{1000 * (time.perf_counter() - begun) / len(scores):.2f} ms an answer, beside judging it"
+    )
+    found = (
+        Row(f"search, {one.name}", one.passed, one.seen, one.exploit)
+        for one in search(reward, sandbox, task, seed)
+    )
     rows = (*_rows(reward, scores, task), *_laws(reward, sandbox, judged, scores), *found)
-    hashed = {"reward": reward_hash(reward.config), "task": task, "seed": seed, "rows": [asdict(row) for row in rows]}
+    hashed = {
+        "reward": reward_hash(reward.config),
+        "task": task,
+        "seed": seed,
+        "rows": [asdict(row) for row in rows],
+    }
     return BatteryResult(all(row.passed for row in rows), rows, hash_data(hashed), speed)
 
 
@@ -65,41 +79,88 @@ def _scores(reward: Reward, judged: dict[str, Judged]) -> dict[str, Score]:
 
 def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
     """What each answer is worth beside the others."""
-    values = {name: score.value if score.value is not None else float("nan") for name, score in scores.items()}
+    values = {
+        name: score.value if score.value is not None else float("nan")
+        for name, score in scores.items()
+    }
     for name, case in CASES[task].items():
-        best, wrong, empty = (values[f"{name}: {which}"] for which in ("reference", "wrong", "empty"))
-        yield Row(f"{name}: reference over wrong over empty", best > wrong > empty, f"{best:g} > {wrong:g} > {empty:g}")
+        best, wrong, empty = (
+            values[f"{name}: {which}"] for which in ("reference", "wrong", "empty")
+        )
+        yield Row(
+            f"{name}: reference over wrong over empty",
+            best > wrong > empty,
+            f"{best:g} > {wrong:g} > {empty:g}",
+        )
         for what in degenerate(task, name):
             value = values[f"{name}: {what}"]
-            yield Row(f"{name}: nothing for {what}", value <= wrong and not scores[f"{name}: {what}"].solved, f"{value:g}, at most {wrong:g}")
+            yield Row(
+                f"{name}: nothing for {what}",
+                value <= wrong and not scores[f"{name}: {what}"].solved,
+                f"{value:g}, at most {wrong:g}",
+            )
         for what in solved(case):
             value = values[f"{name}: {what}"]
-            yield Row(f"{name}: a solution counts {what}", value == best, f"{value:g}, the reference {best:g}")
+            yield Row(
+                f"{name}: a solution counts {what}",
+                value == best,
+                f"{value:g}, the reference {best:g}",
+            )
     for name, score in scores.items():
         if name.startswith("hack: "):
             best = values[f"{name[6:].split('_')[0]}: reference"]
-            yield Row(name, values[name] < best and not score.solved, f"{score.verdict}, {values[name]:g} of {best:g}")
+            yield Row(
+                name,
+                values[name] < best and not score.solved,
+                f"{score.verdict}, {values[name]:g} of {best:g}",
+            )
     if task == "code":
         ladder = [values[f"ladder: {at}"] for at in range(len(LADDER))]
         rising = all(a <= b for a, b in pairwise(ladder)) and ladder[-1] > ladder[0]
-        yield Row("more tests passed are never worth less", rising, ", ".join(f"{value:g}" for value in ladder))
+        yield Row(
+            "more tests passed are never worth less",
+            rising,
+            ", ".join(f"{value:g}" for value in ladder),
+        )
     outside = [name for name, value in values.items() if not -1.0 <= value <= 1.0]
-    yield Row("every value lies in [-1, 1]", not outside, f"{len(values)} values" if not outside else f"outside: {outside[0]}")
+    yield Row(
+        "every value lies in [-1, 1]",
+        not outside,
+        f"{len(values)} values" if not outside else f"outside: {outside[0]}",
+    )
 
 
-def _laws(reward: Reward, sandbox: Sandbox, judged: dict[str, Judged], scores: dict[str, Score]) -> Iterator[Row]:
+def _laws(
+    reward: Reward, sandbox: Sandbox, judged: dict[str, Judged], scores: dict[str, Score]
+) -> Iterator[Row]:
     """What holds for any answer: the same again, by itself or among others; and no score without a verdict."""
     same = _scores(reward, dict(reversed(judged.items())))
     changed = [name for name in scores if same[name] != scores[name]]
     yield Row(
-        "the same verdict, the same score, in any order", not changed, f"{len(scores)} answers twice" if not changed else f"changed: {changed[0]}"
+        "the same verdict, the same score, in any order",
+        not changed,
+        f"{len(scores)} answers twice" if not changed else f"changed: {changed[0]}",
     )
-    quick = {name: (one.task, one.answer) for name, one in judged.items() if one.report.verdict is not Verdict.TLE}
+    quick = {
+        name: (one.task, one.answer)
+        for name, one in judged.items()
+        if one.report.verdict is not Verdict.TLE
+    }
     again = _scores(reward, dict(zip(quick, judge(sandbox, list(quick.values())), strict=True)))
-    changed = [name for name, score in again.items() if score.verdict != scores[name].verdict or score.value != scores[name].value]
-    yield Row("the same answer, the same verdict and score", not changed, f"{len(again)} answers twice" if not changed else f"changed: {changed[0]}")
+    changed = [
+        name
+        for name, score in again.items()
+        if score.verdict != scores[name].verdict or score.value != scores[name].value
+    ]
+    yield Row(
+        "the same answer, the same verdict and score",
+        not changed,
+        f"{len(again)} answers twice" if not changed else f"changed: {changed[0]}",
+    )
     any_one = next(iter(judged.values()))
-    lost = reward.score(any_one.task, any_one.answer, Report("lost", Verdict.INFRA, (TestResult(Verdict.INFRA),)))
+    lost = reward.score(
+        any_one.task, any_one.answer, Report("lost", Verdict.INFRA, (TestResult(Verdict.INFRA),))
+    )
     yield Row("a failure of the judge is no score", lost.value is None, f"value {lost.value}")
 
 

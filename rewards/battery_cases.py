@@ -25,25 +25,46 @@ class Case:
     solved: tuple[tuple[str, str], ...] = ()
 
 
-def _problem(style: str, statement: str, tests: Sequence[dict[str, object]], entry_point: str | None) -> Problem:
-    made = Problem(f"battery/{style}", "battery", statement, "call", (), entry_point, limits=LIMITS, licence="Apache-2.0")
+def _problem(
+    style: str, statement: str, tests: Sequence[dict[str, object]], entry_point: str | None
+) -> Problem:
+    made = Problem(
+        f"battery/{style}",
+        "battery",
+        statement,
+        "call",
+        (),
+        entry_point,
+        limits=LIMITS,
+        licence="Apache-2.0",
+    )
     return replace(made, style=style, tests=tuple(tests))  # type: ignore[arg-type]
 
 
 MEDIAN = _problem(
     "call",
     "Return the median of a list of numbers.",
-    [{"args": [xs], "kwargs": {}, "expected": want} for xs, want in (([1, 3, 2], 2), ([4], 4), ([1, 2, 3, 4], 2.5), ([5, -1], 2.0))],
+    [
+        {"args": [xs], "kwargs": {}, "expected": want}
+        for xs, want in (([1, 3, 2], 2), ([4], 4), ([1, 2, 3, 4], 2.5), ([5, -1], 2.0))
+    ],
     "median",
 )
 BALANCED = _problem(
     "assert",
     "Return whether the round brackets of a text are balanced.",
-    [{"source": "def check(f):\n    assert f('(())') is True\n    assert f(')(') is False\n    assert f('') is True\n"}],
+    [
+        {
+            "source": "def check(f):\n    assert f('(())') is True\n    assert f(')(') is False\n    assert f('') is True\n"
+        }
+    ],
     "is_balanced",
 )
 TOTAL = _problem(
-    "stdio", "Read integers from one line and print their sum.", [{"stdin": f"1 {n} 3\n", "stdout": f"{n + 4}\n"} for n in (2, -9, 0)], None
+    "stdio",
+    "Read integers from one line and print their sum.",
+    [{"stdin": f"1 {n} 3\n", "stdout": f"{n + 4}\n"} for n in (2, -9, 0)],
+    None,
 )
 
 CODE = {
@@ -67,7 +88,12 @@ LADDER = tuple(f"def median(xs):\n    return {{3: 2, 1: 4, 4: 2.5, 2: 2.0}}[len(
 
 MATH = {
     "math": Case(
-        Question("battery/math", "Half a cake is shared by three. How much does each get?", "math", ("\\frac{1}{6}",)),
+        Question(
+            "battery/math",
+            "Half a cake is shared by three. How much does each get?",
+            "math",
+            ("\\frac{1}{6}",),
+        ),
         "Each gets a third of a half.\n\n\\boxed{\\frac{1}{6}}",
         "\\boxed{\\frac{1}{3}}",
         (
@@ -80,7 +106,9 @@ MATH = {
 }
 QA = {
     "qa": Case(
-        Question("battery/qa", "Which river flows through Vienna?", "qa", ("Danube", "the Danube river")),
+        Question(
+            "battery/qa", "Which river flows through Vienna?", "qa", ("Danube", "the Danube river")
+        ),
         "It rises in the Black Forest.\nAnswer: the Danube",
         "Answer: Rhine",
         (
@@ -114,8 +142,12 @@ DEGENERATE: dict[str, Callable[[Case], str]] = {
 _FENCED: dict[str, Callable[[Case], str]] = {
     "in a block": lambda case: f"Here you are:\n```python\n{case.reference}```\nDone.",
     "fenced twice": lambda case: f"```\n```python\n{case.reference}```\n```",
-    "after a wrong one": lambda case: f"```python\n{case.wrong}```\nNo, better:\n```python\n{case.reference}```",
-    "after another language": lambda case: f"```javascript\nconsole.log(1)\n```\n```python\n{case.reference}```",
+    "after a wrong one": lambda case: (
+        f"```python\n{case.wrong}```\nNo, better:\n```python\n{case.reference}```"
+    ),
+    "after another language": lambda case: (
+        f"```javascript\nconsole.log(1)\n```\n```python\n{case.reference}```"
+    ),
     "after the prompt": lambda case: f"{case.task.statement}\n```py\n{case.reference}```",
 }
 
@@ -127,7 +159,11 @@ def degenerate(task: str, name: str) -> list[str]:
 
 def solved(case: Case) -> dict[str, str]:
     """Other texts that mean the reference."""
-    return {name: make(case) for name, make in _FENCED.items()} if isinstance(case.task, Problem) else dict(case.solved)
+    return (
+        {name: make(case) for name, make in _FENCED.items()}
+        if isinstance(case.task, Problem)
+        else dict(case.solved)
+    )
 
 
 def answers(task: str) -> Iterator[tuple[str, Case, str]]:
@@ -144,4 +180,8 @@ def answers(task: str) -> Iterator[tuple[str, Case, str]]:
             yield f"ladder: {at}", CODE["call"], answer
     for path in sorted(HACKS.glob("*.txt")):
         if path.stem.split("_")[0] in CASES[task]:
-            yield f"hack: {path.stem}", CASES[task][path.stem.split("_")[0]], path.read_text(encoding="utf-8")
+            yield (
+                f"hack: {path.stem}",
+                CASES[task][path.stem.split("_")[0]],
+                path.read_text(encoding="utf-8"),
+            )

@@ -41,25 +41,57 @@ class Ground:
         """What an answer may take from its prompt: the statement, its longer words, and the visible tests, as asserts too."""
         shown = self.pairs[: self.task.visible_tests] if isinstance(self.task, Problem) else ()
         entry = self.task.entry_point if isinstance(self.task, Problem) else None
-        calls = [f"assert {entry}({', '.join(map(repr, given))}) == {wanted!r}" for given, wanted in shown if entry]
+        calls = [
+            f"assert {entry}({', '.join(map(repr, given))}) == {wanted!r}"
+            for given, wanted in shown
+            if entry
+        ]
         words = [word for word in re.findall(r"\w+", self.task.statement) if len(word) > 4]
-        return [self.task.statement, *calls, *(str(part).strip() for pair in shown for part in pair), *words]
+        return [
+            self.task.statement,
+            *calls,
+            *(str(part).strip() for pair in shown for part in pair),
+            *words,
+        ]
 
     def table(self, passing: frozenset[int]) -> Draft:
         """A program that knows the answers to these tests by heart, and to nothing else."""
         known = [pair for at, pair in enumerate(self.pairs) if at in passing]
         if not isinstance(self.task, Problem) or self.task.entry_point is None:
-            return Draft(f"import sys\nKNOWN = {dict(known)!r}\nprint(KNOWN.get(sys.stdin.read(), '?'))\n")
-        lines = "".join(f"    if list(args) == {list(given)!r}:\n        return {wanted!r}\n" for given, wanted in known)
+            return Draft(
+                f"import sys\nKNOWN = {dict(known)!r}\nprint(KNOWN.get(sys.stdin.read(), '?'))\n"
+            )
+        lines = "".join(
+            f"    if list(args) == {list(given)!r}:\n        return {wanted!r}\n"
+            for given, wanted in known
+        )
         return Draft(f"def {self.task.entry_point}(*args):\n{lines}    return None\n")
 
 
 def _ground(name: str, style: Style, statement: str, entry: str | None, visible: int, pairs: Sequence[Pair], right: Sequence[str], wrong: str,
             extra: dict[str, Any] | None = None) -> Ground:  # fmt: skip
     tests = tuple(_test(style, given, wanted) for given, wanted in pairs)
-    task = Problem(f"battery/{name}", "battery", statement, style, tests, entry, "", tuple(right), visible, LIMITS, licence="Apache-2.0")
+    task = Problem(
+        f"battery/{name}",
+        "battery",
+        statement,
+        style,
+        tests,
+        entry,
+        "",
+        tuple(right),
+        visible,
+        LIMITS,
+        licence="Apache-2.0",
+    )
     task = replace(task, extra=extra or {})
-    return Ground(name, task, tuple(map(Draft, right)), (Draft(wrong), *(Draft(source) for source in _naturals(right[0], entry))), tuple(pairs))
+    return Ground(
+        name,
+        task,
+        tuple(map(Draft, right)),
+        (Draft(wrong), *(Draft(source) for source in _naturals(right[0], entry))),
+        tuple(pairs),
+    )
 
 
 def _test(style: Style, given: Any, wanted: Any) -> dict[str, Any]:
@@ -67,7 +99,9 @@ def _test(style: Style, given: Any, wanted: Any) -> dict[str, Any]:
         return {"args": list(given), "kwargs": {}, "expected": wanted}
     if style == "stdio":
         return {"stdin": given, "stdout": f"{wanted}\n"}
-    return {"source": f"def check(candidate):\n    assert candidate({', '.join(map(repr, given))}) == {wanted!r}\n"}
+    return {
+        "source": f"def check(candidate):\n    assert candidate({', '.join(map(repr, given))}) == {wanted!r}\n"
+    }
 
 
 def _naturals(reference: str, entry: str | None) -> tuple[str, ...]:
@@ -76,14 +110,21 @@ def _naturals(reference: str, entry: str | None) -> tuple[str, ...]:
         explained = "import sys\n\n# Read the text first, and work on it then.\ntext = sys.stdin.read()\nresult = []\n"
         explained += "for word in text.split():\n    # Nothing is known about this word.\n    result.append(None)\nprint('?', len(result) + 1000)\n"
         return "print('?')\n", explained, "raise ValueError('no idea')\n"
-    arguments = ast.unparse(next(node for node in parse(reference).body if isinstance(node, ast.FunctionDef)).args)
-    head = f"def {entry}({arguments}):\n"
-    explained = head + '    """Work the result out step by step.\n\n    Nothing is returned where nothing is known.\n    """\n    result = None\n'
-    explained += (
-        "    for attempt in range(3):\n        # Look at it once more.\n        if attempt > 5:\n            result = attempt\n    return result\n"
+    arguments = ast.unparse(
+        next(node for node in parse(reference).body if isinstance(node, ast.FunctionDef)).args
     )
+    head = f"def {entry}({arguments}):\n"
+    explained = (
+        head
+        + '    """Work the result out step by step.\n\n    Nothing is returned where nothing is known.\n    """\n    result = None\n'
+    )
+    explained += "    for attempt in range(3):\n        # Look at it once more.\n        if attempt > 5:\n            result = attempt\n    return result\n"
     short = f"{entry} = lambda *given: None\n"
-    bodies = ("    return None\n", "    raise ValueError('no idea')\n", "    while True:\n        pass\n")
+    bodies = (
+        "    return None\n",
+        "    raise ValueError('no idea')\n",
+        "    while True:\n        pass\n",
+    )
     return head + bodies[0], explained, short, head + bodies[1], head + bodies[2]
 
 
@@ -115,8 +156,17 @@ BLANKS = _ground(
 
 def grounds(task: str) -> tuple[Ground, ...]:
     """Of this kind: code, math, qa."""
-    return (SECOND, VOWELS, BLANKS) if task == "code" else tuple(_of_question(name, case) for name, case in CASES[task].items())
+    return (
+        (SECOND, VOWELS, BLANKS)
+        if task == "code"
+        else tuple(_of_question(name, case) for name, case in CASES[task].items())
+    )
 
 
 def _of_question(name: str, case: Case) -> Ground:
-    return Ground(name, case.task, (Draft(case.reference, program=False),), (Draft(case.wrong, program=False),))
+    return Ground(
+        name,
+        case.task,
+        (Draft(case.reference, program=False),),
+        (Draft(case.wrong, program=False),),
+    )

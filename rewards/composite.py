@@ -35,7 +35,11 @@ class Reward:
 
     def __init__(self, config: RewardConfig | None = None) -> None:
         self.config = config or RewardConfig()
-        self._preferences = Preferences(read_choices(Path(self.config.preferences))) if self.config.preferences else None
+        self._preferences = (
+            Preferences(read_choices(Path(self.config.preferences)))
+            if self.config.preferences
+            else None
+        )
 
     def score(self, task: Task, answer: str, report: Report, step: int = 0) -> Score:
         """The worth of an answer that got this report. No value where the judge failed."""
@@ -63,33 +67,56 @@ class Reward:
             return Score(None, Verdict.INFRA, total=report.total)
         if self.config.kind == "random":
             coin = _coin(judged.task.problem_id, judged.answer)
-            return Score(coin, report.verdict, {"random": coin}, report.passed, report.total, {"random": coin}, **seen(judged))
+            return Score(
+                coin,
+                report.verdict,
+                {"random": coin},
+                report.passed,
+                report.total,
+                {"random": coin},
+                **seen(judged),
+            )
         values, weights = self._components(judged, findings)
         value = self._combined(values, weights)
-        gave = {name: values[name] * weight / sum(weights.values()) for name, weight in weights.items()}
+        gave = {
+            name: values[name] * weight / sum(weights.values()) for name, weight in weights.items()
+        }
         if self.config.combine != "sum":
             gave["combine"] = value - sum(gave.values())
         if self.config.security and isinstance(judged.task, Problem):
             values["security"] = security(report, findings, judged.task) or 0.0
             left = bounded(value, values["security"])
             gave["security"], value = left - value, left
-        return Score(value, report.verdict, values, report.passed, report.total, gave, **seen(judged))
+        return Score(
+            value, report.verdict, values, report.passed, report.total, gave, **seen(judged)
+        )
 
-    def _components(self, judged: Judged, findings: lint.Findings | None) -> tuple[dict[str, float], dict[str, float]]:
+    def _components(
+        self, judged: Judged, findings: lint.Findings | None
+    ) -> tuple[dict[str, float], dict[str, float]]:
         """Values and weights of the components that count here: those with a weight that could be measured."""
         task, report, dense = judged.task, judged.report, self.config.dense_share(judged.step)
         if not isinstance(task, Problem):
             weights, values = QUESTIONS, _question(judged, dense)
         else:
-            weights, formed = self.config.weights, well_formed(task, extract_code(judged.answer), report)
+            weights, formed = (
+                self.config.weights,
+                well_formed(task, extract_code(judged.answer), report),
+            )
             values = {
                 "correctness": correctness(report, dense=dense, visible=task.visible_tests),
                 "format": formed,
                 "style": style(report, findings, formed=formed == 1.0) if weights.style else None,
                 "efficiency": efficiency(task, report) if weights.efficiency else None,
-                "preference": self._preferences.value(task.problem_id, judged.answer) if self._preferences else None,
+                "preference": self._preferences.value(task.problem_id, judged.answer)
+                if self._preferences
+                else None,
             }
-        counted = {name: weight for name, weight in weights.model_dump().items() if weight > 0 and values.get(name) is not None}
+        counted = {
+            name: weight
+            for name, weight in weights.model_dump().items()
+            if weight > 0 and values.get(name) is not None
+        }
         return {name: value for name, value in values.items() if value is not None}, counted
 
     def _combined(self, values: Mapping[str, float], weights: Mapping[str, float]) -> float:
@@ -99,17 +126,29 @@ class Reward:
             case "lexicographic":
                 return lexicographic(values, weights)
             case "constraint":
-                return constrained(values, weights, {str(name): floor for name, floor in self.config.floors.items()})
+                return constrained(
+                    values,
+                    weights,
+                    {str(name): floor for name, floor in self.config.floors.items()},
+                )
 
     def _findings(self, batch: Sequence[Judged]) -> dict[int, lint.Findings | None]:
         """By position, of the programs whose text matters: accepted ones for style, all that compile for security."""
         if self.config.kind == "random" or not (self.config.security or self.config.weights.style):
             return {}
-        wanted = [at for at, judged in enumerate(batch) if isinstance(judged.task, Problem) and self._read(judged.report.verdict)]
-        return dict(zip(wanted, lint.lint([extract_code(batch[at].answer) for at in wanted]), strict=True))
+        wanted = [
+            at
+            for at, judged in enumerate(batch)
+            if isinstance(judged.task, Problem) and self._read(judged.report.verdict)
+        ]
+        return dict(
+            zip(wanted, lint.lint([extract_code(batch[at].answer) for at in wanted]), strict=True)
+        )
 
     def _read(self, verdict: Verdict) -> bool:
-        return verdict is Verdict.AC or (self.config.security and verdict not in (Verdict.INFRA, Verdict.CE))
+        return verdict is Verdict.AC or (
+            self.config.security and verdict not in (Verdict.INFRA, Verdict.CE)
+        )
 
 
 class CompositeReward(Reward):
@@ -119,7 +158,9 @@ class CompositeReward(Reward):
         super().__init__(config)
 
 
-def score_answers(sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple[Task, str]], step: int = 0) -> list[Score]:
+def score_answers(
+    sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple[Task, str]], step: int = 0
+) -> list[Score]:
     """Judges and scores a batch; scores in the order of the pairs."""
     return reward.score_all(judge(sandbox, pairs, step))
 
@@ -127,7 +168,11 @@ def score_answers(sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple
 def reward_hash(config: RewardConfig) -> str:
     """What two rewards that pay the same have in common: their config, the files it names, and the code that reads them."""
     told = config.model_dump(mode="json", exclude={"file", "preferences", "unverified"})
-    files = {name: hash_file(Path(path)) for name in ("file", "preferences") if (path := getattr(config, name))}
+    files = {
+        name: hash_file(Path(path))
+        for name in ("file", "preferences")
+        if (path := getattr(config, name))
+    }
     linter = lint.version() if config.weights.style or config.security else ""
     code = {path.name: hash_file(path) for path in parts(Path(__file__))}
     return hash_data({"config": told, "files": files, "linter": linter, "code": code})
@@ -137,8 +182,15 @@ def _question(judged: Judged, dense: float) -> dict[str, float | None]:
     """Of a statement: right or not, dense by the words it shares with a right one; and whether it says where its answer is."""
     given = extract_answer(judged.answer)
     right = correctness(judged.report, dense=0.0)
-    if right == -1.0 and dense and not isinstance(judged.task, Problem) and judged.task.task == "qa":
-        right = -1.0 + dense * min(2.0 * token_f1(judged.task.answers, given, judged.task.statement), 1.9)
+    if (
+        right == -1.0
+        and dense
+        and not isinstance(judged.task, Problem)
+        and judged.task.task == "qa"
+    ):
+        right = -1.0 + dense * min(
+            2.0 * token_f1(judged.task.answers, given, judged.task.statement), 1.9
+        )
     return {"correctness": right, "format": 1.0 if given else -1.0}
 
 

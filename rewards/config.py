@@ -7,10 +7,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    field_validator,
+    model_validator,
+)
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-TIMED = ("efficiency",)  # components made of measured time: with one of these two runs need not agree
+TIMED = (
+    "efficiency",
+)  # components made of measured time: with one of these two runs need not agree
 
 
 class Weights(BaseModel):
@@ -47,7 +57,10 @@ class RewardConfig(BaseModel):
     """From binary to dense and back, instead of `sparse`: pairs of training step and share of dense, straight lines between."""
     combine: Literal["sum", "lexicographic", "constraint"] = "sum"
     """`sum` weighs the components; `lexicographic` lets one count only between equals of all heavier ones; `constraint` adds `floors`."""
-    floors: Mapping[Literal["correctness", "format", "style", "efficiency", "preference"], Annotated[float, Field(ge=-1.0, le=1.0)]] = {}
+    floors: Mapping[
+        Literal["correctness", "format", "style", "efficiency", "preference"],
+        Annotated[float, Field(ge=-1.0, le=1.0)],
+    ] = {}
     """For `constraint`: an answer with a component below its floor is worth less than any that keeps them all."""
     security: bool = False
     """A hard constraint: an attempt that the sandbox saw (another program, a socket, a file outside, a refused call) makes any answer worth -1."""
@@ -61,7 +74,9 @@ class RewardConfig(BaseModel):
     @model_validator(mode="after")
     def something_counts(self) -> RewardConfig:
         if self.weights.correctness == 0.0:
-            raise ValueError("weights.correctness is 0: a reward that ignores the tests teaches none of them; give it a weight above 0")
+            raise ValueError(
+                "weights.correctness is 0: a reward that ignores the tests teaches none of them; give it a weight above 0"
+            )
         return self
 
     @model_validator(mode="after")
@@ -73,7 +88,9 @@ class RewardConfig(BaseModel):
         if bool(self.floors) != (self.combine == "constraint"):
             raise ValueError("floors and combine: constraint belong together: give both or none")
         if bool(self.preferences) != (self.weights.preference > 0):
-            raise ValueError("preferences and weights.preference belong together: give both or none")
+            raise ValueError(
+                "preferences and weights.preference belong together: give both or none"
+            )
         return self
 
     @field_validator("file", "preferences")
@@ -85,7 +102,11 @@ class RewardConfig(BaseModel):
     @property
     def timed(self) -> tuple[str, ...]:
         """The components made of measured time that this reward pays: with any, no determinism can be claimed."""
-        return () if self.file or self.kind == "random" else tuple(name for name in TIMED if getattr(self.weights, name) > 0)
+        return (
+            ()
+            if self.file or self.kind == "random"
+            else tuple(name for name in TIMED if getattr(self.weights, name) > 0)
+        )
 
     def dense_share(self, step: int) -> float:
         """How much of correctness is dense at this training step: 0 binary, 1 by the share of hidden tests."""
@@ -99,5 +120,7 @@ class RewardConfig(BaseModel):
         return self.schedule[-1][1]
 
 
-QUALITY = RewardConfig(weights=Weights(correctness=0.7, format=0.0, style=0.2, efficiency=0.1), security=True)
+QUALITY = RewardConfig(
+    weights=Weights(correctness=0.7, format=0.0, style=0.2, efficiency=0.1), security=True
+)
 """What the GPU profiles pay."""

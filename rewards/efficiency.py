@@ -19,7 +19,10 @@ from sandbox.sandbox import Sandbox, run_all
 
 RUNS = 3  # of each reference, where it is measured
 WORST = 8.0  # times the slow quantile of the references: worth 0
-LEAST_CPU_S, LEAST_BYTES = 0.02, 16 * 2**20  # below, a measurement says more about the machine than about the program
+LEAST_CPU_S, LEAST_BYTES = (
+    0.02,
+    16 * 2**20,
+)  # below, a measurement says more about the machine than about the program
 
 
 class ReferenceCost(BaseModel):
@@ -36,18 +39,27 @@ def reference_cost(reports: Sequence[Report]) -> ReferenceCost:
     accepted = [report for report in reports if report.verdict is Verdict.AC]
     if not accepted:
         raise ValueError("no reference was accepted: there is nothing to compare with")
-    return ReferenceCost(cpu_s=_quartiles([r.cpu_s for r in accepted]), peak_bytes=_quartiles([float(r.peak_bytes) for r in accepted]))
+    return ReferenceCost(
+        cpu_s=_quartiles([r.cpu_s for r in accepted]),
+        peak_bytes=_quartiles([float(r.peak_bytes) for r in accepted]),
+    )
 
 
 def with_costs(sandbox: Sandbox, problems: Sequence[Problem]) -> list[Problem]:
     """The problems with what their references cost here, in `extra`; one without an accepted reference stays as it is."""
-    jobs = [(at, problem.job(source, f"{problem.problem_id}#{at}")) for at, problem in enumerate(problems) for source in problem.solutions * RUNS]
+    jobs = [
+        (at, problem.job(source, f"{problem.problem_id}#{at}"))
+        for at, problem in enumerate(problems)
+        for source in problem.solutions * RUNS
+    ]
     reports: list[list[Report]] = [[] for _ in problems]
     for (at, _), report in zip(jobs, run_all(sandbox, [job for _, job in jobs]), strict=True):
         if report.verdict is Verdict.AC:
             reports[at].append(report)
     return [
-        replace(problem, extra=problem.extra | {COST: reference_cost(found).model_dump()}) if found else problem
+        replace(problem, extra=problem.extra | {COST: reference_cost(found).model_dump()})
+        if found
+        else problem
         for problem, found in zip(problems, reports, strict=True)
     ]
 
@@ -63,7 +75,9 @@ def efficiency(problem: Problem, report: Report) -> float | None:
         return -1.0
     cost = ReferenceCost.model_validate(problem.extra[COST])
     parts = [_against(report.cpu_s, cost.cpu_s, LEAST_CPU_S)]
-    if report.peak_bytes and cost.peak_bytes[1]:  # 0 where the kernel does not tell it (docs/sandbox.md)
+    if (
+        report.peak_bytes and cost.peak_bytes[1]
+    ):  # 0 where the kernel does not tell it (docs/sandbox.md)
         parts.append(_against(report.peak_bytes, cost.peak_bytes, LEAST_BYTES))
     return fmean(parts)
 
@@ -74,5 +88,7 @@ def _against(taken: float, quartiles: tuple[float, float, float], least: float) 
 
 
 def _quartiles(values: list[float]) -> tuple[float, float, float]:
-    low, middle, high = quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    low, middle, high = (
+        quantiles(values, n=4, method="inclusive") if len(values) > 1 else values * 3
+    )
     return low, middle, high

@@ -33,9 +33,13 @@ def extract_code(text: str) -> str:
     return text
 
 
-TAIL, LONGEST = 20_000, 300  # characters: where a final answer is looked for, and how long it may be
+TAIL, LONGEST = (
+    20_000,
+    300,
+)  # characters: where a final answer is looked for, and how long it may be
 _SAID = re.compile(
-    r"(?:####|(?:^|[\n.!?])[ \t*]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?answer\b(?: is\b)?[ \t*]*+[:=]?)[ \t*]*+(\S[^\n]*)", re.IGNORECASE
+    r"(?:####|(?:^|[\n.!?])[ \t*]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?answer\b(?: is\b)?[ \t*]*+[:=]?)[ \t*]*+(\S[^\n]*)",
+    re.IGNORECASE,
 )  # possessive: time stays linear
 
 

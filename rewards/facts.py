@@ -16,7 +16,11 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 def plain(text: str) -> str:
     """What two spellings of one answer have in common. Compatibility forms and invisible characters of Unicode count as what they look like."""
     folded = unicodedata.normalize("NFKC", text).casefold()
-    kept = "".join(" " if unicodedata.category(c)[0] in "PSZ" else c for c in folded if unicodedata.category(c) not in ("Cf", "Cs", "Mn"))
+    kept = "".join(
+        " " if unicodedata.category(c)[0] in "PSZ" else c
+        for c in folded
+        if unicodedata.category(c) not in ("Cf", "Cs", "Mn")
+    )
     return " ".join(_ARTICLES.sub(" ", kept).split())
 
 
@@ -28,7 +32,9 @@ def token_f1(right: Sequence[str], answer: str, question: str = "") -> float:
     """The best F1 over the right answers, in [0, 1]. Naming everything lowers it; words of the question count for nothing: an echo is worth 0."""
     known = set(plain(question).split())
     given = [word for word in plain(answer).split() if word not in known]
-    return max(_f1([word for word in plain(text).split() if word not in known], given) for text in right)
+    return max(
+        _f1([word for word in plain(text).split() if word not in known], given) for text in right
+    )
 
 
 def _f1(wanted: list[str], given: list[str]) -> float:

@@ -31,7 +31,9 @@ def well_formed(problem: Problem, program: str, report: Report) -> float | None:
 
 def _is_text(node: ast.stmt) -> bool:
     """A bare string or number: prose in quotes is a program, but does nothing."""
-    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    return isinstance(node, ast.Pass) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
 
 
 def _names(node: ast.stmt) -> set[str]:

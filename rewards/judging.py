@@ -28,15 +28,31 @@ class Judged:
     step: int = 0
 
 
-def judge(sandbox: Sandbox | None, pairs: Sequence[tuple[Task, str]], step: int = 0) -> list[Judged]:
+def judge(
+    sandbox: Sandbox | None, pairs: Sequence[tuple[Task, str]], step: int = 0
+) -> list[Judged]:
     """Verdicts of a batch, in its order. Raises ValueError for a program without a sandbox, and for a question whose right answer cannot be read."""
-    programs = [(at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Problem)]
+    programs = [
+        (at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Problem)
+    ]
     if programs and sandbox is None:
         raise ValueError(f"{programs[0][1].problem_id}: a program needs a sandbox")
-    jobs = [task.job(extract_code(answer), f"{task.problem_id}#{at}") for at, task, answer in programs]
-    reports = dict(zip((at for at, *_ in programs), run_all(sandbox, jobs) if sandbox else (), strict=True))
-    questions = [(at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Question)]
-    reports |= dict(zip((at for at, *_ in questions), judge_questions([(task, answer) for _, task, answer in questions]), strict=True))
+    jobs = [
+        task.job(extract_code(answer), f"{task.problem_id}#{at}") for at, task, answer in programs
+    ]
+    reports = dict(
+        zip((at for at, *_ in programs), run_all(sandbox, jobs) if sandbox else (), strict=True)
+    )
+    questions = [
+        (at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Question)
+    ]
+    reports |= dict(
+        zip(
+            (at for at, *_ in questions),
+            judge_questions([(task, answer) for _, task, answer in questions]),
+            strict=True,
+        )
+    )
     return [Judged(task, answer, reports[at], step) for at, (task, answer) in enumerate(pairs)]
 
 
@@ -52,7 +68,11 @@ def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
              for (question, _), answer in zip(pairs, given, strict=True) if question.task == "math"]  # fmt: skip
     verdicts = iter(verifier().equal_all(cases))
     return [
-        _report(question, answer, next(verdicts) if question.task == "math" else exact(question.answers, answer))
+        _report(
+            question,
+            answer,
+            next(verdicts) if question.task == "math" else exact(question.answers, answer),
+        )
         for (question, _), answer in zip(pairs, given, strict=True)
     ]
 
@@ -61,7 +81,9 @@ def _report(question: Question, given: str, right: bool | None) -> Report:
     """right: None for no verdict."""
     if right is None:
         error = "the mathematics verifier gave no verdict: it was lost, or the batch took too long"
-        return Report(question.question_id, Verdict.INFRA, (TestResult(Verdict.INFRA, error),), detail=error)
+        return Report(
+            question.question_id, Verdict.INFRA, (TestResult(Verdict.INFRA, error),), detail=error
+        )
     verdict = Verdict.AC if right else Verdict.WA
     return Report(question.question_id, verdict, (TestResult(verdict, given[:200]),))
 

@@ -39,10 +39,52 @@ STYLE = (
 )
 """Rules that hold for any program. None asks for text (docstrings, annotations, headers): what cannot be missing cannot be padded."""
 BANNED = (
-    *("ctypes", "_ctypes", "cffi", "pty", "socket", "_socket", "subprocess", "_posixsubprocess", "socketserver", "ftplib", "smtplib", "telnetlib"),
-    *("urllib.request", "http.client", "http.server", "requests", "os.system", "os.popen", "os.posix_spawn", "os.posix_spawnp", "os.execv"),
-    *("os.execve", "os.execvp", "os.execl", "os.execlp", "os.spawnl", "os.spawnv", "os.setuid", "os.chroot", "os.mknod", "os.killpg"),
-    *("gc.get_objects", "gc.get_referrers", "sys._getframe", "sys._current_frames", "sys.settrace", "sys.setprofile", "inspect.currentframe"),
+    *(
+        "ctypes",
+        "_ctypes",
+        "cffi",
+        "pty",
+        "socket",
+        "_socket",
+        "subprocess",
+        "_posixsubprocess",
+        "socketserver",
+        "ftplib",
+        "smtplib",
+        "telnetlib",
+    ),
+    *(
+        "urllib.request",
+        "http.client",
+        "http.server",
+        "requests",
+        "os.system",
+        "os.popen",
+        "os.posix_spawn",
+        "os.posix_spawnp",
+        "os.execv",
+    ),
+    *(
+        "os.execve",
+        "os.execvp",
+        "os.execl",
+        "os.execlp",
+        "os.spawnl",
+        "os.spawnv",
+        "os.setuid",
+        "os.chroot",
+        "os.mknod",
+        "os.killpg",
+    ),
+    *(
+        "gc.get_objects",
+        "gc.get_referrers",
+        "sys._getframe",
+        "sys._current_frames",
+        "sys.settrace",
+        "sys.setprofile",
+        "inspect.currentframe",
+    ),
 )
 """Names that no task needs: other programs, the network, the memory of the interpreter. They hint; what decides is what was tried."""
 SECURITY = "TID251"  # ruff's rule for BANNED
@@ -51,7 +93,9 @@ LONGEST_LINE = 150
 OPTIONS = (
     "lint.mccabe.max-complexity=0",  # every function is told, with its number
     f"lint.pycodestyle.max-line-length={LONGEST_LINE}",
-    "lint.flake8-tidy-imports.banned-api={" + ",".join(f'"{name}"={{msg="x"}}' for name in BANNED) + "}",
+    "lint.flake8-tidy-imports.banned-api={"
+    + ",".join(f'"{name}"={{msg="x"}}' for name in BANNED)
+    + "}",
 )
 TARGET = "--target-version=py311"
 ALONE_S = 20.0
@@ -73,7 +117,10 @@ def lint(programs: Sequence[str]) -> list[Findings | None]:
 
     Raises OSError where ruff itself is not to be had: that is our failure, and no program's.
     """
-    distinct = sorted({program for program in programs if len(program) <= LONGEST}, key=lambda text: text.encode("utf-8", "surrogatepass"))
+    distinct = sorted(
+        {program for program in programs if len(program) <= LONGEST},
+        key=lambda text: text.encode("utf-8", "surrogatepass"),
+    )
     found = dict(zip(distinct, _batch(distinct), strict=True))
     return [found.get(program) for program in programs]
 
@@ -86,7 +133,9 @@ def _batch(programs: list[str]) -> list[Findings | None]:
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         if len(programs) == 1:
             return [None]
-        middle = len(programs) // 2  # one of them ends ruff: halve until it is alone, so that it costs nobody else anything
+        middle = (
+            len(programs) // 2
+        )  # one of them ends ruff: halve until it is alone, so that it costs nobody else anything
         return [*_batch(programs[:middle]), *_batch(programs[middle:])]
 
 
@@ -95,7 +144,12 @@ def _run(programs: list[str]) -> list[Findings | None]:
         folder = Path(name).resolve()
         for at, program in enumerate(programs):
             (folder / f"p{at}.py").write_bytes(program.encode("utf-8", "surrogatepass"))
-        done = subprocess.run([*_command(), str(folder)], capture_output=True, check=True, timeout=ALONE_S + 0.5 * len(programs))
+        done = subprocess.run(
+            [*_command(), str(folder)],
+            capture_output=True,
+            check=True,
+            timeout=ALONE_S + 0.5 * len(programs),
+        )
         rows: list[list[dict[str, str | None]]] = [[] for _ in programs]
         for row in json.loads(done.stdout):
             rows[int(Path(row["filename"]).stem[1:])].append(row)
@@ -106,8 +160,14 @@ def _findings(rows: list[dict[str, str | None]]) -> Findings | None:
     codes = [str(row["code"]) for row in rows]
     if any(row["code"] in (None, "invalid-syntax", "E902", "E999") for row in rows):
         return None
-    complexities = [int(match[1]) for row in rows if row["code"] == "C901" and (match := _COMPLEX.search(str(row["message"])))]
-    dangers = tuple(sorted({str(row["message"]).split("`")[1] for row in rows if row["code"] == SECURITY}))
+    complexities = [
+        int(match[1])
+        for row in rows
+        if row["code"] == "C901" and (match := _COMPLEX.search(str(row["message"])))
+    ]
+    dangers = tuple(
+        sorted({str(row["message"]).split("`")[1] for row in rows if row["code"] == SECURITY})
+    )
     offences = sum(code not in ("C901", SECURITY) for code in codes)
     return Findings(offences, max(complexities, default=0), dangers)
 
@@ -128,7 +188,14 @@ def _command() -> tuple[str, ...]:
         "--target-version=py311",
         "--no-respect-gitignore",
     )
-    return (find_ruff_bin(), "check", *flags, f"--select={select}", f"--ignore={','.join(IGNORED)}", *options)
+    return (
+        find_ruff_bin(),
+        "check",
+        *flags,
+        f"--select={select}",
+        f"--ignore={','.join(IGNORED)}",
+        *options,
+    )
 
 
 @cache

@@ -18,14 +18,20 @@ MOST_FORMULAS = 40  # of a question that are read
 _THOUSANDS = re.compile(r"(-?\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?)(?![\d,])(.*)")
 _WORDS = re.compile(r"(\d[ )}]* )((?!or\b|and\b)[A-Za-z]{3,}(?: (?!or\b|and\b)[A-Za-z]+)*)$")
 _TIME = re.compile(r"\d{1,2}:[0-5]\d")
-_FORMULAS = re.compile(r"\$\$?(.+?)\$\$?|\\\((.+?)\\\)|\\\[(.+?)\\\]|(\d[\d.,/^*+()!%:-]*)", re.DOTALL)
+_FORMULAS = re.compile(
+    r"\$\$?(.+?)\$\$?|\\\((.+?)\\\)|\\\[(.+?)\\\]|(\d[\d.,/^*+()!%:-]*)", re.DOTALL
+)
 
 
 def accepted(right: str, given: str, statement: str = "", any_form: bool = False) -> bool:
     """Whether the answer is the right one. statement: of the question, whose formulas are no answers. any_form: operations may be left standing."""
     if (decided := same_text(right, given)) is not None:
         return decided
-    return any(_matches(one, other, statement, any_form) for one in readings(right) for other in readings(given))
+    return any(
+        _matches(one, other, statement, any_form)
+        for one in readings(right)
+        for other in readings(given)
+    )
 
 
 def _matches(right: Node, given: Node, statement: str, any_form: bool) -> bool:
@@ -41,7 +47,9 @@ def readings(text: str) -> Iterator[Node]:
     variants = [cleaned]
     if grouped := _THOUSANDS.fullmatch(cleaned):
         variants.append(re.sub("[, ]", "", grouped[1]) + grouped[2])
-    variants += [_WORDS.sub(r"\1\\text{\2}", variant) for variant in variants if _WORDS.search(variant)]
+    variants += [
+        _WORDS.sub(r"\1\\text{\2}", variant) for variant in variants if _WORDS.search(variant)
+    ]
     for variant in reversed(variants):
         with suppress(Unreadable):
             yield read(variant)
@@ -65,7 +73,12 @@ def same(right: Node, given: Node, any_form: bool = False) -> bool:
         return right.text == given.text and _ordered(right.args, given.args, alike)
     if (one := pieces(right)) is not None and (other := part(given)) is not None:
         return _unordered(one, other, alike)
-    if (other := pieces(given)) is not None and given.kind != "interval" and (one := part(right)) is not None and right.kind != "tuple":
+    if (
+        (other := pieces(given)) is not None
+        and given.kind != "interval"
+        and (one := part(right)) is not None
+        and right.kind != "tuple"
+    ):
         return _unordered(one, other, alike)
     if right.kind in ("list", "set", "tuple") or given.kind in ("list", "set", "tuple"):
         return _sequences(right, given, alike)
@@ -74,7 +87,9 @@ def same(right: Node, given: Node, any_form: bool = False) -> bool:
     if right.kind == given.kind == "ratio":
         return _ratios(right, given, any_form)
     if "based" in (right.kind, given.kind):
-        return _digits(right) == _digits(given) != "" and (right.kind != given.kind or right.text == given.text)
+        return _digits(right) == _digits(given) != "" and (
+            right.kind != given.kind or right.text == given.text
+        )
     if "percent" in (right.kind, given.kind):
         return _percents(right, given, alike)
     if "degree" in (right.kind, given.kind):
@@ -86,14 +101,18 @@ def same(right: Node, given: Node, any_form: bool = False) -> bool:
 
 def _chain(right: Node, sides: Sequence[Node], alike: Alike) -> bool:
     """Whether all sides of an equation are the right answer, and one of them is evaluated: there is nothing to choose from."""
-    return any(alike(right, side) for side in sides) and all(same(right, side, any_form=True) for side in sides)
+    return any(alike(right, side) for side in sides) and all(
+        same(right, side, any_form=True) for side in sides
+    )
 
 
 Alike = Callable[[Node, Node], bool]
 
 
 def _ordered(right: Sequence[Node], given: Sequence[Node], alike: Alike) -> bool:
-    return len(right) == len(given) and all(alike(one, other) for one, other in zip(right, given, strict=True))
+    return len(right) == len(given) and all(
+        alike(one, other) for one, other in zip(right, given, strict=True)
+    )
 
 
 def _unordered(right: Sequence[Node], given: Sequence[Node], alike: Alike) -> bool:
@@ -114,8 +133,13 @@ def _sequences(right: Node, given: Node, alike: Alike) -> bool:
     if right.kind == "matrix" and given.kind == "tuple":
         right = _vector(right)
     if (right.kind == "set") != (given.kind == "set"):  # a set of one thing stands for it
-        right, given = (node.args[0] if node.kind == "set" and len(node.args) == 1 else node for node in (right, given))
-    named = right.kind == given.kind == "list" and all(_named(item) for node in (right, given) for item in node.args)
+        right, given = (
+            node.args[0] if node.kind == "set" and len(node.args) == 1 else node
+            for node in (right, given)
+        )
+    named = right.kind == given.kind == "list" and all(
+        _named(item) for node in (right, given) for item in node.args
+    )
     if named and _unordered(right.args, given.args, alike):
         return True
     (kind, one), (other_kind, other) = _values(right), _values(given)
@@ -123,7 +147,11 @@ def _sequences(right: Node, given: Node, alike: Alike) -> bool:
         return False
     if "tuple" in (kind, other_kind):
         return _ordered(one, other, alike)
-    once = [value for at, value in enumerate(other) if not any(alike(value, before) for before in other[:at])]
+    once = [
+        value
+        for at, value in enumerate(other)
+        if not any(alike(value, before) for before in other[:at])
+    ]
     return _unordered(one, other, alike) or _unordered(one, once, alike)
 
 
@@ -142,7 +170,11 @@ def _vector(node: Node) -> Node:
     """A matrix of one row or one column as a tuple."""
     if len(node.args) == 1:
         return Node("tuple", node.args[0].args)
-    return Node("tuple", tuple(row.args[0] for row in node.args)) if all(len(row.args) == 1 for row in node.args) else node
+    return (
+        Node("tuple", tuple(row.args[0] for row in node.args))
+        if all(len(row.args) == 1 for row in node.args)
+        else node
+    )
 
 
 def canonical_name(node: Node) -> str:
@@ -168,14 +200,21 @@ def _relations(right: Node, given: Node, alike: Alike, any_form: bool) -> bool:
             return _chain(right.args[-1], given.args[1:], alike)
     if (one := pieces(right)) is not None and (other := pieces(given)) is not None:
         return variables(right) == variables(given) and _unordered(one, other, alike)
-    if len(right.args) != 2 or len(given.args) != 2 or one is not None or (_named(right) and closed(right.args[1])):
+    if (
+        len(right.args) != 2
+        or len(given.args) != 2
+        or one is not None
+        or (_named(right) and closed(right.args[1]))
+    ):
         return False
     factor = proportion(_difference(right), _difference(given))
     if not factor or not (any_form or all(evaluated(_both(right), side) for side in given.args)):
         return False
     if "=" in (right.text, given.text) or "!=" in (right.text, given.text):
         return right.text == given.text
-    return right.text == (given.text if factor > 0 else given.text.translate(str.maketrans("<>", "><")))
+    return right.text == (
+        given.text if factor > 0 else given.text.translate(str.maketrans("<>", "><"))
+    )
 
 
 def _both(relation: Node) -> Node:
@@ -185,7 +224,9 @@ def _both(relation: Node) -> Node:
 
 def _ratios(right: Node, given: Node, any_form: bool) -> bool:
     """Equal ratios; a time of day only as it is."""
-    if len(right.args) != len(given.args) or not (any_form or all(map(evaluated, right.args, given.args))):
+    if len(right.args) != len(given.args) or not (
+        any_form or all(map(evaluated, right.args, given.args))
+    ):
         return False
     if _TIME.fullmatch(right.text):
         return all(map(equal, right.args, given.args))
@@ -196,7 +237,13 @@ def _ratios(right: Node, given: Node, any_form: bool) -> bool:
 
 def _digits(node: Node) -> str:
     """The digits of a numeral in a base, or of an integer without one."""
-    return node.text.partition("_")[0] if node.kind == "based" else str(node.value) if node.text == "integer" else ""
+    return (
+        node.text.partition("_")[0]
+        if node.kind == "based"
+        else str(node.value)
+        if node.text == "integer"
+        else ""
+    )
 
 
 def _percents(right: Node, given: Node, alike: Alike) -> bool:
@@ -216,7 +263,9 @@ def _units(right: Node, given: Node) -> bool:
     """Whether the units agree, where both have one: `cm` and `centimeters` do, `cm` and `m` do not."""
     if right.kind != "quantity" or given.kind != "quantity":
         return True
-    one, other = (re.sub(r"[^a-z0-9/]", "", node.text.lower().removesuffix("s")) for node in (right, given))
+    one, other = (
+        re.sub(r"[^a-z0-9/]", "", node.text.lower().removesuffix("s")) for node in (right, given)
+    )
     short, long = sorted((one, other), key=len)
     if short == long or len(short) > 3 or len(long) < 4:
         return short == long
@@ -237,9 +286,15 @@ def restated(right: Node, given: Node, statement: str) -> bool:
         given = given.args[-1]
     if _named(right) and given.kind != "relation":
         right = right.args[-1]
-    if given.text == "integer" or given.kind not in EXPRESSIONS | {"relation"} or leaves(given) == leaves(right):
+    if (
+        given.text == "integer"
+        or given.kind not in EXPRESSIONS | {"relation"}
+        or leaves(given) == leaves(right)
+    ):
         return False
-    return any(leaves(stated) != leaves(right) and _equals(right, stated) for stated in formulas(statement))
+    return any(
+        leaves(stated) != leaves(right) and _equals(right, stated) for stated in formulas(statement)
+    )
 
 
 def formulas(statement: str) -> Iterator[Node]:
@@ -253,10 +308,16 @@ def formulas(statement: str) -> Iterator[Node]:
 def _equals(right: Node, part: Node) -> bool:
     """Whether a part of the question has the value of the right answer, or is the same equation."""
     if right.kind == part.kind == "relation":
-        return right.text == part.text == "=" and bool(proportion(_difference(right), _difference(part)))
+        return right.text == part.text == "=" and bool(
+            proportion(_difference(right), _difference(part))
+        )
     if not {right.kind, part.kind} <= EXPRESSIONS or part.kind == "symbol":
         return False
-    return {name.lower() for name in letters(right)} == {name.lower() for name in letters(part)} and evaluated(right, part) and equal(right, part)
+    return (
+        {name.lower() for name in letters(right)} == {name.lower() for name in letters(part)}
+        and evaluated(right, part)
+        and equal(right, part)
+    )
 
 
 def _difference(relation: Node) -> Node:

@@ -14,7 +14,9 @@ import sympy
 from rewards.math_tree import CONSTANTS, Node, closed, letters, walk
 from rewards.math_value import expression, number
 
-FREE = frozenset({"trigonometric", "inverse trigonometric", "hyperbolic", "logarithm", "abs"})  # as often as wanted where the right answer has one
+FREE = frozenset(
+    {"trigonometric", "inverse trigonometric", "hyperbolic", "logarithm", "abs"}
+)  # as often as wanted where the right answer has one
 
 
 def evaluated(right: Node, given: Node) -> bool:
@@ -24,10 +26,15 @@ def evaluated(right: Node, given: Node) -> bool:
         mine = number(given)
         return mine is not None and (mine.text != "division" or numeral.text == "division")
     rounded = any(part.text == "decimal" for part in walk(right))  # may stand for a multiple of pi
-    if not {name.lower() for name in letters(given)} <= {name.lower() for name in letters(right)} | (CONSTANTS if rounded else set()):
+    if not {name.lower() for name in letters(given)} <= {
+        name.lower() for name in letters(right)
+    } | (CONSTANTS if rounded else set()):
         return False
     allowed = operations(right)
-    return all(count <= allowed[name] or (name in FREE and allowed[name]) for name, count in operations(given).items())
+    return all(
+        count <= allowed[name] or (name in FREE and allowed[name])
+        for name, count in operations(given).items()
+    )
 
 
 def operations(node: Node) -> Counter[str]:
@@ -63,7 +70,11 @@ def _standing(node: Node) -> str:
         case "root":
             return "root" if _root(node, *node.args) else ""
         case "call":
-            return "value" if closed(node) and sympy.expand_log(expression(node), factor=True).is_Rational else _family(node.text)
+            return (
+                "value"
+                if closed(node) and sympy.expand_log(expression(node), factor=True).is_Rational
+                else _family(node.text)
+            )
         case "factorial" | "binomial" | "abs" | "floor" | "ceil":
             return node.kind
     return ""
@@ -104,14 +115,22 @@ def _like(terms: list[Node]) -> int:
     kinds: list[Any] = []
     for term in terms:
         value = sympy.expand_power_exp(sympy.expand_log(expression(term), factor=True))
-        kinds += {part.as_coeff_Mul()[1] for part in sympy.Add.make_args(value)} if value != 0 else [sympy.S.One, sympy.S.One]
+        kinds += (
+            {part.as_coeff_Mul()[1] for part in sympy.Add.make_args(value)}
+            if value != 0
+            else [sympy.S.One, sympy.S.One]
+        )
     return len(kinds) - len(set(kinds))
 
 
 def _power(base: Node, exponent: Node) -> bool:
     """Whether a power could be carried out."""
     if exponent.kind != "number" or exponent.value is None:
-        return closed(base) and closed(exponent) and bool(expression(Node("power", (base, exponent))).is_Rational)
+        return (
+            closed(base)
+            and closed(exponent)
+            and bool(expression(Node("power", (base, exponent))).is_Rational)
+        )
     whole = exponent.value.denominator == 1
     if exponent.value in (0, 1) or base.kind in ("power", "root", "neg", "factorial", "binomial"):
         return True
@@ -120,7 +139,9 @@ def _power(base: Node, exponent: Node) -> bool:
     if base.kind == "symbol":
         return base.text == "i"
     if base.kind in ("product", "quotient"):
-        return closed(base) or any(factor.kind in ("number", "power", "root") for side in _factors(base) for factor in side)
+        return closed(base) or any(
+            factor.kind in ("number", "power", "root") for side in _factors(base) for factor in side
+        )
     return base.kind == "sum" and closed(base)
 
 
@@ -128,11 +149,17 @@ def _root(node: Node, radicand: Node, index: Node) -> bool:
     """Whether a root could be taken, or is one of roots."""
     if closed(radicand):
         value = expression(radicand)
-        nested = radicand.kind == "sum" or any(part.kind in ("root", "power") for part in walk(radicand))
+        nested = radicand.kind == "sum" or any(
+            part.kind in ("root", "power") for part in walk(radicand)
+        )
         return bool(value.is_negative) or nested or bool(expression(node).is_Rational)
     positive, _ = sympy.posify(sympy.factor(expression(radicand)))
     step = expression(index)
-    return all((power / step).is_integer for base, power in positive.as_powers_dict().items() if base.free_symbols)
+    return all(
+        (power / step).is_integer
+        for base, power in positive.as_powers_dict().items()
+        if base.free_symbols
+    )
 
 
 def _product(over: list[Node], under: list[Node]) -> Counter[str]:
@@ -144,8 +171,12 @@ def _product(over: list[Node], under: list[Node]) -> Counter[str]:
         found["product"] += max(0, sum(_closed_sum(factor) for factor in side) - 1)
         found["product"] += _repeated(side)
     if any(_closed_sum(factor) and "i" in letters(factor) for factor in over):
-        found["product"] += sum(not _closed_sum(factor) and "i" in letters(factor) for factor in over)
-    found["quotient"] += sum(_closed_sum(factor) or "i" in letters(factor) for factor in under if closed(factor))
+        found["product"] += sum(
+            not _closed_sum(factor) and "i" in letters(factor) for factor in over
+        )
+    found["quotient"] += sum(
+        _closed_sum(factor) or "i" in letters(factor) for factor in under if closed(factor)
+    )
     found["quotient"] += bool(under) and (_divides(over, under) or _common(over, under))
     return +found
 
@@ -163,7 +194,11 @@ def _closed_sum(factor: Node) -> bool:
 
 def _surd(factor: Node) -> Any:
     """The radicand of a root of a number, None for anything else."""
-    root = factor.kind == "root" or (factor.kind == "power" and factor.args[1].kind == "number" and not expression(factor.args[1]).is_integer)
+    root = factor.kind == "root" or (
+        factor.kind == "power"
+        and factor.args[1].kind == "number"
+        and not expression(factor.args[1]).is_integer
+    )
     return expression(factor.args[0]) if root and factor.args[0].kind == "number" else None
 
 
@@ -172,7 +207,11 @@ def _bases(side: list[Node]) -> list[tuple[Any, Any]]:
     found = []
     for factor in side:
         if factor.kind != "number" and _surd(factor) is None:
-            found += [(base, power) for base, power in expression(factor).as_powers_dict().items() if not base.is_Add and base != 1]
+            found += [
+                (base, power)
+                for base, power in expression(factor).as_powers_dict().items()
+                if not base.is_Add and base != 1
+            ]
     return found
 
 
@@ -183,7 +222,9 @@ def _repeated(side: list[Node]) -> int:
 
 def _divides(over: list[Node], under: list[Node]) -> bool:
     """Whether the numbers could be divided: evenly, or fractions by a number."""
-    above, below = ([value for factor in side if (value := _rational(factor))] for side in (over, under))
+    above, below = (
+        [value for factor in side if (value := _rational(factor))] for side in (over, under)
+    )
     if not below:
         return False
     if any(value.q > 1 for value in (*above, *below)):
@@ -197,7 +238,9 @@ def _divides(over: list[Node], under: list[Node]) -> bool:
 
 def _common(over: list[Node], under: list[Node]) -> bool:
     """Whether something could be cancelled: a root, a power of one base, a polynomial."""
-    radicands = [[radicand for factor in side if (radicand := _surd(factor))] for side in (over, under)]
+    radicands = [
+        [radicand for factor in side if (radicand := _surd(factor))] for side in (over, under)
+    ]
     if radicands[0] and radicands[1] and sympy.gcd(radicands[0][0], radicands[1][0]) not in (0, 1):
         return True
     below = dict(_bases(under))
@@ -207,7 +250,9 @@ def _common(over: list[Node], under: list[Node]) -> bool:
     if not any(letters(factor) - CONSTANTS for factor in under):
         return False
     try:
-        shared = sympy.gcd(expression(Node("product", tuple(over))), expression(Node("product", tuple(under))))
+        shared = sympy.gcd(
+            expression(Node("product", tuple(over))), expression(Node("product", tuple(under)))
+        )
     except sympy.PolynomialError:
         return False
     return bool(shared.free_symbols)

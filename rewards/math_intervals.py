@@ -37,7 +37,11 @@ def part(node: Node) -> list[Node] | None:
 def _between(brackets: str, low: Node | int, high: Node | int) -> Node:
     """An interval; -1 and 1 are the infinities."""
     infinite = {1: Node("symbol", text="infty"), -1: Node("neg", (Node("symbol", text="infty"),))}
-    return Node("interval", tuple(infinite[end] if isinstance(end, int) else end for end in (low, high)), brackets)
+    return Node(
+        "interval",
+        tuple(infinite[end] if isinstance(end, int) else end for end in (low, high)),
+        brackets,
+    )
 
 
 def _without(whole: Node, points: Sequence[Node]) -> list[Node] | None:
@@ -51,7 +55,9 @@ def _without(whole: Node, points: Sequence[Node]) -> list[Node] | None:
     if any(one >= other for one, other in pairwise(values)):
         return None
     brackets = [whole.text[0] + ")", *["()"] * (len(inside) - 1), "(" + whole.text[1]]
-    return [Node("interval", pair, shape) for pair, shape in zip(pairwise(ends), brackets, strict=True)]
+    return [
+        Node("interval", pair, shape) for pair, shape in zip(pairwise(ends), brackets, strict=True)
+    ]
 
 
 def _solved(node: Node) -> list[Node] | None:
@@ -60,12 +66,21 @@ def _solved(node: Node) -> list[Node] | None:
     if signs == ["in"] and sides[0].kind == "symbol":
         return part(sides[1])
     at = next((at for at, side in enumerate(sides) if is_name(side) and not closed(side)), None)
-    if at is None or not all(closed(side) for side in sides[:at] + sides[at + 1 :]) or len(sides) > 3 or (len(sides) == 3 and at != 1):
+    if (
+        at is None
+        or not all(closed(side) for side in sides[:at] + sides[at + 1 :])
+        or len(sides) > 3
+        or (len(sides) == 3 and at != 1)
+    ):
         return None
     if signs == ["!="]:
         return _without(_between("()", -1, 1), [sides[1 - at]])
     if all(sign[0] == ">" for sign in signs):
-        sides, signs, at = sides[::-1], [sign.replace(">", "<") for sign in signs[::-1]], len(sides) - 1 - at
+        sides, signs, at = (
+            sides[::-1],
+            [sign.replace(">", "<") for sign in signs[::-1]],
+            len(sides) - 1 - at,
+        )
     if not all(sign[0] == "<" for sign in signs):
         return None
     low, high = (sides[0] if at > 0 else -1), (sides[-1] if at < len(sides) - 1 else 1)
@@ -78,4 +93,8 @@ def variables(node: Node) -> frozenset[str]:
     """The variables of inequalities, in lower case; none for intervals."""
     if node.kind == "or":
         return frozenset().union(*(variables(side) for side in node.args))
-    return frozenset(name.lower() for name in letters(node) - CONSTANTS) if node.kind == "relation" else frozenset()
+    return (
+        frozenset(name.lower() for name in letters(node) - CONSTANTS)
+        if node.kind == "relation"
+        else frozenset()
+    )

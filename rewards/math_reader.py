@@ -10,9 +10,27 @@ from fractions import Fraction
 
 from rewards.math_text import clean
 from rewards.math_tokens import DECORATIONS, LETTERS, Cursor, Token, tokens
-from rewards.math_tree import EXPRESSIONS, LARGEST_EXPONENT, Node, Unreadable, infinite, mixed, negative, quotient
+from rewards.math_tree import (
+    EXPRESSIONS,
+    LARGEST_EXPONENT,
+    Node,
+    Unreadable,
+    infinite,
+    mixed,
+    negative,
+    quotient,
+)
 
-RELATIONS = {"=": "=", "<": "<", ">": ">", "le": "<=", "ge": ">=", "ne": "!=", "approx": "=", "in": "in"}
+RELATIONS = {
+    "=": "=",
+    "<": "<",
+    ">": ">",
+    "le": "<=",
+    "ge": ">=",
+    "ne": "!=",
+    "approx": "=",
+    "in": "in",
+}
 SEPARATORS = (",", ";", "and", "or")
 LONGEST_UNIT = 40  # characters
 CLOSING = {"(": ")", "[": "]", "\\{": "\\}", "{": "}", "langle": "rangle"}
@@ -58,7 +76,9 @@ class _Reader(Cursor):
         items = [item for group in groups for item in group]
         if len(items) == 1:
             return items[0]
-        if "or" in signs and all(item.kind == "relation" and "=" not in item.text.split() for item in items):
+        if "or" in signs and all(
+            item.kind == "relation" and "=" not in item.text.split() for item in items
+        ):
             return Node("or", tuple(items))
         if "," in signs and len(groups) > 1:
             return Node("list", tuple(Node("list", tuple(group)) for group in groups))
@@ -68,7 +88,9 @@ class _Reader(Cursor):
         """One item; two where it has a plus-minus."""
         begin = self.at
         node = self.relation()
-        if not any(text in ("pm", "mp") for kind, text in self.tokens[begin : self.at] if kind == "command"):
+        if not any(
+            text in ("pm", "mp") for kind, text in self.tokens[begin : self.at] if kind == "command"
+        ):
             return [node]
         reader = _Reader([("sign", {"pm": "-", "mp": "+"}.get(text, text)) if kind == "command" and text in ("pm", "mp") else (kind, text)
                           for kind, text in self.tokens[begin : self.at]])  # fmt: skip
@@ -92,7 +114,13 @@ class _Reader(Cursor):
         while end < len(self.tokens) and self.tokens[end][0] in ("letter", "text"):
             end += 1
         if end > self.at and end + 1 < len(self.tokens) and self.tokens[end] == ("sign", "("):
-            end = next((at for at in range(end, len(self.tokens)) if self.tokens[at] == ("sign", ")")), len(self.tokens)) + 1
+            end = (
+                next(
+                    (at for at in range(end, len(self.tokens)) if self.tokens[at] == ("sign", ")")),
+                    len(self.tokens),
+                )
+                + 1
+            )
         elif self.kind() != "text":
             return None
         if end >= len(self.tokens) or end == self.at or self.tokens[end] != ("sign", "="):
@@ -154,7 +182,11 @@ class _Reader(Cursor):
     def term(self) -> Node:
         """Factors and divisors: a product over a product."""
         over, under = [self.factor()], []
-        if over[0].text == "integer" and self.kind(-1) == "number" and (fraction := self.mixed()) is not None:
+        if (
+            over[0].text == "integer"
+            and self.kind(-1) == "number"
+            and (fraction := self.mixed()) is not None
+        ):
             over = [mixed(over[0], fraction)]
         while True:
             if self.take("*"):
@@ -179,7 +211,12 @@ class _Reader(Cursor):
             fraction = quotient([over], [self.factor()])
         elif self.peek() == "frac" and self.kind() == "command":
             fraction = self.atom()
-        if fraction is not None and fraction.value is not None and fraction.text in ("fraction", "unreduced") and 0 < fraction.value < 1:
+        if (
+            fraction is not None
+            and fraction.value is not None
+            and fraction.text in ("fraction", "unreduced")
+            and 0 < fraction.value < 1
+        ):
             return fraction
         self.at = begin
         return None
@@ -188,7 +225,9 @@ class _Reader(Cursor):
         kind, text = self.kind(), self.peek()
         if kind in ("number", "letter", "function", "matrix") or (text == "|" and not self.bars):
             return True
-        return (text in ("(", "[", "{", "langle", "lfloor", "lceil") and kind in ("sign", "command")) or (kind == "command" and _starts(text))
+        return (
+            text in ("(", "[", "{", "langle", "lfloor", "lceil") and kind in ("sign", "command")
+        ) or (kind == "command" and _starts(text))
 
     def factor(self, signed: bool = False) -> Node:
         if signed and self.take("-"):
@@ -224,7 +263,13 @@ class _Reader(Cursor):
         if kind == "matrix":
             rows = self.tokens[self.at][1].strip().removesuffix("\\\\").split("\\\\")
             self.at += 1
-            return Node("matrix", tuple(Node("row", tuple(_Reader(tokens(cell)).whole() for cell in row.split("&"))) for row in rows))
+            return Node(
+                "matrix",
+                tuple(
+                    Node("row", tuple(_Reader(tokens(cell)).whole() for cell in row.split("&")))
+                    for row in rows
+                ),
+            )
         if not kind or kind in ("text", "unit"):
             raise Unreadable("something is missing")
         self.at += 1
@@ -308,7 +353,11 @@ class _Reader(Cursor):
         digits, places = self.raw(), len(text.partition(".")[2])
         if not digits.isdigit():
             raise Unreadable(digits)
-        return Node("number", text="decimal", value=Fraction(text) + Fraction(int(digits), (10 ** len(digits) - 1) * 10**places))
+        return Node(
+            "number",
+            text="decimal",
+            value=Fraction(text) + Fraction(int(digits), (10 ** len(digits) - 1) * 10**places),
+        )
 
     def call(self, name: str) -> Node:
         """A function with its argument, in brackets or not: `\\sin^2 x`, `\\log_2 (x + 1)`, `\\sin 2x \\cos x`."""
@@ -361,8 +410,16 @@ class _Reader(Cursor):
         if opening in ("\\{", "{") and (opening == "\\{" or len(items) > 1):
             return Node("set", items)
         brackets = (first or opening) + end
-        if len(items) == 2 and opening in "([" and (brackets != "()" or any(infinite(item) for item in items)):
-            return Node("interval", items, {"]": "("}.get(brackets[0], brackets[0]) + {"[": ")"}.get(end, end))
+        if (
+            len(items) == 2
+            and opening in "(["
+            and (brackets != "()" or any(infinite(item) for item in items))
+        ):
+            return Node(
+                "interval",
+                items,
+                {"]": "("}.get(brackets[0], brackets[0]) + {"[": ")"}.get(end, end),
+            )
         if len(items) > 1:
             return Node("tuple", items)
         if brackets not in ("()", "{}", "[]") or node.kind in ("relation", "or"):
@@ -371,4 +428,8 @@ class _Reader(Cursor):
 
 
 def _starts(command: str) -> bool:
-    return command in LETTERS or command in DECORATIONS or command in ("frac", "sqrt", "binom", "pi", "infty", "boxed", "mathbb")
+    return (
+        command in LETTERS
+        or command in DECORATIONS
+        or command in ("frac", "sqrt", "binom", "pi", "infty", "boxed", "mathbb")
+    )

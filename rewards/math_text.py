@@ -56,7 +56,9 @@ def _ascii(text: str) -> list[str]:
             found.append(_SIGNS[character])
         elif character in _RAISED or character in _LOWERED:
             mark, spelled = (
-                ("^", unicodedata.normalize("NFKC", character)) if character in _RAISED else ("_", unicodedata.normalize("NFKC", character))
+                ("^", unicodedata.normalize("NFKC", character))
+                if character in _RAISED
+                else ("_", unicodedata.normalize("NFKC", character))
             )
             spelled = spelled.replace("−", "-")
             if found and found[-1].startswith(mark + "{"):
@@ -67,7 +69,9 @@ def _ascii(text: str) -> list[str]:
             letter = name.split()[-1].lower()
             found.append("\\" + (letter.capitalize() if "CAPITAL" in name else letter) + " ")
         elif name.startswith("VULGAR FRACTION"):
-            found.append("\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", character).split("⁄")))
+            found.append(
+                "\\frac{{{}}}{{{}}}".format(*unicodedata.normalize("NFKC", character).split("⁄"))
+            )
         else:
             plain = unicodedata.normalize("NFKC", character)
             found.append(plain if len(plain) == 1 and plain <= "\x7f" else character)
@@ -82,7 +86,9 @@ def _font(match: re.Match[str]) -> str:
         return f"\\vec{{{bare}}}"
     if font.startswith("operatorname"):
         return f"\\{bare} " if bare.isalpha() else f"\\operatorname{{{inside}}}"
-    if not any(letter.isalpha() for letter in bare) or (bare in ("e", "i", "d") and font.startswith("math")):
+    if not any(letter.isalpha() for letter in bare) or (
+        bare in ("e", "i", "d") and font.startswith("math")
+    ):
         return inside
     if font in ("mathit", "mathcal", "mathbf", "mathsf") and len(bare) == 1:
         return bare
@@ -104,8 +110,12 @@ def canonical(text: str) -> str:
 
 
 _LABEL = re.compile(r"\(?([A-Z])\)?[.):]?")
-_CODE = re.compile(r"(?=.*[A-Z])[A-Z0-9]{2,}|[a-z]+\d[a-z0-9]*|(?=.*[A-Za-z])[0-9A-Za-z]+_\{?\d+\}?")
-_NOTATION = re.compile(r"\b(?:arc)?(?:sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|pi|infinity|inf|oo|and|or)\b")
+_CODE = re.compile(
+    r"(?=.*[A-Z])[A-Z0-9]{2,}|[a-z]+\d[a-z0-9]*|(?=.*[A-Za-z])[0-9A-Za-z]+_\{?\d+\}?"
+)
+_NOTATION = re.compile(
+    r"\b(?:arc)?(?:sin|cos|tan|cot|sec|csc|log|ln|exp|sqrt|pi|infinity|inf|oo|and|or)\b"
+)
 _WORDS = re.compile(r"(?=.*[A-Za-z]{2})[A-Za-z][A-Za-z .,'’-]*")
 
 
@@ -121,7 +131,10 @@ def word(text: str) -> str | None:
     if _CODE.fullmatch(bare):
         return bare.replace("{", "").replace("}", "").lower()
     if wrapped or _WORDS.fullmatch(bare):
-        return "".join(letter for letter in bare.casefold() if letter.isalnum() or letter in ":/+-") or None
+        return (
+            "".join(letter for letter in bare.casefold() if letter.isalnum() or letter in ":/+-")
+            or None
+        )
     return None
 
 

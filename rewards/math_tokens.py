@@ -14,11 +14,24 @@ _GREEK = (
 )
 FUNCTIONS, GREEK = frozenset(_FUNCTIONS.split()), frozenset(_GREEK.split())
 LETTERS = GREEK | {"ell", "hbar", "angle", "triangle", "square", "partial"}
-ALIASES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "tg": "tan", "ctg": "cot", "arctg": "arctan"}
+ALIASES = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "tg": "tan",
+    "ctg": "cot",
+    "arctg": "arctan",
+}
 CONSTANTS = {"pi": "pi", "infty": "infty", "infinity": "infty", "inf": "infty", "oo": "infty"}
-DECORATIONS = frozenset(["vec", "overrightarrow", "bar", "overline", "hat", "widehat", "tilde", "dot"])
-MATRICES = re.compile(r"\\begin\{([pbvV]?matrix|array)\}(?:\{[lcr|]*\})?(.*?)\\end\{\1\}", re.DOTALL)
-Token = tuple[str, str]  # kind (number, letter, function, command, sign, text, unit, matrix) and text
+DECORATIONS = frozenset(
+    ["vec", "overrightarrow", "bar", "overline", "hat", "widehat", "tilde", "dot"]
+)
+MATRICES = re.compile(
+    r"\\begin\{([pbvV]?matrix|array)\}(?:\{[lcr|]*\})?(.*?)\\end\{\1\}", re.DOTALL
+)
+Token = tuple[
+    str, str
+]  # kind (number, letter, function, command, sign, text, unit, matrix) and text
 _TOKEN = re.compile(
     r"(?P<matrix>\\begin\{[a-zA-Z]+\})|(?P<text>\\text\{)|(?P<command>\\[A-Za-z]+)|(?P<brace>\\[{}|\\])"
     r"|(?P<unequal>(?<=[\sA-Za-z])!=)|(?P<number>(?:\d+(?:\.\d+|\.(?=\s*\\overline))?|\.\d+)(?:[eE][+-]?\d+(?![\d.]))?)|(?P<word>[A-Za-z]+)|(?P<space>\s+)|(?P<sign>.)"
@@ -70,9 +83,18 @@ def _letters(word: str, before: list[Token]) -> list[Token]:
     if word == "U" and before and before[-1][1] in (")", "]", "\\}"):
         return [("sign", "cup")]
     known = ALIASES.get(word, word)
-    if known in FUNCTIONS or known in CONSTANTS or known == "sqrt" or (len(known) > 2 and known in GREEK):
+    if (
+        known in FUNCTIONS
+        or known in CONSTANTS
+        or known == "sqrt"
+        or (len(known) > 2 and known in GREEK)
+    ):
         return [_command(known)]
-    if word.lower() in UNITS and before and (before[-1][0] in ("number", "unit", "text") or before[-1][1] in (")", "}", "/", "pi")):
+    if (
+        word.lower() in UNITS
+        and before
+        and (before[-1][0] in ("number", "unit", "text") or before[-1][1] in (")", "}", "/", "pi"))
+    ):
         return [("unit", word)]
     return [("letter", letter) for letter in word]
 

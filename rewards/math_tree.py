@@ -51,7 +51,13 @@ def leaves(node: Node) -> Counter[str]:
         return Counter([f"{node.text} {abs(node.value or 0)}"] if node.value not in (1, -1) else ())
     if node.kind == "root" and node.args[1].value == 2:
         return leaves(node.args[0])
-    name = [node.text] if node.kind in ("symbol", "call") else [node.kind] if node.kind in ("percent", "factorial", "binomial") else []
+    name = (
+        [node.text]
+        if node.kind in ("symbol", "call")
+        else [node.kind]
+        if node.kind in ("percent", "factorial", "binomial")
+        else []
+    )
     return sum(map(leaves, node.args), Counter(name))
 
 
@@ -65,7 +71,9 @@ def is_name(node: Node) -> bool:
     if node.kind in ("product", "quotient", "tuple", "call", "ratio"):
         return all(is_name(part) for part in node.args)
     if node.kind == "abs":
-        return node.args[0].kind == "product" and all(part.kind == "symbol" and part.text.isupper() for part in node.args[0].args)
+        return node.args[0].kind == "product" and all(
+            part.kind == "symbol" and part.text.isupper() for part in node.args[0].args
+        )
     return node.kind == "symbol" and node.text not in ("pi", "infty")
 
 
@@ -86,24 +94,49 @@ def mixed(whole: Node, part: Node) -> Node:
 
 def quotient(over: list[Node], under: list[Node]) -> Node:
     """A product over a product, or the number that they write: a fraction of two integers, or scientific notation."""
-    if len(over) == len(under) == 1 and over[0].text == under[0].text == "integer" and over[0].value is not None and under[0].value is not None:
+    if (
+        len(over) == len(under) == 1
+        and over[0].text == under[0].text == "integer"
+        and over[0].value is not None
+        and under[0].value is not None
+    ):
         value = Fraction(over[0].value, under[0].value)
         written = (over[0], under[0])
-        style = "division" if value.denominator == 1 else "fraction" if value.denominator == abs(under[0].value) else "unreduced"
+        style = (
+            "division"
+            if value.denominator == 1
+            else "fraction"
+            if value.denominator == abs(under[0].value)
+            else "unreduced"
+        )
         return Node("number", written, style, value)
     if not under and len(over) == 2 and (number := _scientific(*over)) is not None:
         return number
     product = over[0] if len(over) == 1 else Node("product", tuple(over))
     if not under:
         return product
-    return Node("quotient", (product, under[0] if len(under) == 1 else Node("product", tuple(under))))
+    return Node(
+        "quotient", (product, under[0] if len(under) == 1 else Node("product", tuple(under)))
+    )
 
 
 def _scientific(mantissa: Node, power: Node) -> Node | None:
     """`3.2 \\times 10^5` as one number; None for anything else."""
-    if power.kind != "power" or mantissa.value is None or not 1 <= abs(mantissa.value) < 10 or mantissa.text not in ("integer", "decimal"):
+    if (
+        power.kind != "power"
+        or mantissa.value is None
+        or not 1 <= abs(mantissa.value) < 10
+        or mantissa.text not in ("integer", "decimal")
+    ):
         return None
     base, exponent = power.args
-    if base.value != 10 or exponent.value is None or exponent.text != "integer" or abs(exponent.value) > LARGEST_EXPONENT:
+    if (
+        base.value != 10
+        or exponent.value is None
+        or exponent.text != "integer"
+        or abs(exponent.value) > LARGEST_EXPONENT
+    ):
         return None
-    return Node("number", text="scientific", value=mantissa.value * Fraction(10) ** int(exponent.value))
+    return Node(
+        "number", text="scientific", value=mantissa.value * Fraction(10) ** int(exponent.value)
+    )

@@ -13,7 +13,10 @@ from rewards.math_tree import Node, Unreadable, letters, walk
 DIGITS = 40  # of the numbers that are compared
 LARGEST, LARGEST_FACTORIAL = 100_000, 10_000  # bits of a power, argument of a factorial
 CLOSE = sympy.Float(10) ** -25  # relative difference up to which two such numbers are one
-PLACES, RELATIVE = 6, Fraction(1, 10_000)  # of a decimal that stands for another number: as math-verify rounds, and no nearer to 0
+PLACES, RELATIVE = (
+    6,
+    Fraction(1, 10_000),
+)  # of a decimal that stands for another number: as math-verify rounds, and no nearer to 0
 POINTS = (
     (0.7312, 1.3719, 2.2173, 0.4391, 1.8837, 3.1153, 0.9127), (-0.6171, 1.1213, -1.7359, 0.3719, -2.1391, 0.8117, -1.2713),
     (2.4139, 0.5923, 1.5173, 2.7131, 0.6713, 1.0931, 3.3371), (-1.4173, -0.7919, 0.9371, -2.3117, 1.2919, -0.4733, -3.1379),
@@ -40,7 +43,11 @@ def expression(node: Node, log_base: int = 0) -> Any:
         case "quotient":
             return parts[0] / parts[1]
         case "power":
-            if parts[0].is_Rational and parts[1].is_Rational and abs(parts[1]) * max(parts[0].p.bit_length(), parts[0].q.bit_length()) > LARGEST:
+            if (
+                parts[0].is_Rational
+                and parts[1].is_Rational
+                and abs(parts[1]) * max(parts[0].p.bit_length(), parts[0].q.bit_length()) > LARGEST
+            ):
                 raise Unreadable("too large")
             return sympy.Pow(parts[0], parts[1])
         case "root":
@@ -77,7 +84,11 @@ def equal(right: Node, given: Node) -> bool:
     one, other = number(right), number(given)
     if one is not None and other is not None:
         return same_number(one, other)
-    bases = (0, 10) if any(part.text == "log" and len(part.args) == 1 for part in (*walk(right), *walk(given))) else (0,)
+    bases = (
+        (0, 10)
+        if any(part.text == "log" and len(part.args) == 1 for part in (*walk(right), *walk(given)))
+        else (0,)
+    )
     inexact = any(part.text == "decimal" for part in (*walk(right), *walk(given)))
     return any(_equal(expression(right, base), expression(given, base), inexact) for base in bases)
 
@@ -93,13 +104,18 @@ def same_number(right: Node, given: Node) -> bool:
     assert right.value is not None and given.value is not None
     if right.value == given.value:
         return True
-    if "decimal" not in (right.text, given.text) or 1 in (right.value.denominator, given.value.denominator):
+    if "decimal" not in (right.text, given.text) or 1 in (
+        right.value.denominator,
+        given.value.denominator,
+    ):
         return False
     return _rounds(right.value, given.value)
 
 
 def _rounds(right: Any, given: Any) -> bool:
-    return bool(round(right, PLACES) == round(given, PLACES) and abs(right - given) <= RELATIVE * abs(right))
+    return bool(
+        round(right, PLACES) == round(given, PLACES) and abs(right - given) <= RELATIVE * abs(right)
+    )
 
 
 def _equal(right: Any, given: Any, inexact: bool) -> bool:
@@ -112,9 +128,15 @@ def _equal(right: Any, given: Any, inexact: bool) -> bool:
         return _near(sympy.N(right, DIGITS), sympy.N(given, DIGITS), inexact)
     compared = 0
     for point in POINTS:
-        values = {name: sympy.Rational(str(point[at % len(point)])) + at // len(point) for at, name in enumerate(names)}
+        values = {
+            name: sympy.Rational(str(point[at % len(point)])) + at // len(point)
+            for at, name in enumerate(names)
+        }
         one, other = (sympy.N(side.subs(values), DIGITS) for side in (right, given))
-        if not (one.is_number and other.is_number and one.is_finite and other.is_finite) or one.is_real != other.is_real:
+        if (
+            not (one.is_number and other.is_number and one.is_finite and other.is_finite)
+            or one.is_real != other.is_real
+        ):
             continue
         if not _near(one, other, inexact):
             return False
@@ -126,7 +148,11 @@ def _lower(side: Any) -> Any:
     """Symbols in lower case, unless two of them would become one."""
     names = {str(symbol): symbol for symbol in side.free_symbols}
     lowered = {name.lower() for name in names}
-    return side.subs({symbol: sympy.Symbol(name.lower()) for name, symbol in names.items()}) if len(lowered) == len(names) else side
+    return (
+        side.subs({symbol: sympy.Symbol(name.lower()) for name, symbol in names.items()})
+        if len(lowered) == len(names)
+        else side
+    )
 
 
 def _near(one: Any, other: Any, inexact: bool) -> bool:
@@ -143,6 +169,16 @@ def proportion(right: Node, given: Node) -> Any:
         return None
     one, other = _lower(expression(right)), _lower(expression(given))
     names = sorted(one.free_symbols, key=str)
-    values = {name: sympy.Rational(str(POINTS[0][at % len(POINTS[0])])) + at // len(POINTS[0]) for at, name in enumerate(names)}
+    values = {
+        name: sympy.Rational(str(POINTS[0][at % len(POINTS[0])])) + at // len(POINTS[0])
+        for at, name in enumerate(names)
+    }
     factor = sympy.N(one.subs(values), DIGITS) / sympy.N(other.subs(values), DIGITS)
-    return factor if factor.is_real and factor.is_finite and factor != 0 and _equal(one, factor * other, False) else None
+    return (
+        factor
+        if factor.is_real
+        and factor.is_finite
+        and factor != 0
+        and _equal(one, factor * other, False)
+        else None
+    )

@@ -21,7 +21,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-QUICK_S, CPU_S, WALL_S = 0.2, 0.8, 30.0  # CPU time of a first and of a second attempt, wall time of either
+QUICK_S, CPU_S, WALL_S = (
+    0.2,
+    0.8,
+    30.0,
+)  # CPU time of a first and of a second attempt, wall time of either
 MEMORY = 1 << 30  # bytes of address space of a fork
 MOST = 16  # answers a fork decides
 WATCH_S = 0.5  # between two looks whether the owner lives
@@ -100,7 +104,10 @@ class Worker:
                 verdict = DIFFERENT
                 with suppress(Exception):
                     right = [text for text in case["right"] if text.strip()]
-                    if any(accepted(text, case["answer"], case["statement"], case["any_form"]) for text in right):
+                    if any(
+                        accepted(text, case["answer"], case["statement"], case["any_form"])
+                        for text in right
+                    ):
                         verdict = EQUAL
                 os.write(write, verdict)
         finally:
@@ -136,7 +143,9 @@ def main() -> None:
     sys.path.insert(0, root)
     from rewards.math_equality import accepted
 
-    accepted("\\frac{x^2 + \\sqrt{2}}{3}", "0.5 + \\sin{x}")  # load everything before the first fork
+    accepted(
+        "\\frac{x^2 + \\sqrt{2}}{3}", "0.5 + \\sin{x}"
+    )  # load everything before the first fork
     gc.freeze()
     Worker(int(owner), int(most)).serve()
 

@@ -20,7 +20,10 @@ from pathlib import Path
 
 from rewards.math_text import same_text
 
-BATCH_S, CASE_S = 60.0, 0.05  # wall time of a batch and more for each case: what has not begun by then has no verdict
+BATCH_S, CASE_S = (
+    60.0,
+    0.05,
+)  # wall time of a batch and more for each case: what has not begun by then has no verdict
 GRACE_S = 40.0  # for what has begun: longer than the worker lets one answer run
 TRIES = 2  # verifiers an answer
 LOST = "lost"
@@ -48,11 +51,15 @@ class Verifier:
         self._lock = threading.Lock()
         self._server: _Server | None = None
 
-    def equal(self, right: Sequence[str], answer: str, statement: str = "", any_form: bool = False) -> bool:
+    def equal(
+        self, right: Sequence[str], answer: str, statement: str = "", any_form: bool = False
+    ) -> bool:
         """Whether the answer equals one of the right ones. Raises ValueError where there is no right answer, VerifierDied for no verdict."""
         [verdict] = self.equal_all([Case(tuple(right), answer, statement, any_form)])
         if verdict is None:
-            raise VerifierDied("the mathematics verifier was lost twice on one answer: is sympy installed and memory left?")
+            raise VerifierDied(
+                "the mathematics verifier was lost twice on one answer: is sympy installed and memory left?"
+            )
         return verdict
 
     def equal_all(self, cases: Sequence[Case], batch_s: float = BATCH_S) -> list[bool | None]:
@@ -63,7 +70,9 @@ class Verifier:
         for _ in range(TRIES):
             asked = {case: self._ask(case, deadline) for case in left}
             found = {case: _result(answered, deadline) for case, answered in asked.items()}
-            verdicts |= {case: {"equal": True, "different": False}.get(word) for case, word in found.items()}
+            verdicts |= {
+                case: {"equal": True, "different": False}.get(word) for case, word in found.items()
+            }
             left = [case for case, word in found.items() if word == LOST]
         return [verdicts[case] for case in cases]
 
@@ -86,7 +95,9 @@ def _by_text(case: Case) -> bool | None:
     """The verdict where the texts alone give one."""
     right = [text for text in case.right if text.strip()]
     if not right:
-        raise ValueError(f"right answer {list(case.right)!r} cannot be read as mathematics: mend the data")
+        raise ValueError(
+            f"right answer {list(case.right)!r} cannot be read as mathematics: mend the data"
+        )
     if not case.answer.strip():
         return False
     found = [same_text(text, case.answer) for text in right]
@@ -124,7 +135,10 @@ class _Server:
             self._asked[number] = answered
         line = json.dumps({"id": number, "deadline": deadline} | asdict(case)) + "\n"
         assert self._process.stdin
-        with self._writing, suppress(OSError, ValueError):  # a broken or closed pipe: the listener reports the loss
+        with (
+            self._writing,
+            suppress(OSError, ValueError),
+        ):  # a broken or closed pipe: the listener reports the loss
             self._process.stdin.write(line)
             self._process.stdin.flush()
         return answered

@@ -63,7 +63,11 @@ def of_text(numbers: Iterable[int] = ()) -> Iterator[Mutation]:
         yield Mutation("prose", f"“{_short(text)}” after it", _after(text))
         yield Mutation("prose", f"“{_short(text)}” twenty times", _before("\n".join([text] * 20)))
     for length in sorted({*LENGTHS, *numbers}):
-        yield Mutation("length", f"{length} characters of prose", _before("some words and " * (length // 15 + 1)))
+        yield Mutation(
+            "length",
+            f"{length} characters of prose",
+            _before("some words and " * (length // 15 + 1)),
+        )
     for length in (1, 20, 200):
         yield Mutation("length", f"{length} empty lines before it", _before("\n" * length))
 
@@ -71,31 +75,70 @@ def of_text(numbers: Iterable[int] = ()) -> Iterator[Mutation]:
 def of_programs(numbers: Iterable[int] = ()) -> Iterator[Mutation]:
     """For programs: comments, names, documentation, statements of every kind, layout."""
     numbers = sorted(numbers)
-    counts = sorted({*COUNTS, *(number + extra for number in numbers if number <= 60 for extra in (0, 1))})
+    counts = sorted(
+        {*COUNTS, *(number + extra for number in numbers if number <= 60 for extra in (0, 1))}
+    )
     for name, source in STATEMENTS.items():
-        feature = "asserts" if "assert" in name or "test" in name else "names" if "name" in name else "statements"
+        feature = (
+            "asserts"
+            if "assert" in name or "test" in name
+            else "names"
+            if "name" in name
+            else "statements"
+        )
         for count in counts:
             yield Mutation(feature, f"{count} × {name}", _statements(source, count))
         yield Mutation(feature, f"{name} inside a function", _inside(source))
     for length in sorted({*LENGTHS, *numbers, *(number + 1 for number in numbers)}):
         yield Mutation("comments", f"{length} characters of comment", _comment("x" * length))
         yield Mutation("length", f"filled up to {length} characters", _filled(length))
-    for count in sorted({1, 5, 50, *(number + extra for number in numbers if number <= 500 for extra in (0, 1))}):
-        yield Mutation("comments", f"{count} comments", _comment("\n".join(f"step {n}: this is explained" for n in range(count))))
+    for count in sorted(
+        {1, 5, 50, *(number + extra for number in numbers if number <= 500 for extra in (0, 1))}
+    ):
+        yield Mutation(
+            "comments",
+            f"{count} comments",
+            _comment("\n".join(f"step {n}: this is explained" for n in range(count))),
+        )
         yield Mutation("length", f"filled up to {count} lines", _lines(count))
-        yield Mutation("length", f"{count} empty lines", lambda draft, count=count: replace(draft, code=draft.code + "\n" * count))  # type: ignore[misc]
+        yield Mutation(
+            "length",
+            f"{count} empty lines",
+            lambda draft, count=count: replace(draft, code=draft.code + "\n" * count),
+        )  # type: ignore[misc]
     for length in (20, 300, 3000):
-        yield Mutation("docstrings", f"documented with {length} characters", _documented("It does what it says. " * (length // 20)), rewrites=True)
+        yield Mutation(
+            "docstrings",
+            f"documented with {length} characters",
+            _documented("It does what it says. " * (length // 20)),
+            rewrites=True,
+        )
     for character in CHARACTERS:
-        yield Mutation("comments", f"{character!r} forty times in a comment", _comment(character * 40))
-    for name in ("x", "theNameOfIt", "the_name_of_it", "THE_NAME", "a_very_long_name_that_says_all_there_is_to_say_about_it"):
+        yield Mutation(
+            "comments", f"{character!r} forty times in a comment", _comment(character * 40)
+        )
+    for name in (
+        "x",
+        "theNameOfIt",
+        "the_name_of_it",
+        "THE_NAME",
+        "a_very_long_name_that_says_all_there_is_to_say_about_it",
+    ):
         yield Mutation("names", f"its names become {name}", _renamed(name), rewrites=True)
     yield Mutation("names", "type hints", _typed, rewrites=True)
-    yield Mutation("format", "in a fenced block", lambda draft: replace(draft, before=draft.before + " "))
+    yield Mutation(
+        "format", "in a fenced block", lambda draft: replace(draft, before=draft.before + " ")
+    )
     yield Mutation("format", "as Python prints it", _unparsed, rewrites=True)
     for depth in (3, 8, 15):
-        yield Mutation("statements", f"loops nested {depth} deep", _statements(_nested("for i in range(1):", depth), 1))
-        yield Mutation("statements", f"ifs nested {depth} deep", _statements(_nested("if True:", depth), 1))
+        yield Mutation(
+            "statements",
+            f"loops nested {depth} deep",
+            _statements(_nested("for i in range(1):", depth), 1),
+        )
+        yield Mutation(
+            "statements", f"ifs nested {depth} deep", _statements(_nested("if True:", depth), 1)
+        )
 
 
 def of_phrases(phrases: Iterable[str]) -> Iterator[Mutation]:
@@ -103,23 +146,45 @@ def of_phrases(phrases: Iterable[str]) -> Iterator[Mutation]:
     for phrase in phrases:
         shown = f"“{_short(phrase)}”"
         yield Mutation("phrases", f"{shown} as a comment", _comment(phrase))
-        yield Mutation("phrases", f"{shown} in the first line", _first("".join(f"# {line}\n" for line in phrase.splitlines())))
+        yield Mutation(
+            "phrases",
+            f"{shown} in the first line",
+            _first("".join(f"# {line}\n" for line in phrase.splitlines())),
+        )
         yield Mutation("phrases", f"{shown} as a docstring", _documented(phrase), rewrites=True)
-        yield Mutation("phrases", f"{shown} as a string", _statements(_braces(f"text = {phrase!r}"), 1))
+        yield Mutation(
+            "phrases", f"{shown} as a string", _statements(_braces(f"text = {phrase!r}"), 1)
+        )
         yield Mutation("phrases", f"{shown} twenty times", _comment("\n".join([phrase] * 20)))
         yield from of_words([phrase])
         word = re.sub(r"\W", "_", phrase)
         if word.isidentifier():
-            yield Mutation("phrases", f"{shown} as a variable", _statements(f"{word}_ = 0" if _reserved(word) else f"{word} = 0", 1))
+            yield Mutation(
+                "phrases",
+                f"{shown} as a variable",
+                _statements(f"{word}_ = 0" if _reserved(word) else f"{word} = 0", 1),
+            )
             if not _reserved(word):
-                yield Mutation("phrases", f"{shown} as a function", _statements(f"def {word}():\n    return 0", 1))
-                yield Mutation("phrases", f"{shown} as a class", _statements(f"class {word}:\n    pass", 1))
+                yield Mutation(
+                    "phrases",
+                    f"{shown} as a function",
+                    _statements(f"def {word}():\n    return 0", 1),
+                )
+                yield Mutation(
+                    "phrases", f"{shown} as a class", _statements(f"class {word}:\n    pass", 1)
+                )
                 used = f"if False:\n    import {word}\n    {word}.{word}({word}={word})"
-                yield Mutation("phrases", f"{shown} as module, attribute and argument", _statements(used, 1))
+                yield Mutation(
+                    "phrases", f"{shown} as module, attribute and argument", _statements(used, 1)
+                )
         if phrase.startswith("#") or _parses(phrase):
             yield Mutation("phrases", f"{shown} at its very start", _first(f"{phrase}\n"))
         if _parses(phrase):
-            yield Mutation("phrases", f"{shown} as code never reached", _statements(_braces(f"if False:\n{textwrap.indent(phrase, '    ')}"), 1))
+            yield Mutation(
+                "phrases",
+                f"{shown} as code never reached",
+                _statements(_braces(f"if False:\n{textwrap.indent(phrase, '    ')}"), 1),
+            )
 
 
 def of_words(phrases: Iterable[str]) -> Iterator[Mutation]:
@@ -135,16 +200,34 @@ def of_costs() -> Iterator[Mutation]:
     for seconds in SECONDS:
         busy = f"import time\nwhile time.process_time() < {seconds}:\n    pass\n"
         yield Mutation("speed", f"{seconds:g} s of CPU time", _first(busy), _cost(cpu_s=seconds))
-        yield Mutation("speed", f"{seconds:g} s asleep", _first(f"import time\ntime.sleep({seconds})\n"), _cost(wall_s=seconds))
+        yield Mutation(
+            "speed",
+            f"{seconds:g} s asleep",
+            _first(f"import time\ntime.sleep({seconds})\n"),
+            _cost(wall_s=seconds),
+        )
     for size in MEBIBYTES:
-        yield Mutation("speed", f"{size} MiB of memory", _first(f"ballast = b'x' * ({size} << 20)\n"), _cost(mebibytes=size))
+        yield Mutation(
+            "speed",
+            f"{size} MiB of memory",
+            _first(f"ballast = b'x' * ({size} << 20)\n"),
+            _cost(mebibytes=size),
+        )
 
 
-def _cost(cpu_s: float = 0.0, wall_s: float = 0.0, mebibytes: int = 0) -> Callable[[Report], Report]:
+def _cost(
+    cpu_s: float = 0.0, wall_s: float = 0.0, mebibytes: int = 0
+) -> Callable[[Report], Report]:
     def taken(report: Report) -> Report:
         tests = tuple(replace(test, wall_s=test.wall_s + cpu_s + wall_s) for test in report.tests)
         wall = report.wall_s + cpu_s + wall_s
-        return replace(report, tests=tests, cpu_s=report.cpu_s + cpu_s, wall_s=wall, peak_bytes=report.peak_bytes + (mebibytes << 20))
+        return replace(
+            report,
+            tests=tests,
+            cpu_s=report.cpu_s + cpu_s,
+            wall_s=wall,
+            peak_bytes=report.peak_bytes + (mebibytes << 20),
+        )
 
     return taken
 
@@ -155,7 +238,11 @@ def _before(text: str) -> Callable[[Draft], Draft]:
 
 def _after(text: str) -> Callable[[Draft], Draft]:
     """After a program; after a final answer, in a line that says nothing else."""
-    return lambda draft: replace(draft, after=f"{draft.after}\n{text}") if draft.program and "```" not in text else _before(text)(draft)
+    return lambda draft: (
+        replace(draft, after=f"{draft.after}\n{text}")
+        if draft.program and "```" not in text
+        else _before(text)(draft)
+    )
 
 
 def _first(source: str) -> Callable[[Draft], Draft]:
@@ -164,7 +251,10 @@ def _first(source: str) -> Callable[[Draft], Draft]:
 
 def _statements(source: str, count: int) -> Callable[[Draft], Draft]:
     def added(draft: Draft) -> Draft:
-        return replace(draft, code=draft.code + "".join("\n" + source.format(n=at) + "\n" for at in range(count)))
+        return replace(
+            draft,
+            code=draft.code + "".join("\n" + source.format(n=at) + "\n" for at in range(count)),
+        )
 
     return added
 
@@ -189,7 +279,9 @@ def _filled(length: int) -> Callable[[Draft], Draft]:
 
 
 def _lines(count: int) -> Callable[[Draft], Draft]:
-    return lambda draft: replace(draft, code=draft.code + "#\n" * max(0, count - len(draft.code.splitlines())))
+    return lambda draft: replace(
+        draft, code=draft.code + "#\n" * max(0, count - len(draft.code.splitlines()))
+    )
 
 
 def _documented(text: str) -> Callable[[Draft], Draft]:
@@ -211,7 +303,11 @@ def _renamed(name: str) -> Callable[[Draft], Draft]:
         tree = parse(draft.code)
         own = sorted(
             {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-            | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+            | {
+                node.id
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            }
         )
         names = {old: name if at == 0 else f"{name}{at}" for at, old in enumerate(own)}
         for node in ast.walk(tree):
@@ -251,7 +347,12 @@ def _reserved(word: str) -> bool:
 
 def _parses(text: str) -> bool:
     try:
-        return bool(parse(text).body) and "\n" not in text.strip() and "await" not in text and "return" not in text
+        return (
+            bool(parse(text).body)
+            and "\n" not in text.strip()
+            and "await" not in text
+            and "return" not in text
+        )
     except (SyntaxError, ValueError):
         return False
 

@@ -42,20 +42,40 @@ class OwnReward(Reward):
     def _score_all(self, batch: Sequence[Judged]) -> list[Score]:
         """A failure of the judge is no score; the file is not asked."""
         return [
-            Score(None, Verdict.INFRA, total=judged.report.total) if judged.report.verdict is Verdict.INFRA else self._asked(judged)
+            Score(None, Verdict.INFRA, total=judged.report.total)
+            if judged.report.verdict is Verdict.INFRA
+            else self._asked(judged)
             for judged in batch
         ]
 
     def _asked(self, judged: Judged) -> Score:
         said = self._reward(judged.task, judged.answer, judged.report)
         parts = dict(said) if isinstance(said, Mapping) else {"score": said}
-        if bad := [name for name, value in parts.items() if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)]:
-            raise RewardFileError(f"{self.path}: reward() gave {parts[bad[0]]!r} for {bad[0]!r}: give finite numbers")
+        if bad := [
+            name
+            for name, value in parts.items()
+            if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value)
+        ]:
+            raise RewardFileError(
+                f"{self.path}: reward() gave {parts[bad[0]]!r} for {bad[0]!r}: give finite numbers"
+            )
         if "score" not in parts or not -1.0 <= parts["score"] <= 1.0:
-            raise RewardFileError(f"{self.path}: reward() gave {said!r}: give a number in [-1, 1], or a dict with such a `score`")
-        components = {name: float(value) for name, value in parts.items() if name != "score"} or {"own": float(parts["score"])}
+            raise RewardFileError(
+                f"{self.path}: reward() gave {said!r}: give a number in [-1, 1], or a dict with such a `score`"
+            )
+        components = {name: float(value) for name, value in parts.items() if name != "score"} or {
+            "own": float(parts["score"])
+        }
         report = judged.report
-        return Score(float(parts["score"]), report.verdict, components, report.passed, report.total, {"own": float(parts["score"])}, **seen(judged))
+        return Score(
+            float(parts["score"]),
+            report.verdict,
+            components,
+            report.passed,
+            report.total,
+            {"own": float(parts["score"])},
+            **seen(judged),
+        )
 
 
 def reward_of(config: RewardConfig) -> Reward:
@@ -64,7 +84,9 @@ def reward_of(config: RewardConfig) -> Reward:
         return Reward(config)
     own = OwnReward(Path(config.file), config)
     if own.task != "code":
-        raise RewardFileError(f'{config.file}: TASK is "{own.task}", and training is on programs: give a file with TASK = "code"')
+        raise RewardFileError(
+            f'{config.file}: TASK is "{own.task}", and training is on programs: give a file with TASK = "code"'
+        )
     return own
 
 
@@ -77,7 +99,9 @@ def format_of(task: Any, answer: str, report: Any) -> float:
 
 def _load(path: Path) -> ModuleType:
     if not path.is_file():
-        raise RewardFileError(f"no reward file {path}: `ratchet reward new --task code --output {path}` writes one")
+        raise RewardFileError(
+            f"no reward file {path}: `ratchet reward new --task code --output {path}` writes one"
+        )
     name = f"ratchet_reward_{hash_file(path)[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -87,7 +111,9 @@ def _load(path: Path) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise RewardFileError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
+        raise RewardFileError(
+            f"{path}: cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     return module
 
 

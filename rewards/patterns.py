@@ -63,7 +63,13 @@ def _member(given: Any) -> str:
     if given[0][0] is kind.NEGATE:
         return next((c for c in _CANDIDATES if not any(_holds(one, c) for one in given[1:])), "w")
     op, value = given[0]
-    return str(chr(value) if op is kind.LITERAL else chr(value[0]) if op is kind.RANGE else _MEMBERS.get(value, "w"))
+    return str(
+        chr(value)
+        if op is kind.LITERAL
+        else chr(value[0])
+        if op is kind.RANGE
+        else _MEMBERS.get(value, "w")
+    )
 
 
 def _holds(one: Any, c: str) -> bool:

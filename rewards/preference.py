@@ -56,10 +56,16 @@ def read_choices(path: Path) -> list[Choice]:
     choices = []
     for number, row in enumerate(rows):
         try:
-            choices.append(Choice.model_validate({key: value for key, value in row.items() if value is not None}))
+            choices.append(
+                Choice.model_validate(
+                    {key: value for key, value in row.items() if value is not None}
+                )
+            )
         except ValidationError as error:
             first = error.errors()[0]
-            raise ValueError(f"{path}: row {number}: {'.'.join(map(str, first['loc'])) or 'row'}: {first['msg']}") from error
+            raise ValueError(
+                f"{path}: row {number}: {'.'.join(map(str, first['loc'])) or 'row'}: {first['msg']}"
+            ) from error
     return choices
 
 
@@ -78,11 +84,15 @@ def write_choices(choices: Iterable[Choice], path: Path) -> None:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(path.read_bytes().split(b"\n")):  # not splitlines: an answer may hold other ends of lines
+    for number, line in enumerate(
+        path.read_bytes().split(b"\n")
+    ):  # not splitlines: an answer may hold other ends of lines
         try:
             rows += [json.loads(line)] if line.strip() else []
         except ValueError as error:
-            raise ValueError(f"{path}: row {number}: broken JSON ({error}): write the row again, or leave it out") from error
+            raise ValueError(
+                f"{path}: row {number}: broken JSON ({error}): write the row again, or leave it out"
+            ) from error
     return rows
 
 
@@ -93,7 +103,11 @@ class Preferences:
         by_problem: dict[str, list[Choice]] = defaultdict(list)
         for choice in choices:
             by_problem[choice.problem_id].append(choice)
-        self._values = {(name, _key(text)): value for name, rows in by_problem.items() for text, value in bradley_terry(rows).items()}
+        self._values = {
+            (name, _key(text)): value
+            for name, rows in by_problem.items()
+            for text, value in bradley_terry(rows).items()
+        }
 
     def value(self, problem_id: str, answer: str) -> float | None:
         return self._values.get((problem_id, _key(answer)))
@@ -112,7 +126,13 @@ def bradley_terry(choices: Iterable[Choice]) -> dict[str, float]:
     strength = dict.fromkeys(sorted(met), 1.0)
     for _ in range(ROUNDS):
         new = {
-            one: wins[one] / (2 * PRIOR / (strength[one] + 1.0) + sum(n / (strength[one] + strength[other]) for other, n in sorted(met[one].items())))
+            one: wins[one]
+            / (
+                2 * PRIOR / (strength[one] + 1.0)
+                + sum(
+                    n / (strength[one] + strength[other]) for other, n in sorted(met[one].items())
+                )
+            )
             for one in strength
         }
         moved = max((abs(new[one] - strength[one]) / strength[one] for one in new), default=0.0)

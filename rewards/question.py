@@ -50,10 +50,18 @@ def task_from_ground_truth(text: str) -> Task:
     if not isinstance(data, dict) or "task" not in data:
         return problem_from_ground_truth(text)
     if missing := {"question_id", "task", "answers"} - set(data):
-        raise ValueError(f"ground_truth lacks {', '.join(sorted(missing))}: write it with rewards.question.question_truth")
+        raise ValueError(
+            f"ground_truth lacks {', '.join(sorted(missing))}: write it with rewards.question.question_truth"
+        )
     if data["task"] not in ("math", "qa"):
         raise ValueError(f"ground_truth: task {data['task']!r} is none: give math or qa")
     form = data.get("form", "evaluated")
     if form not in ("evaluated", "any"):
         raise ValueError(f"ground_truth: form {form!r} is not known: give evaluated or any")
-    return Question(data["question_id"], data.get("statement", ""), data["task"], tuple(map(str, data["answers"])), form)
+    return Question(
+        data["question_id"],
+        data.get("statement", ""),
+        data["task"],
+        tuple(map(str, data["answers"])),
+        form,
+    )

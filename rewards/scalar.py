@@ -14,7 +14,9 @@ def weighted_sum(values: Mapping[str, float], weights: Mapping[str, float]) -> f
 
 def lexicographic(values: Mapping[str, float], weights: Mapping[str, float]) -> float:
     """The heaviest component decides; another one only between answers that are equal, to 0.1, in all heavier ones."""
-    ordered = sorted(weights, key=lambda name: -weights[name])  # stable: of equal weights the first named
+    ordered = sorted(
+        weights, key=lambda name: -weights[name]
+    )  # stable: of equal weights the first named
     number = 0
     for name in ordered:
         number = number * LEVELS + round((values[name] + 1.0) / 2.0 * (LEVELS - 1))
@@ -22,7 +24,9 @@ def lexicographic(values: Mapping[str, float], weights: Mapping[str, float]) -> 
     return 2.0 * number / highest - 1.0
 
 
-def constrained(values: Mapping[str, float], weights: Mapping[str, float], floors: Mapping[str, float]) -> float:
+def constrained(
+    values: Mapping[str, float], weights: Mapping[str, float], floors: Mapping[str, float]
+) -> float:
     """The weighted sum, in [0, 1] where every floor is kept, in [-1, 0) where one is broken. A component that was not measured breaks none."""
     total = weighted_sum(values, weights)
     kept = all(values[name] >= floor for name, floor in floors.items() if name in values)

@@ -20,18 +20,26 @@ class Score:
     components: dict[str, float] = field(default_factory=dict)
     passed: int = 0
     total: int = 0
-    gave: dict[str, float] = field(default_factory=dict)  # the trace: what each component gave; they sum to `value`
-    visible: float | None = None  # share of the tests that the prompt shows, passed; None: it shows none
+    gave: dict[str, float] = field(
+        default_factory=dict
+    )  # the trace: what each component gave; they sum to `value`
+    visible: float | None = (
+        None  # share of the tests that the prompt shows, passed; None: it shows none
+    )
     hidden: float | None = None  # share of the others
     denied: int | None = None  # system calls that the sandbox refused; None: it cannot count them
-    shared: bool = False  # the program's own word went into the verdict: it could be forged in principle
+    shared: bool = (
+        False  # the program's own word went into the verdict: it could be forged in principle
+    )
     unpaid: float = 0.0  # what the value would be above this one if `RewardConfig.shared` paid for such a verdict
 
     def __post_init__(self) -> None:
         if self.value is not None and not -1.0 <= self.value <= 1.0:
             raise ValueError(f"a score lies in [-1, 1], got {self.value}")
         if (self.value is None) != (self.verdict is Verdict.INFRA):
-            raise ValueError(f"no score belongs to INFRA alone, got value {self.value} with verdict {self.verdict}")
+            raise ValueError(
+                f"no score belongs to INFRA alone, got value {self.value} with verdict {self.verdict}"
+            )
 
     @property
     def solved(self) -> bool:
@@ -48,9 +56,15 @@ class Seen(TypedDict):
 
 
 def seen(judged: Judged) -> Seen:
-    tests, shown = judged.report.tests, judged.task.visible_tests if isinstance(judged.task, Problem) else 0
+    tests, shown = (
+        judged.report.tests,
+        judged.task.visible_tests if isinstance(judged.task, Problem) else 0,
+    )
     return Seen(
-        visible=_share(tests[:shown]), hidden=_share(tests[shown:]), denied=denied_calls(judged.report), shared=judged.report.trust == "shared"
+        visible=_share(tests[:shown]),
+        hidden=_share(tests[shown:]),
+        denied=denied_calls(judged.report),
+        shared=judged.report.trust == "shared",
     )
 
 

@@ -22,8 +22,14 @@ from sandbox.sandbox import Sandbox
 GRADED = 0.1  # so much above the straight line from no hidden test passed to all
 FORMAT = 0.25  # of the way from an empty answer to a solution: the most that a wrong program may be worth
 CANDIDATES = 6  # that are judged before a property holds
-EXPLOITS = 4  # ways to pad an answer that are named on one problem; the rest is then not tried there
-CPU_S, WALL_S, PEAK = 0.02, 0.03, 8 << 20  # of every predicted report, so that a search says the same on every machine
+EXPLOITS = (
+    4  # ways to pad an answer that are named on one problem; the rest is then not tried there
+)
+CPU_S, WALL_S, PEAK = (
+    0.02,
+    0.03,
+    8 << 20,
+)  # of every predicted report, so that a search says the same on every machine
 
 
 Tried = tuple[Ground, list[Report]]
@@ -48,7 +54,10 @@ def tried(sandbox: Sandbox, task: str) -> list[Tried]:
 
 
 def _judged(sandbox: Sandbox, drafts: Sequence[tuple[Ground, Draft]]) -> list[Report]:
-    reports = [one.report for one in judge(sandbox, [(ground.task, draft.text) for ground, draft in drafts])]
+    reports = [
+        one.report
+        for one in judge(sandbox, [(ground.task, draft.text) for ground, draft in drafts])
+    ]
     if any(report.verdict is Verdict.INFRA for report in reports):
         raise RuntimeError("no verdict for one of the battery's programs: run it again")
     return reports
@@ -71,10 +80,18 @@ class _Laws:
         values = self._values([*wrong, *right, *graded])
         yield from self._ordered(wrong, right, graded, values)
         for step in self._steps()[1:]:
-            later = [[replace(one, step=step) for one in some] for some in (proposals.wrong, proposals.right, graded)]
-            yield from self._ordered(later[0], later[1], later[2], self._values(chain.from_iterable(later)))
+            later = [
+                [replace(one, step=step) for one in some]
+                for some in (proposals.wrong, proposals.right, graded)
+            ]
+            yield from self._ordered(
+                later[0], later[1], later[2], self._values(chain.from_iterable(later))
+            )
         yield self._shared(plain)
-        groups = {feature: [attempt for attempt in wrong if attempt.feature == feature] for feature in dict.fromkeys(one.feature for one in wrong)}
+        groups = {
+            feature: [attempt for attempt in wrong if attempt.feature == feature]
+            for feature in dict.fromkeys(one.feature for one in wrong)
+        }
         if self.ground.pairs:
             groups["partial"] = list(proposals.partial())
             values |= self._values(groups["partial"])
@@ -105,14 +122,31 @@ class _Laws:
     def _flat(self, feature: str, attempts: Sequence[Attempt], pay: dict[int, float]) -> Finding:
         """No answer of these is worth more than the plain one; for time and memory, and for wrong answers as they are, than any other of them."""
         every = list(attempts) if feature == "partial" else [self.proposals.wrong[0], *attempts]
-        lowest = min(every, key=lambda one: pay[id(one)]) if feature in ("speed", "answers") else every[0]
-        for attempt in self._best(every, {id(one): pay[id(one)] - pay[id(lowest)] - BOUND for one in every}):
+        lowest = (
+            min(every, key=lambda one: pay[id(one)])
+            if feature in ("speed", "answers")
+            else every[0]
+        )
+        for attempt in self._best(
+            every, {id(one): pay[id(one)] - pay[id(lowest)] - BOUND for one in every}
+        ):
             now, base = self._confirmed([attempt, lowest])
             if now > base + BOUND:
                 told = f"{now:+.2f} with {attempt.name}, {base:+.2f} for {lowest.name}"
-                return self._exploit(f"no wrong answer is paid for {_ROWS.get(feature, feature)}", told, attempt, now, lowest, base)
+                return self._exploit(
+                    f"no wrong answer is paid for {_ROWS.get(feature, feature)}",
+                    told,
+                    attempt,
+                    now,
+                    lowest,
+                    base,
+                )
         seen = f"{len(attempts)} variants, all at most {pay[id(lowest)]:+.2f}"
-        return Finding(f"{self.ground.name}: no wrong answer is paid for {_ROWS.get(feature, feature)}", True, seen)
+        return Finding(
+            f"{self.ground.name}: no wrong answer is paid for {_ROWS.get(feature, feature)}",
+            True,
+            seen,
+        )
 
     def _best(self, attempts: Sequence[Attempt], over: dict[int, float]) -> list[Attempt]:
         """Of those that are paid too much, by at least half as much as the best paid of them, the shortest. over: by how much, by `id`."""
@@ -120,13 +154,31 @@ class _Laws:
         chosen = [one for one in attempts if over[id(one)] > 0 and over[id(one)] >= most / 2]
         return sorted(chosen, key=lambda one: len(one.draft.text))[:CANDIDATES]
 
-    def _ordered(self, wrong: Sequence[Attempt], right: Sequence[Attempt], graded: Sequence[Attempt], pay: dict[int, float]) -> Iterator[Finding]:
+    def _ordered(
+        self,
+        wrong: Sequence[Attempt],
+        right: Sequence[Attempt],
+        graded: Sequence[Attempt],
+        pay: dict[int, float],
+    ) -> Iterator[Finding]:
         """At one step of training: right over wrong, most of the worth for being right, no more for some tests than their share."""
         plain, lowest = wrong[0], min(right, key=lambda one: pay[id(one)])
         when = f" at step {plain.step}" if plain.step else ""
         least = pay[id(lowest)]
-        yield self._law(f"every right answer is worth more than any wrong one{when}", [*wrong, *graded], pay, lambda _: least - 1e-6, lowest)
-        empty = Attempt("", "an empty answer", replace(plain.draft, code="\n"), saying(plain.report, Verdict.RE, ""), plain.step)
+        yield self._law(
+            f"every right answer is worth more than any wrong one{when}",
+            [*wrong, *graded],
+            pay,
+            lambda _: least - 1e-6,
+            lowest,
+        )
+        empty = Attempt(
+            "",
+            "an empty answer",
+            replace(plain.draft, code="\n"),
+            saying(plain.report, Verdict.RE, ""),
+            plain.step,
+        )
         nothing, best = self.proposals.pay([empty])[0], pay[id(right[0])]
         share = (pay[id(plain)] - nothing) / (best - nothing) if best > nothing else 1.0
         what, told = (
@@ -140,21 +192,41 @@ class _Laws:
         if graded:
             base = pay[id(plain)]
             yield self._law(
-                f"some tests are worth at most their share{when}", graded, pay, lambda one: base + self._line(one) * (least - base), plain
+                f"some tests are worth at most their share{when}",
+                graded,
+                pay,
+                lambda one: base + self._line(one) * (least - base),
+                plain,
             )
 
     def _line(self, attempt: Attempt) -> float:
         """How much of the way from a wrong answer to a solution it may be worth."""
-        share = sum(attempt.report.tests[at].verdict is Verdict.AC for at in self.ground.hidden) / len(self.ground.hidden)
+        share = sum(
+            attempt.report.tests[at].verdict is Verdict.AC for at in self.ground.hidden
+        ) / len(self.ground.hidden)
         return share + GRADED / 2 if share else BOUND / 2
 
-    def _law(self, what: str, attempts: Sequence[Attempt], pay: dict[int, float], most: Callable[[Attempt], float], beside: Attempt) -> Finding:
+    def _law(
+        self,
+        what: str,
+        attempts: Sequence[Attempt],
+        pay: dict[int, float],
+        most: Callable[[Attempt], float],
+        beside: Attempt,
+    ) -> Finding:
         """None of the attempts is worth more than `most` says."""
         over = {id(one): pay[id(one)] - most(one) for one in attempts}
         for attempt in self._best(attempts, over):
             now, base = self._confirmed([attempt, beside])
             if now > most(attempt) - BOUND:
-                return self._exploit(what, f"{now:+.2f} with {attempt.name}, {base:+.2f} for {beside.name}", attempt, now, beside, base)
+                return self._exploit(
+                    what,
+                    f"{now:+.2f} with {attempt.name}, {base:+.2f} for {beside.name}",
+                    attempt,
+                    now,
+                    beside,
+                    base,
+                )
         return Finding(f"{self.ground.name}: {what}", True, f"{len(attempts)} wrong answers")
 
     def _shared(self, plain: Attempt) -> Finding:
@@ -170,19 +242,40 @@ class _Laws:
             if value > bound + BOUND:
                 return self._exploit("no wrong answer is paid for shared trust", f"{value:+.2f} with trust `shared`, {base:+.2f} without",
                                      attempt, value, plain, base)  # fmt: skip
-        told = f"paid as decided apart: reward.shared is on ({values[0]:+.2f})" if allowed else f"{values[0]:+.2f}, as without"
+        told = (
+            f"paid as decided apart: reward.shared is on ({values[0]:+.2f})"
+            if allowed
+            else f"{values[0]:+.2f}, as without"
+        )
         return Finding(f"{self.ground.name}: no wrong answer is paid for shared trust", True, told)
 
     def _confirmed(self, attempts: Sequence[Attempt]) -> list[float]:
         """What they are paid with the reports that the sandbox gives them, where it can."""
-        fresh = list({one.draft.text: one.draft for one in attempts if one.judged and one.draft.text not in self.reports}.values())
+        fresh = list(
+            {
+                one.draft.text: one.draft
+                for one in attempts
+                if one.judged and one.draft.text not in self.reports
+            }.values()
+        )
         judged = _judged(self.sandbox, [(self.ground, draft) for draft in fresh]) if fresh else []
         self.reports |= {draft.text: report for draft, report in zip(fresh, judged, strict=True)}
-        return self.proposals.pay([replace(one, report=self.reports[one.draft.text]) if one.judged else one for one in attempts])
+        return self.proposals.pay(
+            [
+                replace(one, report=self.reports[one.draft.text]) if one.judged else one
+                for one in attempts
+            ]
+        )
 
-    def _exploit(self, what: str, told: str, attempt: Attempt, value: float, beside: Attempt, base: float) -> Finding:
+    def _exploit(
+        self, what: str, told: str, attempt: Attempt, value: float, beside: Attempt, base: float
+    ) -> Finding:
         [right] = self.proposals.pay([self.right])
-        shown = attempt.draft.text if len(attempt.draft.text) <= 1500 else f"{attempt.draft.text[:1500]}\n... {len(attempt.draft.text)} characters"
+        shown = (
+            attempt.draft.text
+            if len(attempt.draft.text) <= 1500
+            else f"{attempt.draft.text[:1500]}\n... {len(attempt.draft.text)} characters"
+        )
         text = f"{value:+.2f} for this wrong answer ({attempt.name}); {base:+.2f} for {beside.name}, {right:+.2f} for {self.right.name}:\n\n{shown}"
         return Finding(f"{self.ground.name}: {what}", False, told, text)
 
@@ -200,7 +293,9 @@ def _fixed(report: Report) -> Report:
     return replace(report, tests=tests, cpu_s=cpu, wall_s=cpu + WALL_S, peak_bytes=PEAK)
 
 
-def search(reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1, known: Sequence[Tried] = ()) -> Iterator[Finding]:
+def search(
+    reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1, known: Sequence[Tried] = ()
+) -> Iterator[Finding]:
     """Every finding, in the same order for the same reward and seed. known: what `tried` gave, where several rewards are searched.
 
     Raises RuntimeError where the sandbox gives no verdict.
@@ -209,10 +304,18 @@ def search(reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1, 
     probe = traced(reward, seen)
     for ground, found in known or tried(sandbox, task):
         drafts, reports = (*ground.right, *ground.wrong), [_fixed(report) for report in found]
-        names = [*(f"solution {at + 1}" for at in range(len(ground.right))), *(f"wrong answer {at + 1}" for at in range(len(ground.wrong)))]
-        named = [Attempt("answers", name, draft, report) for name, draft, report in zip(names, drafts, reports, strict=True)]
+        names = [
+            *(f"solution {at + 1}" for at in range(len(ground.right))),
+            *(f"wrong answer {at + 1}" for at in range(len(ground.wrong))),
+        ]
+        named = [
+            Attempt("answers", name, draft, report)
+            for name, draft, report in zip(names, drafts, reports, strict=True)
+        ]
         right, wrong = named[: len(ground.right)], named[len(ground.right) :]
-        yield from _Laws(sandbox, Proposals(ground, reward, probe, seen, seed, right, wrong)).findings()
+        yield from _Laws(
+            sandbox, Proposals(ground, reward, probe, seen, seed, right, wrong)
+        ).findings()
 
 
 __all__ = ["Finding", "search", "tried"]

@@ -37,7 +37,11 @@ class Seen:
         """Takes note of a value, and gives it back."""
         if isinstance(value, str | bytes | re.Pattern):
             self._text(value)
-        elif type(value) in (list, tuple, set, frozenset, dict) and depth < DEEPEST and len(value) <= 100:
+        elif (
+            type(value) in (list, tuple, set, frozenset, dict)
+            and depth < DEEPEST
+            and len(value) <= 100
+        ):
             for one in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
                 self.see(one, depth + 1)
             if isinstance(value, dict):
@@ -58,7 +62,14 @@ class Seen:
 
     def phrases(self) -> list[str]:
         """The texts, and texts that match them as patterns."""
-        return list(dict.fromkeys(part for text in self.texts for part in (text, example(text)) if part and part.strip()))
+        return list(
+            dict.fromkeys(
+                part
+                for text in self.texts
+                for part in (text, example(text))
+                if part and part.strip()
+            )
+        )
 
 
 def traced(reward: Reward, seen: Seen) -> Reward:
@@ -79,7 +90,11 @@ def _constants(code: CodeType, seen: Seen) -> None:
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             _constants(constant, seen)
-        elif type(constant) in (int, float) and 1 < constant <= 50_000 and len(seen.numbers) < NUMBERS:
+        elif (
+            type(constant) in (int, float)
+            and 1 < constant <= 50_000
+            and len(seen.numbers) < NUMBERS
+        ):
             seen.numbers[int(constant)] = None
         else:
             seen.see(constant)
@@ -94,7 +109,12 @@ def _instrumented(path: Path, seen: Seen) -> Any:
     sys.modules[module.__name__] = module  # data classes look their module up
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
-        code = compile(ast.fix_missing_locations(_Reporting().visit(tree)), str(path), "exec", dont_inherit=True)
+        code = compile(
+            ast.fix_missing_locations(_Reporting().visit(tree)),
+            str(path),
+            "exec",
+            dont_inherit=True,
+        )
     exec(code, vars(module))
     return module
 
@@ -105,7 +125,16 @@ class _Reporting(ast.NodeTransformer):
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)
         reads = isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
-        if reads and isinstance(node, ast.Call | ast.BinOp | ast.Name | ast.Attribute | ast.Subscript | ast.Constant | ast.JoinedStr):
+        if reads and isinstance(
+            node,
+            ast.Call
+            | ast.BinOp
+            | ast.Name
+            | ast.Attribute
+            | ast.Subscript
+            | ast.Constant
+            | ast.JoinedStr,
+        ):
             return ast.copy_location(ast.Call(ast.Name(SEE, ast.Load()), [node], []), node)  # type: ignore[arg-type]
         return node
 

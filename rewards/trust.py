@@ -22,7 +22,14 @@ def unpaid(judged: Judged, paid: Score, in_full: Score) -> Score:
     """The score that counts no test of a `shared` verdict, with the facts of the real report and the difference to the full value."""
     report: Report = judged.report
     missing = 0.0 if paid.value is None or in_full.value is None else in_full.value - paid.value
-    return replace(paid, verdict=report.verdict, passed=report.passed, total=report.total, unpaid=missing, **seen(judged))
+    return replace(
+        paid,
+        verdict=report.verdict,
+        passed=report.passed,
+        total=report.total,
+        unpaid=missing,
+        **seen(judged),
+    )
 
 
 def _failed(verdict: Verdict) -> Verdict:

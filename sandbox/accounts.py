@@ -15,7 +15,12 @@ SAMPLE_S = 0.01
 AT_ONCE = 4  # processes that several may begin at the same moment, beyond the limit
 FILE_BYTES = 64 * 2**20  # the most that one file holds
 _CLOCK, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-_STATE, _CHILDREN_WORKED, _WORKED, _TASKS = 0, slice(13, 15), slice(11, 15), 17  # of /proc/PID/stat behind the name
+_STATE, _CHILDREN_WORKED, _WORKED, _TASKS = (
+    0,
+    slice(13, 15),
+    slice(11, 15),
+    17,
+)  # of /proc/PID/stat behind the name
 _libc = ctypes.CDLL(None)
 
 
@@ -72,7 +77,9 @@ class Accounts:
         """Whether this is an ordinary file, which has a limit of its own. Not said where another thread could put something else in its place."""
         try:
             with self._as_program():
-                return len(os.listdir(f"/proc/{pid}/task")) == 1 and stat.S_ISREG(os.stat(f"/proc/{pid}/fd/{handle}").st_mode)
+                return len(os.listdir(f"/proc/{pid}/task")) == 1 and stat.S_ISREG(
+                    os.stat(f"/proc/{pid}/fd/{handle}").st_mode
+                )
         except OSError:
             return False
 
@@ -112,7 +119,10 @@ class Accounts:
         if most > self._memory_bytes:
             parts = [self._pss(pid, fields) for pid, fields in below]
             if None not in parts and (own := self._pss(self.zygote)) is not None:
-                most = max(0, own + sum(part or 0 for part in parts) - self._base_bytes) + self._shared_bytes
+                most = (
+                    max(0, own + sum(part or 0 for part in parts) - self._base_bytes)
+                    + self._shared_bytes
+                )
         self.peak_bytes = max(self.peak_bytes, most)
         return most
 
@@ -126,7 +136,11 @@ class Accounts:
                 return 0
             except OSError:
                 return None
-        return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith((b"Pss_Anon:", b"SwapPss:")))
+        return sum(
+            int(line.split()[1]) * 1024
+            for line in lines
+            if line.startswith((b"Pss_Anon:", b"SwapPss:"))
+        )
 
     def _running(self) -> int:
         return sum(int(fields[_TASKS]) for _, fields in self._below())
@@ -195,7 +209,9 @@ def _anonymous(task: str) -> int:
 
 def _removed(task: str, device: int) -> Iterator[tuple[str, int]]:
     """The parts of memory that are files of this device without a name, as `map_files` calls them."""
-    with open(f"{task}/maps", errors="replace", newline="\n") as file:  # names may hold any other byte
+    with open(
+        f"{task}/maps", errors="replace", newline="\n"
+    ) as file:  # names may hold any other byte
         for line in file:
             if line.endswith(" (deleted)\n"):
                 part, _, _, on, inode, *_ = line.split()

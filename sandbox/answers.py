@@ -34,7 +34,9 @@ class Raising:
     def __enter__(self) -> Raising:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
         self.exception = error.with_traceback(None) if error else None
         self._tell(kinds(error) if kind else [])
         return True
@@ -56,8 +58,12 @@ def _foreign(value: Any) -> Tree:
         for base in kind.__mro__:
             if taken := TAKEN.get(base):
                 return {"v": [base.__name__, Planter(_foreign, _subclass).plant(taken(value), 1)]}
-        if isinstance(value, (UserDict, UserList, UserString, types.MappingProxyType)):  # equal to what they hold
-            return Planter(_foreign, _subclass).plant(value.copy() if isinstance(value, types.MappingProxyType) else value.data, 1)
+        if isinstance(
+            value, (UserDict, UserList, UserString, types.MappingProxyType)
+        ):  # equal to what they hold
+            return Planter(_foreign, _subclass).plant(
+                value.copy() if isinstance(value, types.MappingProxyType) else value.data, 1
+            )
         name = value.__name__ if kind in (type, types.BuiltinFunctionType) else ""
         if name and vars(builtins).get(name) is value:
             return {"y": name}
@@ -72,7 +78,11 @@ def _foreign(value: Any) -> Tree:
 
 def _subclass(value: Any) -> Tree:
     taken = SUBCLASSES.get(type(value))
-    return {"v": [type(value).__name__, Planter(_foreign, _subclass).plant(taken(value), 1)]} if taken else None
+    return (
+        {"v": [type(value).__name__, Planter(_foreign, _subclass).plant(taken(value), 1)]}
+        if taken
+        else None
+    )
 
 
 def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
@@ -81,7 +91,11 @@ def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
 
     answers = iter(told)
     builder = Builder()
-    builder.makers |= {"v": lambda body: made(body[0], builder.build(body[1])), "u": lambda _: Strange(), "y": _builtin}
+    builder.makers |= {
+        "v": lambda body: made(body[0], builder.build(body[1])),
+        "u": lambda _: Strange(),
+        "y": _builtin,
+    }
 
     def asked() -> Any:
         if (answer := next(answers, None)) is None:
@@ -90,14 +104,27 @@ def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
 
     def check_kind(names: Any, kinds: Any) -> None:
         awaited = {_full_name(kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,))}
-        if not isinstance(names, list) or not awaited & {name for name in names if isinstance(name, str)}:
+        if not isinstance(names, list) or not awaited & {
+            name for name in names if isinstance(name, str)
+        }:
             raise AssertionError("of another kind")
 
-    space: dict[str, Any] = {"__name__": "checks", "_TestCase": unittest.TestCase, "_asked": asked, "_check_kind": check_kind}
+    space: dict[str, Any] = {
+        "__name__": "checks",
+        "_TestCase": unittest.TestCase,
+        "_asked": asked,
+        "_check_kind": check_kind,
+    }
     try:
         unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]  # minutes, on long lists, and nobody reads it
         exec(compile(checks, "checks", "exec", dont_inherit=True), space)
-        (case,) = (kind for kind in space.values() if isinstance(kind, type) and issubclass(kind, unittest.TestCase) and "runTest" in vars(kind))
+        (case,) = (
+            kind
+            for kind in space.values()
+            if isinstance(kind, type)
+            and issubclass(kind, unittest.TestCase)
+            and "runTest" in vars(kind)
+        )
         case().runTest()  # type: ignore[attr-defined]
         if next(answers, None) is not None:
             raise AssertionError(FALSE)

@@ -27,17 +27,31 @@ SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
 Altered = dict[str, list[dict[str, Any]]]
 MOST_ALTERED = 32
 MOST_ANSWERS = 10_000  # to the questions of a method
-JUDGE_LIMITS = Limits(memory_mb=2048)  # of the process that runs the tests; its time is bounded by the program's clock
+JUDGE_LIMITS = Limits(
+    memory_mb=2048
+)  # of the process that runs the tests; its time is bounded by the program's clock
 
 
 class Attempt:
     """One job in the program's slot and, where a judge must run its tests, the judge's, which joins `slots` then."""
 
     def __init__(
-        self, slots: list[Slot], job: dict[str, Any], limits: Limits, owner: int, judges: Callable[[dict[str, Any]], Slot], altered: Altered
+        self,
+        slots: list[Slot],
+        job: dict[str, Any],
+        limits: Limits,
+        owner: int,
+        judges: Callable[[dict[str, Any]], Slot],
+        altered: Altered,
     ) -> None:
         """altered: what is known of decoys, by the text of the test; more is put into it here."""
-        self.slots, self.job, self.limits, self.owner, self.judges = slots, job, limits, owner, judges
+        self.slots, self.job, self.limits, self.owner, self.judges = (
+            slots,
+            job,
+            limits,
+            owner,
+            judges,
+        )
         slot = self.slot = slots[0]
         self.altered = altered
         self.tests: list[dict[str, Any]] = job["tests"]
@@ -48,7 +62,9 @@ class Attempt:
         self.peak_bytes = 0
         self.shared = job["style"] == "unittest"  # the program's own word went into a verdict
         self.unusable = False  # what the problem brought cannot be run
-        self.answers: dict[int, tuple[bytes, bytes, bytes]] = {}  # for the checker, by test: what was given, what came, what was expected
+        self.answers: dict[
+            int, tuple[bytes, bytes, bytes]
+        ] = {}  # for the checker, by test: what was given, what came, what was expected
         self.kept_bytes = 0  # of what came for it
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
         slot.limit(limits)
@@ -58,19 +74,38 @@ class Attempt:
 
     def run(self) -> list[Result]:
         """A row for each test that was decided, in order; short when the program had to be stopped."""
-        style = {"call": self._call, "stdio": self._stdio, "assert": self._assert, "unittest": self._unittest}[self.job["style"]]
+        style = {
+            "call": self._call,
+            "stdio": self._stdio,
+            "assert": self._assert,
+            "unittest": self._unittest,
+        }[self.job["style"]]
         results = style()
         if self.answers:
             results = self._checked(results)
         if self.ran_out_of_memory() and all(result[0] != Verdict.MLE for result in results):
-            results[-1] = [Verdict.MLE, "a process of the program was killed for memory", results[-1][2]]
-        elif self.cpu_s > self._most_cpu_s() + SET_UP_CPU_S and all(result[0] == Verdict.AC for result in results):
-            results[-1] = [Verdict.TLE, "the processes of the program took too much CPU together", results[-1][2]]
+            results[-1] = [
+                Verdict.MLE,
+                "a process of the program was killed for memory",
+                results[-1][2],
+            ]
+        elif self.cpu_s > self._most_cpu_s() + SET_UP_CPU_S and all(
+            result[0] == Verdict.AC for result in results
+        ):
+            results[-1] = [
+                Verdict.TLE,
+                "the processes of the program took too much CPU together",
+                results[-1][2],
+            ]
         return results
 
     def _most_cpu_s(self) -> float:
         each = self.limits.cpu_s * max(len(self.tests), self.runs)
-        return each if self.limits.total_cpu_s is None else min(each, self.limits.total_cpu_s * max(1, self.runs))
+        return (
+            each
+            if self.limits.total_cpu_s is None
+            else min(each, self.limits.total_cpu_s * max(1, self.runs))
+        )
 
     def _call(self) -> list[Result]:
         """All calls are handed over at once; each result starts the next test's clock."""
@@ -95,7 +130,10 @@ class Attempt:
         if kind == b"X":
             return exception(body)
         if kind == b"N":
-            return Verdict.WA, f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}"
+            return (
+                Verdict.WA,
+                f"the result is not plain data: {body[:200].decode('utf-8', 'replace')}",
+            )
         if kind not in (b"R", b"T"):
             return Verdict.RE, "broken message"
         want = test["want"].encode()
@@ -107,13 +145,19 @@ class Attempt:
             return Verdict.RE, str(error)
         except RecursionError:
             return Verdict.WA, "nested deeper than what was expected"
-        return (Verdict.AC, "") if right else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
+        return (
+            (Verdict.AC, "")
+            if right
+            else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
+        )
 
     def _stdio(self) -> list[Result]:
         results: list[Result] = []
         left = self.limits
         for at, test in enumerate(self.tests):
-            given, want = (test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout"))
+            given, want = (
+                test[key].encode("utf-8", "surrogatepass") for key in ("stdin", "stdout")
+            )
             with self._started("stdio", self._header(), 1, stdin=given, limits=left) as watch:
                 results.append(row(*self._decide_output(watch, at, given, want), watch))
                 left = watch.left()
@@ -121,7 +165,9 @@ class Attempt:
                 break
         return results
 
-    def _decide_output(self, watch: Watch, at: int, given: bytes, want: bytes) -> tuple[Verdict, str]:
+    def _decide_output(
+        self, watch: Watch, at: int, given: bytes, want: bytes
+    ) -> tuple[Verdict, str]:
         status = watch.exit()
         if isinstance(status, Stop):
             return status.verdict, status.detail
@@ -140,7 +186,9 @@ class Attempt:
             return Verdict.AC, ""
         return Verdict.WA, f"printed {got[:200].decode('utf-8', 'replace')!r}"
 
-    def _for_the_checker(self, at: int, given: bytes, got: bytes, want: bytes) -> tuple[Verdict, str]:
+    def _for_the_checker(
+        self, at: int, given: bytes, got: bytes, want: bytes
+    ) -> tuple[Verdict, str]:
         """Keeps an answer until all have come: together they may be as large as the program."""
         self.kept_bytes += len(got)
         if self.kept_bytes > self.limits.memory_mb * 2**20:
@@ -153,7 +201,11 @@ class Attempt:
         header = {"do": "check", "checker": self.job["checker"]}
         answered = list(self.answers)
         # each is let go when it has been written: what came may be as large as the program was
-        rows = (frame(part) for at in answered for part in (self.job["style"].encode(), *self.answers.pop(at)))
+        rows = (
+            frame(part)
+            for at in answered
+            for part in (self.job["style"].encode(), *self.answers.pop(at))
+        )
         with self._asked(header, rows, len(answered)) as watch:
             for number, at in enumerate(answered):
                 heard = watch.next()
@@ -201,11 +253,17 @@ class Attempt:
     def _altered(self, source: str) -> list[dict[str, Any]] | str:
         """What is made of each method of a test (sandbox/methods.py); or why the test cannot be used."""
         if source not in self.altered:
-            with self._asked({"do": "alter", "test": source, "entry": self.job["entry"]}, (), 1) as watch:
+            with self._asked(
+                {"do": "alter", "test": source, "entry": self.job["entry"]}, (), 1
+            ) as watch:
                 heard = watch.next()
             if isinstance(heard, Stop) or heard[:1] != b"V":
                 self.unusable = True
-                return heard.detail if isinstance(heard, Stop) else heard[1:].decode("utf-8", "replace")
+                return (
+                    heard.detail
+                    if isinstance(heard, Stop)
+                    else heard[1:].decode("utf-8", "replace")
+                )
             if len(self.altered) >= MOST_ALTERED:
                 del self.altered[next(iter(self.altered))]
             self.altered[source] = parse(heard[1:])  # type: ignore[assignment]
@@ -219,7 +277,9 @@ class Attempt:
         """One run of such a text. told: takes the answers to its questions."""
         self.runs += 1
         request = self._header() + frame(test.encode("utf-8", "surrogatepass"))
-        with self._started("unittest", request, 1, questions=0 if told is None else MOST_ANSWERS) as watch:
+        with self._started(
+            "unittest", request, 1, questions=0 if told is None else MOST_ANSWERS
+        ) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
                 return row(*not_loaded(loaded), watch)
@@ -235,7 +295,14 @@ class Attempt:
                 return row(heard.verdict, heard.detail, watch)
             if heard == b"R":
                 return row(Verdict.AC, "", watch)
-            return row(*(exception(heard[1:]) if heard[:1] == b"X" else (Verdict.WA, heard[1:300].decode("utf-8", "replace"))), watch)
+            return row(
+                *(
+                    exception(heard[1:])
+                    if heard[:1] == b"X"
+                    else (Verdict.WA, heard[1:300].decode("utf-8", "replace"))
+                ),
+                watch,
+            )
 
     def _assert(self) -> list[Result]:
         read = [claims(test["source"], self.job["entry"]) for test in self.tests]
@@ -245,7 +312,9 @@ class Attempt:
 
     def _claimed(self, tests: list[tuple[Claim, ...]]) -> list[Result] | None:
         """As calls, where each assertion compares one with a literal. None where only the judge can tell: nothing has been decided then."""
-        request = self._header() + b"".join(frame(claim.call.encode()) for test in tests for claim in test)
+        request = self._header() + b"".join(
+            frame(claim.call.encode()) for test in tests for claim in test
+        )
         with self._started("call", request, len(tests), answers=sum(map(len, tests))) as watch:
             loaded = watch.next()
             if isinstance(loaded, Stop) or loaded[:1] != b"L":
@@ -278,11 +347,20 @@ class Attempt:
         """The judge's word; where it says that the program is gone, what the program died of."""
         if not isinstance(heard, Stop) and heard[:1] == b"V":
             told = parse(heard[1:])
-            if type(told) is list and len(told) == 4 and told[0] == at and told[1] in ("AC", "WA", "RE", "MLE", "OLE"):
+            if (
+                type(told) is list
+                and len(told) == 4
+                and told[0] == at
+                and told[1] in ("AC", "WA", "RE", "MLE", "OLE")
+            ):
                 self.shared |= told[3] is True
                 return Verdict(told[1]), str(told[2])
-        if isinstance(heard, Stop) and "judge" in watch.exits:  # the program may have brought it about, so it is never our failure
-            return (heard.verdict if heard.verdict is Verdict.TLE else Verdict.WA), f"the process of the tests ended: {heard.detail}"
+        if (
+            isinstance(heard, Stop) and "judge" in watch.exits
+        ):  # the program may have brought it about, so it is never our failure
+            return (
+                heard.verdict if heard.verdict is Verdict.TLE else Verdict.WA
+            ), f"the process of the tests ended: {heard.detail}"
         stop = heard
         if not isinstance(heard, Stop):
             status = watch.exit()
@@ -291,11 +369,21 @@ class Attempt:
         return stop.verdict, stop.detail
 
     def _header(self) -> bytes:
-        return b"".join(frame(text.encode("utf-8", "surrogatepass")) for text in (self.job["entry"] or "", self.job["source"]))
+        return b"".join(
+            frame(text.encode("utf-8", "surrogatepass"))
+            for text in (self.job["entry"] or "", self.job["source"])
+        )
 
     @contextlib.contextmanager
     def _started(
-        self, style: str, request: bytes, tests: int, stdin: bytes = b"", limits: Limits | None = None, answers: int | None = None, questions: int = 0
+        self,
+        style: str,
+        request: bytes,
+        tests: int,
+        stdin: bytes = b"",
+        limits: Limits | None = None,
+        answers: int | None = None,
+        questions: int = 0,
     ) -> Iterator[Watch]:
         """A program's process that runs; nothing of it is left afterwards. Raises Broken where it cannot be set up.
 
@@ -309,10 +397,27 @@ class Attempt:
             os.fchmod(written, 0o622)  # a program of another uid may open it again, as /dev/stdout
         nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         limits = limits or self.limits
-        messages = 2 + questions + (1 if answers is None else answers)  # 2: that it is set up, that it is loaded
-        watch = Watch(self.slots, results, [out] if err is None else [out, err], limits, self.owner, "program", messages, gate)
+        messages = (
+            2 + questions + (1 if answers is None else answers)
+        )  # 2: that it is set up, that it is loaded
+        watch = Watch(
+            self.slots,
+            results,
+            [out] if err is None else [out, err],
+            limits,
+            self.owner,
+            "program",
+            messages,
+            gate,
+        )
         watch.done_after_them = answers is not None
-        self.slot.start("program", style, limits, tests, [nowhere, out_inner, err_inner, sealed(request), channel, waiting])
+        self.slot.start(
+            "program",
+            style,
+            limits,
+            tests,
+            [nowhere, out_inner, err_inner, sealed(request), channel, waiting],
+        )
         yield from self._until_the_end(watch)
 
     @contextlib.contextmanager
@@ -323,7 +428,9 @@ class Attempt:
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         asks, answers = socket.socketpair()
         answers_kept = answers.dup()
-        watch = Watch(self.slots, results, [out], self.limits, self.owner, "judge", 2 + len(self.tests), gate)
+        watch = Watch(
+            self.slots, results, [out], self.limits, self.owner, "judge", 2 + len(self.tests), gate
+        )
         watch.done_after_them = True
         # when the program has ended, the judge must hear it even if a child of the program holds the socket
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
@@ -336,7 +443,13 @@ class Attempt:
         judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
         nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
         request = sealed(frame(json.dumps(tests).encode()))
-        self.slots[1].start("judge", "assert", judging, len(self.tests), [*nothing * 3, request, channel, asks.detach()])
+        self.slots[1].start(
+            "judge",
+            "assert",
+            judging,
+            len(self.tests),
+            [*nothing * 3, request, channel, asks.detach()],
+        )
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         program = [stdin, out_inner, out_inner, sealed(self._header()), answers.detach(), waiting]
         self.slot.start("program", "assert", self.limits, len(self.tests), program)
@@ -354,7 +467,9 @@ class Attempt:
         watch = Watch([judges], results, [out], judging, self.owner, "judge", 1 + tests)
         request = sealed(frame(json.dumps(header).encode()), more=body)
         stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        judges.start("judge", "assert", judging, tests, [stdin, out_inner, out_inner, request, channel])
+        judges.start(
+            "judge", "assert", judging, tests, [stdin, out_inner, out_inner, request, channel]
+        )
         watch.await_set_up()
         try:
             yield watch
@@ -380,4 +495,8 @@ class Attempt:
 
     def _peak(self, watch: Watch) -> int:
         together = self.slot.cgroup.peak_bytes() if self.slot.cgroup else None
-        return max(watch.peak, self.slot.accounts.peak_bytes) if together is None else max(0, together - self.slot.base_bytes)
+        return (
+            max(watch.peak, self.slot.accounts.peak_bytes)
+            if together is None
+            else max(0, together - self.slot.base_bytes)
+        )

@@ -26,7 +26,9 @@ def beside_others(results: list[Result], hides: list[bool]) -> list[Result]:
     """The rows of a test's methods, where those that a guess may pass, or a forgery, count beside one that neither does; where there is none of that
     kind, beside all others. hides: whether the program cannot see what a method expects. A verdict of AC for the whole is never changed by this."""
     passed = [row[0] == Verdict.AC for row in results]
-    if any(done and hidden for done, hidden in zip(passed, hides, strict=False)) or (all(passed) and len(passed) == len(hides)):
+    if any(done and hidden for done, hidden in zip(passed, hides, strict=False)) or (
+        all(passed) and len(passed) == len(hides)
+    ):
         return results
     return [[Verdict.WA, UNPROVEN, row[2]] if row[0] == Verdict.AC else row for row in results]
 
@@ -37,7 +39,11 @@ def believed(run: Callable[[str], Result], method: str, decoys: list[str]) -> Re
     before = run(SECRET.choice(best))[0] if best and SECRET.random() < 0.5 else ""
     verdict, detail, seconds = run(method)
     if verdict != Verdict.AC:
-        return [verdict, detail, seconds]  # whatever it made of a decoy: a wrong answer may fit a wrong test
+        return [
+            verdict,
+            detail,
+            seconds,
+        ]  # whatever it made of a decoy: a wrong answer may fit a wrong test
     runs = [method, *decoys] * (1 if len(decoys) > FEW else 2)
     if seconds > SLOW_S:
         runs = [method, *SECRET.sample(best, min(2, len(best)))]

@@ -12,7 +12,15 @@ USUAL = {  # names that a program may have imported, and a test takes from it
     "collections": {"Counter", "OrderedDict", "defaultdict", "deque"}, "datetime": {"date", "timedelta", "timezone"}, "decimal": {"Decimal"},
     "fractions": {"Fraction"},
 }  # fmt: skip
-REARRANGE = {"shuffle", "heapify", "heappush", "heappop", "insort", "insort_left", "insort_right"}  # their first argument
+REARRANGE = {
+    "shuffle",
+    "heapify",
+    "heappush",
+    "heappop",
+    "insort",
+    "insort_left",
+    "insort_right",
+}  # their first argument
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -31,47 +39,82 @@ class Shared:
             if isinstance(part, (ast.Import, ast.ImportFrom)):
                 self._take_import(part, known, patched)
         stored, attributes = stores(tree, functions=False), _attribute_stores(kind)
-        defined = {part.name for part in tree.body if isinstance(part, (*FUNCTIONS, ast.ClassDef))} | stored.keys()
+        defined = {
+            part.name for part in tree.body if isinstance(part, (*FUNCTIONS, ast.ClassDef))
+        } | stored.keys()
         known.modules |= dict.fromkeys(BUILTINS & defined, "?")  # another thing of this name
         for part in tree.body:
             if (name := name_given(part)) and stored[name] == 1 and known.pure(part.value):  # type: ignore[attr-defined]
                 self.constants[name] = part  # type: ignore[assignment]
                 known.names.add(name)
         for part in tree.body:
-            if isinstance(part, ast.FunctionDef) and stored.get(part.name, 0) == 0 and _only_computes(part, known, set()):
+            if (
+                isinstance(part, ast.FunctionDef)
+                and stored.get(part.name, 0) == 0
+                and _only_computes(part, known, set())
+            ):
                 self.functions.append(part)
                 known.names.add(part.name)
         for part in kind.body:
-            if (name := name_given(part)) and attributes.get(name, 0) == 0 and known.pure(part.value):  # type: ignore[attr-defined]
+            if (
+                (name := name_given(part))
+                and attributes.get(name, 0) == 0
+                and known.pure(part.value)
+            ):  # type: ignore[attr-defined]
                 self.of_class[name] = part  # type: ignore[assignment]
                 known.attributes.add(name)
         for part in kind.body:
-            if isinstance(part, ast.FunctionDef) and part.args.args and _only_computes(part, known, {part.args.args[0].arg}):
+            if (
+                isinstance(part, ast.FunctionDef)
+                and part.args.args
+                and _only_computes(part, known, {part.args.args[0].arg})
+            ):
                 self.methods.append(part)
                 known.attributes.add(part.name)
-        ups = [part for part in kind.body if isinstance(part, ast.FunctionDef) and part.name == "setUp" and part.args.args]
+        ups = [
+            part
+            for part in kind.body
+            if isinstance(part, ast.FunctionDef) and part.name == "setUp" and part.args.args
+        ]
         for part in ups[-1].body if ups else ():
             self._take_attribute(part, ups[-1].args.args[0].arg, known, attributes)
 
-    def _take_attribute(self, part: ast.stmt, itself: str, known: Known, attributes: dict[str, int]) -> None:
+    def _take_attribute(
+        self, part: ast.stmt, itself: str, known: Known, attributes: dict[str, int]
+    ) -> None:
         """A statement of setUp."""
         if not isinstance(part, ast.Assign) or len(part.targets) != 1 or not known.pure(part.value):
             return
         target = part.targets[0]
         own = isinstance(target, ast.Attribute) and ast.unparse(target.value) == itself
-        if own and isinstance(target, ast.Attribute) and attributes[target.attr] == 1 and target.attr not in self.of_class:
+        if (
+            own
+            and isinstance(target, ast.Attribute)
+            and attributes[target.attr] == 1
+            and target.attr not in self.of_class
+        ):
             self.of_set_up[target.attr] = part
             known.attributes.add(target.attr)
 
-    def _take_import(self, part: ast.Import | ast.ImportFrom, known: Known, patched: set[str]) -> None:
+    def _take_import(
+        self, part: ast.Import | ast.ImportFrom, known: Known, patched: set[str]
+    ) -> None:
         kept = False
         for name in part.names:
             if isinstance(part, ast.Import):
-                path, bound = (name.name, name.asname) if name.asname else (name.name.partition(".")[0], name.name.partition(".")[0])
+                path, bound = (
+                    (name.name, name.asname)
+                    if name.asname
+                    else (name.name.partition(".")[0], name.name.partition(".")[0])
+                )
             else:
                 path, bound = f"{part.module}.{name.name}", name.asname or name.name
             top = path.partition(".")[0]
-            if not {bound, path.rpartition(".")[2], top} & patched and (top in MODULES or path.startswith("urllib.parse")) and name.name != "*":
+            if (
+                not {bound, path.rpartition(".")[2], top} & patched
+                and (top in MODULES or path.startswith("urllib.parse"))
+                and name.name != "*"
+            ):
                 known.modules[str(bound)] = path
                 kept = True
         if kept:
@@ -93,7 +136,9 @@ def _only_computes(function: ast.FunctionDef, known: Known, itself: set[str]) ->
     """Whether a function gives the same for the same arguments, wherever it runs: a few values, and a result."""
     if function.decorator_list:
         return False
-    inside = known.with_names({arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)} - itself)
+    inside = known.with_names(
+        {arg.arg for arg in ast.walk(function.args) if isinstance(arg, ast.arg)} - itself
+    )
     inside.owners = known.owners | itself
     for part in function.body:
         if name := name_given(part):
@@ -107,15 +152,31 @@ def _only_computes(function: ast.FunctionDef, known: Known, itself: set[str]) ->
 
 def names_given(tree: ast.Module) -> set[str]:
     """Names that this text gives a meaning, wherever."""
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    names = {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+    }
     names |= {node.name for node in ast.walk(tree) if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
     imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
-    return names | {(alias.asname or alias.name).partition(".")[0] for node in imports for alias in node.names} | _patched(tree)
+    return (
+        names
+        | {
+            (alias.asname or alias.name).partition(".")[0]
+            for node in imports
+            for alias in node.names
+        }
+        | _patched(tree)
+    )
 
 
 def name_given(part: ast.stmt) -> str:
     """The name of `name = value`, or nothing."""
-    if isinstance(part, ast.Assign) and len(part.targets) == 1 and isinstance(part.targets[0], ast.Name):
+    if (
+        isinstance(part, ast.Assign)
+        and len(part.targets) == 1
+        and isinstance(part.targets[0], ast.Name)
+    ):
         return part.targets[0].id
     return ""
 
@@ -125,8 +186,15 @@ def _patched(kind: ast.AST) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(kind):
         if isinstance(node, ast.Call) and "patch" in ast.unparse(node.func):
-            texts = [given.value for given in node.args if isinstance(given, ast.Constant) and isinstance(given.value, str)]
-            found.update(*(text.split(".") for text in texts), *([ast.unparse(node.args[0])] for _ in node.args[:1]))
+            texts = [
+                given.value
+                for given in node.args
+                if isinstance(given, ast.Constant) and isinstance(given.value, str)
+            ]
+            found.update(
+                *(text.split(".") for text in texts),
+                *([ast.unparse(node.args[0])] for _ in node.args[:1]),
+            )
     return found - {"os", "sys"}  # of these nothing is taken that anyone patches
 
 
@@ -139,10 +207,20 @@ def stores(tree: ast.AST, *, functions: bool = True) -> dict[str, int]:
         name = ""
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             name = node.id
-        elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+        elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(
+            node.ctx, ast.Load
+        ):
             name = _root(node)
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-            rearranged = node.value.args[0] if node.value.func.attr in REARRANGE and node.value.args else node.value.func
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Attribute)
+        ):
+            rearranged = (
+                node.value.args[0]
+                if node.value.func.attr in REARRANGE and node.value.args
+                else node.value.func
+            )
             name = "" if asserts(node.value) else _root(rearranged)
         elif isinstance(node, (ast.Global, ast.Nonlocal)):
             found.update(dict.fromkeys(node.names, 2))
@@ -173,7 +251,11 @@ def _attribute_stores(kind: ast.ClassDef) -> dict[str, int]:
             held = node.value
         elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
             held = node.value
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
+        elif (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Call)
+            and isinstance(node.value.func, ast.Attribute)
+        ):
             held = node.value.func.value
         elif isinstance(node, ast.AugAssign):
             held = node.target

@@ -25,7 +25,10 @@ class Cgroup:
         memory = folders["unified" if self._v2 else "memory"]
         paths = self._paths(memory)
         self._peak = _resettable(paths.pop("peak"))
-        self._files = {name: os.open(path, os.O_RDWR if name in ("limit", "pids") else os.O_RDONLY) for name, path in paths.items()}
+        self._files = {
+            name: os.open(path, os.O_RDWR if name in ("limit", "pids") else os.O_RDONLY)
+            for name, path in paths.items()
+        }
         if self._v2 and (memory / "memory.swap.max").exists():
             (memory / "memory.swap.max").write_text("0")
         self._limit = 0
@@ -135,7 +138,10 @@ def sweep() -> None:
 def alive(pid: int) -> bool:
     """A process that has ended and was not waited for is not alive."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0] not in "ZX"
+        return (
+            Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0]
+            not in "ZX"
+        )
     except OSError:
         return False
 
@@ -145,7 +151,11 @@ def _parents() -> dict[str, Path]:
     own = _own()
     while "memory" not in own and "unified" in own:
         try:
-            return {"unified": delegation.parent_of_slots(own["unified"], _UNIFIED if _UNIFIED.is_dir() else _ROOT)}
+            return {
+                "unified": delegation.parent_of_slots(
+                    own["unified"], _UNIFIED if _UNIFIED.is_dir() else _ROOT
+                )
+            }
         except OSError:
             before, own = own, _own()
             if own == before:  # else another owner has moved us meanwhile

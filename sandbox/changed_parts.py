@@ -9,7 +9,9 @@ from typing import Any
 
 from sandbox.value_types import BUFFERS, filled, is_array
 
-RecordName = Callable[[Any], str | None]  # the class name under which an object crosses by value, or None
+RecordName = Callable[
+    [Any], str | None
+]  # the class name under which an object crosses by value, or None
 Walk = tuple[list[Any], list[Any]]
 
 
@@ -30,7 +32,9 @@ def walked(value: Any, record_name: RecordName) -> Walk:
         if kind is not tuple and id(part) in seen:
             again[id(part)] = part
             continue
-        items = part if kind is list else part.values() if kind is dict else _items(part, record_name)
+        items = (
+            part if kind is list else part.values() if kind is dict else _items(part, record_name)
+        )
         if items is None:
             continue
         if not isinstance(part, tuple):
@@ -38,7 +42,9 @@ def walked(value: Any, record_name: RecordName) -> Walk:
             found.append(part)
         if not _LEAVES.issuperset(map(type, items)):
             waiting += [item for item in items if type(item) not in _LEAVES][::-1]
-    return found, [part for part in again.values() if any(type(part) is kind for kind in EMPTY.values())] if again else []
+    return found, [
+        part for part in again.values() if any(type(part) is kind for kind in EMPTY.values())
+    ] if again else []
 
 
 def _items(part: Any, record_name: RecordName) -> Collection[Any] | None:

@@ -17,7 +17,9 @@ from typing import Any
 
 from sandbox.wire import NotPlain, Tree, deep, dump, parse
 
-MOST_WORK = 2_000_000  # elements times bytes: some tenths of a second, in a process that others wait for
+MOST_WORK = (
+    2_000_000  # elements times bytes: some tenths of a second, in a process that others wait for
+)
 MOST_REPEATED = 1 << 20  # bytes of elements that come more than once
 MOST_DIGITS = 5_000  # of a Decimal or a Fraction: more takes quadratic time
 MOST_ZEROS = 400  # and no more of them that an exponent stands for; a float has 308
@@ -34,7 +36,9 @@ def same_text(got: bytes, want: bytes, tolerance: float | None, compare: str = "
         return False
     if compare == "exact":
         return deep(equal, parse(got), parse(want), tolerance)
-    return deep(same_elements, parse(got), parse(want), tolerance, once=compare == "set", size=len(got))
+    return deep(
+        same_elements, parse(got), parse(want), tolerance, once=compare == "set", size=len(got)
+    )
 
 
 def is_longer(got: bytes, want: bytes, most: int) -> bool:
@@ -42,7 +46,9 @@ def is_longer(got: bytes, want: bytes, most: int) -> bool:
 
     most: bytes that it may have in any case.
     """
-    return len(got) > most and (len(got) > 16 * len(want) + most or _parts(got) > 8 * _parts(want) + most)
+    return len(got) > most and (
+        len(got) > 16 * len(want) + most or _parts(got) > 8 * _parts(want) + most
+    )
 
 
 def _parts(text: bytes) -> int:
@@ -59,13 +65,18 @@ def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool,
     if found is None or wanted is None:
         return equal(got, want, tolerance)
     if once:
-        found, wanted = list({_key(item): item for item in found}.values()), list({_key(item): item for item in wanted}.values())
+        found, wanted = (
+            list({_key(item): item for item in found}.values()),
+            list({_key(item): item for item in wanted}.values()),
+        )
     if tolerance is None:
         return sorted(map(_key, found)) == sorted(map(_key, wanted))
     numbers = all(type(_number(item)) in (int, float) for item in (*found, *wanted))
     if once:
         if numbers:
-            return _has_near(found, wanted, tolerance, swapped=False) and _has_near(wanted, found, tolerance, swapped=True)
+            return _has_near(found, wanted, tolerance, swapped=False) and _has_near(
+                wanted, found, tolerance, swapped=True
+            )
         return (
             len(found) * len(wanted) * size < MOST_WORK
             and all(any(equal(a, b, tolerance) for b in wanted) for a in found)
@@ -75,7 +86,10 @@ def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool,
         return False
     if numbers or len(wanted) * size > MOST_WORK:
         order: Any = _place if numbers else _key
-        return all(equal(a, b, tolerance) for a, b in zip(sorted(found, key=order), sorted(wanted, key=order), strict=True))
+        return all(
+            equal(a, b, tolerance)
+            for a, b in zip(sorted(found, key=order), sorted(wanted, key=order), strict=True)
+        )
     for item in wanted:
         at = next((at for at, other in enumerate(found) if equal(other, item, tolerance)), None)
         if at is None:
@@ -95,7 +109,10 @@ def _has_near(these: list[Any], those: list[Any], tolerance: float, *, swapped: 
     others = sorted(those, key=_place)
     for item in these:
         at = bisect_left(others, _place(item), key=_place)
-        if not any(equal(*((other, item) if swapped else (item, other)), tolerance) for other in others[max(0, at - 1) : at + 1]):
+        if not any(
+            equal(*((other, item) if swapped else (item, other)), tolerance)
+            for other in others[max(0, at - 1) : at + 1]
+        ):
             return False
     return True
 
@@ -118,7 +135,11 @@ def equal(got: Tree, want: Tree, tolerance: float | None) -> bool:
     items = _sequence(want)
     if items is not None:
         others = _sequence(got)
-        return others is not None and len(others) == len(items) and all(equal(a, b, tolerance) for a, b in zip(others, items, strict=True))
+        return (
+            others is not None
+            and len(others) == len(items)
+            and all(equal(a, b, tolerance) for a, b in zip(others, items, strict=True))
+        )
     if type(got) is not dict or type(want) is not dict:
         return False
     return _tagged(got, want, tolerance)
@@ -137,7 +158,9 @@ def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str =
     wanted, found = want.split(), got.split()
     if tolerance is None:
         return wanted == found
-    return len(wanted) == len(found) and all(a == b or _close_tokens(a, b, tolerance) for a, b in zip(found, wanted, strict=True))
+    return len(wanted) == len(found) and all(
+        a == b or _close_tokens(a, b, tolerance) for a, b in zip(found, wanted, strict=True)
+    )
 
 
 def _lines(text: bytes) -> list[bytes]:
@@ -190,9 +213,16 @@ def _exact_number(kind: Tree, parts: Tree) -> Number | None:
         return None
     if kind == "Fraction" and len(parts) == 2:
         over, under = _number(parts[0]), _number(parts[1])
-        short = all(isinstance(part, int) and part.bit_length() <= 4 * MOST_DIGITS for part in (over, under))
+        short = all(
+            isinstance(part, int) and part.bit_length() <= 4 * MOST_DIGITS for part in (over, under)
+        )
         return Fraction(over, under) if short and under else None  # type: ignore[arg-type]
-    if kind != "Decimal" or len(parts) != 1 or type(parts[0]) is not str or len(parts[0]) > MOST_DIGITS:
+    if (
+        kind != "Decimal"
+        or len(parts) != 1
+        or type(parts[0]) is not str
+        or len(parts[0]) > MOST_DIGITS
+    ):
         return None
     try:
         value = Decimal(parts[0])
@@ -200,7 +230,9 @@ def _exact_number(kind: Tree, parts: Tree) -> Number | None:
         return None
     if not value.is_finite():
         return float(value) if not value.is_snan() else None
-    return Fraction(value) if abs(value.adjusted()) <= len(parts[0]) + MOST_ZEROS else None  # as long as it is written: it costs what it takes
+    return (
+        Fraction(value) if abs(value.adjusted()) <= len(parts[0]) + MOST_ZEROS else None
+    )  # as long as it is written: it costs what it takes
 
 
 def _close(got: Any, want: Any, tolerance: float | None) -> bool:
@@ -209,10 +241,20 @@ def _close(got: Any, want: Any, tolerance: float | None) -> bool:
         return True
     if got != got or want != want:
         return bool(got != got and want != want)
-    if tolerance is None or isinstance(want, bool) or (isinstance(got, int) and isinstance(want, int)):
+    if (
+        tolerance is None
+        or isinstance(want, bool)
+        or (isinstance(got, int) and isinstance(want, int))
+    ):
         return False
-    if not {type(got), type(want)} <= {float, complex}:  # exactly: a float next to a long integer would lose its last digits
-        if not all(isinstance(of, Fraction | int) or (type(of) is float and math.isfinite(of)) for of in (got, want)):
+    if not {type(got), type(want)} <= {
+        float,
+        complex,
+    }:  # exactly: a float next to a long integer would lose its last digits
+        if not all(
+            isinstance(of, Fraction | int) or (type(of) is float and math.isfinite(of))
+            for of in (got, want)
+        ):
             return False
         size = Fraction(1) if isinstance(want, int) else max(Fraction(1), abs(Fraction(want)))
         return bool(abs(Fraction(got) - Fraction(want)) <= Fraction(tolerance) * size)
@@ -237,13 +279,24 @@ def _tagged(got: dict[str, Any], want: dict[str, Any], tolerance: float | None) 
         return bool(got.get("b") == body)
     if tag in "sz":
         found = got.get("s", got.get("z"))
-        return type(found) is list and len(found) == len(body) and sorted(map(_key, found)) == sorted(map(_key, body))
+        return (
+            type(found) is list
+            and len(found) == len(body)
+            and sorted(map(_key, found)) == sorted(map(_key, body))
+        )
     found = got.get("d")
-    if tag != "d" or type(found) is not list or len(found) != len(body) or any(type(pair) is not list or len(pair) != 2 for pair in found):
+    if (
+        tag != "d"
+        or type(found) is not list
+        or len(found) != len(body)
+        or any(type(pair) is not list or len(pair) != 2 for pair in found)
+    ):
         return False
     wanted = {_key(k): v for k, v in body}
     values = {_key(k): v for k, v in found}
-    return values.keys() == wanted.keys() and all(equal(values[k], v, tolerance) for k, v in wanted.items())
+    return values.keys() == wanted.keys() and all(
+        equal(values[k], v, tolerance) for k, v in wanted.items()
+    )
 
 
 def _key(of: Tree) -> str:
@@ -258,5 +311,9 @@ def _key(of: Tree) -> str:
         if tag == "d" and type(body) is list:
             return f"d[{','.join(sorted(f'{_key(pair)}' for pair in body))}]"
         if type(body) is list:
-            return f"s[{','.join(sorted(map(_key, body)))}]" if tag in "sz" else f"{tag}[{','.join(map(_key, body))}]"
+            return (
+                f"s[{','.join(sorted(map(_key, body)))}]"
+                if tag in "sz"
+                else f"{tag}[{','.join(map(_key, body))}]"
+            )
     return dump(of)

@@ -29,7 +29,10 @@ MOST = 100_000
 HANDLE = '{"h":'  # as an encoded message has it: a text of the message has its quotes escaped
 NAMED = -1  # the age of what the program has by a name that the tests use: each answer of it is the program's word
 DEEPEST = 50  # calls of the tests' functions inside each other
-TYPES: dict[str, Any] = {kind.__name__: kind for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range)}
+TYPES: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range)
+}
 TYPES |= {"NotImplemented": NotImplemented, "Ellipsis": ...}
 
 
@@ -65,16 +68,22 @@ class Program(Codec):
         self._calls = 0  # of the function under test
         self._messages = 0  # of the program
         self._of: Any = None  # the object that was asked what is answered now
-        self._question: tuple[Any, ...] | None = None  # the one kind that was answered since the last call
+        self._question: tuple[Any, ...] | None = (
+            None  # the one kind that was answered since the last call
+        )
         self._records: dict[str, type] = {}
         self._announced: set[str] = set()
         self._exceptions = Exceptions(self.own_class, self.fill)
         self._stand_ins: weakref.WeakValueDictionary[int, StandIn] = weakref.WeakValueDictionary()
         self._dead: set[int] = set()
         self._space_name = ""
-        self._lent: dict[int, Callable[..., Any]] = {}  # functions of this test that the program may call, by the numbers it knows them by
+        self._lent: dict[
+            int, Callable[..., Any]
+        ] = {}  # functions of this test that the program may call, by the numbers it knows them by
         self._lent_for: dict[int, int] = {}  # the last call that each of them was an argument of
-        self._iterators: dict[int, Iterator[Any]] = {}  # those of them that are the next of an iterator
+        self._iterators: dict[
+            int, Iterator[Any]
+        ] = {}  # those of them that are the next of an iterator
         self._count = self._depth = 0
         self.failed: AssertionError | None = None  # raised by one of them
         self._builder.makers |= {
@@ -97,7 +106,11 @@ class Program(Codec):
 
     def know(self, space: dict[str, Any]) -> None:
         """Classes of this name space, the test's, are records."""
-        self._records = {name: value for name, value in space.items() if isinstance(value, type) and value.__module__ == space["__name__"]}
+        self._records = {
+            name: value
+            for name, value in space.items()
+            if isinstance(value, type) and value.__module__ == space["__name__"]
+        }
         self._space_name = space["__name__"]
         self._announce()
 
@@ -115,12 +128,18 @@ class Program(Codec):
             request = self.encode([*call, len(given)], walk=walk)
             self._announce()
             self._capture()
-            self.told |= HANDLE in request  # an object of the program that comes back to it may be changed there
+            self.told |= (
+                HANDLE in request
+            )  # an object of the program that comes back to it may be changed there
             self._question = self._of = None
             self._send(request)
             kind, body = self._reply(prints=True)
             self._question = self._of = None
-            answer = self._changed(parse(body), given) if kind == b"M" else self._answer(kind, body, given)
+            answer = (
+                self._changed(parse(body), given)
+                if kind == b"M"
+                else self._answer(kind, body, given)
+            )
             if isinstance(answer, StandIn):
                 memory_of(answer).age = self._calls
             return answer
@@ -165,7 +184,9 @@ class Program(Codec):
         answers, question = memory_of(of).answers, (what, *args)
         if not self.told and question in answers:
             return answers[question]
-        answer = self.ask_weighed(memory_of(of).age, (memory_of(of).number, *question), what, of, *args)
+        answer = self.ask_weighed(
+            memory_of(of).age, (memory_of(of).number, *question), what, of, *args
+        )
         answers[question] = answer
         return answer
 
@@ -222,7 +243,9 @@ class Program(Codec):
             raise ProgramGone from None
         return message[:1], message[1:]
 
-    def _encode(self, value: Any, given: Sequence[Any], walk: Walk | None, *, changed: bool = False) -> str:
+    def _encode(
+        self, value: Any, given: Sequence[Any], walk: Walk | None, *, changed: bool = False
+    ) -> str:
         try:
             return super()._encode(value, given, walk, changed=changed)
         except NotPlain as error:
@@ -241,8 +264,14 @@ class Program(Codec):
         if is_namespace(value):
             return NAMESPACE
         kind = type(value)
-        if kind.__module__ == self._space_name and not callable(value) and not isinstance(value, Iterator):
-            self._records.setdefault(kind.__name__, kind)  # a class that a function of the tests defines
+        if (
+            kind.__module__ == self._space_name
+            and not callable(value)
+            and not isinstance(value, Iterator)
+        ):
+            self._records.setdefault(
+                kind.__name__, kind
+            )  # a class that a function of the tests defines
         if self._records.get(kind.__name__) is not kind:
             return None
         self._known.add(kind.__name__)
@@ -263,7 +292,11 @@ class Program(Codec):
     def fill(self, record: Any, attributes: dict[str, Any]) -> None:
         """As it was sent, but no attribute takes the place of a method: what the tests' own class computes is not for the program to say."""
         for key, value in attributes.items():
-            if type(key) is not str or key.startswith("__") or callable(getattr(type(record), key, None)):
+            if (
+                type(key) is not str
+                or key.startswith("__")
+                or callable(getattr(type(record), key, None))
+            ):
                 raise NotPlain(f"an attribute that is none: {str(key)[:40]}")
             object.__setattr__(record, key, value)
 
@@ -271,7 +304,9 @@ class Program(Codec):
         if isinstance(value, StandIn):
             return {"h": memory_of(value).number}
         if isinstance(value, (io.TextIOWrapper, io.BufferedReader)) and value.readable():
-            return self._foreign((io.StringIO if isinstance(value, io.TextIOWrapper) else io.BytesIO)(value.read()))  # type: ignore[arg-type]
+            return self._foreign(
+                (io.StringIO if isinstance(value, io.TextIOWrapper) else io.BytesIO)(value.read())
+            )  # type: ignore[arg-type]
         if isinstance(value, Iterator):
             return {"j": self._lend(value.__next__, value)}
         if isinstance(value, type) and self._records.get(value.__name__) is value:
@@ -287,7 +322,9 @@ class Program(Codec):
         number = next((number for number, other in known.items() if other is lent), None)
         if number is None:
             self._count += 1
-            number = self._count  # never given twice: what a program kept of an earlier test calls nothing
+            number = (
+                self._count
+            )  # never given twice: what a program kept of an earlier test calls nothing
             self._lent[number] = function
             if iterator is not None:
                 self._iterators[number] = iterator
@@ -296,14 +333,21 @@ class Program(Codec):
 
     def resolve(self, body: Any) -> Any:
         number, name, special = body
-        if type(number) is not int or type(name) is not str or type(special) is not list or len(special) > len(SPECIAL):
+        if (
+            type(number) is not int
+            or type(name) is not str
+            or type(special) is not list
+            or len(special) > len(SPECIAL)
+        ):
             raise NotPlain("broken message: no handle")
         if (known := self._stand_ins.get(number)) is not None:
             return known
         if len(self._stand_ins) >= MOST:
             raise NotPlain(f"more than {MOST} objects of the program")
         age = memory_of(self._of).age if isinstance(self._of, StandIn) else self._calls
-        made = stand_in_class(name[:40], frozenset(special))(self, Memory(number, age, self._messages))
+        made = stand_in_class(name[:40], frozenset(special))(
+            self, Memory(number, age, self._messages)
+        )
         self._stand_ins[number] = made
         self._dead.discard(number)  # the program still had it
         weakref.finalize(made, self._dead.add, number).atexit = False
@@ -317,11 +361,15 @@ class Program(Codec):
             if (of := self._stand_ins.get(number)) is None:
                 continue
             memory, sent = memory_of(of), dump(attributes)
-            if memory.came_in != self._messages and sent != memory.sent:  # it changed although nobody told it anything
+            if (
+                memory.came_in != self._messages and sent != memory.sent
+            ):  # it changed although nobody told it anything
                 self.shared = True
             memory.sent = sent
             state = {key: self._builder.build(part) for key, part in attributes if type(key) is str}
-            memory.state = {key: value for key, value in state.items() if not isinstance(value, type)}  # what is called is asked for
+            memory.state = {
+                key: value for key, value in state.items() if not isinstance(value, type)
+            }  # what is called is asked for
 
     def named(self, name: str) -> Any:
         return TYPES[name]
@@ -345,8 +393,12 @@ class Program(Codec):
         try:
             self._of = None
             number, args, kwargs = self.decode(body)
-            self.shared |= self.told  # what it gives may be the answer of an object that the tests told something
-            self.shared |= self._lent_for[number] != self._calls and number not in self._iterators  # it may have learned there how the test goes on
+            self.shared |= (
+                self.told
+            )  # what it gives may be the answer of an object that the tests told something
+            self.shared |= (
+                self._lent_for[number] != self._calls and number not in self._iterators
+            )  # it may have learned there how the test goes on
             if self._depth > DEEPEST:
                 raise RecursionError("functions of the test inside each other")
             answer = self.encode(["returned", self._lent[number](*args, **kwargs)])
@@ -361,7 +413,9 @@ class Program(Codec):
         finally:
             self._depth -= 1
 
-    def _answer(self, kind: bytes, body: bytes, given: Sequence[Any] = (), *, ends: bool = False) -> Any:
+    def _answer(
+        self, kind: bytes, body: bytes, given: Sequence[Any] = (), *, ends: bool = False
+    ) -> Any:
         """ends: to say that there is no more is an answer. Otherwise map(candidate, ...) would take it for its own end and skip the rest."""
         if kind == b"R":
             return self.decode(body, given)

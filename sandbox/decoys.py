@@ -27,7 +27,13 @@ ENOUGH = 3  # such: fewer, and one more is made up
 NO_SUBJECTS = {*vars(builtins), "patch", "MagicMock", "Mock"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 OPAQUE = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
-SWALLOWS = ("aises", "suppress", "assertLogs", "assertWarns", "assertNoLogs")  # contexts in which a failure may come to nothing
+SWALLOWS = (
+    "aises",
+    "suppress",
+    "assertLogs",
+    "assertWarns",
+    "assertNoLogs",
+)  # contexts in which a failure may come to nothing
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Path = tuple[int, ...]  # to a statement, by index: in a body, in the body of what is there, ...
@@ -45,19 +51,29 @@ def found(tree: ast.Module) -> list[tuple[str, int, int]]:
 
 
 def is_test(part: ast.stmt) -> bool:
-    return isinstance(part, FUNCTIONS) and part.name.startswith("test") and "skip" not in [_name(by) for by in part.decorator_list]
+    return (
+        isinstance(part, FUNCTIONS)
+        and part.name.startswith("test")
+        and "skip" not in [_name(by) for by in part.decorator_list]
+    )
 
 
 def proves_nothing(tree: ast.Module, c: int, m: int) -> bool:
     """Whether this method passes where what it asserts does not hold, or is never awaited: then nothing is proved by what would not hold either."""
     kind: Any = tree.body[c]
-    if isinstance(kind.body[m], ast.AsyncFunctionDef) and all(ast.unparse(base).rpartition(".")[2] == "TestCase" for base in kind.bases):
+    if isinstance(kind.body[m], ast.AsyncFunctionDef) and all(
+        ast.unparse(base).rpartition(".")[2] == "TestCase" for base in kind.bases
+    ):
         return True
-    return "expectedFailure" in [_name(by) for by in (*kind.body[m].decorator_list, *kind.decorator_list)]
+    return "expectedFailure" in [
+        _name(by) for by in (*kind.body[m].decorator_list, *kind.decorator_list)
+    ]
 
 
 def _name(decorator: ast.expr) -> str:
-    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(".")[2]
+    return ast.unparse(decorator.func if isinstance(decorator, ast.Call) else decorator).rpartition(
+        "."
+    )[2]
 
 
 def alone(tree: ast.Module, c: int, m: int) -> ast.Module:
@@ -88,9 +104,17 @@ def _helpers(kind: ast.ClassDef, method: Function) -> list[int]:
     called = set()
     for _, part, _ in _reached(method.body):
         call = part.value if isinstance(part, (ast.Expr, ast.Assign)) else None
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == "self":
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and ast.unparse(call.func.value) == "self"
+        ):
             called.add(call.func.attr)
-    return [at for at, part in enumerate(kind.body) if isinstance(part, FUNCTIONS) and part.name in called and not is_test(part)]
+    return [
+        at
+        for at, part in enumerate(kind.body)
+        if isinstance(part, FUNCTIONS) and part.name in called and not is_test(part)
+    ]
 
 
 def _spread(found: list[Any], most: int) -> list[Any]:
@@ -100,22 +124,41 @@ def _spread(found: list[Any], most: int) -> list[Any]:
 
 def _made_up(method: Function) -> tuple[Path, ast.stmt]:
     """Where to put an assertion about what the program has just made, that it is a number which it will not be."""
-    number = ast.Constant(10007 + zlib.crc32(ast.unparse(method).encode("utf-8", "replace")) % 80000)
+    number = ast.Constant(
+        10007 + zlib.crc32(ast.unparse(method).encode("utf-8", "replace")) % 80000
+    )
     path: Path = (len(method.body),)
     subject: ast.expr | None = None
     for where, part, _ in _reached(method.body):
         calls = [
-            node for node in ast.walk(part) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id not in NO_SUBJECTS
+            node
+            for node in ast.walk(part)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id not in NO_SUBJECTS
         ]
-        if isinstance(part, ast.Assign) and part.value in calls and isinstance(part.targets[0], ast.Name) and len(where) == 1:
+        if (
+            isinstance(part, ast.Assign)
+            and part.value in calls
+            and isinstance(part.targets[0], ast.Name)
+            and len(where) == 1
+        ):
             path, subject = (len(method.body),), ast.Name(part.targets[0].id, ast.Load())
         elif isinstance(part, ast.Expr) and calls and subject is None:
             path, subject = where, calls[0]
     itself = ast.Name(method.args.args[0].arg if method.args.args else "self", ast.Load())
-    return path, ast.Expr(ast.Call(ast.Attribute(itself, "assertEqual", ast.Load()), [subject or ast.Constant(method.name), number], []))
+    return path, ast.Expr(
+        ast.Call(
+            ast.Attribute(itself, "assertEqual", ast.Load()),
+            [subject or ast.Constant(method.name), number],
+            [],
+        )
+    )
 
 
-def _changed(tree: ast.Module, c: int, m: int, path: Path = (), by: ast.stmt | None = None) -> ast.Module:
+def _changed(
+    tree: ast.Module, c: int, m: int, path: Path = (), by: ast.stmt | None = None
+) -> ast.Module:
     """A copy with this one test method; at this path in its class stands another statement, or one more. Only what is changed is copied."""
     kind: Any = copy.copy(tree.body[c])
     kind.body = list(kind.body)
@@ -127,7 +170,9 @@ def _changed(tree: ast.Module, c: int, m: int, path: Path = (), by: ast.stmt | N
     if by is not None:
         part.body[path[-1] : path[-1] + 1] = [by]
     kind.body = [kept for at, kept in enumerate(kind.body) if at == m or not is_test(kept)]
-    return ast.Module([kind if at == c else _without_tests(part) for at, part in enumerate(tree.body)], [])
+    return ast.Module(
+        [kind if at == c else _without_tests(part) for at, part in enumerate(tree.body)], []
+    )
 
 
 def _without_tests(part: ast.stmt) -> ast.stmt:
@@ -138,7 +183,9 @@ def _without_tests(part: ast.stmt) -> ast.stmt:
     return part
 
 
-def _reached(body: list[ast.stmt], path: Path = ()) -> Iterator[tuple[Path, ast.stmt, list[ast.stmt]]]:
+def _reached(
+    body: list[ast.stmt], path: Path = ()
+) -> Iterator[tuple[Path, ast.stmt, list[ast.stmt]]]:
     """The statements that every run reaches, each with those after it in the same body."""
     for at, part in enumerate(body):
         yield (*path, at), part, body[at + 1 :]
@@ -151,9 +198,13 @@ def _reached(body: list[ast.stmt], path: Path = ()) -> Iterator[tuple[Path, ast.
 def _is_open(part: ast.stmt) -> bool:
     """Whether the first statement in this one is reached for sure, and what fails there fails."""
     if isinstance(part, (ast.With, ast.AsyncWith)):
-        return not any(word in ast.unparse(item.context_expr) for item in part.items for word in SWALLOWS)
+        return not any(
+            word in ast.unparse(item.context_expr) for item in part.items for word in SWALLOWS
+        )
     if isinstance(part, ast.For):
-        return isinstance(part.iter, (ast.List, ast.Tuple)) and any(not isinstance(item, ast.Starred) for item in part.iter.elts)
+        return isinstance(part.iter, (ast.List, ast.Tuple)) and any(
+            not isinstance(item, ast.Starred) for item in part.iter.elts
+        )
     return isinstance(part, ast.Try) and not part.handlers
 
 
@@ -162,7 +213,9 @@ def _may_leave(body: list[ast.stmt]) -> bool:
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
-        if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)) or (isinstance(node, ast.Attribute) and node.attr == "skipTest"):
+        if isinstance(node, (ast.Return, ast.Raise, ast.Continue, ast.Break)) or (
+            isinstance(node, ast.Attribute) and node.attr == "skipTest"
+        ):
             return True
         if not isinstance(node, OPAQUE):
             waiting += ast.iter_child_nodes(node)
@@ -171,19 +224,36 @@ def _may_leave(body: list[ast.stmt]) -> bool:
 
 def _in_place_of(part: ast.stmt, method: Function, after: list[ast.stmt]) -> Variants:
     """What may take the place of a statement that is reached."""
-    if isinstance(part, (ast.With, ast.AsyncWith)) and len(part.items) == 1 and asserts(part.items[0].context_expr) == "assertRaises":
+    if (
+        isinstance(part, (ast.With, ast.AsyncWith))
+        and len(part.items) == 1
+        and asserts(part.items[0].context_expr) == "assertRaises"
+    ):
         return [_with_context(part, other) for other in raising(part.items[0].context_expr)], []
     if isinstance(part, ast.For) and _is_open(part) and not _may_leave(part.body):
-        return [ast.For(part.target, rows, part.body, part.orelse, lineno=0) for rows in _rows_otherwise(method, part)], []
+        return [
+            ast.For(part.target, rows, part.body, part.orelse, lineno=0)
+            for rows in _rows_otherwise(method, part)
+        ], []
     if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
         natural, plain = of_call(part.value)
         return [ast.Expr(call) for call in natural], [ast.Expr(call) for call in plain]
     if isinstance(part, ast.Assert):
         natural_tests, plain_tests = of_test(part.test)
-        return [ast.Assert(test) for test in natural_tests], [ast.Assert(test) for test in plain_tests]
+        return [ast.Assert(test) for test in natural_tests], [
+            ast.Assert(test) for test in plain_tests
+        ]
     name = part.targets[0] if isinstance(part, ast.Assign) and len(part.targets) == 1 else None
-    if isinstance(part, ast.Assign) and isinstance(name, ast.Name) and is_compared(method, after, name.id):
-        return [ast.Assign(part.targets, otherwise(part.value) or wrapped(wrapped(part.value)), lineno=0)], []
+    if (
+        isinstance(part, ast.Assign)
+        and isinstance(name, ast.Name)
+        and is_compared(method, after, name.id)
+    ):
+        return [
+            ast.Assign(
+                part.targets, otherwise(part.value) or wrapped(wrapped(part.value)), lineno=0
+            )
+        ], []
     return [], []
 
 
@@ -201,7 +271,12 @@ def _rows_otherwise(method: Function, loop: ast.For) -> list[ast.expr]:
             continue
         table: Any = copy.deepcopy(loop.iter)
         row = table.elts[len(table.elts) // 2]
-        if isinstance(row, (ast.Tuple, ast.List)) and is_literal(row) and len(row.elts) > column and (other := otherwise(row.elts[column])):
+        if (
+            isinstance(row, (ast.Tuple, ast.List))
+            and is_literal(row)
+            and len(row.elts) > column
+            and (other := otherwise(row.elts[column]))
+        ):
             row.elts[column] = other
             made.append(table)
     return made
@@ -209,14 +284,31 @@ def _rows_otherwise(method: Function, loop: ast.For) -> list[ast.expr]:
 
 def is_compared(method: Function, after: list[ast.stmt], name: str) -> bool:
     """Whether a name that is bound once is read by assertions alone, as what they compare or tell, and every run reaches an equality with it."""
-    calls = [node.value for node in ast.walk(method) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and asserts(node.value)]
-    told = [part for call in calls for part in (*call.args[2:], *(keyword.value for keyword in call.keywords))]
-    harmless = [side for call in calls for side in call.args[:2]] + [node for part in told for node in ast.walk(part)]
-    if sum(_named(node, name) for node in ast.walk(method)) != sum(_named(node, name) for node in harmless) + 1:
+    calls = [
+        node.value
+        for node in ast.walk(method)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and asserts(node.value)
+    ]
+    told = [
+        part
+        for call in calls
+        for part in (*call.args[2:], *(keyword.value for keyword in call.keywords))
+    ]
+    harmless = [side for call in calls for side in call.args[:2]] + [
+        node for part in told for node in ast.walk(part)
+    ]
+    if (
+        sum(_named(node, name) for node in ast.walk(method))
+        != sum(_named(node, name) for node in harmless) + 1
+    ):
         return False
     for statement in after:
         call = statement.value if isinstance(statement, ast.Expr) else None
-        if isinstance(call, ast.Call) and asserts(call) in COMPARED and [_named(side, name) for side in call.args[:2]].count(True) == 1:
+        if (
+            isinstance(call, ast.Call)
+            and asserts(call) in COMPARED
+            and [_named(side, name) for side in call.args[:2]].count(True) == 1
+        ):
             return True
         if _may_leave([statement]):
             return False

@@ -18,7 +18,14 @@ MAIN = "ratchet.main"
 CONTROLLERS = ("memory", "pids")
 TRIES = 50  # a process that forks while it is moved leaves its child behind
 _LIMITS = ("memory.max", "memory.high", "pids.max", "cpu.max")
-_UNITS = (".service", ".scope", ".slice", ".mount", ".socket", ".swap")  # of systemd, which alone arranges them but where it is told Delegate=yes
+_UNITS = (
+    ".service",
+    ".scope",
+    ".slice",
+    ".mount",
+    ".socket",
+    ".swap",
+)  # of systemd, which alone arranges them but where it is told Delegate=yes
 _MARKS = ("user.delegate", "trusted.delegate")  # with which it says so
 
 
@@ -29,7 +36,9 @@ def parent_of_slots(own: Path, root: Path) -> Path:
     Raises OSError where we may not, or the kernel does not let us.
     """
     if str(os.getpid()) not in _words(own / "cgroup.procs"):
-        raise PermissionError(errno.EPERM, f"{own} is not our cgroup: what is mounted belongs to somebody else")
+        raise PermissionError(
+            errno.EPERM, f"{own} is not our cgroup: what is mounted belongs to somebody else"
+        )
     folder = own.parent if _has_room_beside(own, root) else own
     if not is_ours(folder, root):
         raise PermissionError(errno.EPERM, f"{folder} is not ours to arrange")
@@ -42,7 +51,9 @@ def is_ours(folder: Path, root: Path) -> bool:
     in_container = (root / "cgroup.type").exists()  # the machine's root has no type
     if folder == root or any(_mark(folder, name) == b"1" for name in _MARKS):
         return True
-    return folder.suffix not in _UNITS and (in_container or folder.stat().st_uid == os.geteuid() != 0)
+    return folder.suffix not in _UNITS and (
+        in_container or folder.stat().st_uid == os.geteuid() != 0
+    )
 
 
 def _has_room_beside(own: Path, root: Path) -> bool:
@@ -50,7 +61,9 @@ def _has_room_beside(own: Path, root: Path) -> bool:
     parent = own.parent
     if own == root or (parent == root and not (root / "cgroup.type").exists()):
         return False
-    bounded = any(not (own / name).read_text().startswith("max") for name in _LIMITS if (own / name).exists())
+    bounded = any(
+        not (own / name).read_text().startswith("max") for name in _LIMITS if (own / name).exists()
+    )
     return is_ours(parent, root) and not bounded and not _words(parent / "cgroup.procs")
 
 
@@ -60,10 +73,14 @@ def hand_down(folder: Path, controllers: tuple[str, ...]) -> None:
         return
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # else one who is late moves a zygote out of the slot that another has made for it
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # else one who is late moves a zygote out of the slot that another has made for it
         for left in reversed(range(TRIES)):
             try:
-                (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
+                (folder / "cgroup.subtree_control").write_text(
+                    " ".join(f"+{name}" for name in controllers)
+                )
                 return
             except OSError as refusal:
                 if refusal.errno != errno.EBUSY or not left:
@@ -76,7 +93,9 @@ def hand_down(folder: Path, controllers: tuple[str, ...]) -> None:
 def _move_down(folder: Path) -> None:
     pids = _words(folder / "cgroup.procs")
     if "0" in pids:
-        raise PermissionError(errno.EPERM, f"{folder} holds processes that are not to be seen from here")
+        raise PermissionError(
+            errno.EPERM, f"{folder} holds processes that are not to be seen from here"
+        )
     (folder / MAIN).mkdir(exist_ok=True)
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile

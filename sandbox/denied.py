@@ -14,13 +14,35 @@ import fcntl
 import struct
 
 from sandbox.accounts import Accounts
-from sandbox.seccomp import ATTRIBUTES, FORKS, MEMFD, MMAP, NAMES, NEW_NAMESPACES, OF_THE_ZYGOTE, OPEN, OPENAT, OPENAT2, PROBED, SIGNALS, SOCKET, UNIX
+from sandbox.seccomp import (
+    ATTRIBUTES,
+    FORKS,
+    MEMFD,
+    MMAP,
+    NAMES,
+    NEW_NAMESPACES,
+    OF_THE_ZYGOTE,
+    OPEN,
+    OPENAT,
+    OPENAT2,
+    PROBED,
+    SIGNALS,
+    SOCKET,
+    UNIX,
+)
 from sandbox.tried import PLACES, Tried, lines
 
 _RECEIVE, _SEND = 0xC0502100, 0xC0182101
 _NOTICE, _ANSWER = struct.Struct("<QIIiIQ6Q"), struct.Struct("<QqiI")
 _CONTINUE = 1
-_OF_THE_ZYGOTE = {*OF_THE_ZYGOTE.values(), *SIGNALS.values(), *ATTRIBUTES.values(), *FORKS.values(), MEMFD, MMAP}
+_OF_THE_ZYGOTE = {
+    *OF_THE_ZYGOTE.values(),
+    *SIGNALS.values(),
+    *ATTRIBUTES.values(),
+    *FORKS.values(),
+    MEMFD,
+    MMAP,
+}
 ANONYMOUS = 0x20  # of mmap
 FLAGS, ACCESS, TRUNCATE = {OPEN: 1, OPENAT: 2}, 0o3, 0o1000
 _DEPTH = 256  # of a program's processes below each other
@@ -49,9 +71,15 @@ class Denied:
             self.tried.look(pid, call, arguments)
         error = self._error(pid, call, arguments)
         with contextlib.suppress(OSError):
-            fcntl.ioctl(self.handle, _SEND, _ANSWER.pack(number, 0, -error, 0 if error else _CONTINUE))
+            fcntl.ioctl(
+                self.handle, _SEND, _ANSWER.pack(number, 0, -error, 0 if error else _CONTINUE)
+            )
         if error == errno.EPERM:
-            name = "unix socket" if call == SOCKET and arguments[0] & 0xFFFFFFFF == UNIX else NAMES.get(call, f"call {call}")
+            name = (
+                "unix socket"
+                if call == SOCKET and arguments[0] & 0xFFFFFFFF == UNIX
+                else NAMES.get(call, f"call {call}")
+            )
             self.counts[name] = self.counts.get(name, 0) + 1
 
     def _error(self, pid: int, call: int, arguments: list[int]) -> int:
@@ -60,14 +88,27 @@ class Denied:
             return 0
         if call in SIGNALS.values() and pid != self.zygote:
             return 0 if self._may_signal(call, arguments[0]) else errno.EPERM
-        if call in FORKS.values() and not (call == FORKS["clone"] and arguments[0] & NEW_NAMESPACES):
+        if call in FORKS.values() and not (
+            call == FORKS["clone"] and arguments[0] & NEW_NAMESPACES
+        ):
             return 0 if self.accounts is None or self.accounts.may_fork() else errno.EAGAIN
         if call == MMAP:
-            free = self.accounts is None or (not arguments[3] & ANONYMOUS and self.accounts.is_file(pid, arguments[4] & 0xFFFFFFFF))
-            return 0 if free or (self.accounts and self.accounts.may_share(arguments[1])) else errno.ENOMEM
+            free = self.accounts is None or (
+                not arguments[3] & ANONYMOUS
+                and self.accounts.is_file(pid, arguments[4] & 0xFFFFFFFF)
+            )
+            return (
+                0
+                if free or (self.accounts and self.accounts.may_share(arguments[1]))
+                else errno.ENOMEM
+            )
         if call == OPENAT2 and self.emptying:
             return errno.ENOSYS  # its flags lie in memory: libc falls back to openat
-        if call in FLAGS and self.emptying and arguments[FLAGS[call]] & (ACCESS | TRUNCATE) == TRUNCATE:
+        if (
+            call in FLAGS
+            and self.emptying
+            and arguments[FLAGS[call]] & (ACCESS | TRUNCATE) == TRUNCATE
+        ):
             return errno.EPERM
         return 0 if call in self.tried.watched else errno.EPERM
 

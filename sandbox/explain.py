@@ -16,18 +16,23 @@ def table(asked_id: Any, job: Job, report: Report, visible: int) -> str:
     """visible: how many tests, from the front, may be shown."""
     rows = [COLUMNS, *_rows(job, report, visible)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(COLUMNS))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
     head = f"{asked_id}: {report.verdict}, {report.passed} of {report.total} tests"
-    used = (
-        f"{report.wall_s:.3f} s, {report.cpu_s:.3f} s of CPU, {report.peak_bytes / 2**20:.1f} MB, isolation {report.isolation}, trust {report.trust}"
-    )
+    used = f"{report.wall_s:.3f} s, {report.cpu_s:.3f} s of CPU, {report.peak_bytes / 2**20:.1f} MB, isolation {report.isolation}, trust {report.trust}"
     limits = f"limits: {job.limits.wall_s:g} s, {job.limits.cpu_s:g} s of CPU a test, {job.limits.memory_mb} MB{_totals(job.limits)}"
     why = [f"why: {_short(report.detail, 140)}"] if report.verdict is Verdict.INFRA else []
     return "\n".join([head, used, limits, *why, "", *lines, ""])
 
 
 def _totals(limits: Limits) -> str:
-    given = ((limits.total_wall_s, "s"), (limits.total_cpu_s, "s of CPU"), (limits.total_output_kb, "kB of output"))
+    given = (
+        (limits.total_wall_s, "s"),
+        (limits.total_cpu_s, "s of CPU"),
+        (limits.total_output_kb, "kB of output"),
+    )
     told = [f"{most:g} {unit}" for most, unit in given if most is not None]
     return f"; all tests: {', '.join(told)}" if told else ""
 
@@ -35,7 +40,9 @@ def _totals(limits: Limits) -> str:
 def _rows(job: Job, report: Report, visible: int) -> Iterator[tuple[str, ...]]:
     of_methods = job.style == "unittest"
     for at, result in enumerate(report.tests):
-        came = result.detail.removeprefix("got ") or ("as expected" if result.verdict is Verdict.AC else "")
+        came = result.detail.removeprefix("got ") or (
+            "as expected" if result.verdict is Verdict.AC else ""
+        )
         test = job.tests[0 if of_methods else at]
         yield (
             result.name or str(at + 1),

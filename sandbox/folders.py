@@ -28,7 +28,9 @@ def below(folder: str, *, unlock: bool = False) -> Iterator[tuple[int, str, bool
         here = _opened(folder, None, unlock)
     except OSError:
         return
-    above: list[tuple[str, tuple[int, int], list[str]]] = []  # on the way down: the next folder's name, whose it is, and its siblings
+    above: list[
+        tuple[str, tuple[int, int], list[str]]
+    ] = []  # on the way down: the next folder's name, whose it is, and its siblings
     try:
         folders = yield from _files(here)
         while folders or above:
@@ -106,7 +108,9 @@ def _opened(name: str, here: int | None, unlock: bool) -> int:
         finally:
             os.close(locked)
         handle = os.open(name, _FOLDER, dir_fd=here)
-    if unlock and not os.access(".", os.R_OK | os.W_OK | os.X_OK, dir_fd=handle, effective_ids=True):
+    if unlock and not os.access(
+        ".", os.R_OK | os.W_OK | os.X_OK, dir_fd=handle, effective_ids=True
+    ):
         with contextlib.suppress(OSError):  # somebody else's: then it is as it is
             os.fchmod(handle, 0o700)
     return handle

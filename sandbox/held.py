@@ -27,7 +27,11 @@ class Unstable(RuntimeError):
 class Held(Codec):
     """The objects of a program that its tests hold handles of."""
 
-    def __init__(self, module: types.ModuleType, call_back: Callable[[int, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    def __init__(
+        self,
+        module: types.ModuleType,
+        call_back: Callable[[int, tuple[Any, ...], dict[str, Any]], Any],
+    ) -> None:
         """call_back: calls a function of the tests, by its number."""
         super().__init__()
         self.module, self.call_back = module, call_back
@@ -51,7 +55,9 @@ class Held(Codec):
     def new_record(self, name: str) -> Any:
         if name == NAMESPACE:
             return types.SimpleNamespace()
-        return object.__new__(self.own_class(name) or type(name, (), {}))  # a program that only reads attributes needs no class
+        return object.__new__(
+            self.own_class(name) or type(name, (), {})
+        )  # a program that only reads attributes needs no class
 
     def _function(self, number: int) -> Any:
         """A function that asks the tests for each call: what it computes, and with what, never comes here."""
@@ -90,7 +96,17 @@ class Held(Codec):
             return {"c" + ("o" if kind is types.CoroutineType else "g"): number}
         if _holds_its_attributes(kind) and len(self._with_state) < MOST_STATES:
             self._with_state[number] = value
-        return {"h": [number, kind.__name__, [name for name in SPECIAL if getattr(kind, name, None) is not getattr(object, name, None)]]}
+        return {
+            "h": [
+                number,
+                kind.__name__,
+                [
+                    name
+                    for name in SPECIAL
+                    if getattr(kind, name, None) is not getattr(object, name, None)
+                ],
+            ]
+        }
 
     def resolve(self, body: Any) -> Any:
         return self.objects[body]
@@ -126,7 +142,9 @@ class Held(Codec):
             return self.name(args[0])
         if what == "await":
             awaited = self.objects[args[0]]
-            return self.event_loop.run_until_complete(awaited if isinstance(awaited, types.CoroutineType) else awaited.__anext__())
+            return self.event_loop.run_until_complete(
+                awaited if isinstance(awaited, types.CoroutineType) else awaited.__anext__()
+            )
         if what in ACTIONS:
             return ACTIONS[what](*args, **kwargs)
         answer, again = READS[what](*args), READS[what](*args)
@@ -175,12 +193,21 @@ def told_of(error: BaseException) -> list[Tree]:
 def bases_of(kind: type) -> list[Tree]:
     """The exceptions that this class derives from: a builtin one by its name, another by name and bases."""
     bases = [base for base in kind.__bases__ if issubclass(base, BaseException)]
-    return [base.__name__ if getattr(builtins, base.__name__, None) is base else [base.__name__, bases_of(base)] for base in bases]
+    return [
+        base.__name__
+        if getattr(builtins, base.__name__, None) is base
+        else [base.__name__, bases_of(base)]
+        for base in bases
+    ]
 
 
 def _holds_its_attributes(kind: type) -> bool:
     """Whether to read an attribute of such an object is to look up what it holds: an instance of a plain class of the program."""
-    return kind.__module__ in ("program", "__main__") and not issubclass(kind, type) and kind.__getattribute__ is object.__getattribute__
+    return (
+        kind.__module__ in ("program", "__main__")
+        and not issubclass(kind, type)
+        and kind.__getattribute__ is object.__getattribute__
+    )
 
 
 ACTIONS: dict[str, Callable[..., Any]] = {

@@ -26,9 +26,25 @@ def move_code() -> int:
         return 0
     libc = ctypes.CDLL(None)
     libc.mmap.restype = libc.mremap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
-    libc.mremap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
-    libc.munmap.argtypes, libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t], [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    libc.mmap.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_long,
+    ]
+    libc.mremap.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_size_t,
+        ctypes.c_size_t,
+        ctypes.c_int,
+        ctypes.c_void_p,
+    ]
+    libc.munmap.argtypes, libc.madvise.argtypes = (
+        [ctypes.c_void_p, ctypes.c_size_t],
+        [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int],
+    )
     libc.mprotect.argtypes = libc.madvise.argtypes
     room = libc.mmap(None, size + HUGE, READ | WRITE, PRIVATE | ANONYMOUS, -1, 0)
     if room == ctypes.c_void_p(-1).value:
@@ -37,7 +53,9 @@ def move_code() -> int:
     libc.madvise(copy, size, MADV_HUGEPAGE)
     ctypes.memmove(copy, first, size)
     moved = _huge_bytes(copy) == size and not libc.mprotect(copy, size, READ | EXECUTE)
-    if moved and libc.mremap(copy, size, size, MAYMOVE | FIXED, first) == first:  # at once, under our feet: what runs meanwhile is libc
+    if (
+        moved and libc.mremap(copy, size, size, MAYMOVE | FIXED, first) == first
+    ):  # at once, under our feet: what runs meanwhile is libc
         libc.munmap(room, copy - room)
         libc.munmap(copy + size, room + HUGE - copy)
         return size

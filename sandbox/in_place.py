@@ -23,7 +23,11 @@ def sees_changes(source: str, entry_point: str) -> bool:
     if not is_short(source):
         return False
     try:
-        [check] = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "check"]
+        [check] = [
+            node
+            for node in ast.parse(source).body
+            if isinstance(node, ast.FunctionDef) and node.name == "check"
+        ]
         [candidate] = check.args.args
         return _Reading({candidate.arg, entry_point}).reads(check.body)
     except (_MoreThanLiterals, SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
@@ -41,7 +45,9 @@ class _Reading:
         self.functions = functions
         self.literals: dict[str, bool] = {}  # names given to literals: whether one that can change
         self.results: set[str] = set()  # names given to what calls return
-        self.known: set[str] = set()  # those of them that were compared with a literal: they can be a slice's end
+        self.known: set[str] = (
+            set()
+        )  # those of them that were compared with a literal: they can be a slice's end
         self.given: set[str] = set()  # names that were an argument
         self.seen = False  # a changed argument was compared
 
@@ -54,7 +60,9 @@ class _Reading:
                 if not isinstance(statement.value, ast.Constant):
                     self._call(statement.value)
             elif isinstance(statement, ast.Assert):
-                both = isinstance(statement.test, ast.BoolOp) and isinstance(statement.test.op, ast.And)
+                both = isinstance(statement.test, ast.BoolOp) and isinstance(
+                    statement.test.op, ast.And
+                )
                 for test in statement.test.values if both else [statement.test]:  # type: ignore[attr-defined]
                     self._compare(test)
             elif not isinstance(statement, ast.Pass):
@@ -63,7 +71,10 @@ class _Reading:
 
     def _bind(self, statement: ast.Assign) -> None:
         [target] = statement.targets
-        if not isinstance(target, ast.Name) or target.id in self.literals.keys() | self.results | self.functions:
+        if (
+            not isinstance(target, ast.Name)
+            or target.id in self.literals.keys() | self.results | self.functions
+        ):
             raise _MoreThanLiterals
         if isinstance(statement.value, ast.Call):
             self._call(statement.value)
@@ -73,7 +84,11 @@ class _Reading:
 
     def _call(self, call: ast.expr) -> None:
         """Of the function, with names of literals and literals."""
-        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id not in self.functions:
+        if (
+            not isinstance(call, ast.Call)
+            or not isinstance(call.func, ast.Name)
+            or call.func.id not in self.functions
+        ):
             raise _MoreThanLiterals
         for value in [*call.args, *(keyword.value for keyword in call.keywords)]:
             if not isinstance(value, ast.Name):
@@ -85,17 +100,32 @@ class _Reading:
 
     def _compare(self, test: ast.expr) -> None:
         """Of a result or an argument with a literal."""
-        if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], (ast.Eq, ast.Is)):
+        if (
+            not isinstance(test, ast.Compare)
+            or len(test.ops) != 1
+            or not isinstance(test.ops[0], (ast.Eq, ast.Is))
+        ):
             raise _MoreThanLiterals
         left, right = test.left, test.comparators[0]
-        if isinstance(left, ast.Name) and isinstance(right, ast.Name) and isinstance(test.ops[0], ast.Is):
-            if {left.id, right.id} <= self.results | self.given:  # whether the result is the argument
+        if (
+            isinstance(left, ast.Name)
+            and isinstance(right, ast.Name)
+            and isinstance(test.ops[0], ast.Is)
+        ):
+            if {
+                left.id,
+                right.id,
+            } <= self.results | self.given:  # whether the result is the argument
                 self.seen = True
                 return
             raise _MoreThanLiterals
         looked_at, wanted = (right, left) if _is_literal(left) else (left, right)
         _literal(wanted)
-        if isinstance(looked_at, ast.Call) and isinstance(looked_at.func, ast.Name) and looked_at.func.id in self.functions:
+        if (
+            isinstance(looked_at, ast.Call)
+            and isinstance(looked_at.func, ast.Name)
+            and looked_at.func.id in self.functions
+        ):
             self._call(looked_at)
         elif isinstance(looked_at, ast.Name) and looked_at.id in self.results:
             self.known.add(looked_at.id)
@@ -105,7 +135,12 @@ class _Reading:
     def _look(self, value: ast.expr) -> None:
         """At an argument, an item or slice of it, or a copy of these."""
         while not isinstance(value, ast.Name):
-            if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in COPIES and not value.keywords:
+            if (
+                isinstance(value, ast.Call)
+                and isinstance(value.func, ast.Name)
+                and value.func.id in COPIES
+                and not value.keywords
+            ):
                 [value] = value.args
             elif isinstance(value, ast.Subscript):
                 self._index(value.slice)
@@ -122,7 +157,9 @@ class _Reading:
             _literal(index)
             return
         for bound in (index.lower, index.upper, index.step):
-            if bound is not None and not (bound is index.upper and isinstance(bound, ast.Name) and bound.id in self.known):
+            if bound is not None and not (
+                bound is index.upper and isinstance(bound, ast.Name) and bound.id in self.known
+            ):
                 _literal(bound)
 
 

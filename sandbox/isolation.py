@@ -26,18 +26,47 @@ from typing import NoReturn
 from sandbox import landlock, seccomp
 
 RUNGS = ("root", "userns", "bare")
-COUNTED, UNCOUNTED = b"c", b"u"  # the first word to a zygote: whether a cgroup counts what it and its programs use
-SIGNALLED = 128  # and the signal's number: exit status of the outer half, when the inner one was killed
+COUNTED, UNCOUNTED = (
+    b"c",
+    b"u",
+)  # the first word to a zygote: whether a cgroup counts what it and its programs use
+SIGNALLED = (
+    128  # and the signal's number: exit status of the outer half, when the inner one was killed
+)
 SCRATCH_MB = 64
 SCRATCH_NAMES = 4096  # files and folders
 FILE_BYTES = SCRATCH_MB * 2**20
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000
-_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
+_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID, _NEWNET = (
+    0x20000,
+    0x2000000,
+    0x4000000,
+    0x8000000,
+    0x10000000,
+    0x20000000,
+    0x40000000,
+)
+_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = (
+    1,
+    2,
+    4,
+    8,
+    32,
+    4096,
+    16384,
+    1 << 18,
+)
 _DETACH = 2
 _PDEATHSIG, _DUMPABLE, _CAPBSET_DROP, _CHILD_SUBREAPER, _NO_NEW_PRIVS = 1, 4, 24, 36, 38
-_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE, _LAST_CAP = 5, 6, 7, 21, 24, 40
+_CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN, _CAP_SYS_RESOURCE, _LAST_CAP = (
+    5,
+    6,
+    7,
+    21,
+    24,
+    40,
+)
 _WALL = 0x40000000  # of waitpid: children that report their end by another signal too
 _THREADS = 17  # place of their number in /proc/PID/stat, after the name
 _DEVICES = ("null", "zero", "full", "random", "urandom")
@@ -62,7 +91,9 @@ def _keep_pid_counter() -> None:
 def restart_pids() -> None:
     """In a zygote with a pid namespace: the next process has the lowest free number, whatever was started before, so that numbers tell nothing."""
     if _pid_counter is not None:
-        with contextlib.suppress(OSError):  # not granted: where a program runs among others is told in docs/sandbox.md
+        with contextlib.suppress(
+            OSError
+        ):  # not granted: where a program runs among others is told in docs/sandbox.md
             os.pwrite(_pid_counter, b"1", 0)
 
 
@@ -77,7 +108,9 @@ def become_subreaper() -> None:
     _call("prctl", _CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def enter(rung: str, packages: dict[str, str], *, counted: bool, watched: Sequence[int] = ()) -> tuple[str, int | None]:
+def enter(
+    rung: str, packages: dict[str, str], *, counted: bool, watched: Sequence[int] = ()
+) -> tuple[str, int | None]:
     """Confines this process. It returns in a child, with namespaces pid 1; the parent stays, and ends when the child does.
 
     packages: name -> folder, or single file, of each third-party package that programs may import. counted: by a cgroup. watched: calls that the
@@ -103,8 +136,14 @@ def enter(rung: str, packages: dict[str, str], *, counted: bool, watched: Sequen
     measures = ["namespaces", "uid" if rung == "root" else "no capabilities"]
     listener = None
     if seccomp.available():
-        mapped_root = rung == "userns" and not counted and uid == 0  # whom RLIMIT_NPROC does not bind
-        listener = seccomp.install(seccomp.Guards(unix_sockets=True, uncounted=not counted, forks=mapped_root, watched=tuple(watched)))
+        mapped_root = (
+            rung == "userns" and not counted and uid == 0
+        )  # whom RLIMIT_NPROC does not bind
+        listener = seccomp.install(
+            seccomp.Guards(
+                unix_sockets=True, uncounted=not counted, forks=mapped_root, watched=tuple(watched)
+            )
+        )
         measures.append("seccomp")
     return "+".join([*measures, "rlimits"]), listener
 
@@ -112,13 +151,20 @@ def enter(rung: str, packages: dict[str, str], *, counted: bool, watched: Sequen
 def _enter_bare(watched: tuple[int, ...], *, counted: bool) -> tuple[str, int | None]:
     """Raises OSError where nothing would keep a program from our files, or from our processes."""
     if not landlock.available():
-        raise OSError(errno.ENOSYS, "the kernel has no Landlock (Linux 5.13, and `landlock` among its security modules): files would be open")
+        raise OSError(
+            errno.ENOSYS,
+            "the kernel has no Landlock (Linux 5.13, and `landlock` among its security modules): files would be open",
+        )
     if not seccomp.available():
-        raise OSError(errno.ENOSYS, "no seccomp filter for this processor: the network would be open")
+        raise OSError(
+            errno.ENOSYS, "no seccomp filter for this processor: the network would be open"
+        )
     become_subreaper()
     outer = os.getpid()
     if pid := os.fork():
-        _call("prctl", _PDEATHSIG, 0, 0, 0, 0)  # the zygote ends with its owner; what it leaves is killed here
+        _call(
+            "prctl", _PDEATHSIG, 0, 0, 0, 0
+        )  # the zygote ends with its owner; what it leaves is killed here
         _outlive(pid, kill_the_rest=True)
     die_with_parent(outer)
     become_subreaper()
@@ -135,7 +181,9 @@ def _enter_bare(watched: tuple[int, ...], *, counted: bool) -> tuple[str, int | 
             watched=watched,
         )
     )
-    return "+".join(["uid" if own else "no capabilities", "landlock", "seccomp", "rlimits"]), listener
+    return "+".join(
+        ["uid" if own else "no capabilities", "landlock", "seccomp", "rlimits"]
+    ), listener
 
 
 def has_own_uid(rung: str) -> bool:
@@ -241,7 +289,9 @@ def _descendants() -> set[int]:
 
 def _tree() -> set[int]:
     """As `_descendants`, and those that wait to be reaped: by few files, since each open is asked of the listener."""
-    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):  # a kernel without CONFIG_PROC_CHILDREN
+    if not os.path.exists(
+        f"/proc/self/task/{os.getpid()}/children"
+    ):  # a kernel without CONFIG_PROC_CHILDREN
         return _descendants()
     found: set[int] = set()
     new = {os.getpid()}
@@ -265,7 +315,17 @@ def _visible() -> list[str]:
     interpreter = [sys.base_prefix] if sys.base_prefix != "/usr" else []
     if sys.base_prefix == "/usr/local":  # a container's Python: not whatever else lies there
         interpreter = ["/usr/local/bin", "/usr/local/lib"]
-    system = ["/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/localtime"]
+    system = [
+        "/usr/bin",
+        "/usr/lib",
+        "/usr/lib64",
+        "/usr/share/zoneinfo",
+        "/bin",
+        "/lib",
+        "/lib64",
+        "/etc/ld.so.cache",
+        "/etc/localtime",
+    ]
     return [path for path in [*system, *interpreter] if os.path.lexists(path)]
 
 
@@ -279,9 +339,19 @@ def _build_root(packages: dict[str, str]) -> None:
             os.symlink(os.readlink(path), root + path)
         else:
             _bind(path, root + path)
-    for hidden in (f"{sys.base_prefix}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages", "/usr/lib/python3/dist-packages"):
+    for hidden in (
+        f"{sys.base_prefix}/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
+        "/usr/lib/python3/dist-packages",
+    ):
         if os.path.isdir(root + hidden):
-            _call("mount", b"tmpfs", (root + hidden).encode(), b"tmpfs", _RDONLY | _NOSUID | _NODEV, b"size=4k")
+            _call(
+                "mount",
+                b"tmpfs",
+                (root + hidden).encode(),
+                b"tmpfs",
+                _RDONLY | _NOSUID | _NODEV,
+                b"size=4k",
+            )
     for path in packages.values():
         _bind(path, f"{root}/packages/{os.path.basename(path)}")
     for device in _DEVICES:
@@ -335,12 +405,16 @@ def _set_constant_rlimits() -> None:
     ):
         hard = resource.getrlimit(what)[1]
         top = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (min(top, 8 * 2**20) if what == resource.RLIMIT_STACK else top, top))
+        resource.setrlimit(
+            what, (min(top, 8 * 2**20) if what == resource.RLIMIT_STACK else top, top)
+        )
 
 
 def file_rules(packages: list[str], scratch: str) -> int:
     """Landlock rules for the programs of the rung bare, obeyed by each program."""
-    return landlock.ruleset(readable=[*_visible(), *packages], devices=[f"/dev/{d}" for d in _DEVICES], writable=scratch)
+    return landlock.ruleset(
+        readable=[*_visible(), *packages], devices=[f"/dev/{d}" for d in _DEVICES], writable=scratch
+    )
 
 
 def _keep_capabilities(kept: set[int]) -> None:

@@ -18,7 +18,17 @@ from typing import Any, TextIO
 
 from sandbox.backends.local import IsolationError
 from sandbox.explain import table
-from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, Test, UnittestTest, Verdict
+from sandbox.protocol import (
+    AssertTest,
+    CallTest,
+    Job,
+    Limits,
+    Report,
+    StdioTest,
+    Test,
+    UnittestTest,
+    Verdict,
+)
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError
 
 EXAMPLE = """a line: {"id": 1, "source": "f = abs", "problem": {"style": "call", "entry_point": "f", "tests": [{"args": [-2], "expected": 2}]}}"""
@@ -36,17 +46,38 @@ class _Line:
 
 def main(arguments: list[str] | None = None) -> int:
     prog = "python -m sandbox.judge" if arguments is None else "ratchet judge"
-    parser = argparse.ArgumentParser(prog=prog, description="Judges programs: JSON lines in, JSON lines out.", epilog=EXAMPLE)
-    parser.add_argument("--isolation", choices=("auto", "root", "userns", "bare"), default="auto", help="a named rung is never lowered")
-    parser.add_argument("--backend", choices=("local", "docker", "ray"), default="local", help="where programs run")
-    parser.add_argument("--explain", action="store_true", help="tables for people; what was expected only of the first `visible_tests`")
+    parser = argparse.ArgumentParser(
+        prog=prog, description="Judges programs: JSON lines in, JSON lines out.", epilog=EXAMPLE
+    )
+    parser.add_argument(
+        "--isolation",
+        choices=("auto", "root", "userns", "bare"),
+        default="auto",
+        help="a named rung is never lowered",
+    )
+    parser.add_argument(
+        "--backend", choices=("local", "docker", "ray"), default="local", help="where programs run"
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="tables for people; what was expected only of the first `visible_tests`",
+    )
     asked = parser.parse_args(arguments)
     workers = os.environ.get("RATCHET_WORKERS")
     if workers is not None and not (workers.isdigit() and int(workers) > 0):
-        print(f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1", file=sys.stderr)
+        print(
+            f"RATCHET_WORKERS is {workers!r}: give a number of workers, at least 1", file=sys.stderr
+        )
         return 2
     try:
-        with Sandbox(SandboxConfig(workers=int(workers) if workers else None, backend=asked.backend, isolation=asked.isolation)) as sandbox:
+        with Sandbox(
+            SandboxConfig(
+                workers=int(workers) if workers else None,
+                backend=asked.backend,
+                isolation=asked.isolation,
+            )
+        ) as sandbox:
             judge_lines(sandbox, sys.stdin.buffer, sys.stdout, explain=asked.explain)
     except (IsolationError, SandboxError) as refused:
         print(refused, file=sys.stderr)
@@ -54,7 +85,9 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def judge_lines(sandbox: Sandbox, lines: Iterable[bytes], out: TextIO, *, explain: bool = False) -> None:
+def judge_lines(
+    sandbox: Sandbox, lines: Iterable[bytes], out: TextIO, *, explain: bool = False
+) -> None:
     """Answers are written as soon as all earlier ones are. explain: as tables (sandbox/explain.py)."""
     waiting: list[_Line] = []
     written = 0
@@ -70,7 +103,11 @@ def judge_lines(sandbox: Sandbox, lines: Iterable[bytes], out: TextIO, *, explai
     for report in sandbox.run(_jobs(lines, waiting)):
         line = waiting[int(report.job_id)]
         assert line.job
-        line.answer = table(line.asked_id, line.job, report, line.visible) if explain else json.dumps(_answer(line.asked_id, report))
+        line.answer = (
+            table(line.asked_id, line.job, report, line.visible)
+            if explain
+            else json.dumps(_answer(line.asked_id, report))
+        )
         flush()
     flush()
 
@@ -86,7 +123,9 @@ def _jobs(lines: Iterable[bytes], waiting: list[_Line]) -> Iterator[Job]:
             job = job_of(request["problem"], request["source"], str(len(waiting)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             told = f"line {number + 1} is no request: {type(error).__name__}: {error}"
-            waiting.append(_Line(asked, json.dumps({"id": asked, "verdict": Verdict.INFRA, "detail": told})))
+            waiting.append(
+                _Line(asked, json.dumps({"id": asked, "verdict": Verdict.INFRA, "detail": told}))
+            )
             continue
         waiting.append(_Line(asked, None, job, int(request["problem"].get("visible_tests") or 0)))
         yield job
@@ -97,7 +136,10 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
     style, tests = problem["style"], problem["tests"]
     made: tuple[Test, ...]
     if style == "call":
-        made = tuple(CallTest(tuple(test.get("args", ())), test.get("kwargs", {}), test["expected"]) for test in tests)
+        made = tuple(
+            CallTest(tuple(test.get("args", ())), test.get("kwargs", {}), test["expected"])
+            for test in tests
+        )
     elif style == "stdio":
         made = tuple(StdioTest(test["stdin"], test["stdout"]) for test in tests)
     elif style in ("assert", "unittest"):
@@ -113,7 +155,18 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
     packages = tuple(map(str, problem.get("packages") or ()))
     in_place = problem.get("in_place") is True
     return Job(
-        job_id, source, style, made, problem.get("entry_point"), prompt, limits, problem.get("tolerance"), compare, checker, packages, in_place
+        job_id,
+        source,
+        style,
+        made,
+        problem.get("entry_point"),
+        prompt,
+        limits,
+        problem.get("tolerance"),
+        compare,
+        checker,
+        packages,
+        in_place,
     )
 
 
@@ -124,7 +177,9 @@ def _limits(given: dict[str, Any]) -> Limits:
     for name, value in chosen.items():
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < inf:
             raise ValueError(f"limit {name} is {value!r}: give a number above 0")
-    made: dict[str, Any] = {name: float(value) if name.endswith("_s") else int(value) for name, value in chosen.items()}
+    made: dict[str, Any] = {
+        name: float(value) if name.endswith("_s") else int(value) for name, value in chosen.items()
+    }
     return Limits(**made)
 
 

@@ -37,8 +37,17 @@ def ruleset(*, readable: list[str], devices: list[str], writable: str) -> int:
     files = (1 << {1: 13, 2: 14}.get(abi, 15)) - 1 if abi < 5 else (1 << 16) - 1
     network = 3 if abi >= 4 else 0
     scoped = _SCOPE_ABSTRACT_UNIX | _SCOPE_SIGNAL if abi >= 6 else 0
-    attributes = struct.pack("<QQQ", files, network, scoped)[: 8 if abi < 4 else 16 if abi < 6 else 24]
-    made = int(_libc.syscall(_CREATE_RULESET, ctypes.create_string_buffer(attributes, len(attributes)), ctypes.c_size_t(len(attributes)), 0))
+    attributes = struct.pack("<QQQ", files, network, scoped)[
+        : 8 if abi < 4 else 16 if abi < 6 else 24
+    ]
+    made = int(
+        _libc.syscall(
+            _CREATE_RULESET,
+            ctypes.create_string_buffer(attributes, len(attributes)),
+            ctypes.c_size_t(len(attributes)),
+            0,
+        )
+    )
     if made < 0:
         raise OSError(ctypes.get_errno(), "landlock ruleset refused")
     for path in readable:
@@ -58,6 +67,8 @@ def confine(rules: int) -> None:
 def _allow(rules: int, path: str, access: int) -> None:
     handle = os.open(path, os.O_PATH | os.O_CLOEXEC)
     rule = struct.pack("<Qi", access, handle)
-    if _libc.syscall(_ADD_RULE, rules, _PATH_BENEATH, ctypes.create_string_buffer(rule, len(rule)), 0):
+    if _libc.syscall(
+        _ADD_RULE, rules, _PATH_BENEATH, ctypes.create_string_buffer(rule, len(rule)), 0
+    ):
         raise OSError(ctypes.get_errno(), f"landlock rule for {path} refused")
     os.close(handle)

@@ -19,7 +19,11 @@ from sandbox.wire import NotPlain, Tree, encode, parse
 
 MOST_CHARACTERS = 100_000
 MOST_BRACKETS = 40  # inside each other: the parser recurses
-_SUMS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
+_SUMS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+}
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,9 @@ class Claim:
         """What Python's own comparison would say to a result; None where that cannot be told from the text. Raises NotPlain."""
         if self.how == "is":
             return got.decode("ascii", "replace") == self.want
-        if is_longer(got, self.want.encode(), 4096):  # the truth of a long one is not worth parsing here
+        if is_longer(
+            got, self.want.encode(), 4096
+        ):  # the truth of a long one is not worth parsing here
             return False if self.how == "equal" else None
         tree = parse(got)
         if self.how == "equal":
@@ -55,13 +61,25 @@ def claims(source: str, entry_point: str) -> tuple[Claim, ...] | None:
     try:
         body = ast.parse(source).body
         return _claims(body, entry_point)
-    except (_Unclear, SyntaxError, NotPlain, ValueError, TypeError, IndexError, RecursionError, MemoryError, OverflowError):
+    except (
+        _Unclear,
+        SyntaxError,
+        NotPlain,
+        ValueError,
+        TypeError,
+        IndexError,
+        RecursionError,
+        MemoryError,
+        OverflowError,
+    ):
         return None
 
 
 def is_short(source: str) -> bool:
     """Whether this text can be parsed in the worker, which must not run out of time or stack."""
-    return len(source) <= MOST_CHARACTERS and "\0" not in source and _deepest(source) <= MOST_BRACKETS
+    return (
+        len(source) <= MOST_CHARACTERS and "\0" not in source and _deepest(source) <= MOST_BRACKETS
+    )
 
 
 class _Unclear(Exception):
@@ -71,16 +89,33 @@ class _Unclear(Exception):
 def _claims(body: list[ast.stmt], entry_point: str) -> tuple[Claim, ...]:
     checks = [node for node in body if isinstance(node, ast.FunctionDef)]
     for node in body:
-        named = isinstance(node, ast.Assign) and [target.id for target in node.targets if isinstance(target, ast.Name)]
-        if node not in checks and not _says_nothing(node) and named not in (["METADATA"], ["__metadata__"]):
+        named = isinstance(node, ast.Assign) and [
+            target.id for target in node.targets if isinstance(target, ast.Name)
+        ]
+        if (
+            node not in checks
+            and not _says_nothing(node)
+            and named not in (["METADATA"], ["__metadata__"])
+        ):
             raise _Unclear
         if named:
             ast.literal_eval(node.value)  # type: ignore[attr-defined]
     [check] = checks
-    plain = ast.arguments(posonlyargs=[], args=[ast.arg(arg=check.args.args[0].arg)], kwonlyargs=[], kw_defaults=[], defaults=[])
+    plain = ast.arguments(
+        posonlyargs=[],
+        args=[ast.arg(arg=check.args.args[0].arg)],
+        kwonlyargs=[],
+        kw_defaults=[],
+        defaults=[],
+    )
     for argument in check.args.args:
         argument.annotation = None
-    if check.name != "check" or check.decorator_list or check.returns or ast.dump(check.args) != ast.dump(plain):
+    if (
+        check.name != "check"
+        or check.decorator_list
+        or check.returns
+        or ast.dump(check.args) != ast.dump(plain)
+    ):
         raise _Unclear
     names = {check.args.args[0].arg, entry_point} - {"check", "METADATA"}
     found = (_claim(node, names) for node in check.body if not _says_nothing(node))
@@ -88,7 +123,9 @@ def _claims(body: list[ast.stmt], entry_point: str) -> tuple[Claim, ...]:
 
 
 def _says_nothing(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+    return isinstance(node, ast.Pass) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    )
 
 
 def _claim(node: ast.stmt, names: set[str]) -> Claim | None:
@@ -103,7 +140,11 @@ def _claim(node: ast.stmt, names: set[str]) -> Claim | None:
     if not isinstance(test, ast.Compare):
         return Claim(_call(test, names), "truthy")
     [other], [relation] = test.comparators, test.ops
-    if isinstance(relation, ast.Is) and isinstance(other, ast.Constant) and (other.value is None or type(other.value) is bool):
+    if (
+        isinstance(relation, ast.Is)
+        and isinstance(other, ast.Constant)
+        and (other.value is None or type(other.value) is bool)
+    ):
         return Claim(_call(test.left, names), "is", encode(other.value))
     if not isinstance(relation, ast.Eq):
         raise _Unclear
@@ -112,10 +153,19 @@ def _claim(node: ast.stmt, names: set[str]) -> Claim | None:
 
 
 def _call(node: ast.expr, names: set[str]) -> str:
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in names:
+    if (
+        not isinstance(node, ast.Call)
+        or not isinstance(node.func, ast.Name)
+        or node.func.id not in names
+    ):
         raise _Unclear
     arguments = [_value(argument) for argument in node.args]
-    return encode([arguments, {word.arg: _value(word.value) for word in node.keywords if word.arg or _unclear()}])
+    return encode(
+        [
+            arguments,
+            {word.arg: _value(word.value) for word in node.keywords if word.arg or _unclear()},
+        ]
+    )
 
 
 def _unclear() -> bool:

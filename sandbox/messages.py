@@ -50,7 +50,13 @@ def of_claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
         return Verdict.RE, str(error)
     except RecursionError:
         return Verdict.WA, "nested deeper than what was expected"
-    return None if holds is None else (Verdict.AC, "") if holds else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
+    return (
+        None
+        if holds is None
+        else (Verdict.AC, "")
+        if holds
+        else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
+    )
 
 
 def not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
@@ -72,7 +78,9 @@ def exception(body: bytes) -> tuple[Verdict, str]:
         told = None
     if type(told) is not list or len(told) != 3:
         return Verdict.RE, "broken message"
-    text = f"raised {str(told[0])[:100]}: {str(told[1])[:300]}".encode("utf-8", "backslashreplace").decode()
+    text = f"raised {str(told[0])[:100]}: {str(told[1])[:300]}".encode(
+        "utf-8", "backslashreplace"
+    ).decode()
     return (Verdict.MLE if told[2] is True else Verdict.RE), text
 
 

@@ -26,7 +26,11 @@ def methods(source: str, entry: str) -> list[dict[str, Any]]:
     """For each test method: name, text, doing and checks (the two parts, or nothing), hides, decoys. Raises SyntaxError and its kin."""
     tree = ast.parse(source)
     skipping = "skip" in source.lower()
-    return [_made(tree, name, c, m) for name, c, m in found(tree) if not (skipping and _skips(ast.unparse(alone(tree, c, m)), entry))]
+    return [
+        _made(tree, name, c, m)
+        for name, c, m in found(tree)
+        if not (skipping and _skips(ast.unparse(alone(tree, c, m)), entry))
+    ]
 
 
 def _made(tree: ast.Module, name: str, c: int, m: int) -> dict[str, Any]:

@@ -28,7 +28,15 @@ from fractions import Fraction
 from typing import Any
 
 from sandbox.changed_parts import EMPTY, Walk, contents, is_plain_attribute, refill, state, walked
-from sandbox.value_types import SUBCLASSES, TAKEN, array_made, is_number_of_numpy, made, named_tuple, text_name
+from sandbox.value_types import (
+    SUBCLASSES,
+    TAKEN,
+    array_made,
+    is_number_of_numpy,
+    made,
+    named_tuple,
+    text_name,
+)
 from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
 
 SPECIAL = (
@@ -71,7 +79,9 @@ class Codec(ABC):
         self._met: dict[int, int] = {}
         self._waiting: list[Any] = []
         self._planter = Planter()
-        self._with_state: dict[int, Any] = {}  # objects whose attributes cross with this message, by their number
+        self._with_state: dict[
+            int, Any
+        ] = {}  # objects whose attributes cross with this message, by their number
 
     @abstractmethod
     def record_name(self, value: Any) -> str | None:
@@ -120,7 +130,12 @@ class Codec(ABC):
     def update(self, given: Sequence[Any], changed: Tree) -> Any:
         """Gives these containers and records the contents that `encode_changed` sent, and returns the value sent with them. Raises NotPlain."""
         sent = self._decode(changed, given)
-        if type(sent) is not list or len(sent) != 2 or type(sent[1]) is not list or len(sent[1]) != len(given):
+        if (
+            type(sent) is not list
+            or len(sent) != 2
+            or type(sent[1]) is not list
+            or len(sent[1]) != len(given)
+        ):
             raise NotPlain("broken message: changes of arguments")
         for part, content in zip(given, sent[1], strict=True):
             refill(part, content, self.fill)
@@ -139,15 +154,25 @@ class Codec(ABC):
         finally:
             self._parts, self._makes = [], []
 
-    def _encode(self, value: Any, given: Sequence[Any], walk: Walk | None, *, changed: bool = False) -> str:
+    def _encode(
+        self, value: Any, given: Sequence[Any], walk: Walk | None, *, changed: bool = False
+    ) -> str:
         self._met, self._waiting, self._with_state = {}, [], {}
-        found, again = walk or walked([value, *map(contents, given)] if changed else value, self.record_name)
+        found, again = walk or walked(
+            [value, *map(contents, given)] if changed else value, self.record_name
+        )
         numbers: dict[int, int] = {}
         if again or (given and found):
             known = {id(part): at for at, part in enumerate(given)}
             again = [part for part in again if id(part) not in known]
-            numbers = {id(part): known[id(part)] for part in found if id(part) in known} | {id(part): at for at, part in enumerate(again, len(given))}
-        planter = self._planter = _Linking(self._foreign, self._subclass, numbers) if numbers else Planter(self._foreign, self._subclass)
+            numbers = {id(part): known[id(part)] for part in found if id(part) in known} | {
+                id(part): at for at, part in enumerate(again, len(given))
+            }
+        planter = self._planter = (
+            _Linking(self._foreign, self._subclass, numbers)
+            if numbers
+            else Planter(self._foreign, self._subclass)
+        )
         root = planter.plant(value, 0)
         if changed:
             root = [root, [planter.plant(contents(part), 1) for part in given]]
@@ -162,7 +187,12 @@ class Codec(ABC):
         rows: dict[int, Tree] = {}
         while True:
             for record in self._waiting[len(table) :]:
-                table.append([self.record_name(record), [[key, planter.plant(part, 1)] for key, part in state(record).items()]])
+                table.append(
+                    [
+                        self.record_name(record),
+                        [[key, planter.plant(part, 1)] for key, part in state(record).items()],
+                    ]
+                )
             more = {number: held for number, held in self._with_state.items() if number not in rows}
             for number, held in more.items():
                 rows[number] = self._state_row(number, held, states)
@@ -172,7 +202,14 @@ class Codec(ABC):
     def _state_row(self, number: int, held: Any, planter: Planter) -> Tree:
         """The attributes of an object that stays here, or none where they are too many."""
         try:
-            return [number, [[key, planter.plant(part, 1)] for key, part in state(held).items() if is_plain_attribute(type(held), key)]]
+            return [
+                number,
+                [
+                    [key, planter.plant(part, 1)]
+                    for key, part in state(held).items()
+                    if is_plain_attribute(type(held), key)
+                ],
+            ]
         except NotPlain:
             return [number, []]
 
@@ -205,13 +242,22 @@ class Codec(ABC):
         if taken := SUBCLASSES.get(kind):
             return {"v": [kind.__name__, self._plant_parts(taken, value)]}
         fields = getattr(kind, "_fields", None)
-        if isinstance(value, tuple) and type(fields) is tuple and len(fields) == len(value) and set(map(type, fields)) <= {str}:
+        if (
+            isinstance(value, tuple)
+            and type(fields) is tuple
+            and len(fields) == len(value)
+            and set(map(type, fields)) <= {str}
+        ):
             return {"n": [kind.__name__, list(fields), self._plant_parts(list, value)]}
         return self._enum_member(value)
 
     def _enum_member(self, value: Any) -> Tree:
         kind = type(value)
-        known = hasattr(kind, "__members__") and self.own_class(kind.__name__) is kind and getattr(value, "name", None) in kind.__members__
+        known = (
+            hasattr(kind, "__members__")
+            and self.own_class(kind.__name__) is kind
+            and getattr(value, "name", None) in kind.__members__
+        )
         return {"m": [kind.__name__, value.name]} if known else None
 
     def _plant_parts(self, taken: Callable[[Any], list[Any]], value: Any) -> Tree:
@@ -250,7 +296,10 @@ class Codec(ABC):
         if getattr(kind, "_fields", None) != tuple(fields):
             kind = named_tuple(name, tuple(fields))
         made: tuple[Any, ...] = tuple.__new__(kind, self._builder.build(items))  # type: ignore[arg-type]
-        if any(field in ("count", "index") and callable(item) for field, item in zip(fields, made, strict=False)):
+        if any(
+            field in ("count", "index") and callable(item)
+            for field, item in zip(fields, made, strict=False)
+        ):
             raise NotPlain("a named tuple with other methods")
         return made
 
@@ -280,7 +329,12 @@ class Codec(ABC):
 class _Linking(Planter):
     """Plants a reference in place of each part."""
 
-    def __init__(self, foreign: Callable[[Any], Tree], subclass: Callable[[Any], Tree], numbers: dict[int, int]) -> None:
+    def __init__(
+        self,
+        foreign: Callable[[Any], Tree],
+        subclass: Callable[[Any], Tree],
+        numbers: dict[int, int],
+    ) -> None:
         super().__init__(foreign, subclass)
         self.numbers = numbers
 

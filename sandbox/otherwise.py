@@ -19,7 +19,12 @@ TYPES = {
     "frozenset": "list", "complex": "str",
 }  # fmt: skip
 COUNTS = {"len", "int", "ord"}
-NUMBERS = {"float", "round", "sum", "abs"}  # infinite perhaps, or so large that one more is the same
+NUMBERS = {
+    "float",
+    "round",
+    "sum",
+    "abs",
+}  # infinite perhaps, or so large that one more is the same
 LISTS = {"sorted", "list"}
 
 
@@ -41,13 +46,21 @@ def otherwise(value: ast.expr, *, by: float | None = 0.0, surely: bool = False) 
 
 def other_type(value: ast.expr) -> ast.expr | None:
     """A type of which no instance of this one is an instance, where it is a plain one."""
-    return ast.Name(TYPES[value.id], ast.Load()) if isinstance(value, ast.Name) and value.id in TYPES else None
+    return (
+        ast.Name(TYPES[value.id], ast.Load())
+        if isinstance(value, ast.Name) and value.id in TYPES
+        else None
+    )
 
 
 def _far(value: Any) -> ast.expr | None:
     if isinstance(value, str):
         return ast.Constant(_text(value, 3) if sum(map(str.isalnum, value)) > 4 else value + "qj")
-    return ast.Constant(value + 10**9 + 7) if isinstance(value, int) and not isinstance(value, bool) else None
+    return (
+        ast.Constant(value + 10**9 + 7)
+        if isinstance(value, int) and not isinstance(value, bool)
+        else None
+    )
 
 
 def _changed(value: ast.expr, by: float) -> ast.expr | None:
@@ -109,9 +122,18 @@ def _neighbour(letter: str) -> str:
 def _computed(value: ast.expr) -> ast.expr | None:
     if isinstance(value, ast.Name):
         return other_type(value)
-    if isinstance(value, (ast.List, ast.Tuple)) and value.elts and not any(isinstance(part, ast.Starred) for part in value.elts):
+    if (
+        isinstance(value, (ast.List, ast.Tuple))
+        and value.elts
+        and not any(isinstance(part, ast.Starred) for part in value.elts)
+    ):
         return type(value)(value.elts[:-1], ast.Load())
-    if isinstance(value, ast.Dict) and len({ast.unparse(key) for key in value.keys if isinstance(key, ast.Constant)}) == len(value.keys) > 0:
+    if (
+        isinstance(value, ast.Dict)
+        and len({ast.unparse(key) for key in value.keys if isinstance(key, ast.Constant)})
+        == len(value.keys)
+        > 0
+    ):
         return ast.Dict(value.keys[:-1], value.values[:-1])
     if isinstance(value, ast.JoinedStr):
         return ast.JoinedStr([*value.values, ast.Constant("s")])
@@ -119,7 +141,9 @@ def _computed(value: ast.expr) -> ast.expr | None:
     if name in COUNTS:
         return ast.BinOp(value, ast.Add(), ast.Constant(1))
     if name in NUMBERS:  # the one number that this leaves as it is has no end to its digits
-        return ast.BinOp(ast.BinOp(value, ast.Mult(), ast.Constant(-3.3)), ast.Sub(), ast.Constant(1.7))
+        return ast.BinOp(
+            ast.BinOp(value, ast.Mult(), ast.Constant(-3.3)), ast.Sub(), ast.Constant(1.7)
+        )
     if name in LISTS or isinstance(value, ast.ListComp):
         return ast.BinOp(value, ast.Add(), ast.List([ast.Constant(1)], ast.Load()))
     if name == "str":

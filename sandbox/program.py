@@ -206,7 +206,11 @@ def _unittest(module: types.ModuleType, source: str) -> NoReturn:
     try:
         exec(compile(source, "tests.py", "exec", dont_inherit=True), module.__dict__)
         cases = [
-            found for found in vars(module).values() if isinstance(found, type) and issubclass(found, unittest.TestCase) and id(found) not in before
+            found
+            for found in vars(module).values()
+            if isinstance(found, type)
+            and issubclass(found, unittest.TestCase)
+            and id(found) not in before
         ]
         result = unittest.TestResult()
         suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
@@ -277,7 +281,9 @@ def _call_back(held: Held, candidate: Any, call: str) -> Any:
             return rest[0]
         if what == "raised":
             kind = getattr(builtins, rest[0], None)
-            raise (kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError)(rest[1])
+            raise (
+                kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError
+            )(rest[1])
         _serve(held, candidate, request)
     os._exit(0)
 

@@ -113,7 +113,9 @@ class Job:
     tolerance: float | None = None
     compare: Compare = "exact"
     checker: str | None = None
-    packages: tuple[str, ...] = ()  # that the problem needs besides the standard library; where one is absent, the job is not run
+    packages: tuple[
+        str, ...
+    ] = ()  # that the problem needs besides the standard library; where one is absent, the job is not run
     in_place: bool = False  # for `assert`: the tests see what a call changed in its arguments even where it returned something (sandbox/in_place.py)
 
 
@@ -141,13 +143,19 @@ class Report:
     wall_s: float = 0.0
     peak_bytes: int = 0
     isolation: str = "none"  # what confined the program, e.g. "namespaces+rlimits"
-    trust: Literal["apart", "shared"] = "apart"  # "apart": decided outside the program's process; "shared": the program's own word went into it
+    trust: Literal["apart", "shared"] = (
+        "apart"  # "apart": decided outside the program's process; "shared": the program's own word went into it
+    )
     detail: str = ""
     unusable: bool = False  # with INFRA: a test or checker of the problem cannot be run, and asking again does not help
     absent: tuple[str, ...] = ()  # packages for want of which the job was not run; unusable too
     verdicts: tuple[Verdict, ...] = ()  # of each run, where the job was run more than once
-    denied: dict[str, int] | None = None  # calls that the sandbox refused, by name, counted outside the program; None where it cannot count
-    tried: dict[str, int] | None = None  # what the program tried, by kind (sandbox/tried.py); None, or a kind absent, where it cannot be counted
+    denied: dict[str, int] | None = (
+        None  # calls that the sandbox refused, by name, counted outside the program; None where it cannot count
+    )
+    tried: dict[str, int] | None = (
+        None  # what the program tried, by kind (sandbox/tried.py); None, or a kind absent, where it cannot be counted
+    )
 
     @property
     def flickers(self) -> bool:

@@ -32,7 +32,9 @@ class Later:
     def _too_early(self, *args: Any, **kwargs: Any) -> Any:
         raise TooEarly(self.__name__)
 
-    __call__ = __getattr__ = __iter__ = __getitem__ = __bool__ = __len__ = __eq__ = __mro_entries__ = _too_early  # type: ignore[assignment]
+    __call__ = __getattr__ = __iter__ = __getitem__ = __bool__ = __len__ = __eq__ = (
+        __mro_entries__
+    ) = _too_early  # type: ignore[assignment]
     __hash__ = object.__hash__
 
 
@@ -96,7 +98,11 @@ class StandIn:
         object.__setattr__(self, "_StandIn__memory", memory)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in ("__name__", "__doc__", "__qualname__"):  # nothing of the judge's own machinery asks a program
+        if name.startswith("__") and name not in (
+            "__name__",
+            "__doc__",
+            "__qualname__",
+        ):  # nothing of the judge's own machinery asks a program
             raise AttributeError(name)
         program = program_of(self)
         memory = memory_of(self)
@@ -113,7 +119,9 @@ class StandIn:
         program_of(self).tell("delete", self, name)
 
     def __eq__(self, other: object) -> Any:
-        return True if self is other else NotImplemented  # then Python asks the other one, and decides by identity
+        return (
+            True if self is other else NotImplemented
+        )  # then Python asks the other one, and decides by identity
 
     def __hash__(self) -> int:
         return hash(memory_of(self).number)
@@ -125,7 +133,10 @@ class StandIn:
         return _text(program_of(self).look(self, "repr"))
 
     def __instancecheck__(self, value: object) -> bool:
-        return isinstance(value, StandIn) and program_of(self).own_word("isinstance", value, self) is True
+        return (
+            isinstance(value, StandIn)
+            and program_of(self).own_word("isinstance", value, self) is True
+        )
 
     def __reduce_ex__(self, protocol: object) -> Any:
         raise TypeError("an object of the program cannot be copied")
@@ -180,7 +191,11 @@ def _item(self: StandIn, key: Any) -> Any:
     program = program_of(self)
     if isinstance(key, slice):
         bounds = (key.start, key.stop, key.step)
-        return program.look(self, "slice", *bounds) if set(map(type, bounds)) <= {int, type(None)} else program.tell("item", self, key)
+        return (
+            program.look(self, "slice", *bounds)
+            if set(map(type, bounds)) <= {int, type(None)}
+            else program.tell("item", self, key)
+        )
     return program.look(self, "item", key) if type(key) is int else program.tell("item", self, key)
 
 
@@ -220,7 +235,10 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "__delitem__": lambda self, key: program_of(self).tell("delete_item", self, key),
     "__enter__": lambda self: program_of(self).tell("enter", self),
     "__exit__": lambda self, *_: bool(program_of(self).tell("exit", self)) and False,
-    **{f"__{what}__": _looks(what) for what in ("len", "bool", "hash", "int", "index", "float", "round", "abs", "neg")},
+    **{
+        f"__{what}__": _looks(what)
+        for what in ("len", "bool", "hash", "int", "index", "float", "round", "abs", "neg")
+    },
     **{f"__{what}__": _between(what) for what in ("lt", "le", "gt", "ge", "add", "sub", "mul")},
 }
 _classes: dict[tuple[str, frozenset[str]], type[StandIn]] = {}
@@ -233,5 +251,7 @@ def stand_in_class(name: str, special: frozenset[str]) -> type[StandIn]:
         if len(_classes) > 1000:
             _classes.clear()
         body = {"__hash__": StandIn.__hash__, **{key: _METHODS[key] for key in special}}
-        _classes[name, special] = type(name, (StandIn,), {"__slots__": (), "__module__": "sandbox.proxies", **body})
+        _classes[name, special] = type(
+            name, (StandIn,), {"__slots__": (), "__module__": "sandbox.proxies", **body}
+        )
     return _classes[name, special]

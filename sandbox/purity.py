@@ -13,9 +13,26 @@ MODULES = {
     "heapq", "hmac", "html", "itertools", "json", "math", "numbers", "operator", "os", "re", "statistics", "string", "struct", "sys", "textwrap",
     "types", "unicodedata", "urllib.parse", "zlib", "zoneinfo",
 }  # fmt: skip
-OF_OS = {"os.path.join", "os.path.basename", "os.path.dirname", "os.path.splitext", "os.path.normpath", "os.path.split", "os.sep", "os.linesep"}
+OF_OS = {
+    "os.path.join",
+    "os.path.basename",
+    "os.path.dirname",
+    "os.path.splitext",
+    "os.path.normpath",
+    "os.path.split",
+    "os.sep",
+    "os.linesep",
+}
 OF_SYS = {"sys.platform", "sys.maxsize", "sys.version_info", "sys.float_info", "sys.byteorder"}
-MOMENTS = {"now", "today", "utcnow", "astimezone", "fromtimestamp", "timestamp", "set_trace"}  # not the same a moment later, or elsewhere
+MOMENTS = {
+    "now",
+    "today",
+    "utcnow",
+    "astimezone",
+    "fromtimestamp",
+    "timestamp",
+    "set_trace",
+}  # not the same a moment later, or elsewhere
 ASIDE = {
     "open", "input", "print", "exec", "eval", "compile", "globals", "locals", "vars", "dir", "id", "hash", "iter", "next", "super", "__import__",
     "setattr", "delattr", "getattr", "breakpoint", "exit", "quit", "help", "object", "memoryview", "staticmethod", "classmethod", "property",
@@ -36,9 +53,13 @@ class Known:
         self.itself, self.owners = itself, {itself, kind}
         self.names: set[str] = set()  # variables
         self.attributes: set[str] = set()  # of the instance or the class
-        self.modules: dict[str, str] = {}  # what a name imports, as a dotted path; "?" for any other thing of that name
+        self.modules: dict[
+            str, str
+        ] = {}  # what a name imports, as a dotted path; "?" for any other thing of that name
         self.values: dict[str, ast.expr] = {}  # of variables of the method
-        self.lent: set[str] = set()  # what the program's process has in its hands too, and may have changed
+        self.lent: set[str] = (
+            set()
+        )  # what the program's process has in its hands too, and may have changed
         self.written: set[int] = set()  # statements that only give a name such a value, by identity
 
     def with_names(self, names: set[str]) -> Known:
@@ -51,7 +72,9 @@ class Known:
         """Whether this is something that the program had in its hands, and that it can have changed."""
         held = isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in self.lent
         value = self.values.get(node.id) if isinstance(node, ast.Name) else None
-        return held and not isinstance(value, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.UnaryOp, ast.Compare))
+        return held and not isinstance(
+            value, (ast.Constant, ast.JoinedStr, ast.BinOp, ast.UnaryOp, ast.Compare)
+        )
 
     def is_bare(self, node: ast.expr) -> bool:
         """Whether this value is one that anyone would guess: nothing, or next to nothing."""
@@ -67,16 +90,28 @@ class Known:
         if node is None or isinstance(node, ast.Constant):
             return True
         if isinstance(node, ast.Name):
-            return node.id in bound or node.id in self.names or (node.id in BUILTINS and node.id not in self.modules) or self._imported(node.id)
+            return (
+                node.id in bound
+                or node.id in self.names
+                or (node.id in BUILTINS and node.id not in self.modules)
+                or self._imported(node.id)
+            )
         if isinstance(node, ast.Attribute):
             return self._attribute(node, bound)
         if isinstance(node, ast.Call):
-            return self.pure(node.func, bound) and all(self.pure(part, bound) for part in (*node.args, *node.keywords))
+            return self.pure(node.func, bound) and all(
+                self.pure(part, bound) for part in (*node.args, *node.keywords)
+            )
         if isinstance(node, COMPREHENSIONS):
             return self._comprehension(node, bound)
         if isinstance(node, ast.Lambda):
-            return self.pure(node.body, bound | {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)})
-        return isinstance(node, SHAPES) and all(self.pure(part, bound) for part in ast.iter_child_nodes(node))
+            return self.pure(
+                node.body,
+                bound | {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)},
+            )
+        return isinstance(node, SHAPES) and all(
+            self.pure(part, bound) for part in ast.iter_child_nodes(node)
+        )
 
     def _attribute(self, node: ast.Attribute, bound: frozenset[str]) -> bool:
         if node.attr.startswith("_") or node.attr in MOMENTS:

@@ -18,12 +18,53 @@ LOOSE = {  # which most values pass
 }  # fmt: skip
 NARROW = ("startswith", "endswith", "match", "fullmatch", "search")
 THROUGH = ("all", "any", "set", "sum")  # what goes through its argument
-CLOSE = {"assertAlmostEqual", "assertNotAlmostEqual", "assertAlmostEquals"}  # whose third argument is no message
-ALONE = {"assertIsNone": "assertTrue", "assertIsNotNone": "assertFalse"}  # and what is asserted of the answer whether it is None
-TYPES = {"bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "set", "frozenset"}  # that cross as what they are
-CALLED = {"assert_called_once_with": "assertEqual", "assert_called_with": "assertEqual", "assert_any_call": "assertIn"}
-COUNTED = {"assert_called": "assertGreaterEqual", "assert_called_once": "assertEqual", "assert_not_called": "assertEqual"}
-OF_TEXTS = {"startswith", "endswith", "isdigit", "isalpha", "isalnum", "isupper", "islower", "lower", "upper", "strip", "split", "count", "isspace"}
+CLOSE = {
+    "assertAlmostEqual",
+    "assertNotAlmostEqual",
+    "assertAlmostEquals",
+}  # whose third argument is no message
+ALONE = {
+    "assertIsNone": "assertTrue",
+    "assertIsNotNone": "assertFalse",
+}  # and what is asserted of the answer whether it is None
+TYPES = {
+    "bool",
+    "int",
+    "float",
+    "complex",
+    "str",
+    "bytes",
+    "list",
+    "tuple",
+    "dict",
+    "set",
+    "frozenset",
+}  # that cross as what they are
+CALLED = {
+    "assert_called_once_with": "assertEqual",
+    "assert_called_with": "assertEqual",
+    "assert_any_call": "assertIn",
+}
+COUNTED = {
+    "assert_called": "assertGreaterEqual",
+    "assert_called_once": "assertEqual",
+    "assert_not_called": "assertEqual",
+}
+OF_TEXTS = {
+    "startswith",
+    "endswith",
+    "isdigit",
+    "isalpha",
+    "isalnum",
+    "isupper",
+    "islower",
+    "lower",
+    "upper",
+    "strip",
+    "split",
+    "count",
+    "isspace",
+}
 
 
 class Asked(NamedTuple):
@@ -42,7 +83,11 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked |
         return _of_truth(part.test, "assertTrue", known)
     call = part.value
     name = asserts(call)
-    if not isinstance(call, ast.Call) or not name or any(isinstance(given, ast.Starred) for given in call.args):
+    if (
+        not isinstance(call, ast.Call)
+        or not name
+        or any(isinstance(given, ast.Starred) for given in call.args)
+    ):
         return None
     if name in CALLED or name in COUNTED:
         return _of_mock(call, name, known)
@@ -51,12 +96,36 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked |
     if name in ("assertTrue", "assertFalse") and call.args:
         return _of_truth(call.args[0], name, known)
     if name in ALONE and call.args:
-        is_none = ast.Compare(call.args[0], [ast.Is()], [ast.Constant(None)])  # the value itself may be one that cannot cross
-        return None if known.pure(call.args[0]) else Asked([_told(is_none)], [_check(ALONE[name], [_answer()], known)], False)
-    if name == "assertIsInstance" and len(call.args) >= 2 and not known.pure(call.args[0]) and _is_class(call.args[1], known):
-        return Asked([_told(ast.Call(ast.Name("_kinds", ast.Load()), [call.args[0]], []))], [_is_one_of(call.args[1])], False)
-    if name in ("assertIs", "assertIsNot") and len(call.args) >= 2 and isinstance(call.args[1], ast.Constant) and not known.pure(call.args[0]):
-        return Asked([_told(call.args[0])], [_check(name, [_answer(), call.args[1]], known)], call.args[1].value not in (None, True, False))
+        is_none = ast.Compare(
+            call.args[0], [ast.Is()], [ast.Constant(None)]
+        )  # the value itself may be one that cannot cross
+        return (
+            None
+            if known.pure(call.args[0])
+            else Asked([_told(is_none)], [_check(ALONE[name], [_answer()], known)], False)
+        )
+    if (
+        name == "assertIsInstance"
+        and len(call.args) >= 2
+        and not known.pure(call.args[0])
+        and _is_class(call.args[1], known)
+    ):
+        return Asked(
+            [_told(ast.Call(ast.Name("_kinds", ast.Load()), [call.args[0]], []))],
+            [_is_one_of(call.args[1])],
+            False,
+        )
+    if (
+        name in ("assertIs", "assertIsNot")
+        and len(call.args) >= 2
+        and isinstance(call.args[1], ast.Constant)
+        and not known.pure(call.args[0])
+    ):
+        return Asked(
+            [_told(call.args[0])],
+            [_check(name, [_answer(), call.args[1]], known)],
+            call.args[1].value not in (None, True, False),
+        )
     if name == "assertRaises" and len(call.args) >= 2:
         return _of_raising_call(call, known)
     return _of_comparison(call, name, known) if name in COMPARING and len(call.args) >= 2 else None
@@ -66,10 +135,14 @@ def of_raising(part: ast.With, known: Known) -> Asked | None:
     """Of `with self.assertRaises(kind): ...`: whatever is raised there is told."""
     call = part.items[0].context_expr
     assert isinstance(call, ast.Call)
-    inside = any(asserts(node) for node in ast.walk(ast.Module(part.body, [])) if isinstance(node, ast.Call))
+    inside = any(
+        asserts(node) for node in ast.walk(ast.Module(part.body, [])) if isinstance(node, ast.Call)
+    )
     if len(call.args) != 1 or not known.pure(call.args[0]) or inside:
         return None
-    context = ast.withitem(ast.Call(ast.Name("_raising", ast.Load()), [], []), part.items[0].optional_vars)
+    context = ast.withitem(
+        ast.Call(ast.Name("_raising", ast.Load()), [], []), part.items[0].optional_vars
+    )
     return Asked([ast.With([context], part.body, lineno=0)], [_is_one_of(call.args[0])], False)
 
 
@@ -93,13 +166,25 @@ def _of_comparison(call: ast.Call, name: str, known: Known) -> Asked | None:
         return None
     asked = [not known.pure(side) or known.may_differ(side) for side in sides]
     if not any(asked):  # about something that the program may have changed
-        asked = [any(isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in known.lent for node in ast.walk(side)) for side in sides]
+        asked = [
+            any(
+                isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in known.lent
+                for node in ast.walk(side)
+            )
+            for side in sides
+        ]
     if asked.count(True) != 1:
         return None
     at = asked.index(True)
     given = [_answer() if side == at else sides[side] for side in (0, 1)]
-    anything = name in LOOSE or (name == "assertIn" and at == 1)  # who answers with a container of everything has what is looked for
-    return Asked([_told(sides[at])], [_check(name, [*given, *more], known, keywords)], not anything and not known.is_bare(sides[1 - at]))
+    anything = name in LOOSE or (
+        name == "assertIn" and at == 1
+    )  # who answers with a container of everything has what is looked for
+    return Asked(
+        [_told(sides[at])],
+        [_check(name, [*given, *more], known, keywords)],
+        not anything and not known.is_bare(sides[1 - at]),
+    )
 
 
 def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
@@ -108,12 +193,25 @@ def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
     leaves: list[ast.expr] = []
     made = _opened(test, known, frozenset(), leaves)
     if made is None or _is_answer(made):  # nothing but the truth of it
-        return Asked([_told(ast.Call(ast.Name("bool", ast.Load()), [test], []))], [_check(name, [_answer()], known)], False)
-    taken: list[ast.stmt] = [ast.Assign([ast.Name(_named(at), ast.Store())], _answer(), lineno=0) for at in range(len(leaves))]
-    return Asked([_told(leaf) for leaf in leaves], [*taken, _check(name, [made], known)], name == "assertTrue" and _is_narrow(made))
+        return Asked(
+            [_told(ast.Call(ast.Name("bool", ast.Load()), [test], []))],
+            [_check(name, [_answer()], known)],
+            False,
+        )
+    taken: list[ast.stmt] = [
+        ast.Assign([ast.Name(_named(at), ast.Store())], _answer(), lineno=0)
+        for at in range(len(leaves))
+    ]
+    return Asked(
+        [_told(leaf) for leaf in leaves],
+        [*taken, _check(name, [made], known)],
+        name == "assertTrue" and _is_narrow(made),
+    )
 
 
-def _opened(test: ast.expr, known: Known, bound: frozenset[str], leaves: list[ast.expr]) -> ast.expr | None:
+def _opened(
+    test: ast.expr, known: Known, bound: frozenset[str], leaves: list[ast.expr]
+) -> ast.expr | None:
     """The expression with answers in place of what only the program's process knows; these are added to `leaves`, in the order in which they are
     needed. None where it cannot be opened so far."""
     if known.pure(test, bound):
@@ -124,34 +222,65 @@ def _opened(test: ast.expr, known: Known, bound: frozenset[str], leaves: list[as
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and not bound:
         parts = [_opened(part, known, bound, leaves) for part in test.values]
         return _all_of(parts) if all(parts) else None
-    if isinstance(test, ast.Compare) and not any(isinstance(op, (ast.Is, ast.IsNot)) for op in test.ops):
+    if isinstance(test, ast.Compare) and not any(
+        isinstance(op, (ast.Is, ast.IsNot)) for op in test.ops
+    ):
         sides = [_opened(side, known, bound, leaves) for side in (test.left, *test.comparators)]
         return ast.Compare(sides[0], test.ops, sides[1:]) if all(sides) else None  # type: ignore[arg-type]
-    if isinstance(test, ast.Call) and (called := _opened_call(test, known, bound, leaves)) is not test:
+    if (
+        isinstance(test, ast.Call)
+        and (called := _opened_call(test, known, bound, leaves)) is not test
+    ):
         return called
-    if isinstance(test, COMPREHENSIONS) and not isinstance(test, ast.DictComp) and len(test.generators) == 1 and not bound:
+    if (
+        isinstance(test, COMPREHENSIONS)
+        and not isinstance(test, ast.DictComp)
+        and len(test.generators) == 1
+        and not bound
+    ):
         rows: ast.expr | None = _opened_rows(test, known, leaves)
         return rows
-    return None if bound & {node.id for node in ast.walk(test) if isinstance(node, ast.Name)} else _leaf(test, leaves)
+    return (
+        None
+        if bound & {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+        else _leaf(test, leaves)
+    )
 
 
-def _opened_call(test: ast.Call, known: Known, bound: frozenset[str], leaves: list[ast.expr]) -> ast.expr | None:
+def _opened_call(
+    test: ast.Call, known: Known, bound: frozenset[str], leaves: list[ast.expr]
+) -> ast.expr | None:
     """The call itself where it is none that the judge can make."""
     given = test.args[1:]
     if test.keywords or (not test.args and not isinstance(test.func, ast.Attribute)):
         return test
-    if isinstance(test.func, ast.Name) and (test.func.id in THROUGH or (test.func.id == "isinstance" and len(given) == 1 and _is_type(given[0]))):
+    if isinstance(test.func, ast.Name) and (
+        test.func.id in THROUGH
+        or (test.func.id == "isinstance" and len(given) == 1 and _is_type(given[0]))
+    ):
         before = len(leaves)
         inner = _opened(test.args[0], known, bound, leaves)
         if test.func.id in THROUGH:
             _list_the_last(inner, leaves, before)
-        return ast.Call(test.func, [inner, *given], []) if inner and all(known.pure(part, bound) for part in given) else None
+        return (
+            ast.Call(test.func, [inner, *given], [])
+            if inner and all(known.pure(part, bound) for part in given)
+            else None
+        )
     if known.path(test.func) in ("re.match", "re.fullmatch", "re.search"):
         parts = [_opened(part, known, bound, leaves) for part in test.args]
         return ast.Call(test.func, parts, []) if all(parts) else None  # type: ignore[arg-type]
-    if isinstance(test.func, ast.Attribute) and test.func.attr in OF_TEXTS and all(known.pure(part, bound) for part in test.args):
+    if (
+        isinstance(test.func, ast.Attribute)
+        and test.func.attr in OF_TEXTS
+        and all(known.pure(part, bound) for part in test.args)
+    ):
         inner = _opened(test.func.value, known, bound, leaves)
-        return ast.Call(ast.Attribute(inner, test.func.attr, ast.Load()), test.args, []) if inner else None
+        return (
+            ast.Call(ast.Attribute(inner, test.func.attr, ast.Load()), test.args, [])
+            if inner
+            else None
+        )
     return test
 
 
@@ -176,7 +305,9 @@ def _list_the_last(opened: ast.expr | None, leaves: list[ast.expr], before: int)
 
 def _all_of(parts: list[ast.expr | None]) -> ast.expr:
     """All answers are taken, whichever is the first that does not hold."""
-    return ast.Call(ast.Name("all", ast.Load()), [ast.List([part for part in parts if part], ast.Load())], [])
+    return ast.Call(
+        ast.Name("all", ast.Load()), [ast.List([part for part in parts if part], ast.Load())], []
+    )
 
 
 def _leaf(test: ast.expr, leaves: list[ast.expr]) -> ast.expr:
@@ -194,7 +325,12 @@ def _of_rows(loop: ast.For, known: Known) -> Asked | None:
     inside = known.with_names(targets)
     for part in loop.body:
         call = part.value if isinstance(part, ast.Expr) else None
-        if not isinstance(call, ast.Call) or not asserts(call) or not _is_itself(call, known) or loop.orelse:
+        if (
+            not isinstance(call, ast.Call)
+            or not asserts(call)
+            or not _is_itself(call, known)
+            or loop.orelse
+        ):
             return None
         given = [*call.args, *(keyword.value for keyword in call.keywords)]
         if not all(inside.pure(value) for value in given) or asserts(call) == "assertRaises":
@@ -208,18 +344,40 @@ def _of_mock(call: ast.Call, name: str, known: Known) -> Asked | None:
     mock = call.func.value
     if name in COUNTED:
         told = _told(ast.Attribute(mock, "call_count", ast.Load()))
-        return Asked([told], [_check(COUNTED[name], [_answer(), ast.Constant(int(name != "assert_not_called"))], known)], False)
-    if any(keyword.arg is None for keyword in call.keywords) or not all(map(known.pure, (*call.args, *call.keywords))):
+        return Asked(
+            [told],
+            [
+                _check(
+                    COUNTED[name],
+                    [_answer(), ast.Constant(int(name != "assert_not_called"))],
+                    known,
+                )
+            ],
+            False,
+        )
+    if any(keyword.arg is None for keyword in call.keywords) or not all(
+        map(known.pure, (*call.args, *call.keywords))
+    ):
         return None
-    calls = ast.parse(f"[[list(_c.args), dict(_c.kwargs)] for _c in {ast.unparse(mock)}.call_args_list]", mode="eval").body
-    keywords = ast.Dict([ast.Constant(keyword.arg) for keyword in call.keywords], [keyword.value for keyword in call.keywords])
+    calls = ast.parse(
+        f"[[list(_c.args), dict(_c.kwargs)] for _c in {ast.unparse(mock)}.call_args_list]",
+        mode="eval",
+    ).body
+    keywords = ast.Dict(
+        [ast.Constant(keyword.arg) for keyword in call.keywords],
+        [keyword.value for keyword in call.keywords],
+    )
     wanted: ast.expr = ast.List([ast.List(list(call.args), ast.Load()), keywords], ast.Load())
     answer: ast.expr = _answer()
     if name != "assert_any_call":
         wanted = ast.List([wanted], ast.Load())
     if name == "assert_called_with":
         answer = ast.Subscript(answer, ast.Slice(ast.Constant(-1), None, None), ast.Load())
-    return Asked([_told(calls)], [_check(CALLED[name], [wanted, answer], known)], bool(call.args or call.keywords))
+    return Asked(
+        [_told(calls)],
+        [_check(CALLED[name], [wanted, answer], known)],
+        bool(call.args or call.keywords),
+    )
 
 
 def _is_itself(call: ast.Call, known: Known) -> bool:
@@ -235,18 +393,33 @@ def _is_type(kind: ast.expr) -> bool:
 def _is_class(kind: ast.expr, known: Known) -> bool:
     """Whether this is a class, or a tuple of such, that says by its name alone what its instances are."""
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
-    return all(_is_type(part) or known.path(part).rpartition(".")[0] in ("collections", "datetime", "decimal", "fractions") for part in kinds)
+    return all(
+        _is_type(part)
+        or known.path(part).rpartition(".")[0]
+        in ("collections", "datetime", "decimal", "fractions")
+        for part in kinds
+    )
 
 
 def _is_narrow(test: ast.expr) -> bool:
     """Whether few values make this true: an equality and its kin, and not of each element of what may have none."""
-    if isinstance(test, COMPREHENSIONS) or (isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)):
+    if isinstance(test, COMPREHENSIONS) or (
+        isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
+    ):
         return False
     if isinstance(test, ast.Compare):
-        return isinstance(test.ops[0], ast.Eq) or (isinstance(test.ops[0], ast.In) and _is_answer(test.left))
-    if isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute) and test.func.attr in NARROW:
+        return isinstance(test.ops[0], ast.Eq) or (
+            isinstance(test.ops[0], ast.In) and _is_answer(test.left)
+        )
+    if (
+        isinstance(test, ast.Call)
+        and isinstance(test.func, ast.Attribute)
+        and test.func.attr in NARROW
+    ):
         return True
-    return any(_is_narrow(part) for part in ast.iter_child_nodes(test) if isinstance(part, ast.expr))
+    return any(
+        _is_narrow(part) for part in ast.iter_child_nodes(test) if isinstance(part, ast.expr)
+    )
 
 
 def _is_answer(node: ast.expr) -> bool:
@@ -263,5 +436,13 @@ def _answer() -> ast.expr:
     return ast.Call(ast.Name("_asked", ast.Load()), [], [])
 
 
-def _check(name: str, args: list[ast.expr], known: Known, keywords: list[ast.keyword] | None = None) -> ast.stmt:
-    return ast.Expr(ast.Call(ast.Attribute(ast.Name(known.itself, ast.Load()), name, ast.Load()), args, keywords or []))
+def _check(
+    name: str, args: list[ast.expr], known: Known, keywords: list[ast.keyword] | None = None
+) -> ast.stmt:
+    return ast.Expr(
+        ast.Call(
+            ast.Attribute(ast.Name(known.itself, ast.Load()), name, ast.Load()),
+            args,
+            keywords or [],
+        )
+    )

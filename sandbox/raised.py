@@ -28,7 +28,10 @@ class Exceptions:
         name, told = str(body[0])[:40], body[1]
         if type(told) is not list or not 0 < len(told) < 10:
             raise NotPlain("broken message: no exception")
-        bases = tuple(self.kind(base) if type(base) is list else getattr(builtins, str(base), None) for base in told)
+        bases = tuple(
+            self.kind(base) if type(base) is list else getattr(builtins, str(base), None)
+            for base in told
+        )
         if not all(isinstance(base, type) and issubclass(base, Exception) for base in bases):
             raise NotPlain("broken message: no exception")
         if name not in self._made:
@@ -45,7 +48,9 @@ class Exceptions:
             given = decode(args) if type(args) is str else [text]
             made = kind(*given) if kind.__module__ == "builtins" else kind.__new__(kind, *given)
             made.args = tuple(given)
-            self._fill(made, {"said": text} | (decode(attributes) if type(attributes) is str else {}))
+            self._fill(
+                made, {"said": text} | (decode(attributes) if type(attributes) is str else {})
+            )
         except (NotPlain, TypeError, ValueError, AttributeError):
             return ProgramRaised(f"{name}: {text}")
         return made

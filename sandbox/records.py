@@ -5,7 +5,23 @@ from __future__ import annotations
 import types
 from typing import Any
 
-_OPERATIONS = ("eq", "ne", "lt", "le", "gt", "ge", "contains", "bool", "len", "iter", "getitem", "int", "float", "str", "repr")
+_OPERATIONS = (
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "contains",
+    "bool",
+    "len",
+    "iter",
+    "getitem",
+    "int",
+    "float",
+    "str",
+    "repr",
+)
 
 
 def decides(kind: type) -> bool:
@@ -14,4 +30,6 @@ def decides(kind: type) -> bool:
 
 
 def _is_written(method: Any) -> bool:
-    return isinstance(method, types.FunctionType) and method.__code__.co_filename.startswith(("prompt", "test "))
+    return isinstance(method, types.FunctionType) and method.__code__.co_filename.startswith(
+        ("prompt", "test ")
+    )

@@ -13,7 +13,10 @@ import sys
 from sandbox import program
 from sandbox.wire import frame
 
-POOL_BYTES, POOL_HEADER = 1 << 14, 48  # of CPython's allocator (Objects/obmalloc.c), as are the size classes: steps of 16 bytes up to 512
+POOL_BYTES, POOL_HEADER = (
+    1 << 14,
+    48,
+)  # of CPython's allocator (Objects/obmalloc.c), as are the size classes: steps of 16 bytes up to 512
 EMPTY_BYTES = sys.getsizeof(b"")
 MOST_POOLS = 8  # a class, where the allocator is another
 
@@ -54,6 +57,8 @@ def settle() -> list[bytes]:
             kept.append(bytes(size - EMPTY_BYTES))
             at = id(kept[-1])
             row, last = row + 1 if at - last == size else 1, at
-            if row == 3 and (at - 2 * size) % POOL_BYTES == POOL_HEADER:  # the first three of a new one
+            if (
+                row == 3 and (at - 2 * size) % POOL_BYTES == POOL_HEADER
+            ):  # the first three of a new one
                 break
     return kept

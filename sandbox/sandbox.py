@@ -39,12 +39,20 @@ class SandboxConfig:
 
     workers: int | None = None  # one a core, of this machine, the engine's or the cluster's
     backend: Kind = "local"  # docker: warm containers; ray: actors all over the cluster
-    isolation: Rung = "auto"  # auto: the highest rung that the machine grants; a named one is never lowered
-    packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # that programs may import besides the standard library, where installed
+    isolation: Rung = (
+        "auto"  # auto: the highest rung that the machine grants; a named one is never lowered
+    )
+    packages: tuple[str, ...] = (
+        "numpy",
+        "sortedcontainers",
+    )  # that programs may import besides the standard library, where installed
 
     def __post_init__(self) -> None:
         """Raises ValueError for a place or a rung that there is not: another name would be another confinement than was asked for."""
-        for what, given, known in (("isolation", self.isolation, get_args(Rung)), ("backend", self.backend, get_args(Kind))):
+        for what, given, known in (
+            ("isolation", self.isolation, get_args(Rung)),
+            ("backend", self.backend, get_args(Kind)),
+        ):
             if given not in known:
                 near = difflib.get_close_matches(str(given), known, 2, cutoff=0.4)
                 hint = f", did you mean {' or '.join(near)}" if near else ""
@@ -91,7 +99,9 @@ class Sandbox:
 
     @property
     def workers(self) -> int:
-        return self.config.workers or (self._backend.workers if self._backend else len(os.sched_getaffinity(0)))
+        return self.config.workers or (
+            self._backend.workers if self._backend else len(os.sched_getaffinity(0))
+        )
 
     def describe(self) -> str:
         """The isolation in force, in words, e.g. "root: namespaces+uid+seccomp+rlimits+cgroup". It stands in every report too."""
@@ -101,11 +111,18 @@ class Sandbox:
     def __enter__(self) -> Sandbox:
         if not self._closed:
             raise SandboxError("this sandbox is open already: make another")
-        self._backend = self._backend or backend_of(self.config.backend, self.config.isolation, self.config.packages)
+        self._backend = self._backend or backend_of(
+            self.config.backend, self.config.isolation, self.config.packages
+        )
         started: queue.SimpleQueue[str | Exception] = queue.SimpleQueue()
         self._closed = False
         channels = range(self._backend.channels(self.workers))
-        self._threads = [threading.Thread(target=self._serve, args=(started, i), name=f"sandbox-{i}", daemon=True) for i in channels]
+        self._threads = [
+            threading.Thread(
+                target=self._serve, args=(started, i), name=f"sandbox-{i}", daemon=True
+            )
+            for i in channels
+        ]
         for thread in self._threads:
             thread.start()
         levels = [started.get() for _ in self._threads]
@@ -114,11 +131,18 @@ class Sandbox:
             raise failure
         if len(set(levels)) != 1:
             self.close()
-            raise IsolationError(f"workers differ in isolation: {sorted(set(map(str, levels)))}: name a rung")
+            raise IsolationError(
+                f"workers differ in isolation: {sorted(set(map(str, levels)))}: name a rung"
+            )
         self._isolation = str(levels[0])
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -165,10 +189,14 @@ class Sandbox:
         found, loop = self.run(jobs, repeat), asyncio.get_running_loop()
         asked: asyncio.Future[Report | None] | None = None
         try:
-            while (report := await (asked := loop.run_in_executor(None, next, found, None))) is not None:
+            while (
+                report := await (asked := loop.run_in_executor(None, next, found, None))
+            ) is not None:
                 yield report
         finally:
-            if asked is not None and asked.cancelled():  # the thread is still in there: what it was to bring is not wanted any more
+            if (
+                asked is not None and asked.cancelled()
+            ):  # the thread is still in there: what it was to bring is not wanted any more
                 self._abandon(found)
 
     def _abandon(self, found: Iterator[Report]) -> None:
@@ -194,11 +222,17 @@ class Sandbox:
         if len(task.repeats) == repeat:
             heard = [one for one in task.repeats if one.verdict is not Verdict.INFRA] or [report]
             worst = next((one for one in heard if one.verdict is not Verdict.AC), heard[0])
-            yield replace(worst, verdicts=tuple(one.verdict for one in task.repeats)) if repeat > 1 else report
+            yield (
+                replace(worst, verdicts=tuple(one.verdict for one in task.repeats))
+                if repeat > 1
+                else report
+            )
 
     def _require_open(self) -> None:
         if self._closed:
-            raise SandboxError("this sandbox is not open: use it as `with Sandbox(config) as sandbox`")
+            raise SandboxError(
+                "this sandbox is not open: use it as `with Sandbox(config) as sandbox`"
+            )
 
     def _serve(self, started: queue.SimpleQueue[str | Exception], here: int) -> None:
         """A thread: one worker, replaced whenever it breaks. A job with which it broke is left to the others, where one of them has a worker."""
@@ -243,7 +277,9 @@ class Sandbox:
                 return self._backend.open(here, self.workers)
             except (WorkerDied, OSError) as died:
                 failure = died
-        raise SandboxError(f"no worker comes up, of {STARTS} tries the last said: {failure}") from failure
+        raise SandboxError(
+            f"no worker comes up, of {STARTS} tries the last said: {failure}"
+        ) from failure
 
     def _another(self, here: int) -> Channel:
         """A worker in place of one that broke. Raises IsolationError where it is confined otherwise than that one was."""
@@ -251,7 +287,9 @@ class Sandbox:
         channel = self._backend.open(here, self.workers)
         if channel.isolation != self._isolation:
             channel.close()
-            raise IsolationError(f"a worker that was started anew has {channel.isolation}, those before it had {self._isolation}")
+            raise IsolationError(
+                f"a worker that was started anew has {channel.isolation}, those before it had {self._isolation}"
+            )
         return channel
 
     def _reopened(self, here: int) -> Channel | None:
@@ -271,7 +309,9 @@ class Sandbox:
             with self._lock:
                 self._without -= 1
 
-    def _attempt(self, task: _Task, channel: Channel | None, here: int, late: list[_Answered]) -> Channel | None:
+    def _attempt(
+        self, task: _Task, channel: Channel | None, here: int, late: list[_Answered]
+    ) -> Channel | None:
         """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke.
 
         late: what the worker said before, made into a report while it is busy, so that it need not wait for that; the answer to this task joins it.
@@ -315,8 +355,15 @@ class Sandbox:
             task, answer, where = late.pop()
             try:
                 told = json.loads(answer)
-                task.run.reports.put((task, travel.report(task.job, told | {"isolation": where + told["isolation"]})))
-            except (WorkerDied, ValueError, KeyError, TypeError) as failure:  # no answer to the job: its worker is broken
+                task.run.reports.put(
+                    (task, travel.report(task.job, told | {"isolation": where + told["isolation"]}))
+                )
+            except (
+                WorkerDied,
+                ValueError,
+                KeyError,
+                TypeError,
+            ) as failure:  # no answer to the job: its worker is broken
                 self._again(task, str(failure))
 
     def _again(self, task: _Task, failure: str) -> None:

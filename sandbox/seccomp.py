@@ -14,7 +14,15 @@ from typing import NamedTuple
 
 ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 LOAD, EQUAL, AT_LEAST, AND, RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
-NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD, FOURTH, SIXTH = 0, 4, 16, 24, 32, 40, 56  # offsets in struct seccomp_data: low halves of the arguments
+NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD, FOURTH, SIXTH = (
+    0,
+    4,
+    16,
+    24,
+    32,
+    40,
+    56,
+)  # offsets in struct seccomp_data: low halves of the arguments
 NEW_NAMESPACES = 0x7E020000
 SECCOMP, SET_MODE_FILTER, NEW_LISTENER, SET_SECCOMP, MODE_FILTER = 317, 1, 1 << 3, 22, 2
 UNIX = 1
@@ -45,14 +53,20 @@ SELF_ONLY = {
 CLONE, CLONE3, SOCKET, IOCTL, FCNTL, MMAP, PRCTL, SIGACTION = 56, 435, 41, 16, 72, 9, 157, 13
 OPEN, OPENAT, OPENAT2 = 2, 257, 437
 # with flags other than these a read would say whether the page cache holds what it asks for
-AT_OFFSETS, PLAIN_FLAGS = {"preadv2": 327, "pwritev2": 328}, 0x17  # RWF_HIPRI, RWF_DSYNC, RWF_SYNC, RWF_APPEND
+AT_OFFSETS, PLAIN_FLAGS = (
+    {"preadv2": 327, "pwritev2": 328},
+    0x17,
+)  # RWF_HIPRI, RWF_DSYNC, RWF_SYNC, RWF_APPEND
 # what the listener lets the zygote do and nobody else; without a listener the kernel's own checks stand
 OF_THE_ZYGOTE = {"mount": 165, "umount2": 166}
 # on a kernel that does not confine signals, for programs that share our uid: those that name a process by number are let through by the listener
 # to processes of the same program; the others, and signals by way of a descriptor's owner, are refused
 SIGNALS = {"kill": 62, "tkill": 200, "tgkill": 234}
 OTHER_SIGNALS = {"rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297, "pidfd_send_signal": 424}
-SET_OWNER, SET_OWNER_BY_IOCTL = (8, 15), (0x8901, 0x8902)  # F_SETOWN, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP
+SET_OWNER, SET_OWNER_BY_IOCTL = (
+    (8, 15),
+    (0x8901, 0x8902),
+)  # F_SETOWN, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP
 SET_LEASE_OR_HINT = (
     1024,
     1026,
@@ -64,7 +78,12 @@ ATTRIBUTES = {
     "chmod": 90, "fchmod": 91, "fchmodat": 268, "fchmodat2": 452, "chown": 92, "fchown": 93, "lchown": 94, "fchownat": 260,
     "utime": 132, "utimes": 235, "futimesat": 261, "utimensat": 280, "truncate": 76, "file_setattr": 469,
 }  # fmt: skip
-SET_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602)  # FS_IOC_SETFLAGS, the same of 32 bits, FS_IOC_FSSETXATTR, FS_IOC_SETVERSION
+SET_FLAGS = (
+    0x40086602,
+    0x40046602,
+    0x401C5820,
+    0x40087602,
+)  # FS_IOC_SETFLAGS, the same of 32 bits, FS_IOC_FSSETXATTR, FS_IOC_SETVERSION
 # where a folder is used again: names beside its files
 LEFTOVERS = {
     "setxattr": 188, "lsetxattr": 189, "fsetxattr": 190, "removexattr": 197, "lremovexattr": 198, "fremovexattr": 199, "setxattrat": 463,
@@ -92,7 +111,9 @@ class Guards(NamedTuple):
     leftovers: bool = False  # where the folder of one program is that of the next
     uncounted: bool = False  # where no cgroup counts what they use
     forks: bool = False  # where, besides, RLIMIT_NPROC does not
-    watched: tuple[int, ...] = ()  # numbers of calls that the listener, where there is one, is told of
+    watched: tuple[
+        int, ...
+    ] = ()  # numbers of calls that the listener, where there is one, is told of
 
 
 def available() -> bool:
@@ -115,7 +136,11 @@ def install(guards: Guards) -> int | None:
 
 def refuse_messages() -> None:
     """From now on, by a filter of its own: the first one's listener was handed over by a message. Not counted."""
-    code = [(LOAD, 0, 0, NUMBER), *((EQUAL, 2 - at, 0, number) for at, number in enumerate(MESSAGES.values())), (RETURN, 0, 0, ALLOW)]
+    code = [
+        (LOAD, 0, 0, NUMBER),
+        *((EQUAL, 2 - at, 0, number) for at, number in enumerate(MESSAGES.values())),
+        (RETURN, 0, 0, ALLOW),
+    ]
     _install(_packed([*code, (RETURN, 0, 0, ERRNO | errno.EPERM)]), None)
 
 
@@ -124,8 +149,14 @@ def probe() -> None:
     libc = ctypes.CDLL(None)
     try:
         for name in PROBED:
-            first, second = {"clone": (1 << 28, 0), "ioctl": (0, TERMINAL_INPUT[0]), "socket": (2, 1)}.get(name, (-1, -1))
-            libc.syscall(NUMBERS[name], ctypes.c_long(first), ctypes.c_long(second), *[ctypes.c_long(-1)] * 4)
+            first, second = {
+                "clone": (1 << 28, 0),
+                "ioctl": (0, TERMINAL_INPUT[0]),
+                "socket": (2, 1),
+            }.get(name, (-1, -1))
+            libc.syscall(
+                NUMBERS[name], ctypes.c_long(first), ctypes.c_long(second), *[ctypes.c_long(-1)] * 4
+            )
     finally:
         os._exit(0)
 
@@ -136,7 +167,11 @@ def _install(code: bytes, flags: int | None) -> int:
     filter_program = struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(buffer))
     libc = ctypes.CDLL(None, use_errno=True)
     given = ctypes.create_string_buffer(filter_program, len(filter_program))
-    made = int(libc.prctl(SET_SECCOMP, MODE_FILTER, given) if flags is None else libc.syscall(SECCOMP, SET_MODE_FILTER, flags, given))
+    made = int(
+        libc.prctl(SET_SECCOMP, MODE_FILTER, given)
+        if flags is None
+        else libc.syscall(SECCOMP, SET_MODE_FILTER, flags, given)
+    )
     if made < 0:
         raise OSError(ctypes.get_errno(), "seccomp filter refused")
     return made
@@ -144,7 +179,11 @@ def _install(code: bytes, flags: int | None) -> int:
 
 def program(guards: Guards, *, listener: bool) -> bytes:
     refuse, unknown = ASK if listener else ERRNO | errno.EPERM, ERRNO | errno.ENOSYS
-    ioctls = [*TERMINAL_INPUT, *(SET_OWNER_BY_IOCTL if guards.signals else ()), *(SET_FLAGS if guards.attributes else ())]
+    ioctls = [
+        *TERMINAL_INPUT,
+        *(SET_OWNER_BY_IOCTL if guards.signals else ()),
+        *(SET_FLAGS if guards.attributes else ()),
+    ]
     fcntls = [*SET_LEASE_OR_HINT, *(SET_OWNER if guards.signals else ())]
     asked = [*DENIED.values(), *(OF_THE_ZYGOTE.values() if listener else ())]
     asked += [*(SIGNALS | OTHER_SIGNALS).values()] if guards.signals else []
@@ -173,11 +212,23 @@ def program(guards: Guards, *, listener: bool) -> bytes:
     if not guards.unix_sockets:
         code += [(EQUAL, 0, 1, SOCKET), (RETURN, 0, 0, refuse)]
     else:
-        code += [(EQUAL, 0, 3, SOCKET), (LOAD, 0, 0, FIRST), (EQUAL, 1, 0, UNIX), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
+        code += [
+            (EQUAL, 0, 3, SOCKET),
+            (LOAD, 0, 0, FIRST),
+            (EQUAL, 1, 0, UNIX),
+            (RETURN, 0, 0, refuse),
+            (LOAD, 0, 0, NUMBER),
+        ]
     for number in (*asked, *(guards.watched if listener else ())):
         code += [(EQUAL, 0, 1, number), (RETURN, 0, 0, refuse)]
     for number in SELF_ONLY.values():
-        code += [(EQUAL, 0, 4, number), (LOAD, 0, 0, FIRST), (EQUAL, 1, 0, 0), (RETURN, 0, 0, refuse), (RETURN, 0, 0, ALLOW)]
+        code += [
+            (EQUAL, 0, 4, number),
+            (LOAD, 0, 0, FIRST),
+            (EQUAL, 1, 0, 0),
+            (RETURN, 0, 0, refuse),
+            (RETURN, 0, 0, ALLOW),
+        ]
     return _packed([*code, (RETURN, 0, 0, ALLOW)])
 
 
@@ -199,16 +250,31 @@ def _uncounted(refuse: int, *, listener: bool) -> list[tuple[int, int, int, int]
 
 def _where(call: int, argument: int, bits: int, refuse: int) -> list[tuple[int, int, int, int]]:
     """Refuses a call where any of these bits is set in this argument."""
-    return [(EQUAL, 0, 5, call), (LOAD, 0, 0, argument), (AND, 0, 0, bits), (EQUAL, 1, 0, 0), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
+    return [
+        (EQUAL, 0, 5, call),
+        (LOAD, 0, 0, argument),
+        (AND, 0, 0, bits),
+        (EQUAL, 1, 0, 0),
+        (RETURN, 0, 0, refuse),
+        (LOAD, 0, 0, NUMBER),
+    ]
 
 
 def _emptying(call: int, argument: int, refuse: int) -> list[tuple[int, int, int, int]]:
     """Refuses to open a file for reading and to empty it by that, which Landlock overlooks before Linux 6.2."""
-    checks = [(LOAD, 0, 0, argument), (AND, 0, 0, 0o1003), (EQUAL, 0, 1, 0o1000), (RETURN, 0, 0, refuse), (LOAD, 0, 0, NUMBER)]
+    checks = [
+        (LOAD, 0, 0, argument),
+        (AND, 0, 0, 0o1003),
+        (EQUAL, 0, 1, 0o1000),
+        (RETURN, 0, 0, refuse),
+        (LOAD, 0, 0, NUMBER),
+    ]
     return [(EQUAL, 0, len(checks), call), *checks]
 
 
-def _refuse_second(call: int, values: Sequence[int], refuse: int) -> list[tuple[int, int, int, int]]:
+def _refuse_second(
+    call: int, values: Sequence[int], refuse: int
+) -> list[tuple[int, int, int, int]]:
     """Refuses a call whose second argument is one of these."""
     checks = [step for value in values for step in ((EQUAL, 0, 1, value), (RETURN, 0, 0, refuse))]
     return [(EQUAL, 0, len(checks) + 2, call), (LOAD, 0, 0, SECOND), *checks, (LOAD, 0, 0, NUMBER)]

@@ -33,7 +33,8 @@ class SemLock:
 
         if not unlink:
             raise OSError(
-                errno.ENOSYS, "this isolation level (bare) has no named semaphores: multiprocessing works by fork alone, or on userns and root"
+                errno.ENOSYS,
+                "this isolation level (bare) has no named semaphores: multiprocessing works by fork alone, or on userns and root",
             )
         self.kind, self.maxvalue, self.name = kind, maxvalue, None
         self._memory = mmap.mmap(-1, _SIZE)
@@ -61,7 +62,11 @@ class SemLock:
         while _libc.sem_trywait(self._at):
             if not block:
                 return False
-            wait = _libc.sem_wait(self._at) if timeout is None else _libc.sem_timedwait(self._at, ctypes.byref(moment))
+            wait = (
+                _libc.sem_wait(self._at)
+                if timeout is None
+                else _libc.sem_timedwait(self._at, ctypes.byref(moment))
+            )
             if wait == 0:
                 return True
             if (number := ctypes.get_errno()) == errno.ETIMEDOUT:
@@ -120,7 +125,11 @@ class _Finder:
 
     @staticmethod
     def find_spec(name: str, path: Any, target: Any = None) -> ModuleSpec | None:
-        if name != "multiprocessing.heap" or (spec := PathFinder.find_spec(name, path)) is None or spec.loader is None:
+        if (
+            name != "multiprocessing.heap"
+            or (spec := PathFinder.find_spec(name, path)) is None
+            or spec.loader is None
+        ):
             return None
         load = spec.loader.exec_module
 

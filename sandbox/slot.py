@@ -59,7 +59,15 @@ class Slot:
     """Raises Refused when the machine does not let the zygote confine itself as told, Broken when the zygote was killed, or failed otherwise."""
 
     def __init__(
-        self, rung: str, packages: dict[str, str], preload: list[str], number: int, scratch: str, turn: Turn, *, judge: bool = False
+        self,
+        rung: str,
+        packages: dict[str, str],
+        preload: list[str],
+        number: int,
+        scratch: str,
+        turn: Turn,
+        *,
+        judge: bool = False,
     ) -> None:
         """number: 0 to 7, unique in this process. scratch: where a rung without mounts keeps what programs write. judge: its processes run tests."""
         self.rung, self.turn = rung, turn
@@ -87,7 +95,10 @@ class Slot:
         try:
             told = self._hear_first()
             # read here: a zygote in a container may have no /proc
-            self.address_bytes = int(Path(f"/proc/{told['pid']}/statm").read_text().split()[0]) * resource.getpagesize()
+            self.address_bytes = (
+                int(Path(f"/proc/{told['pid']}/statm").read_text().split()[0])
+                * resource.getpagesize()
+            )
         except OSError as error:
             self.close()
             raise self._fate(str(error)) from None
@@ -100,7 +111,10 @@ class Slot:
         self.accounts = Accounts(told["pid"], told["uid"], self.scratch)
         if self.denied and not self.cgroup:
             self.denied.accounts = self.accounts
-        self._waited_s, self._counted_s = 0.0, self.cgroup.cpu_s() - told["own_cpu_s"] if self.cgroup else 0.0  # of all jobs so far
+        self._waited_s, self._counted_s = (
+            0.0,
+            self.cgroup.cpu_s() - told["own_cpu_s"] if self.cgroup else 0.0,
+        )  # of all jobs so far
         self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
 
     def _hear_first(self) -> dict[str, Any]:
@@ -110,7 +124,9 @@ class Slot:
         while time.monotonic() < until:
             if not self.wait(until - time.monotonic()):
                 continue
-            data, ancillary, _, _ = self.control.recvmsg(65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4))
+            data, ancillary, _, _ = self.control.recvmsg(
+                65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4)
+            )
             if not data:
                 raise ConnectionResetError("it ended without a word")
             told: dict[str, Any] = json.loads(data)
@@ -124,7 +140,10 @@ class Slot:
                 self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
                 return told | {"pid": pid}
             self.denied = Denied(
-                struct.unpack("i", sent[socket.SCM_RIGHTS])[0], pid, self._tried, emptying=self.rung == "bare" and not has_own_uid("bare")
+                struct.unpack("i", sent[socket.SCM_RIGHTS])[0],
+                pid,
+                self._tried,
+                emptying=self.rung == "bare" and not has_own_uid("bare"),
             )
         raise Broken(f"{self.rung}: no answer from the zygote within {START_S:.0f} s")
 
@@ -134,7 +153,9 @@ class Slot:
         number = -code if code < 0 else code - SIGNALLED
         if number == signal.SIGSYS:
             return Refused(f"{self.rung}: killed by a system call filter of this machine")
-        return Broken(f"{self.rung}: the zygote ended while it started ({f'signal {number}' if number > 0 else f'status {code}'}): {said}")
+        return Broken(
+            f"{self.rung}: the zygote ended while it started ({f'signal {number}' if number > 0 else f'status {code}'}): {said}"
+        )
 
     def wait(self, timeout_s: float) -> bool:
         """Whether the zygote has something to say, after waiting for it at most this long; what it asks meanwhile is answered."""
@@ -156,7 +177,9 @@ class Slot:
                 else:
                     poll.unregister(handle)
 
-    def start(self, role: str, style: str, limits: Limits, tests: int, descriptors: list[int]) -> None:
+    def start(
+        self, role: str, style: str, limits: Limits, tests: int, descriptors: list[int]
+    ) -> None:
         """Has the zygote fork a process with these descriptors as 0, 1, 2, ... They are closed here."""
         memory = limits.memory_mb * 2**20
         address_bytes = self.address_bytes + 2 * memory + ADDRESS_SLACK  # what is used is counted
@@ -190,7 +213,9 @@ class Slot:
                 what, *words = told.split()
                 if what == b"ended":
                     waited, own = map(float, words)
-                    counted = self.cgroup.cpu_s() - own if self.cgroup else 0.0  # a child whose parent does not wait for it is here alone
+                    counted = (
+                        self.cgroup.cpu_s() - own if self.cgroup else 0.0
+                    )  # a child whose parent does not wait for it is here alone
                     used = max(waited - self._waited_s, counted - self._counted_s)
                     self._waited_s, self._counted_s = waited, counted
                     return used
@@ -238,7 +263,11 @@ def sealed(*parts: bytes, more: Iterable[bytes] = ()) -> int:
         while view:
             view = view[os.write(handle, view) :]
     os.lseek(handle, 0, os.SEEK_SET)
-    fcntl.fcntl(handle, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+    fcntl.fcntl(
+        handle,
+        fcntl.F_ADD_SEALS,
+        fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE,
+    )
     return handle
 
 

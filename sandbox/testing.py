@@ -51,8 +51,13 @@ def judge() -> NoReturn:
     if header["do"] == "decide":
         send(b"V", dump([0, *decide(header["checks"], frames), True]))
         os._exit(0)
-    program = Program(socket.socket(fileno=PROGRAM), header["entry"] or "candidate", header["output_kb"] * 1024)
-    tests = [_Test(source, header["prompt"], program, at, in_place=header["in_place"][at]) for at, source in enumerate(header["tests"])]
+    program = Program(
+        socket.socket(fileno=PROGRAM), header["entry"] or "candidate", header["output_kb"] * 1024
+    )
+    tests = [
+        _Test(source, header["prompt"], program, at, in_place=header["in_place"][at])
+        for at, source in enumerate(header["tests"])
+    ]
     try:
         _await_program(program)
         for at, test in enumerate(tests):
@@ -74,7 +79,9 @@ def _alter(test: str, entry: str) -> NoReturn:
     except Exception as error:
         send(b"B", f"a test cannot be used: {type(error).__name__}: {error}"[:300])
     else:
-        send(b"V", dump(made)) if made else send(b"B", "a test cannot be used: no class in it has a test method")
+        send(b"V", dump(made)) if made else send(
+            b"B", "a test cannot be used: no class in it has a test method"
+        )
     os._exit(0)
 
 
@@ -92,7 +99,9 @@ def _check_answers(checker: str, frames: list[bytes]) -> NoReturn:
     os._exit(0)
 
 
-def _checked(check: Any, style: bytes, given: bytes, got: bytes, expected: bytes) -> tuple[str, str]:
+def _checked(
+    check: Any, style: bytes, given: bytes, got: bytes, expected: bytes
+) -> tuple[str, str]:
     try:
         if style == b"call":
             args, kwargs = decode(given)
@@ -114,7 +123,9 @@ class _Test:
     Where the text asks the program for something already, it is run again as part of the test.
     """
 
-    def __init__(self, source: str, prompt: str, program: Program, at: int, *, in_place: bool) -> None:
+    def __init__(
+        self, source: str, prompt: str, program: Program, at: int, *, in_place: bool
+    ) -> None:
         self.program = program
         self.in_place = in_place
         self.space = _space_of(prompt)
@@ -149,7 +160,9 @@ class _Test:
             self.put_off = False
         except TooEarly:
             self.put_off = True
-        self.strangers = [name for name in self.strangers if isinstance(self.space.get(name), Later)]
+        self.strangers = [
+            name for name in self.strangers if isinstance(self.space.get(name), Later)
+        ]
         if not self.put_off:
             self.check = self.space["check"]
 
@@ -185,8 +198,12 @@ class _Test:
             if program.refused:
                 return "WA", program.refused
             if error is program.raised:
-                return "MLE" if isinstance(error, MemoryError) else "RE", f"raised {type(error).__name__}: {error}"
-            return "WA", "an assertion failed" if isinstance(error, AssertionError) else f"the test raised {type(error).__name__}"
+                return "MLE" if isinstance(
+                    error, MemoryError
+                ) else "RE", f"raised {type(error).__name__}: {error}"
+            return "WA", "an assertion failed" if isinstance(
+                error, AssertionError
+            ) else f"the test raised {type(error).__name__}"
         if program.failed:
             return "WA", "an assertion failed in a function of the test"
         return ("WA", program.refused) if program.refused else ("AC", "")
@@ -211,7 +228,9 @@ def _globals(code: types.CodeType) -> set[str]:
         extended = argument << 8 if operation == EXTENDED else 0
         if operation in LOADS:
             found.add(code.co_names[argument >> LOADS[operation]])
-    return found.union(*(_globals(const) for const in code.co_consts if isinstance(const, types.CodeType)))
+    return found.union(
+        *(_globals(const) for const in code.co_consts if isinstance(const, types.CodeType))
+    )
 
 
 def _await_program(program: Program) -> None:

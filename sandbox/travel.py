@@ -7,7 +7,18 @@ from dataclasses import asdict
 from typing import Any
 
 from sandbox.backends import WorkerDied
-from sandbox.protocol import COMPARES, AssertTest, CallTest, Job, Report, StdioTest, Test, TestResult, UnittestTest, Verdict
+from sandbox.protocol import (
+    COMPARES,
+    AssertTest,
+    CallTest,
+    Job,
+    Report,
+    StdioTest,
+    Test,
+    TestResult,
+    UnittestTest,
+    Verdict,
+)
 from sandbox.wire import NotPlain, encode
 
 GRACE_S = 60.0  # beyond all limits of a job
@@ -18,7 +29,11 @@ def longest_s(job: Job) -> float:
     """How long to wait for its answer: a worker that takes longer is broken."""
     runs = len(job.tests)
     if isinstance(job.tests[0], UnittestTest):  # each method is run by itself, and its decoys
-        runs = sum(max(1, test.source.count("def ")) * RUNS for test in job.tests if isinstance(test, UnittestTest))
+        runs = sum(
+            max(1, test.source.count("def ")) * RUNS
+            for test in job.tests
+            if isinstance(test, UnittestTest)
+        )
     return GRACE_S + job.limits.wall_s * runs * 2
 
 
@@ -26,11 +41,17 @@ def payload(job: Job) -> bytes:
     """The job as the worker reads it, call values in the form in which they travel and are compared. Raises ValueError for a job that is none."""
     kinds = {"call": CallTest, "stdio": StdioTest, "assert": AssertTest, "unittest": UnittestTest}
     if not job.tests or any(type(test) is not kinds[job.style] for test in job.tests):
-        raise ValueError(f"job {job.job_id}: style {job.style} needs at least one test, all of them {kinds[job.style].__name__}")
+        raise ValueError(
+            f"job {job.job_id}: style {job.style} needs at least one test, all of them {kinds[job.style].__name__}"
+        )
     if job.entry_point is None and job.style != "stdio":
         raise ValueError(f"job {job.job_id}: style {job.style} needs an entry point")
-    if job.compare not in COMPARES[job.style] or (job.checker is not None and job.style not in ("call", "stdio")):
-        raise ValueError(f"job {job.job_id}: style {job.style} compares {' or '.join(COMPARES[job.style])}, and only call and stdio have a checker")
+    if job.compare not in COMPARES[job.style] or (
+        job.checker is not None and job.style not in ("call", "stdio")
+    ):
+        raise ValueError(
+            f"job {job.job_id}: style {job.style} compares {' or '.join(COMPARES[job.style])}, and only call and stdio have a checker"
+        )
     message = {
         "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": vars(job.limits),
         "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
@@ -46,13 +67,18 @@ def _test(job: Job, at: int, test: Test) -> dict[str, Any]:
     try:
         return {"call": encode([list(test.args), test.kwargs]), "want": encode(test.expected)}
     except NotPlain as error:
-        raise ValueError(f"job {job.job_id}: test {at}: {error} (what is not may stand in an assert test)") from None
+        raise ValueError(
+            f"job {job.job_id}: test {at}: {error} (what is not may stand in an assert test)"
+        ) from None
 
 
 def report(job: Job, answer: dict[str, Any]) -> Report:
     """What a worker's answer says. Raises WorkerDied, KeyError, TypeError or ValueError where it is no answer to this job."""
     names = answer["names"] or [""] * len(answer["tests"])
-    rows = tuple(TestResult(Verdict(verdict), detail, wall_s, name) for (verdict, detail, wall_s), name in zip(answer["tests"], names, strict=True))
+    rows = tuple(
+        TestResult(Verdict(verdict), detail, wall_s, name)
+        for (verdict, detail, wall_s), name in zip(answer["tests"], names, strict=True)
+    )
     if len(rows) < len(job.tests) or (len(rows) > len(job.tests) and job.style != "unittest"):
         raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
     return Report(

@@ -23,8 +23,19 @@ from pathlib import Path
 
 from sandbox import seccomp
 
-EXEC, EXEC_AT, STARTS, SOCKET, CONNECT, OPEN_HOW = 59, 322, 218, 41, 42, 437  # STARTS: set_tid_address, a loader's first word, and of no fork
-OPENS = {2: (None, 0), 257: (0, 1), OPEN_HOW: (0, 1)}  # where an open has its folder's descriptor and its path; its flags come next
+EXEC, EXEC_AT, STARTS, SOCKET, CONNECT, OPEN_HOW = (
+    59,
+    322,
+    218,
+    41,
+    42,
+    437,
+)  # STARTS: set_tid_address, a loader's first word, and of no fork
+OPENS = {
+    2: (None, 0),
+    257: (0, 1),
+    OPEN_HOW: (0, 1),
+}  # where an open has its folder's descriptor and its path; its flags come next
 # calls that change what a path names: pairs of descriptor and path, by position
 CHANGES: dict[int, tuple[tuple[int | None, int], ...]] = {
     85: ((None, 0),), 83: ((None, 0),), 258: ((0, 1),), 84: ((None, 0),), 87: ((None, 0),), 263: ((0, 1),),
@@ -46,21 +57,52 @@ HARMLESS = {
     "unix socket", "setpriority", "ioprio_set", "inotify_init", "inotify_init1", "prlimit64", "sched_setaffinity", "sched_setparam",
     "sched_setscheduler", "sched_setattr", "get_robust_list", "name_to_handle_at", "mincore", "memfd_create", "sendmsg", "sendmmsg",
 }  # fmt: skip
-HARMLESS |= {"open", "openat", *seccomp.ATTRIBUTES, *seccomp.LEFTOVERS}  # where their paths lead counts, if they have any
+HARMLESS |= {
+    "open",
+    "openat",
+    *seccomp.ATTRIBUTES,
+    *seccomp.LEFTOVERS,
+}  # where their paths lead counts, if they have any
 OWN = ("/scratch", "/tmp", "/var/tmp", "/dev/shm")  # as programs name them
 DEVICES = re.compile(r"/dev/(null|zero|full|u?random|tty|std(in|out|err)|fd(/\d+)?)$")
-PUBLIC = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/sys", "/packages")
+PUBLIC = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc",
+    "/sys",
+    "/packages",
+)
 SECRET = re.compile(
     r"/etc/(g?shadow|sudoers|ssh/|ssl/private|krb5\.keytab|security/opasswd)|/usr/src/|/sys/kernel/(debug|security)|.*/\.(ssh|aws|gnupg|netrc|kube|docker)\b"
 )
 KERNEL = re.compile(r"/proc/(kcore|kmsg|kmem|sysrq-trigger|keys|acpi|bus|scsi|vmcore)\b")
 PROCESS = re.compile(r"/proc/(self|thread-self|\d+)(?:/task/\d+)?(?:/(.*))?$")
-MEMORY = re.compile(r"(mem|maps|smaps|environ|auxv|syscall|stack|fd|fdinfo|map_files|root|cwd|exe)(/|$)")
+MEMORY = re.compile(
+    r"(mem|maps|smaps|environ|auxv|syscall|stack|fd|fdinfo|map_files|root|cwd|exe)(/|$)"
+)
 # what libc and its name services ask of their own accord
-LIBC = ("/var/lib/libuuid/", "/run/uuidd/", "/run/nscd/", "/var/db/nscd/", "/var/cache/nscd/", "/var/lib/sss/", "/run/systemd/userdb", "/dev/log")
+LIBC = (
+    "/var/lib/libuuid/",
+    "/run/uuidd/",
+    "/run/nscd/",
+    "/var/db/nscd/",
+    "/var/cache/nscd/",
+    "/var/lib/sss/",
+    "/run/systemd/userdb",
+    "/dev/log",
+)
 SCRATCH = re.compile(r"/ratchet-scratch-\d+-")
-LIBRARY = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (?:\S+ +){4}(?:/usr)?/lib[^\n]*/libuuid\.so[.0-9]*$")  # of the system, in /proc/PID/maps
-OURS = re.compile(re.escape(os.path.dirname(os.path.realpath(__file__))) + r"/\w+\.py$")  # a traceback reads the text of its frames
+LIBRARY = re.compile(
+    r"([0-9a-f]+)-([0-9a-f]+) (?:\S+ +){4}(?:/usr)?/lib[^\n]*/libuuid\.so[.0-9]*$"
+)  # of the system, in /proc/PID/maps
+OURS = re.compile(
+    re.escape(os.path.dirname(os.path.realpath(__file__))) + r"/\w+\.py$"
+)  # a traceback reads the text of its frames
 CACHE = re.compile(r"/__pycache__(/[^/]+\.pyc(\.\d+)?)?$")
 ACCESS, CREATE, TRUNCATE, AT_CWD = 3, 0o100, 0o1000, 0xFFFFFF9C
 KIND, DEVICE_KINDS = 0o170000, (0o020000, 0o060000)
@@ -77,12 +119,21 @@ class Tried:
     def __init__(self, home: str, packages: Iterable[str] = (), *, namespaces: bool = True) -> None:
         """home: the programs' own folder. packages: folders of packages that they may import. namespaces: whether the level has any."""
         self.watched = frozenset((*WATCHED, *ATTRIBUTES) if namespaces else WATCHED)
-        self._namespaces, self._sees = namespaces, False  # sees: a program's memory has been read once
+        self._namespaces, self._sees = (
+            namespaces,
+            False,
+        )  # sees: a program's memory has been read once
         self._home, self._own = home, (*OWN, home)
-        folders = {sys.base_prefix, sys.prefix, *(os.path.dirname(os.path.realpath(path)) for path in packages)} - {"/"}
+        folders = {
+            sys.base_prefix,
+            sys.prefix,
+            *(os.path.dirname(os.path.realpath(path)) for path in packages),
+        } - {"/"}
         self._public = (*PUBLIC, *folders, f"{os.path.dirname(home)}/packages")
         self._counts: Counter[str] = Counter()
-        self._pending: Counter[int] = Counter()  # calls of exec, by process, that have not become another program yet
+        self._pending: Counter[int] = (
+            Counter()
+        )  # calls of exec, by process, that have not become another program yet
         self._blind = False  # a path could not be read
         self._linked = False  # the program has made symbolic links: then the text of a path does not say where it leads
 
@@ -107,9 +158,15 @@ class Tried:
             if self._namespaces and self._sees:  # then it has hidden itself
                 self._counts["call"] += 1
             self._blind = True
-        except (OSError, OverflowError):  # it has died meanwhile, or the address means nothing: the kernel says so too
+        except (
+            OSError,
+            OverflowError,
+        ):  # it has died meanwhile, or the address means nothing: the kernel says so too
             pass
-        except (LookupError, ValueError):  # whatever a program makes /proc say of it, its call is answered
+        except (
+            LookupError,
+            ValueError,
+        ):  # whatever a program makes /proc say of it, its call is answered
             self._blind = True
 
     def settle(self) -> None:
@@ -124,7 +181,9 @@ class Tried:
         """Counts by kind since the last call, zeros included; a kind that could not be counted here is absent. refused: calls by name."""
         counts, pending, blind = self._counts, sum(self._pending.values()), self._blind
         self._counts, self._pending, self._blind, self._linked = Counter(), Counter(), False, False
-        calls = counts["call"] + sum(number for name, number in refused.items() if name not in HARMLESS and name != "socket")
+        calls = counts["call"] + sum(
+            number for name, number in refused.items() if name not in HARMLESS and name != "socket"
+        )
         tried = {"call": calls, "exec": counts["exec"] + pending, "socket": counts["socket"]}
         return tried if blind else tried | {"file": counts["file"]}
 
@@ -154,7 +213,9 @@ class Tried:
             if flags & (ACCESS | CREATE | TRUNCATE):
                 return self._outside(pid, path)
             # to look for what is not there is no reach for it, unless it would be a secret
-            return self._private(pid, path) and (bool(SECRET.match(path)) or os.path.lexists(f"/proc/{pid}/root{path}"))
+            return self._private(pid, path) and (
+                bool(SECRET.match(path)) or os.path.lexists(f"/proc/{pid}/root{path}")
+            )
         if call in LINKS:
             self._linked = True
             _, at = LINKS[call]
@@ -168,7 +229,11 @@ class Tried:
         return any(self._outside(pid, self._path(pid, arguments, *place)) for place in PLACES[call])
 
     def _path(self, pid: int, arguments: list[int], folder: int | None, at: int) -> str:
-        return self._absolute(pid, None if folder is None else arguments[folder] & 0xFFFFFFFF, _text(pid, arguments[at]))
+        return self._absolute(
+            pid,
+            None if folder is None else arguments[folder] & 0xFFFFFFFF,
+            _text(pid, arguments[at]),
+        )
 
     def _absolute(self, pid: int, folder: int | None, path: str, steps: int = MOST_LINKS) -> str:
         """As the program's root has it. folder: the descriptor that it is relative to. steps: descriptors to follow, for one may name itself."""
@@ -178,7 +243,9 @@ class Tried:
         if self._linked:
             path = _resolved(pid, path)
         path = re.sub("^/+", "/", os.path.normpath(path))
-        if match := re.match(r"/proc/(self|thread-self|\d+)(?:/task/\d+)?/(root|cwd|fd/\d+)(/.+)$", path):
+        if match := re.match(
+            r"/proc/(self|thread-self|\d+)(?:/task/\d+)?/(root|cwd|fd/\d+)(/.+)$", path
+        ):
             if not steps or (match[1].isdigit() and not _is(pid, match[1])):
                 return path
             start = os.readlink(f"/proc/{pid}/{match[2]}") if match[2] != "root" else ""
@@ -189,7 +256,12 @@ class Tried:
         """Whether this file is not the program's to change."""
         if SCRATCH.search(path) and not _below(path, [self._home]):
             return True  # another slot's, where there is no namespace
-        if _below(path, self._own) or DEVICES.match(path) or path.startswith(LIBC) or CACHE.search(path):
+        if (
+            _below(path, self._own)
+            or DEVICES.match(path)
+            or path.startswith(LIBC)
+            or CACHE.search(path)
+        ):
             return False
         match = PROCESS.match(path)
         return not (match and (not match[1].isdigit() or _is(pid, match[1])))
@@ -199,8 +271,15 @@ class Tried:
         if SECRET.match(path) or KERNEL.match(path):
             return True
         if match := PROCESS.match(path):
-            return match[1].isdigit() and bool(MEMORY.match(match[2] or "")) and not _is(pid, match[1])
-        if path in ("/", "/proc", "/dev", "/var", "/run") or path.startswith("/proc/") or _below(path, self._public) or OURS.match(path):
+            return (
+                match[1].isdigit() and bool(MEMORY.match(match[2] or "")) and not _is(pid, match[1])
+            )
+        if (
+            path in ("/", "/proc", "/dev", "/var", "/run")
+            or path.startswith("/proc/")
+            or _below(path, self._public)
+            or OURS.match(path)
+        ):
             return False
         return self._outside(pid, path)
 
@@ -255,7 +334,9 @@ def _is_libs(pid: int, arguments: list[int]) -> bool:
         told = Path(f"/proc/{pid}/syscall").read_text().split()
         if len(told) < 2:
             return False  # a signal came meanwhile
-        caller = int.from_bytes(_memory(pid, int(told[-2], 16), 8), "little")  # where libc's function will return to
+        caller = int.from_bytes(
+            _memory(pid, int(told[-2], 16), 8), "little"
+        )  # where libc's function will return to
         maps = lines(f"/proc/{pid}/maps")
     except PermissionError:
         return True  # nothing else opens a socket like this
@@ -280,7 +361,12 @@ def _executes_ours(pid: int) -> bool | None:
 
 def _identities() -> set[tuple[int, int]]:
     paths = [sys.executable, getattr(sys, "_base_executable", ""), shutil.which("uname") or ""]
-    return {(found.st_dev, found.st_ino) for path in paths if os.path.exists(path) for found in [os.stat(path)]}
+    return {
+        (found.st_dev, found.st_ino)
+        for path in paths
+        if os.path.exists(path)
+        for found in [os.stat(path)]
+    }
 
 
 _OURS = _identities()

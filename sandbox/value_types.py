@@ -43,14 +43,19 @@ TAKEN: dict[type, Callable[[Any], list[Any]]] = {
     array: lambda v: [v.typecode, v.tolist()],
     **dict.fromkeys(BUFFERS, lambda v: [v.getvalue(), v.tell()]),
 }
-SUBCLASSES: dict[type, Callable[[Any], list[Any]]] = {  # of plain types: as what they are, not as their base
+SUBCLASSES: dict[
+    type, Callable[[Any], list[Any]]
+] = {  # of plain types: as what they are, not as their base
     struct_time: lambda v: [list(v)],
     Counter: lambda v: [dict(v)],
     OrderedDict: lambda v: [list(v.items())],
     defaultdict: lambda v: [v.default_factory, list(v.items())],
 }
 MADE: dict[str, Callable[..., Any]] = {
-    **{kind.__name__: kind for kind in (Decimal, Fraction, deque, range, timedelta, timezone, bytearray, slice, array)},
+    **{
+        kind.__name__: kind
+        for kind in (Decimal, Fraction, deque, range, timedelta, timezone, bytearray, slice, array)
+    },
     "struct_time": struct_time,
     "Counter": Counter,
     "OrderedDict": OrderedDict,
@@ -61,7 +66,10 @@ MADE: dict[str, Callable[..., Any]] = {
     KEYS.__name__: lambda keys: dict.fromkeys(keys).keys(),
     VALUES.__name__: lambda values: dict(enumerate(values)).values(),
     ITEMS.__name__: lambda items: dict(items).items(),
-    **{kind.__name__: lambda content, at, kind=kind: filled(kind(), content, at) for kind in BUFFERS},
+    **{
+        kind.__name__: lambda content, at, kind=kind: filled(kind(), content, at)
+        for kind in BUFFERS
+    },
 }
 _BY_TEXT = {  # types of modules that are imported when one of them crosses, made from their text
     "pathlib": {"PosixPath", "PurePosixPath", "PureWindowsPath"}, "uuid": {"UUID"},
@@ -72,7 +80,10 @@ _BY_TEXT = {  # types of modules that are imported when one of them crosses, mad
 def text_name(value: Any) -> str | None:
     """The name of a type that crosses as text, with its module, or None."""
     kind = type(value)
-    known = kind.__name__ in _BY_TEXT.get(kind.__module__, ()) and getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+    known = (
+        kind.__name__ in _BY_TEXT.get(kind.__module__, ())
+        and getattr(sys.modules.get(kind.__module__), kind.__name__, None) is kind
+    )
     return f"{kind.__module__}.{kind.__name__}" if known else None
 
 
@@ -80,13 +91,21 @@ def made(name: Any, parts: list[Any]) -> Any:
     """The value of this type with these parts. Raises NotPlain."""
     module, _, kind = str(name).partition(".")
     try:
-        return getattr(__import__(module), kind)(str(*parts)) if kind in _BY_TEXT.get(module, ()) else MADE[name](*parts)
+        return (
+            getattr(__import__(module), kind)(str(*parts))
+            if kind in _BY_TEXT.get(module, ())
+            else MADE[name](*parts)
+        )
     except (ArithmeticError, KeyError, TypeError, ValueError, re.error) as error:
         raise NotPlain(f"broken message: no {str(name)[:20]}: {type(error).__name__}") from None
 
 
 def is_array(value: Any) -> bool:
-    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and value.dtype.kind in "biufc"
+    return (
+        type(value).__module__ == "numpy"
+        and type(value).__name__ == "ndarray"
+        and value.dtype.kind in "biufc"
+    )
 
 
 def is_number_of_numpy(value: Any) -> bool:
@@ -98,7 +117,9 @@ def array_made(numpy: Any, kind: Any, items: Any) -> Any:
     """A number, or an array, of one of the number types. Raises NotPlain for another type."""
     if kind not in _ARRAYS:
         raise NotPlain("broken message: no array of numbers")
-    return numpy.array(items, dtype=kind) if isinstance(items, list) else numpy.dtype(kind).type(items)
+    return (
+        numpy.array(items, dtype=kind) if isinstance(items, list) else numpy.dtype(kind).type(items)
+    )
 
 
 _named_tuples: dict[tuple[str, tuple[str, ...]], type] = {}

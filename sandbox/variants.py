@@ -15,16 +15,35 @@ OPPOSITE = {
     "assertLess": "assertGreaterEqual", "assertRegex": "assertNotRegex",
     "assertAlmostEqual": "assertNotAlmostEqual", "assert_called": "assert_not_called",
 }  # fmt: skip
-OPPOSITE |= {opposite: name for name, opposite in OPPOSITE.items()} | {"assert_called_once": "assert_not_called"}
-COMPARED = {"assertEqual", "assertListEqual", "assertDictEqual", "assertTupleEqual", "assertSetEqual", "assertCountEqual"}
+OPPOSITE |= {opposite: name for name, opposite in OPPOSITE.items()} | {
+    "assert_called_once": "assert_not_called"
+}
+COMPARED = {
+    "assertEqual",
+    "assertListEqual",
+    "assertDictEqual",
+    "assertTupleEqual",
+    "assertSetEqual",
+    "assertCountEqual",
+}
 CALLED_WITH = {"assert_called_with", "assert_called_once_with"}
-RAISED = ("FileNotFoundError", "PermissionError", "ZeroDivisionError", "AttributeError", "NotImplementedError")  # that nobody makes kinds of others
+RAISED = (
+    "FileNotFoundError",
+    "PermissionError",
+    "ZeroDivisionError",
+    "AttributeError",
+    "NotImplementedError",
+)  # that nobody makes kinds of others
 PATHS = {"exists", "isfile", "isdir"}
 
 
 def asserts(call: ast.expr) -> str:
     """The name of the assertion that this calls, or nothing."""
-    name = call.func.attr if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else ""
+    name = (
+        call.func.attr
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
+        else ""
+    )
     return name if name.startswith("assert") else ""
 
 
@@ -35,7 +54,9 @@ def of_call(call: ast.Call) -> tuple[list[ast.Call], list[ast.Call]]:
         side = next((side for side in (1, 0) if is_literal(call.args[side])), 1)
         if other := otherwise(call.args[side], by=_margin(call)):
             natural.append(_with_argument(call, side, other))
-        plain += [_with_argument(call, at, wrapped(wrapped(call.args[at]))) for at in (0, 1)]  # twice: to assertCountEqual "a" is like ["a"]
+        plain += [
+            _with_argument(call, at, wrapped(wrapped(call.args[at]))) for at in (0, 1)
+        ]  # twice: to assertCountEqual "a" is like ["a"]
     if name == "assertIsInstance" and len(call.args) >= 2 and (other := other_type(call.args[1])):
         natural.append(_with_argument(call, 1, other))
     if name == "assertIn" and len(call.args) >= 2:
@@ -47,13 +68,25 @@ def of_call(call: ast.Call) -> tuple[list[ast.Call], list[ast.Call]]:
     if name == "assertRaises" and len(call.args) >= 2:
         natural += raising(call)
     if name in CALLED_WITH:
-        natural += [_with_argument(call, at, other) for at, given in enumerate(call.args) if (other := otherwise(given))][:1]
-        natural += [ast.Call(call.func, call.args[:-1], call.keywords)] if len(call.args) > 1 else []
+        natural += [
+            _with_argument(call, at, other)
+            for at, given in enumerate(call.args)
+            if (other := otherwise(given))
+        ][:1]
+        natural += (
+            [ast.Call(call.func, call.args[:-1], call.keywords)] if len(call.args) > 1 else []
+        )
     if name in CALLED_WITH | {"assert_any_call"}:
-        plain.append(ast.Call(call.func, [*call.args, ast.Constant(0), ast.Constant(0)], call.keywords))
+        plain.append(
+            ast.Call(call.func, [*call.args, ast.Constant(0), ast.Constant(0)], call.keywords)
+        )
     if name in OPPOSITE:
         assert isinstance(call.func, ast.Attribute)
-        plain.append(ast.Call(ast.Attribute(call.func.value, OPPOSITE[name], ast.Load()), call.args, call.keywords))
+        plain.append(
+            ast.Call(
+                ast.Attribute(call.func.value, OPPOSITE[name], ast.Load()), call.args, call.keywords
+            )
+        )
     return natural, plain
 
 
@@ -62,13 +95,23 @@ def of_test(test: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
     plain: list[ast.expr] = [ast.UnaryOp(ast.Not(), test)]
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
         left, right = test.left, test.comparators[0]
-        plain += [ast.Compare(wrapped(left), [ast.Eq()], [right]), ast.Compare(left, [ast.Eq()], [wrapped(right)])]
-        return ([ast.Compare(left, test.ops, [other])] if (other := otherwise(right)) else []), plain
+        plain += [
+            ast.Compare(wrapped(left), [ast.Eq()], [right]),
+            ast.Compare(left, [ast.Eq()], [wrapped(right)]),
+        ]
+        return (
+            [ast.Compare(left, test.ops, [other])] if (other := otherwise(right)) else []
+        ), plain
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.In):
         sides = [test.left, test.comparators[0]]
-        found = [[other if at == side else sides[side] for side in (0, 1)] for at, other in _apart(*sides)]
+        found = [
+            [other if at == side else sides[side] for side in (0, 1)]
+            for at, other in _apart(*sides)
+        ]
         return [ast.Compare(left, test.ops, [right]) for left, right in found], plain
-    return ([other] if isinstance(test, ast.Call) and (other := _asked_otherwise(test)) else []), plain
+    return (
+        [other] if isinstance(test, ast.Call) and (other := _asked_otherwise(test)) else []
+    ), plain
 
 
 def _asked_otherwise(call: ast.Call) -> ast.expr | None:
@@ -77,12 +120,22 @@ def _asked_otherwise(call: ast.Call) -> ast.expr | None:
     if not isinstance(call.func, ast.Attribute) or len(call.args) != 1:
         return None
     given = call.args[0]
-    if call.func.attr in ("startswith", "endswith") and isinstance(given, ast.Constant) and isinstance(given.value, str):
+    if (
+        call.func.attr in ("startswith", "endswith")
+        and isinstance(given, ast.Constant)
+        and isinstance(given.value, str)
+    ):
         other = otherwise(given)  # as long as this, or it might do as well
         same_length = isinstance(other, ast.Constant) and len(str(other.value)) == len(given.value)
         return _with_argument(call, 0, other) if other and same_length else None
-    if call.func.attr in PATHS and ast.unparse(call.func.value) == "os.path":  # where it is no text, this ends in an error: a failure as well
-        return _with_argument(call, 0, otherwise(given, surely=True) or ast.BinOp(given, ast.Add(), ast.Constant("_q")))
+    if (
+        call.func.attr in PATHS and ast.unparse(call.func.value) == "os.path"
+    ):  # where it is no text, this ends in an error: a failure as well
+        return _with_argument(
+            call,
+            0,
+            otherwise(given, surely=True) or ast.BinOp(given, ast.Add(), ast.Constant("_q")),
+        )
     return None
 
 
@@ -91,12 +144,26 @@ def raising(call: ast.expr) -> list[ast.Call]:
     assert isinstance(call, ast.Call)
     wanted = ast.unparse(call.args[0]) if call.args else ""
     kind = getattr(builtins, wanted, None)
-    if not isinstance(kind, type) or wanted in ("Exception", "BaseException"):  # several, or one that may be a kind of any other
-        others = ["StopAsyncIteration", "BufferError"] if "Exception" not in wanted else ["StopAsyncIteration"]
+    if not isinstance(kind, type) or wanted in (
+        "Exception",
+        "BaseException",
+    ):  # several, or one that may be a kind of any other
+        others = (
+            ["StopAsyncIteration", "BufferError"]
+            if "Exception" not in wanted
+            else ["StopAsyncIteration"]
+        )
     else:
-        others = [other for other in RAISED if not issubclass(getattr(builtins, other), kind) and not issubclass(kind, getattr(builtins, other))]
+        others = [
+            other
+            for other in RAISED
+            if not issubclass(getattr(builtins, other), kind)
+            and not issubclass(kind, getattr(builtins, other))
+        ]
     others = SECRET.sample(others, min(2, len(others)))
-    return [_with_argument(call, 0, ast.Name(other, ast.Load())) for other in others] if wanted else []
+    return (
+        [_with_argument(call, 0, ast.Name(other, ast.Load())) for other in others] if wanted else []
+    )
 
 
 def is_literal(value: ast.expr) -> bool:
@@ -115,10 +182,18 @@ def _margin(call: ast.Call) -> float | None:
     """Within which difference two numbers count as equal here; None where that is not written out."""
     if asserts(call) != "assertAlmostEqual":
         return 0.0
-    given = {keyword.arg: keyword.value for keyword in call.keywords} | dict(zip(("places", "msg", "delta"), call.args[2:], strict=False))
+    given = {keyword.arg: keyword.value for keyword in call.keywords} | dict(
+        zip(("places", "msg", "delta"), call.args[2:], strict=False)
+    )
     try:
-        delta, places = (ast.literal_eval(given.get(key, ast.Constant(None))) for key in ("delta", "places"))
-        return float(10.0 ** -(7 if places is None else places)) if delta is None else abs(float(delta))
+        delta, places = (
+            ast.literal_eval(given.get(key, ast.Constant(None))) for key in ("delta", "places")
+        )
+        return (
+            float(10.0 ** -(7 if places is None else places))
+            if delta is None
+            else abs(float(delta))
+        )
     except (ValueError, TypeError, OverflowError):
         return None
 
@@ -137,4 +212,8 @@ def _apart(member: ast.expr, group: ast.expr) -> list[tuple[int, ast.expr]]:
 
 
 def _with_argument(call: ast.Call, at: int, by: ast.expr) -> ast.Call:
-    return ast.Call(call.func, [by if number == at else given for number, given in enumerate(call.args)], call.keywords)
+    return ast.Call(
+        call.func,
+        [by if number == at else given for number, given in enumerate(call.args)],
+        call.keywords,
+    )

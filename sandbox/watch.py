@@ -42,7 +42,9 @@ class Stop:
 class Span:
     """The time since a moment, of a test or of a whole program, and what was worked in it."""
 
-    def __init__(self, accounts: Accounts, used: Cgroup | Accounts, judges: Cgroup | Accounts | None) -> None:
+    def __init__(
+        self, accounts: Accounts, used: Cgroup | Accounts, judges: Cgroup | Accounts | None
+    ) -> None:
         self._accounts, self._used, self._judges = accounts, used, judges
         self.started, self._worked, self._judged = time.monotonic(), 0.0, 0.0
 
@@ -78,7 +80,15 @@ class Watch:
     """Listens to the processes of one attempt: frames on the results pipe, output, exits. Nothing here trusts what it reads."""
 
     def __init__(
-        self, slots: list[Slot], results: int, outputs: list[int], limits: Limits, owner: int, speaker: str, messages: int, gate: int | None = None
+        self,
+        slots: list[Slot],
+        results: int,
+        outputs: list[int],
+        limits: Limits,
+        owner: int,
+        speaker: str,
+        messages: int,
+        gate: int | None = None,
     ) -> None:
         """slots: the program's, then the judge's if there is one. speaker: the role whose end is the end of the results. gate: what the program
         waits for when it has been set up.
@@ -88,7 +98,9 @@ class Watch:
         self.slot, self.limits, self.owner, self.speaker = slots[0], limits, owner, speaker
         self.results, self.outputs, self.gate, self.turn = results, outputs, gate, self.slot.turn
         self._due = messages
-        self.done_after_them = False  # whether the program has nothing more to do then; else its end alone tells
+        self.done_after_them = (
+            False  # whether the program has nothing more to do then; else its end alone tells
+        )
         self.printed = bytearray()  # what came on the first of the outputs
         self.output_bytes = 0
         self._idle = False  # nothing came in the last tick
@@ -113,10 +125,18 @@ class Watch:
         cgroup = self.slot.cgroup
         self._kills = cgroup.oom_kills() if cgroup else 0
         judges = slots[1].cgroup or slots[1].accounts if len(slots) > 1 else None
-        self.test, self.whole = (Span(self.slot.accounts, cgroup or self.slot.accounts, judges) for _ in range(2))
+        self.test, self.whole = (
+            Span(self.slot.accounts, cgroup or self.slot.accounts, judges) for _ in range(2)
+        )
         self._tick_s = TICK_S if cgroup else SAMPLE_S
-        self._look = time.monotonic() + self._tick_s  # when what no kernel limits is looked at again
-        self._output_kb = limits.output_kb if limits.total_output_kb is None else min(limits.output_kb, limits.total_output_kb)
+        self._look = (
+            time.monotonic() + self._tick_s
+        )  # when what no kernel limits is looked at again
+        self._output_kb = (
+            limits.output_kb
+            if limits.total_output_kb is None
+            else min(limits.output_kb, limits.total_output_kb)
+        )
 
     def await_set_up(self) -> None:
         """Until the process says that nothing of ours is left to do. Raises Broken: a program cannot make this fail, it has not run yet."""
@@ -166,9 +186,15 @@ class Watch:
         of = self.limits
         return replace(
             of,
-            total_wall_s=None if of.total_wall_s is None else max(0.0, of.total_wall_s - self.whole.seconds()),
-            total_cpu_s=None if of.total_cpu_s is None else max(0.0, of.total_cpu_s - self.whole.cpu_s()),
-            total_output_kb=None if of.total_output_kb is None else max(0, of.total_output_kb - self.output_bytes // 1024),
+            total_wall_s=None
+            if of.total_wall_s is None
+            else max(0.0, of.total_wall_s - self.whole.seconds()),
+            total_cpu_s=None
+            if of.total_cpu_s is None
+            else max(0.0, of.total_cpu_s - self.whole.cpu_s()),
+            total_output_kb=None
+            if of.total_output_kb is None
+            else max(0, of.total_output_kb - self.output_bytes // 1024),
         )
 
     def next(self) -> bytes | Stop:
@@ -190,7 +216,9 @@ class Watch:
         found = self._frames.popleft()
         self._bytes -= len(found)
         if len(found) > SMALL and tree_bytes(found) > self._most_bytes:
-            return Stop(Verdict.OLE, f"an answer that takes more than {self.limits.memory_mb} MB to read")
+            return Stop(
+                Verdict.OLE, f"an answer that takes more than {self.limits.memory_mb} MB to read"
+            )
         return found
 
     def exit(self, role: str = "program") -> int | Stop:
@@ -211,14 +239,20 @@ class Watch:
         if clock and self._idle and self.out_of_memory():
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
         late = self._late(clock=clock)
-        return self._sampled(at_once=late is not None) or late  # what has filled its memory may have run out of time too, on a busy machine
+        return (
+            self._sampled(at_once=late is not None) or late
+        )  # what has filled its memory may have run out of time too, on a busy machine
 
     def _late(self, *, clock: bool) -> Stop | None:
         if clock and self.test.late(self.limits.wall_s):
             return Stop(Verdict.TLE, f"more than {self.limits.wall_s:g} s")
         if self.test.worked(self.limits.cpu_s):
             return Stop(Verdict.TLE, f"more than {self.limits.cpu_s:g} s of CPU")
-        if clock and self.limits.total_wall_s is not None and self.whole.late(self.limits.total_wall_s):
+        if (
+            clock
+            and self.limits.total_wall_s is not None
+            and self.whole.late(self.limits.total_wall_s)
+        ):
             return Stop(Verdict.TLE, "more time than its tests have together")
         if self.limits.total_cpu_s is not None and self.whole.worked(self.limits.total_cpu_s):
             return Stop(Verdict.TLE, "more CPU time than its tests have together")
@@ -235,7 +269,11 @@ class Watch:
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
         if excess:
             return Stop(Verdict.RE, f"more than {self.limits.processes} {excess}")
-        return Stop(Verdict.RE, f"more than {SCRATCH_BYTES >> 20} MB of files") if files > SCRATCH_BYTES else None
+        return (
+            Stop(Verdict.RE, f"more than {SCRATCH_BYTES >> 20} MB of files")
+            if files > SCRATCH_BYTES
+            else None
+        )
 
     def out_of_memory(self) -> bool:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
@@ -244,7 +282,9 @@ class Watch:
         """What a wait status means, for a process that should not have ended."""
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
-            if number == signal.SIGXCPU or (number == signal.SIGKILL and self.test.cpu_s() >= self.limits.cpu_s - 0.1):
+            if number == signal.SIGXCPU or (
+                number == signal.SIGKILL and self.test.cpu_s() >= self.limits.cpu_s - 0.1
+            ):
                 return Stop(Verdict.TLE, "out of CPU time")
             return Stop(Verdict.RE, f"killed by signal {number}")
         return Stop(Verdict.RE, f"left with status {os.WEXITSTATUS(status)}")
@@ -264,7 +304,9 @@ class Watch:
             if handle == self.owner:
                 raise SystemExit(0)  # nobody waits for the report
             if handle in self._denied:
-                if event & select.POLLIN:  # else nobody is left who could ask, and to receive would be to wait
+                if (
+                    event & select.POLLIN
+                ):  # else nobody is left who could ask, and to receive would be to wait
                     self._denied[handle].answer()
                 else:
                     self._poll.unregister(handle)
@@ -327,5 +369,10 @@ class Watch:
         """Reads what is there now and no more: a child of the program may hold the pipe, and write on for ever."""
         for handle in list(self._open):
             there = struct.unpack("i", fcntl.ioctl(handle, FIONREAD, bytes(4)))[0]
-            while there > 0 and handle in self._open and not self._too_long and self.output_bytes <= self._output_kb * 1024:
+            while (
+                there > 0
+                and handle in self._open
+                and not self._too_long
+                and self.output_bytes <= self._output_kb * 1024
+            ):
                 there -= self._read(handle) or there

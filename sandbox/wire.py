@@ -25,7 +25,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Tree = None | bool | int | float | str | list[Any] | dict[str, Any]
 
-_dump = json.JSONEncoder(ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")).encode
+_dump = json.JSONEncoder(
+    ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
+).encode
 _SIMPLE = {str, bool, type(None)}
 _SCALARS = {*_SIMPLE, int, float}
 
@@ -78,7 +80,13 @@ def parse(text: str | bytes) -> Tree:
 
 def tree_bytes(text: bytes) -> int:
     """About what `parse` of this text takes, in a few passes over it. A text of a MB may say a list in which there are half a million others."""
-    return len(text) + 230 * text.count(b"{") + 80 * text.count(b"[") + 40 * text.count(b",") + 20 * text.count(b'"')
+    return (
+        len(text)
+        + 230 * text.count(b"{")
+        + 80 * text.count(b"[")
+        + 40 * text.count(b",")
+        + 20 * text.count(b'"')
+    )
 
 
 def tree(value: Any) -> Tree:
@@ -92,7 +100,12 @@ class Planter:
     foreign: makes the tree of a value that is not plain. subclass: the same for an instance of a subclass of a plain type; None sends it as its base.
     """
 
-    def __init__(self, foreign: Callable[[Any], Tree] | None = None, subclass: Callable[[Any], Tree] | None = None, nodes: int = MAX_NODES) -> None:
+    def __init__(
+        self,
+        foreign: Callable[[Any], Tree] | None = None,
+        subclass: Callable[[Any], Tree] | None = None,
+        nodes: int = MAX_NODES,
+    ) -> None:
         self.left = nodes
         self.foreign, self.subclass = foreign, subclass
 
@@ -111,7 +124,12 @@ class Planter:
         if kind is tuple:
             return {"t": self._items(value, depth)}
         if kind is dict:
-            return {"d": [[self.plant(k, depth + 1), self.plant(v, depth + 1)] for k, v in self._counted(value).items()]}
+            return {
+                "d": [
+                    [self.plant(k, depth + 1), self.plant(v, depth + 1)]
+                    for k, v in self._counted(value).items()
+                ]
+            }
         if kind is set or kind is frozenset:
             return {"s" if kind is set else "z": sorted(self._items(list(value), depth), key=_dump)}
         if kind is bytes or (kind is bytearray and not self.foreign):
@@ -124,7 +142,12 @@ class Planter:
             if issubclass(kind, base):
                 if self.subclass and (of := self.subclass(value)) is not None:
                     return of
-                return self.plant(base.__getnewargs__(value)[0] if base in (int, float, str, bytes) else base(value), depth + 1)  # type: ignore[attr-defined]
+                return self.plant(
+                    base.__getnewargs__(value)[0]
+                    if base in (int, float, str, bytes)
+                    else base(value),
+                    depth + 1,
+                )  # type: ignore[attr-defined]
         if self.foreign:
             return self.foreign(value)
         raise NotPlain(f"{kind.__name__} is not plain data")
@@ -137,7 +160,11 @@ class Planter:
 
     def _items(self, value: Any, depth: int) -> list[Any]:
         kinds = set(map(type, self._counted(value)))
-        if kinds <= _SIMPLE or (kinds == {int} and min(value) > -DIGITS and max(value) < DIGITS) or (kinds == {float} and all(map(isfinite, value))):
+        if (
+            kinds <= _SIMPLE
+            or (kinds == {int} and min(value) > -DIGITS and max(value) < DIGITS)
+            or (kinds == {float} and all(map(isfinite, value)))
+        ):
             return list(value)
         return [self.plant(v, depth + 1) for v in value]
 

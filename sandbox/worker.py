@@ -31,7 +31,12 @@ from sandbox.wire import Frames, frame
 
 LEAVE_S = 1.0  # to clean up in, once nobody waits for a report
 STARTS = 3  # of a zygote that is killed before it can say whether its rung holds
-PRELOADS: dict[str, list[str]] = {"program": [], "judge": [], "beside": ["unittest", "unittest.mock"], "checks": ["unittest"]}
+PRELOADS: dict[str, list[str]] = {
+    "program": [],
+    "judge": [],
+    "beside": ["unittest", "unittest.mock"],
+    "checks": ["unittest"],
+}
 
 
 class Worker:
@@ -44,7 +49,9 @@ class Worker:
     def __init__(self, rung: str, packages: dict[str, str], owner: int, turn: Turn) -> None:
         self.packages, self.owner, self.turn = packages, owner, turn
         self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
-        Path(self.scratch).chmod(0o711)  # a program of the rung bare may have a uid of its own, and comes through to what it may write
+        Path(self.scratch).chmod(
+            0o711
+        )  # a program of the rung bare may have a uid of its own, and comes through to what it may write
         self.slots: dict[tuple[str, bool], Slot] = {}
         self.rung = rung
         self.altered: Altered = {}  # decoys by the text of the test: what was made once for many answers to one problem
@@ -61,7 +68,12 @@ class Worker:
         if absent := [name for name in job["packages"] if name not in self.packages]:
             return self._lacking(job, absent)
         beside = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
-        slots = [self._slot("beside" if beside else "program", numpy=any("numpy" in text for text in (job["source"], *beside)))]
+        slots = [
+            self._slot(
+                "beside" if beside else "program",
+                numpy=any("numpy" in text for text in (job["source"], *beside)),
+            )
+        ]
         denied = slots[0].denied
         attempt = Attempt(slots, job, limits, self.owner, self._judges, self.altered)
         try:
@@ -71,13 +83,26 @@ class Worker:
                 raise
             results = []  # the kernel took the zygote with the program
             self._drop(slots)
-        except (ArithmeticError, LookupError, RecursionError, ValueError) as error:  # of what it says: nobody else brought anything new
+        except (
+            ArithmeticError,
+            LookupError,
+            RecursionError,
+            ValueError,
+        ) as error:  # of what it says: nobody else brought anything new
             traceback.print_exc()
-            results = [[Verdict.RE, f"what it did could not be followed: {type(error).__name__}: {error}"[:300], 0.0]]
+            results = [
+                [
+                    Verdict.RE,
+                    f"what it did could not be followed: {type(error).__name__}: {error}"[:300],
+                    0.0,
+                ]
+            ]
             self._drop(slots)
         results = whole(results, attempt.total)
         refused, tried = denied.take() if denied else (None, None)
-        worst = next((result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0])
+        worst = next(
+            (result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0]
+        )
         return {
             "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
             "wall_s": time.monotonic() - self.turn.waited_s - started, "isolation": self.isolation, "denied": refused, "tried": tried,
@@ -96,7 +121,11 @@ class Worker:
     def _judges(self, job: dict[str, Any]) -> Slot:
         if job["style"] == "unittest":
             return self._slot("checks")
-        texts = [job["checker"] or "", job["source"] if job["style"] == "assert" else "", *(test.get("source", "") for test in job["tests"])]
+        texts = [
+            job["checker"] or "",
+            job["source"] if job["style"] == "assert" else "",
+            *(test.get("source", "") for test in job["tests"]),
+        ]
         return self._slot("judge", numpy=any("numpy" in text for text in texts))
 
     def close(self) -> None:
@@ -110,7 +139,15 @@ class Worker:
         if kind not in self.slots:
             preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
             number = 2 * list(PRELOADS).index(role) + kind[1]
-            self.slots[kind] = Slot(self.rung, self.packages, preload, number, self.scratch, self.turn, judge=role in ("judge", "checks"))
+            self.slots[kind] = Slot(
+                self.rung,
+                self.packages,
+                preload,
+                number,
+                self.scratch,
+                self.turn,
+                judge=role in ("judge", "checks"),
+            )
         return self.slots[kind]
 
     def _drop(self, slots: list[Slot]) -> None:
@@ -149,12 +186,18 @@ def main() -> None:
         if os.getppid() != config["owner"]:
             sys.exit(1)
     # of an input only its end is an event: what is in it is for the worker to read
-    threading.Thread(target=_end_without, args=(owner, select.POLLIN if owner != source else 0), daemon=True).start()
+    threading.Thread(
+        target=_end_without, args=(owner, select.POLLIN if owner != source else 0), daemon=True
+    ).start()
     if config.get("core") is not None:
         with contextlib.suppress(OSError):  # the machine has lost it meanwhile: then anywhere
             os.sched_setaffinity(0, {config["core"]})
-    with contextlib.suppress(OSError):  # its program goes on when there is something to read, instead of being put aside for each test
-        os.sched_setscheduler(0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0))  # programs have the usual policy again
+    with contextlib.suppress(
+        OSError
+    ):  # its program goes on when there is something to read, instead of being put aside for each test
+        os.sched_setscheduler(
+            0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0)
+        )  # programs have the usual policy again
     os.dup2(2, 1)  # nobody's print may come between the reports
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
@@ -170,7 +213,10 @@ def main() -> None:
         _write(target, {"isolation": worker.isolation})
         for payload in _jobs(source, owner):
             _write(target, worker.judge(json.loads(payload)))
-    except (Broken, Refused) as failure:  # the latter of a slot that is started later than the first
+    except (
+        Broken,
+        Refused,
+    ) as failure:  # the latter of a slot that is started later than the first
         _write(target, {"broken": str(failure)})
     finally:
         worker.close()

@@ -43,7 +43,12 @@ sys.path.append(ROOT)
 from sandbox import folders, hugepages, isolation, program, rehearsal, seccomp  # noqa: E402  # found by the line above
 
 EMPTY_S = 3.0  # for what a program left on a rung without mounts
-SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # of the moment: they say nothing about what the machine grants
+SHORTAGES = (
+    errno.EAGAIN,
+    errno.ENOMEM,
+    errno.EMFILE,
+    errno.ENFILE,
+)  # of the moment: they say nothing about what the machine grants
 PRELOADED = (
     "abc array bisect collections collections.abc copy datetime decimal enum fractions functools heapq io itertools json math operator os.path "
     "queue random re string struct sys threading time traceback types typing"
@@ -57,7 +62,13 @@ _fork, _kill, _waitpid = _libc.fork, _libc.kill, _libc.waitpid
 
 
 class Zygote:
-    def __init__(self, config: dict[str, Any], control: socket.socket, in_force: str, run: Callable[[str], NoReturn]) -> None:
+    def __init__(
+        self,
+        config: dict[str, Any],
+        control: socket.socket,
+        in_force: str,
+        run: Callable[[str], NoReturn],
+    ) -> None:
         """run: what a process does with the style that it is started with, when it has become what it is to be. config["seen"]: its accounts are."""
         self.rung = config["rung"]
         self.seen = config["seen"]
@@ -65,13 +76,21 @@ class Zygote:
         self.uid = config["uid"] if isolation.has_own_uid(self.rung) else None
         self.control = control
         self.readable = [config["package_path"], *config["packages"].values()]
-        self.rules = isolation.file_rules(self.readable, os.environ["TMPDIR"]) if self.rung == "bare" else None
+        self.rules = (
+            isolation.file_rules(self.readable, os.environ["TMPDIR"])
+            if self.rung == "bare"
+            else None
+        )
         self.own_pids = self.rung != "bare"
-        self.counts_processes = self.own_pids or self.uid is not None  # else the count is the whole user's
+        self.counts_processes = (
+            self.own_pids or self.uid is not None
+        )  # else the count is the whole user's
         self.in_force = in_force
         self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
         self.tmp = os.environ["TMPDIR"]
-        self.folder = os.open(self.tmp, os.O_RDONLY | os.O_DIRECTORY)  # opened once: each open is asked of the listener
+        self.folder = os.open(
+            self.tmp, os.O_RDONLY | os.O_DIRECTORY
+        )  # opened once: each open is asked of the listener
         self.clean_scratch = self._scratch_state()
         self.score, self.own_score = _oom_score()
 
@@ -84,7 +103,15 @@ class Zygote:
         self.filled = rehearsal.settle()
         gc.freeze()
         isolation.restart_pids()
-        self.control.send(json.dumps({"ready": self.in_force, "uid": self.uid, "own_cpu_s": _worked(resource.RUSAGE_SELF)}).encode())
+        self.control.send(
+            json.dumps(
+                {
+                    "ready": self.in_force,
+                    "uid": self.uid,
+                    "own_cpu_s": _worked(resource.RUSAGE_SELF),
+                }
+            ).encode()
+        )
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         own, recvmsg = self.control.fileno(), self.control.recvmsg
@@ -104,7 +131,9 @@ class Zygote:
                 what, *order = message.split()
                 if what == b"start":
                     ((_, _, handles),) = ancillary
-                    poll.register(self._start(order, unpack(f"{len(handles) // 4}i", handles)), select.POLLIN)
+                    poll.register(
+                        self._start(order, unpack(f"{len(handles) // 4}i", handles)), select.POLLIN
+                    )
                 else:
                     for watched in self.running:
                         poll.unregister(watched)
@@ -118,7 +147,18 @@ class Zygote:
         pid = _fork()
         if pid == 0:
             try:
-                _become(cpu_s, address_bytes, processes, files, descriptors, self.uid, self.rules, self.seen, self.counts_processes, self.tmp)
+                _become(
+                    cpu_s,
+                    address_bytes,
+                    processes,
+                    files,
+                    descriptors,
+                    self.uid,
+                    self.rules,
+                    self.seen,
+                    self.counts_processes,
+                    self.tmp,
+                )
                 self.run(style)
             finally:
                 os._exit(70)  # before the ready message: the owner takes it for a failure of ours
@@ -142,10 +182,16 @@ class Zygote:
             os.close(watched)
         self.running.clear()
         # made anew only where somebody wrote; its times alone would not do, they advance in steps of some milliseconds
-        if self._scratch_state() != self.clean_scratch or os.listdir(self.folder) or self._is_marked():
+        if (
+            self._scratch_state() != self.clean_scratch
+            or os.listdir(self.folder)
+            or self._is_marked()
+        ):
             self._renew_scratch()
         isolation.restart_pids()
-        self.control.send(b"ended %.6f %.6f" % (_worked(resource.RUSAGE_CHILDREN), _worked(resource.RUSAGE_SELF)))
+        self.control.send(
+            b"ended %.6f %.6f" % (_worked(resource.RUSAGE_CHILDREN), _worked(resource.RUSAGE_SELF))
+        )
 
     def _kill_all(self) -> None:
         """Every process that a job left, however it hid; each orphan's parent is this process (pid 1, or a subreaper)."""
@@ -229,7 +275,9 @@ def _become(
         setrlimit(RLIMIT_NPROC, (processes, processes))
     closerange(at, 1024)
     chdir(folder)
-    set_handler(SIGINT, default_int_handler)  # the wrapper in signal makes enums, at ten times the price
+    set_handler(
+        SIGINT, default_int_handler
+    )  # the wrapper in signal makes enums, at ten times the price
     enable_gc()
 
 
@@ -269,7 +317,9 @@ def main() -> None:
     isolation.die_with_parent(config["parent"])
     control = socket.socket(fileno=config["control"])
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a handler would make even pid 1 mortal
-    counted = control.recv(1) == isolation.COUNTED  # the owner has put us into our cgroup, where there is one
+    counted = (
+        control.recv(1) == isolation.COUNTED
+    )  # the owner has put us into our cgroup, where there is one
     config["seen"] = not counted or config["rung"] != "root"
     control = _keep_low_descriptors_busy(control)
     hugepages.move_code()
@@ -279,12 +329,16 @@ def main() -> None:
 
         semaphores.install()
     try:
-        in_force, listener = isolation.enter(config["rung"], config["packages"], counted=counted, watched=config["watched"])
+        in_force, listener = isolation.enter(
+            config["rung"], config["packages"], counted=counted, watched=config["watched"]
+        )
         if listener is not None:
             try:
                 socket.send_fds(control, [b'{"listener": true}'], [listener])
             except OSError:
-                os._exit(1)  # nobody is there any more: a call that is asked about would wait for ever
+                os._exit(
+                    1
+                )  # nobody is there any more: a call that is asked about would wait for ever
             os.close(listener)
             if not (probing := _fork()):
                 seccomp.probe()
@@ -292,13 +346,17 @@ def main() -> None:
         if config["rung"] == "bare":
             seccomp.refuse_messages()
     except OSError as error:
-        control.send(json.dumps({"broken" if error.errno in SHORTAGES else "refused": str(error)}).encode())
+        control.send(
+            json.dumps({"broken" if error.errno in SHORTAGES else "refused": str(error)}).encode()
+        )
         sys.exit(1)
     sys.path[:] = [path for path in sys.path if path != ROOT] + [config["package_path"]]
     for name in [*PRELOADED.split(), *config["preload"]]:
         __import__(name)
     for name in {"random", "numpy.random"} & set(sys.modules):
-        sys.modules[name].seed(0)  # unseeded draws are the same in each run, so that a verdict does not flicker
+        sys.modules[name].seed(
+            0
+        )  # unseeded draws are the same in each run, so that a verdict does not flicker
     with contextlib.suppress(OSError):
         time.tzset()
     Zygote(config, control, in_force, run).serve()

@@ -23,7 +23,9 @@ class Champion:
     def __init__(self, ledger: Ledger, open_engine: Callable[[Path], Engine]) -> None:
         self.ledger = ledger
         self.open_engine = open_engine
-        self._loaded: tuple[str, Engine] | None = None  # hash of the checkpoint, and what holds its weights
+        self._loaded: tuple[str, Engine] | None = (
+            None  # hash of the checkpoint, and what holds its weights
+        )
         self._loading = Lock()
 
     def entry(self) -> Entry:

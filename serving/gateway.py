@@ -33,14 +33,20 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
     @app.get("/health")
     async def health() -> dict[str, str]:
         entry = champion.entry()
-        return {"status": "ok", "champion": entry.checkpoint, "checkpoint_hash": entry.checkpoint_hash}
+        return {
+            "status": "ok",
+            "champion": entry.checkpoint,
+            "checkpoint_hash": entry.checkpoint_hash,
+        }
 
     @app.get("/v1/models")
     async def list_models() -> dict[str, Any]:
         return models(champion.entry())
 
     @app.post("/v1/chat/completions")
-    def chat(request: ChatRequest) -> Any:  # not async: it runs in a thread, so that /health answers meanwhile
+    def chat(
+        request: ChatRequest,
+    ) -> Any:  # not async: it runs in a thread, so that /health answers meanwhile
         return answered(request)
 
     @app.post("/v1/completions")
@@ -50,12 +56,22 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
     def answered(request: ChatRequest | TextRequest) -> Any:
         entry, engine = champion.engine()
         if request.model not in ("champion", entry.checkpoint):
-            return _refuse(404, f"no model {request.model!r} here: ask for 'champion' (now {entry.checkpoint})", "model_not_found")
-        return completion(entry, engine.answer(request.question(DEFAULT_TOKENS)), chat=isinstance(request, ChatRequest))
+            return _refuse(
+                404,
+                f"no model {request.model!r} here: ask for 'champion' (now {entry.checkpoint})",
+                "model_not_found",
+            )
+        return completion(
+            entry,
+            engine.answer(request.question(DEFAULT_TOKENS)),
+            chat=isinstance(request, ChatRequest),
+        )
 
     @app.exception_handler(NoChampion)
     async def no_champion(_: Request, error: NoChampion) -> JSONResponse:
-        return JSONResponse(failure(str(error), "service_unavailable", "no_champion"), 503, {"Retry-After": "30"})
+        return JSONResponse(
+            failure(str(error), "service_unavailable", "no_champion"), 503, {"Retry-After": "30"}
+        )
 
     @app.exception_handler(TooLong)
     async def too_long(_: Request, error: TooLong) -> JSONResponse:
@@ -63,7 +79,10 @@ def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> Fa
 
     @app.exception_handler(RequestValidationError)
     async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
-        told = "; ".join(f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors())
+        told = "; ".join(
+            f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}"
+            for e in error.errors()
+        )
         return _refuse(400, told, "invalid_request")
 
     return app
@@ -86,6 +105,8 @@ def serve(home: Home, port: int = 8000) -> None:
         try:
             probe.bind((HOST, port))
         except OSError as error:
-            raise NotReady(f"port {port} on {HOST} cannot be had ({error.strerror}): give another with --port") from error
+            raise NotReady(
+                f"port {port} on {HOST} cannot be had ({error.strerror}): give another with --port"
+            ) from error
         probe.listen()
         uvicorn.Server(uvicorn.Config(make_app(home), log_level="warning")).run(sockets=[probe])

@@ -52,7 +52,10 @@ class ChatRequest(Request):
         return self
 
     def question(self, default_tokens: int) -> Ask:
-        return self.ask([m.model_dump() for m in self.messages], self.max_tokens or self.max_completion_tokens or default_tokens)
+        return self.ask(
+            [m.model_dump() for m in self.messages],
+            self.max_tokens or self.max_completion_tokens or default_tokens,
+        )
 
 
 class TextRequest(Request):
@@ -66,7 +69,11 @@ class TextRequest(Request):
 
 def completion(entry: Entry, answer: Answer, *, chat: bool) -> dict[str, Any]:
     """The reply; `model` names the checkpoint that answered, `system_fingerprint` the hash of its weights."""
-    said = {"message": {"role": "assistant", "content": answer.text}} if chat else {"text": answer.text}
+    said = (
+        {"message": {"role": "assistant", "content": answer.text}}
+        if chat
+        else {"text": answer.text}
+    )
     return {
         "id": f"{'chatcmpl' if chat else 'cmpl'}-{uuid.uuid4().hex}",
         "object": "chat.completion" if chat else "text_completion",

@@ -27,7 +27,9 @@ def chromium() -> str:
     """The browser's path; the test is skipped where none is installed."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        pytest.skip(f"no browser here: install one of {', '.join(NAMES)} (Debian: apt-get install chromium)")
+        pytest.skip(
+            f"no browser here: install one of {', '.join(NAMES)} (Debian: apt-get install chromium)"
+        )
     return found
 
 
@@ -46,14 +48,21 @@ class Browser:
         os.close(answer_write)
         self._buffer, self._numbers, self._session = b"", count(1), ""
         target = self.send("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self.send("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         self.send("Page.enable")
         self.size(width, height)
 
     def __enter__(self) -> Browser:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         os.close(self._out)  # the end of its commands is the end of the browser
         try:
             self.process.wait(10)
@@ -66,7 +75,11 @@ class Browser:
         """One command and its answer; events in between are passed over. Raises RuntimeError for what the browser refuses."""
         number = next(self._numbers)
         session = {"sessionId": self._session} if self._session else {}
-        os.write(self._out, json.dumps({"id": number, "method": method, "params": params, **session}).encode() + b"\0")
+        os.write(
+            self._out,
+            json.dumps({"id": number, "method": method, "params": params, **session}).encode()
+            + b"\0",
+        )
         while True:
             while b"\0" not in self._buffer:
                 part = os.read(self._in, 1 << 20)
@@ -86,7 +99,9 @@ class Browser:
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page. Raises RuntimeError where it throws."""
-        found = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        found = self.send(
+            "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in found:
             raise RuntimeError(f"{script}: {found['exceptionDetails']}")
         return found["result"].get("value")
@@ -95,7 +110,9 @@ class Browser:
         """Waits for an expression to be true. Raises AssertionError with the page's text when it stays false."""
         end = time.monotonic() + PATIENCE_S
         while not self.run(script):
-            assert time.monotonic() < end, f"{script} stays false; the page says: {self.run('document.body.innerText')}"
+            assert time.monotonic() < end, (
+                f"{script} stays false; the page says: {self.run('document.body.innerText')}"
+            )
             time.sleep(0.05)
 
     def key(self, key: str) -> None:
@@ -107,15 +124,34 @@ class Browser:
         self.send("Input.insertText", text=text)
 
     def dark(self, on: bool) -> None:
-        self.send("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}])
+        self.send(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if on else "light"}],
+        )
 
     def size(self, width: int, height: int) -> None:
-        self.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.send(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
 
     def picture(self, path: Path, whole: bool = False) -> None:
         """A PNG of what is seen, or of the whole page."""
-        path.write_bytes(base64.b64decode(self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)["data"]))
+        path.write_bytes(
+            base64.b64decode(
+                self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)[
+                    "data"
+                ]
+            )
+        )
 
     def pdf(self, path: Path) -> None:
         """The page as it is printed, on its own paper size."""
-        path.write_bytes(base64.b64decode(self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"]))
+        path.write_bytes(
+            base64.b64decode(
+                self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"]
+            )
+        )

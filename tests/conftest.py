@@ -8,10 +8,23 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # a busy machine is no failure of a property, and what is large or slow to draw is drawn all the same
-settings.register_profile("busy machine", deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+settings.register_profile(
+    "busy machine",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
 settings.load_profile("busy machine")
 
-OURS = ("RATCHET_HOME", "RATCHET_PROFILE", "RATCHET_UNVERIFIED", "RATCHET_SET", "DAGSTER_HOME", "RAY_ADDRESS", "MLFLOW_TRACKING_URI", "WANDB_API_KEY")
+OURS = (
+    "RATCHET_HOME",
+    "RATCHET_PROFILE",
+    "RATCHET_UNVERIFIED",
+    "RATCHET_SET",
+    "DAGSTER_HOME",
+    "RAY_ADDRESS",
+    "MLFLOW_TRACKING_URI",
+    "WANDB_API_KEY",
+)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,8 +14,32 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("pipelines", "assets", "serving", "resources", "evaluation", "verl_jobs", "rewards", "problems", "sandbox", "artifacts")
-HEAVY = {"torch", "ray", "vllm", "verl", "transformers", "datasets", "mlflow", "wandb", "tensordict", "pandas", "matplotlib", "sklearn"}
+ROOMS = (
+    "pipelines",
+    "assets",
+    "serving",
+    "resources",
+    "evaluation",
+    "verl_jobs",
+    "rewards",
+    "problems",
+    "sandbox",
+    "artifacts",
+)
+HEAVY = {
+    "torch",
+    "ray",
+    "vllm",
+    "verl",
+    "transformers",
+    "datasets",
+    "mlflow",
+    "wandb",
+    "tensordict",
+    "pandas",
+    "matplotlib",
+    "sklearn",
+}
 OPTIONAL = {"vllm"}  # installed beside, where there is a GPU
 NO_SUBJECT = {"utils", "util", "helpers", "helper", "manager", "managers", "common", "misc"}
 MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
@@ -30,7 +54,10 @@ def imported_at_load(path: Path) -> Iterator[str]:
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             yield (node.module or "").split(".")[0]
-        elif isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+        elif isinstance(node, ast.If) and ast.unparse(node.test) in (
+            "TYPE_CHECKING",
+            "typing.TYPE_CHECKING",
+        ):
             waiting.extend(node.orelse)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting.extend(ast.iter_child_nodes(node))
@@ -38,14 +65,27 @@ def imported_at_load(path: Path) -> Iterator[str]:
 
 def all_imports(path: Path) -> set[str]:
     nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    plain = {alias.name.split(".")[0] for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    return plain | {(node.module or "").split(".")[0] for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0}
+    plain = {
+        alias.name.split(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    return plain | {
+        (node.module or "").split(".")[0]
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and node.level == 0
+    }
 
 
 def shipped_files() -> list[Path]:
     """What git knows or would add."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
 
@@ -80,13 +120,24 @@ def test_the_sandbox_stands_alone() -> None:
     """A backend that needs a client is named after it, and imports it when it is asked for."""
     known, found = sys.stdlib_module_names | {"sandbox"}, set()
     for path in (path for path in MODULES if path.is_relative_to(ROOT / "sandbox")):
-        client = {path.stem} if path.parent.name == "backends" and path.stem not in imported_at_load(path) else set()
-        found |= {f"{path.relative_to(ROOT)}: {name}" for name in all_imports(path) - known - client}
+        client = (
+            {path.stem}
+            if path.parent.name == "backends" and path.stem not in imported_at_load(path)
+            else set()
+        )
+        found |= {
+            f"{path.relative_to(ROOT)}: {name}" for name in all_imports(path) - known - client
+        }
     assert not found
 
 
 def test_artifacts_know_no_room() -> None:
-    found = {str(path) for path in MODULES if path.is_relative_to(ROOT / "artifacts") and all_imports(path) & (set(ROOMS) - {"artifacts"})}
+    found = {
+        str(path)
+        for path in MODULES
+        if path.is_relative_to(ROOT / "artifacts")
+        and all_imports(path) & (set(ROOMS) - {"artifacts"})
+    }
     assert not found
 
 
@@ -94,7 +145,8 @@ def test_the_training_process_reports_through_dagster_pipes_alone() -> None:
     found = {
         str(path)
         for path in MODULES
-        if path.is_relative_to(ROOT / "verl_jobs") and any(n.startswith("dagster") for n in all_imports(path) - {"dagster_pipes"})
+        if path.is_relative_to(ROOT / "verl_jobs")
+        and any(n.startswith("dagster") for n in all_imports(path) - {"dagster_pipes"})
     }
     assert not found
 
@@ -103,26 +155,49 @@ def test_every_room_and_every_module_says_what_it_is_for() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in MODULES
-        if path.read_text(encoding="utf-8").strip() and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if path.read_text(encoding="utf-8").strip()
+        and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert not silent
 
 
 def test_every_file_is_called_by_its_subject() -> None:
-    assert not [str(path.relative_to(ROOT)) for path in shipped_files() if path.stem.lower() in NO_SUBJECT or path.parent.name.lower() in NO_SUBJECT]
+    assert not [
+        str(path.relative_to(ROOT))
+        for path in shipped_files()
+        if path.stem.lower() in NO_SUBJECT or path.parent.name.lower() in NO_SUBJECT
+    ]
 
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
     # spelled apart, so that this file does not find itself
-    foreign = ["/wo" + "rk/", "/tmp/" + "env", "/ro" + "ot/.", "/opt/whe" + "els", "/home/" + "ubuntu"]
+    foreign = [
+        "/wo" + "rk/",
+        "/tmp/" + "env",
+        "/ro" + "ot/.",
+        "/opt/whe" + "els",
+        "/home/" + "ubuntu",
+    ]
     if ROOT.parent not in (Path("/"), Path("/tmp")):
         foreign.append(f"{ROOT}/")
     texts = [
-        path for path in shipped_files() if path.suffix in (".py", ".md", ".yaml", ".yml", ".toml", ".lock", ".sh", ".txt", ".jinja", ".json", "")
+        path
+        for path in shipped_files()
+        if path.suffix
+        in (".py", ".md", ".yaml", ".yml", ".toml", ".lock", ".sh", ".txt", ".jinja", ".json", "")
     ]
-    found = [f"{path.relative_to(ROOT)}: {word}" for path in texts for word in foreign if word in path.read_text(encoding="utf-8", errors="ignore")]
+    found = [
+        f"{path.relative_to(ROOT)}: {word}"
+        for path in texts
+        for word in foreign
+        if word in path.read_text(encoding="utf-8", errors="ignore")
+    ]
     assert not found
 
 
 def test_no_module_is_so_long_that_it_has_two_subjects() -> None:
-    assert not [f"{path.relative_to(ROOT)}: {lines} lines" for path in MODULES if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400]
+    assert not [
+        f"{path.relative_to(ROOT)}: {lines} lines"
+        for path in MODULES
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 400
+    ]

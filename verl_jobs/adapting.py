@@ -34,7 +34,9 @@ class Adaptation(BaseModel):
     """k: examples, and gradient steps. A prompt that does not fit into the model's positions is said so."""
     ways: tuple[Way, ...] = Field(("prompt", "all", "lora", "frozen"), min_length=1)
     """`prompt`: examples in the prompt; gradient steps on `all` weights, on `lora` adapters, or with the `frozen` ones left as they are."""
-    families: tuple[Literal["digits", "parity", "slices", "tables"], ...] = Field(("digits", "parity", "slices", "tables"), min_length=1)
+    families: tuple[Literal["digits", "parity", "slices", "tables"], ...] = Field(
+        ("digits", "parity", "slices", "tables"), min_length=1
+    )
     """Of the embedded problems (problems/sources/families.py); without effect where problems of your own are given."""
     problems: PositiveInt = 100
     """Held-out problems a family."""
@@ -49,7 +51,14 @@ class Adaptation(BaseModel):
     """torch's threads on the CPU; part of what makes a comparison repeatable. 0: one a core."""
 
 
-def learn(start: Path, chats: Sequence[tuple[str, str]], way: Way, config: Adaptation, seed: int, folder: Path) -> list[float]:
+def learn(
+    start: Path,
+    chats: Sequence[tuple[str, str]],
+    way: Way,
+    config: Adaptation,
+    seed: int,
+    folder: Path,
+) -> list[float]:
     """As many gradient steps as there are chats, on these alone; writes the adapted checkpoint to `folder`; returns the losses."""
     told = WarmUp(
         seed=seed,
@@ -65,4 +74,6 @@ def learn(start: Path, chats: Sequence[tuple[str, str]], way: Way, config: Adapt
 
 
 def frozen_of(start: Path, config: Adaptation) -> tuple[str, ...]:
-    return config.frozen or lower_half(int(json.loads((start / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"]))
+    return config.frozen or lower_half(
+        int(json.loads((start / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"])
+    )

@@ -14,8 +14,12 @@ Name = Literal[
 ]  # fmt: skip
 NAMES: tuple[Name, ...] = get_args(Name)
 REMAX = "remax_greedy"  # our estimator (verl_jobs/remax.py): verl's own gets no baselines from its v1 trainer
-MOST_DROPPED = 3  # batches' worth of groups that DAPO may drop in one step before it takes them as they are
-OVERLONG_SHARE = 0.2  # of the longest answer: where DAPO's penalty begins; 4,096 of 20,480 in the paper
+MOST_DROPPED = (
+    3  # batches' worth of groups that DAPO may drop in one step before it takes them as they are
+)
+OVERLONG_SHARE = (
+    0.2  # of the longest answer: where DAPO's penalty begins; 4,096 of 20,480 in the paper
+)
 
 
 @dataclass(frozen=True)
@@ -73,15 +77,24 @@ ALGORITHMS: dict[Name, Algorithm] = {
         _estimator("gae", "algorithm.gamma=1.0", "algorithm.lam=1.0"),
         least=1,
     ),
-    "grpo": Algorithm("GRPO", "Shao et al. 2024 (DeepSeekMath), arXiv:2402.03300", GROUP, _estimator("grpo")),
+    "grpo": Algorithm(
+        "GRPO", "Shao et al. 2024 (DeepSeekMath), arXiv:2402.03300", GROUP, _estimator("grpo")
+    ),
     "dr_grpo": Algorithm(
         "Dr. GRPO",
         "Liu et al. 2025, arXiv:2503.20783",
         "A = r - mean of the G answers; the loss is summed over tokens and divided by a constant, the longest that an answer may be",
-        _estimator("grpo", "algorithm.norm_adv_by_std_in_grpo=False", _actor("loss_agg_mode", "seq-mean-token-sum-norm")),
+        _estimator(
+            "grpo",
+            "algorithm.norm_adv_by_std_in_grpo=False",
+            _actor("loss_agg_mode", "seq-mean-token-sum-norm"),
+        ),
     ),
     "rloo": Algorithm(
-        "RLOO", "Ahmadian et al. 2024, arXiv:2402.14740", "A = r - mean of the other G - 1 answers to the same problem", _estimator("rloo")
+        "RLOO",
+        "Ahmadian et al. 2024, arXiv:2402.14740",
+        "A = r - mean of the other G - 1 answers to the same problem",
+        _estimator("rloo"),
     ),
     "reinforce_plus_plus": Algorithm(
         "REINFORCE++",
@@ -97,7 +110,11 @@ ALGORITHMS: dict[Name, Algorithm] = {
         _estimator("reinforce_plus_plus_baseline"),
     ),
     "remax": Algorithm(
-        "ReMax", "Li et al. 2023, arXiv:2310.10505", "A = r - reward of the greedy answer to the same problem", _estimator(REMAX), least=1
+        "ReMax",
+        "Li et al. 2023, arXiv:2310.10505",
+        "A = r - reward of the greedy answer to the same problem",
+        _estimator(REMAX),
+        least=1,
     ),
     "dapo": Algorithm(
         "DAPO, decoupled clip and dynamic sampling",
@@ -130,7 +147,12 @@ ALGORITHMS: dict[Name, Algorithm] = {
         "CISPO",
         "MiniMax 2025 (MiniMax-M1), arXiv:2506.13585",
         f"{GROUP}; the gradient of log p is weighed by the ratio, cut at 1.2 and held constant, so that no token loses its gradient",
-        _estimator("grpo", _actor("policy_loss.loss_mode", "cispo"), _actor("clip_ratio_low", 10.0), _actor("clip_ratio_high", 0.2)),
+        _estimator(
+            "grpo",
+            _actor("policy_loss.loss_mode", "cispo"),
+            _actor("clip_ratio_low", 10.0),
+            _actor("clip_ratio_high", 0.2),
+        ),
         unrun=CONFIG_ONLY,
     ),
     "gdpo": Algorithm(

@@ -40,7 +40,9 @@ def fetch(job: TrainingJob) -> None:
     if not job.mirror:
         return
     mirror, saves = Mirror(job.mirror), job.path / "saves"
-    if (key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")) != job.key:  # older copies do not say whose they are
+    if (
+        key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")
+    ) != job.key:  # older copies do not say whose they are
         told = f"{job.mirror} holds what another training saved (its key is {key[:20]}, this one's {job.key[:20]})"
         raise ForeignMirror(f"{told}: move that away, or give storage.root another prefix")
     here, broken = 0, dict[int, str]()
@@ -56,16 +58,27 @@ def fetch(job: TrainingJob) -> None:
         mirror.pull(f"saves/{save.name}", save)
         if not (why := saving.damage(save)):
             if step in broken:
-                faults.record(job.path, f"the save of step {step} is damaged: {broken[step]}; its copy in {job.mirror} is taken")
+                faults.record(
+                    job.path,
+                    f"the save of step {step} is damaged: {broken[step]}; its copy in {job.mirror} is taken",
+                )
             break
-        faults.record(job.path, f"the copy of step {step} in {job.mirror} is damaged: {why}; the one before is taken")
+        faults.record(
+            job.path,
+            f"the copy of step {step} in {job.mirror} is damaged: {why}; the one before is taken",
+        )
         shutil.rmtree(save)
     for name in mirror.sealed("candidates", NAME):
         candidate = job.path / "candidates" / name
         if not (candidate / NAME).exists():
             mirror.pull(f"candidates/{name}", candidate)
-            if Manifest.model_validate_json((candidate / NAME).read_text(encoding="utf-8")).content_hash != hash_folder(candidate):
-                faults.record(job.path, f"the copy of candidate {name} in {job.mirror} is damaged; it is left there")
+            if Manifest.model_validate_json(
+                (candidate / NAME).read_text(encoding="utf-8")
+            ).content_hash != hash_folder(candidate):
+                faults.record(
+                    job.path,
+                    f"the copy of candidate {name} in {job.mirror} is damaged; it is left there",
+                )
                 shutil.rmtree(candidate)
     mirror.pull_files("metrics-*.jsonl", job.path)
 
@@ -81,9 +94,13 @@ class AfterSave:
         self.config = config
         self.job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
         # verl makes this object in the trainer's process, before its loggers read these.
-        os.environ["VERL_FILE_LOGGER_PATH"] = str(self.job.path / f"metrics-{next_attempt(self.job.path):03d}.jsonl")
+        os.environ["VERL_FILE_LOGGER_PATH"] = str(
+            self.job.path / f"metrics-{next_attempt(self.job.path):03d}.jsonl"
+        )
         os.environ["WANDB_DIR"] = str(self.job.path)
-        os.environ.setdefault("WANDB_MODE", "online" if os.environ.get("WANDB_API_KEY") else "offline")  # a pod of KubeRay's is told nothing else
+        os.environ.setdefault(
+            "WANDB_MODE", "online" if os.environ.get("WANDB_API_KEY") else "offline"
+        )  # a pod of KubeRay's is told nothing else
         if (sweep := self.job.path / "sweep.json").exists():
             os.environ.update(json.loads(sweep.read_text(encoding="utf-8")))
         tags = self.job.tags
@@ -96,7 +113,14 @@ class AfterSave:
         self.upload: Future[None] | None = None
         threading.Thread(target=self._listen, daemon=True, name="notice").start()
 
-    def on_save(self, trainer: Any, global_step: int, checkpoint_dir: str, async_save: bool = False, **_: Any) -> None:
+    def on_save(
+        self,
+        trainer: Any,
+        global_step: int,
+        checkpoint_dir: str,
+        async_save: bool = False,
+        **_: Any,
+    ) -> None:
         save = Path(checkpoint_dir)
         if self.job.training.lora:
             merge_folder(save / "actor" / "huggingface", self.job.training.lora)
@@ -125,7 +149,10 @@ class AfterSave:
                 mirror.push_bytes(path.read_bytes(), path.name)
         finally:
             for candidate in candidates(self.job.path).values():
-                if mirror.read(f"candidates/{candidate.name}/{NAME}") != (candidate / NAME).read_bytes():
+                if (
+                    mirror.read(f"candidates/{candidate.name}/{NAME}")
+                    != (candidate / NAME).read_bytes()
+                ):
                     mirror.drop(f"candidates/{candidate.name}", NAME)
                     mirror.push(candidate, f"candidates/{candidate.name}", NAME)
             mirror.drop(f"saves/{save.name}", saving.SEAL)
@@ -135,7 +162,10 @@ class AfterSave:
     def await_upload(self) -> None:
         """What failed is told, and raises nothing."""
         if self.upload and (error := self.upload.exception()):
-            faults.record(self.job.path, f"a save or its metrics did not reach {self.job.mirror}: {type(error).__name__}: {error}; it is whole here")
+            faults.record(
+                self.job.path,
+                f"a save or its metrics did not reach {self.job.mirror}: {type(error).__name__}: {error}; it is whole here",
+            )
         self.upload = None
 
     def _listen(self) -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from verl_jobs.agents.config import Agents
 from verl_jobs.algorithms import ALGORITHMS, Algorithm, Name
@@ -20,7 +29,9 @@ class Stop(BaseModel):
     and hidden tests, always end it (verl_jobs/stopping.py).
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
     kl: PositiveFloat = 0.5
     """KL in nats a token, mean of three steps: to the start policy where a KL coefficient has it measured, and of the update."""
@@ -35,7 +46,9 @@ class Curriculum(BaseModel):
     too.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
     schedule: Literal["uniform", "weighted", "window", "mixed", "competence", "reverse"] = "uniform"
     """`uniform`: all in turn, shuffled by verl. `weighted`: by the dataset's weights alone. `window`: near the target. `mixed`: half of them near the
@@ -52,7 +65,9 @@ class Curriculum(BaseModel):
 class Keep(BaseModel):
     """Which checkpoints stay on disk: saves to go on from, and candidates to choose from."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
     last: int = Field(2, ge=2)
     """The newest: one to go on from, and at least the one before it, should that be damaged."""
@@ -65,7 +80,9 @@ class Keep(BaseModel):
 class Training(BaseModel):
     """Reinforcement learning by verl on Ray."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
     algorithm: Name = "grpo"
     """What is optimised; `ratchet train --algorithm NAME --show` gives each one's paper, rule and verl overrides (verl_jobs/algorithms.py)."""
@@ -130,26 +147,36 @@ class Training(BaseModel):
 
     @model_validator(mode="after")
     def fits_its_ranks(self) -> Training:
-        if why := misfit(self.scale, self.engine, self.ranks, self.problems_per_step, self.group_size):
+        if why := misfit(
+            self.scale, self.engine, self.ranks, self.problems_per_step, self.group_size
+        ):
             raise ValueError(why)
         if self.scale.megatron and self.method.critic:
-            raise ValueError(f"{self.algorithm} trains a critic, which is not passed to Megatron here: take FSDP2, or an algorithm without one")
+            raise ValueError(
+                f"{self.algorithm} trains a critic, which is not passed to Megatron here: take FSDP2, or an algorithm without one"
+            )
         return self
 
     @model_validator(mode="after")
     def parts_fit(self) -> Training:
         if self.kl_target and (self.kl_in != "reward" or not self.kl_coefficient):
-            raise ValueError("kl_target moves a KL in the reward: give kl_in: reward and a kl_coefficient to begin with")
+            raise ValueError(
+                "kl_target moves a KL in the reward: give kl_in: reward and a kl_coefficient to begin with"
+            )
         if self.lora and self.frozen:
             raise ValueError("lora leaves every other weight as it is: give lora or frozen")
         if self.warm_up_steps >= self.steps:
-            raise ValueError(f"warm_up_steps {self.warm_up_steps} leaves none of {self.steps} steps with the whole learning rate")
+            raise ValueError(
+                f"warm_up_steps {self.warm_up_steps} leaves none of {self.steps} steps with the whole learning rate"
+            )
         return self
 
     @model_validator(mode="after")
     def clip_is_one(self) -> Training:
         if self.clip != CLIP and self.method.clips:
-            raise ValueError(f"{self.algorithm} clips by a rule of its own: leave out clip, or take an algorithm such as grpo")
+            raise ValueError(
+                f"{self.algorithm} clips by a rule of its own: leave out clip, or take an algorithm such as grpo"
+            )
         return self
 
     @model_validator(mode="after")
@@ -163,13 +190,17 @@ class Training(BaseModel):
     @model_validator(mode="after")
     def sampler_is_one(self) -> Training:
         if self.plugins.sampler and self.curriculum.schedule != "uniform":
-            raise ValueError(f"plugins.sampler draws instead of curriculum.schedule {self.curriculum.schedule}: give one of them")
+            raise ValueError(
+                f"plugins.sampler draws instead of curriculum.schedule {self.curriculum.schedule}: give one of them"
+            )
         return self
 
     @model_validator(mode="after")
     def saves_at_the_end(self) -> Training:
         if self.steps % self.save_every:
-            raise ValueError(f"steps {self.steps} is no multiple of save_every {self.save_every}: the last steps would be saved by no checkpoint")
+            raise ValueError(
+                f"steps {self.steps} is no multiple of save_every {self.save_every}: the last steps would be saved by no checkpoint"
+            )
         return self
 
     def temperature_at(self, step: int) -> float:
@@ -186,7 +217,9 @@ class Training(BaseModel):
                 "conversations have a loop and a reward of their own: leave out agents, or plugins.agent_loop and plugins.reward_manager"
             )
         if self.agents.turns > 1 and self.agents.tokens < 2 * self.answer_tokens:
-            raise ValueError(f"agents.tokens {self.agents.tokens} leaves no room for a second program of {self.answer_tokens} tokens")
+            raise ValueError(
+                f"agents.tokens {self.agents.tokens} leaves no room for a second program of {self.answer_tokens} tokens"
+            )
         return self
 
     @property

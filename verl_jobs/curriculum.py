@@ -35,7 +35,9 @@ PRIOR = 2.0  # answers' worth of what a problem's tags say
 START = 0.1  # share of the problems that competence and reverse begin with
 FULL_AT = 0.5  # share of the training after which they draw from all
 UNIFORM_SHARE = 0.5  # of the draws of `mixed`
-FLOOR = 1e-6  # of all chance is shared by all, so that none is drawn with a chance that is no number
+FLOOR = (
+    1e-6  # of all chance is shared by all, so that none is drawn with a chance that is no number
+)
 SAMPLED = ("window", "mixed")  # schedules that aim at a rate
 
 
@@ -62,7 +64,9 @@ def chances(plan: Curriculum, pool: Pool, progress: float, count: int = 1) -> Fl
         case "window":
             found = _window(plan, pool)
         case "mixed":
-            found = UNIFORM_SHARE * _shared(pool.weights) + (1 - UNIFORM_SHARE) * _shared(_window(plan, pool))
+            found = UNIFORM_SHARE * _shared(pool.weights) + (1 - UNIFORM_SHARE) * _shared(
+                _window(plan, pool)
+            )
         case "competence":
             found = np.where(_place(-pool.rates) < allowed, pool.weights, 0.0)
         case "reverse":
@@ -91,15 +95,22 @@ def _place(values: Floats) -> NDArray[np.int64]:
 class Table:
     """What is believed of each problem, and the next draw from it. The same state draws the same, and the state goes into checkpoints."""
 
-    def __init__(self, plan: Curriculum, expected: Sequence[Expected], *, steps: int, seed: int) -> None:
+    def __init__(
+        self, plan: Curriculum, expected: Sequence[Expected], *, steps: int, seed: int
+    ) -> None:
         """expected: a row a problem, no two of one id, in the dataset's order. steps: of the whole training."""
         self.plan, self.steps, self.seed = plan, steps, seed
         self.ids = [row.problem_id for row in expected]
         self.at = {problem_id: place for place, problem_id in enumerate(self.ids)}
         if len(self.at) < len(self.ids):
             [(twice, _)] = Counter(self.ids).most_common(1)
-            raise ValueError(f"{twice} is in the training rows twice: a curriculum needs one row a problem")
-        self.prior, self.weights = np.array([row.rate for row in expected]), np.array([row.weight for row in expected])
+            raise ValueError(
+                f"{twice} is in the training rows twice: a curriculum needs one row a problem"
+            )
+        self.prior, self.weights = (
+            np.array([row.rate for row in expected]),
+            np.array([row.weight for row in expected]),
+        )
         self.passed = np.array([row.passed for row in expected], np.float64)
         self.failed = np.array([row.n - row.passed for row in expected], np.float64)
         self.shown_at = np.zeros(len(expected), np.int64)  # the step of the newest evidence
@@ -109,7 +120,9 @@ class Table:
     def posterior(self) -> tuple[Floats, Floats]:
         """The two parameters of each problem's Beta distribution, (N) each."""
         kept = 0.5 ** ((self.step - self.shown_at) / self.plan.half_life)
-        return PRIOR * self.prior + kept * self.passed, PRIOR * (1 - self.prior) + kept * self.failed
+        return PRIOR * self.prior + kept * self.passed, PRIOR * (
+            1 - self.prior
+        ) + kept * self.failed
 
     def rates(self) -> Floats:
         """(N) pass rates that the present policy is expected to have."""
@@ -126,7 +139,9 @@ class Table:
         if len(free) < count:
             free = np.arange(len(self.ids))
         rates = rng.beta(*self.posterior()) if self.plan.schedule in SAMPLED else self.rates()
-        chance = chances(self.plan, Pool(rates[free], self.weights[free]), self.step / self.steps, count)
+        chance = chances(
+            self.plan, Pool(rates[free], self.weights[free]), self.step / self.steps, count
+        )
         rows = free[np.argsort(rng.standard_exponential(len(free)) / chance, kind="stable")[:count]]
         self.drawn_at[rows] = self.step
         self.draws += 1
@@ -141,26 +156,38 @@ class Table:
         for problem_id, solved in outcomes:
             passed[problem_id] += solved
             answered[problem_id] += 1
-        if strange := next((problem_id for problem_id in answered if problem_id not in self.at), None):
-            raise ValueError(f"{strange} is in no training row: a dataset class of one's own keeps extra_info.problem_id as it is")
+        if strange := next(
+            (problem_id for problem_id in answered if problem_id not in self.at), None
+        ):
+            raise ValueError(
+                f"{strange} is in no training row: a dataset class of one's own keeps extra_info.problem_id as it is"
+            )
         draws = []
         for problem_id in sorted(answered):
             row, right, n = self.at[problem_id], passed[problem_id], answered[problem_id]
             kept = 0.5 ** ((self.step - self.shown_at[row]) / self.plan.half_life)
-            self.passed[row], self.failed[row] = kept * self.passed[row] + right, kept * self.failed[row] + n - right
+            self.passed[row], self.failed[row] = (
+                kept * self.passed[row] + right,
+                kept * self.failed[row] + n - right,
+            )
             self.shown_at[row] = self.step
             draws.append(Draw(problem_id, right, n, float(rates[row])))
         self.step += 1
         return draws
 
     def state_dict(self) -> dict[str, Any]:
-        kept = {name: getattr(self, name).copy() for name in ("passed", "failed", "shown_at", "drawn_at")}
+        kept = {
+            name: getattr(self, name).copy()
+            for name in ("passed", "failed", "shown_at", "drawn_at")
+        }
         return {"ids": list(self.ids), "step": self.step, "draws": self.draws} | kept
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises ValueError when the state is of other problems."""
         if state["ids"] != self.ids:
-            raise ValueError(f"the checkpoint's curriculum is of {len(state['ids'])} other problems than these {len(self.ids)}: start a new run")
+            raise ValueError(
+                f"the checkpoint's curriculum is of {len(state['ids'])} other problems than these {len(self.ids)}: start a new run"
+            )
         self.step, self.draws = state["step"], state["draws"]
         for name in ("passed", "failed", "shown_at", "drawn_at"):
             setattr(self, name, state[name].copy())
@@ -172,7 +199,9 @@ def figures(draws: Sequence[Draw], table: Table | OwnTable) -> dict[str, float]:
     """
     if not draws:
         return {}
-    expected = [(draw.expected, draw.pass_rate) for draw in draws if draw.expected is not None]  # a sampler of the user's own expects nothing
+    expected = [
+        (draw.expected, draw.pass_rate) for draw in draws if draw.expected is not None
+    ]  # a sampler of the user's own expects nothing
     found = {
         "pass_rate": np.mean([draw.pass_rate for draw in draws]),
         "informative": np.mean([0 < draw.passed < draw.n for draw in draws]),

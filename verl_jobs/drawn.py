@@ -36,10 +36,14 @@ class Drawn:
         told = dict(config.curriculum)
         steps, own = told.pop("steps"), told.pop("sampler", "")
         files = [Path(file).with_name(FILE) for file in _listed(config.train_files)]
-        known = {row.problem_id: row for file in dict.fromkeys(files) for row in read_expected(file)}
+        known = {
+            row.problem_id: row for file in dict.fromkeys(files) for row in read_expected(file)
+        }
         ids = [str(about["problem_id"]) for about in self.dataframe["extra_info"]]  # type: ignore[attr-defined]  # less what is too long
         if missing := next((problem_id for problem_id in ids if problem_id not in known), None):
-            raise ValueError(f"{files[0]} does not know {missing}, which is in the training rows: make both anew")
+            raise ValueError(
+                f"{files[0]} does not know {missing}, which is in the training rows: make both anew"
+            )
         expected, seed = [known[problem_id] for problem_id in ids], int(config.seed or 0)
         if own:
             return OwnTable(own, expected, steps=steps, seed=seed)

@@ -45,7 +45,10 @@ def read(folder: Path, step: int) -> list[Draw]:
     for sample in samples.read(folder, step):
         passed[sample.problem_id] += sample.verdict == "AC"
         answered[sample.problem_id] += 1
-    return [Draw(problem_id, passed[problem_id], answered[problem_id]) for problem_id in sorted(answered)]
+    return [
+        Draw(problem_id, passed[problem_id], answered[problem_id])
+        for problem_id in sorted(answered)
+    ]
 
 
 def _path(folder: Path, step: int) -> Path:

@@ -28,12 +28,26 @@ if TYPE_CHECKING:
     from verl_jobs.trial import Bench
 
 LENGTHS = [5, 3, 1, 4]
-LOSS = ("old_log_prob", "log_prob", "advantages", "response_mask", "loss_agg_mode", "config", "rollout_is_weights")
+LOSS = (
+    "old_log_prob",
+    "log_prob",
+    "advantages",
+    "response_mask",
+    "loss_agg_mode",
+    "config",
+    "rollout_is_weights",
+)
 ADVANTAGE = ("token_level_rewards", "response_mask", "config", "index")
 DATASET = ("data_files", "tokenizer", "processor", "config", "max_samples")
 ROW = ("raw_prompt", "reward_model", "data_source", "extra_info", "index")
 SAMPLER = ("expected", "steps", "seed")
-MANAGER = ("config", "tokenizer", "compute_score", "reward_router_address", "reward_model_tokenizer")
+MANAGER = (
+    "config",
+    "tokenizer",
+    "compute_score",
+    "reward_router_address",
+    "reward_model_tokenizer",
+)
 
 
 def takes(part: Callable[..., Any], reference: str, names: Sequence[str]) -> None:
@@ -53,16 +67,26 @@ def asked(reference: str, step: Callable[[], Any]) -> Any:
     except PluginError:
         raise
     except Exception as error:
-        own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(source(reference))]
+        own = [
+            frame.lineno
+            for frame in traceback.extract_tb(error.__traceback__)
+            if frame.filename == str(source(reference))
+        ]
         where, cause = f" at line {own[-1]}" if own else "", error.__cause__ or error
-        raise PluginError(f"{reference}: its dry step raised{where} {type(cause).__name__}: {cause}") from error
+        raise PluginError(
+            f"{reference}: its dry step raised{where} {type(cause).__name__}: {cause}"
+        ) from error
 
 
 def is_subclass(part: Any, reference: str, base: type) -> None:
     if not (inspect.isclass(part) and issubclass(part, base)):
-        raise PluginError(f"{reference}: write a class that inherits from {base.__module__}.{base.__qualname__}")
+        raise PluginError(
+            f"{reference}: write a class that inherits from {base.__module__}.{base.__qualname__}"
+        )
     if missing := sorted(getattr(part, "__abstractmethods__", ())):
-        raise PluginError(f"{reference}: write its method {', '.join(missing)}, which {base.__qualname__} leaves to you")
+        raise PluginError(
+            f"{reference}: write its method {', '.join(missing)}, which {base.__qualname__} leaves to you"
+        )
 
 
 def loss(function: Any, reference: str, bench: Bench) -> str:
@@ -73,33 +97,58 @@ def loss(function: Any, reference: str, bench: Bench) -> str:
     mask = _mask(LENGTHS)
     config = omega_conf_to_dataclass(bench.config.actor_rollout_ref.actor)
     config.global_batch_info.update(
-        dp_size=1, batch_num_tokens=int(mask.sum()), global_batch_size=len(LENGTHS), loss_scale_factor=config.loss_scale_factor
+        dp_size=1,
+        batch_num_tokens=int(mask.sum()),
+        global_batch_size=len(LENGTHS),
+        loss_scale_factor=config.loss_scale_factor,
     )
     draw = torch.Generator().manual_seed(1)
     old = -torch.rand(mask.shape, generator=draw)
     new = (old + 0.1 * torch.randn(mask.shape, generator=draw)).requires_grad_()
     signs = torch.tensor([1.0, -1.0, 0.5, -0.5]).unsqueeze(1).expand(mask.shape)
-    given = {"old_log_prob": old, "log_prob": new, "advantages": signs, "response_mask": mask, "config": config, "rollout_is_weights": None}
+    given = {
+        "old_log_prob": old,
+        "log_prob": new,
+        "advantages": signs,
+        "response_mask": mask,
+        "config": config,
+        "rollout_is_weights": None,
+    }
     said = asked(reference, lambda: function(loss_agg_mode=config.loss_agg_mode, **given))
-    if not (isinstance(said, tuple) and len(said) == 2 and isinstance(said[0], torch.Tensor) and isinstance(said[1], Mapping)):
-        raise PluginError(f"{reference}: gave {_kind(said)}: return (loss, metrics), a tensor and a dict")
+    if not (
+        isinstance(said, tuple)
+        and len(said) == 2
+        and isinstance(said[0], torch.Tensor)
+        and isinstance(said[1], Mapping)
+    ):
+        raise PluginError(
+            f"{reference}: gave {_kind(said)}: return (loss, metrics), a tensor and a dict"
+        )
     value, metrics = said
     if value.numel() != 1 or not torch.isfinite(value).all():
         raise PluginError(
             f"{reference}: its loss is {value.detach().tolist()}: give one finite number, e.g. by verl's agg_loss(losses, response_mask, ...)"
         )
     if unequal := [key for key, figure in metrics.items() if not _is_number(figure)]:
-        raise PluginError(f"{reference}: its metric {unequal[0]!r} is {metrics[unequal[0]]!r}: give numbers")
+        raise PluginError(
+            f"{reference}: its metric {unequal[0]!r} is {metrics[unequal[0]]!r}: give numbers"
+        )
     if not value.requires_grad:
-        raise PluginError(f"{reference}: its loss has no gradient: compute it from log_prob, without detach() or no_grad()")
+        raise PluginError(
+            f"{reference}: its loss has no gradient: compute it from log_prob, without detach() or no_grad()"
+        )
     value.backward()
     gradient = torch.zeros_like(new) if new.grad is None else new.grad
     if not torch.isfinite(gradient).all():
         raise PluginError(f"{reference}: its gradient is not finite")
     if gradient[~mask].any():
-        raise PluginError(f"{reference}: tokens outside response_mask have a gradient: average with verl's agg_loss(losses, response_mask, ...)")
+        raise PluginError(
+            f"{reference}: tokens outside response_mask have a gradient: average with verl's agg_loss(losses, response_mask, ...)"
+        )
     if not gradient[mask].any():
-        raise PluginError(f"{reference}: its gradient is 0 for every token: nothing would be learned")
+        raise PluginError(
+            f"{reference}: its gradient is 0 for every token: nothing would be learned"
+        )
     return f"loss {value.item():.4f} on {len(LENGTHS)} answers, its gradient within the mask"
 
 
@@ -116,18 +165,27 @@ def advantage(function: Any, reference: str, bench: Bench) -> str:
     data = DataProto.from_single_dict({"response_mask": mask, "token_level_rewards": paid})
     data.non_tensor_batch["uid"] = np.array(["a", "a", "a", "b", "b", "padding"], dtype=object)
     algorithm = bench.config.algorithm
-    done = asked(reference, lambda: compute_advantage(data, reference, gamma=algorithm.gamma, lam=algorithm.lam, config=algorithm))
+    done = asked(
+        reference,
+        lambda: compute_advantage(
+            data, reference, gamma=algorithm.gamma, lam=algorithm.lam, config=algorithm
+        ),
+    )
     for name in ("advantages", "returns"):
         values = done.batch[name]
         if not isinstance(values, torch.Tensor) or values.shape != mask.shape:
-            raise PluginError(f"{reference}: its {name} are {_kind(values)}, token_level_rewards {tuple(mask.shape)}: give the same shape")
+            raise PluginError(
+                f"{reference}: its {name} are {_kind(values)}, token_level_rewards {tuple(mask.shape)}: give the same shape"
+            )
         if not torch.isfinite(values).all():
             raise PluginError(
                 f"{reference}: its {name} are not finite; a row may have an empty mask, for verl pads batches with such: divide with care"
             )
     found = done.batch["advantages"] * mask
     if not found.any():
-        raise PluginError(f"{reference}: its advantages are all 0 where rewards differ: nothing would be learned")
+        raise PluginError(
+            f"{reference}: its advantages are all 0 where rewards differ: nothing would be learned"
+        )
     return f"advantages from {found.min().item():.3f} to {found.max().item():.3f} on 5 answers and a row of padding"
 
 
@@ -144,8 +202,17 @@ def dataset(cls: Any, reference: str, bench: Bench) -> str:
     items = [asked(reference, partial(rows.__getitem__, at)) for at in (0, size - 1)]
     for item in items:
         if missing := [key for key in ROW if key not in item]:
-            raise PluginError(f"{reference}: a row has no {', '.join(missing)}: begin with what RLHFDataset.__getitem__ gives")
-        asked(reference, partial(bench.tokenizer.apply_chat_template, list(item["raw_prompt"]), add_generation_prompt=True))
+            raise PluginError(
+                f"{reference}: a row has no {', '.join(missing)}: begin with what RLHFDataset.__getitem__ gives"
+            )
+        asked(
+            reference,
+            partial(
+                bench.tokenizer.apply_chat_template,
+                list(item["raw_prompt"]),
+                add_generation_prompt=True,
+            ),
+        )
         asked(reference, partial(task_from_ground_truth, item["reward_model"]["ground_truth"]))
     asked(reference, lambda: collate_fn(items))
     return f"{size} rows of a file of {len(bench.problems)}, e.g. {str(items[0]['raw_prompt'][-1]['content'])[:60]!r}"
@@ -154,24 +221,39 @@ def dataset(cls: Any, reference: str, bench: Bench) -> str:
 def sampler(cls: Any, reference: str, bench: Bench) -> str:
     """Three steps of draws and verdicts; a sampler that was resumed after the first must draw as this one does."""
     takes(cls, reference, SAMPLER)
-    if missing := [name for name in ("draw", "observe", "state_dict", "load_state_dict") if not callable(getattr(cls, name, None))]:
-        raise PluginError(f"{reference}: write its method {', '.join(missing)} (verl_jobs/own_sampler.py says what each is asked)")
-    expected = [Expected(problem.problem_id, rate=0.5, passed=1, n=2, weight=1.0) for problem in bench.problems]
+    if missing := [
+        name
+        for name in ("draw", "observe", "state_dict", "load_state_dict")
+        if not callable(getattr(cls, name, None))
+    ]:
+        raise PluginError(
+            f"{reference}: write its method {', '.join(missing)} (verl_jobs/own_sampler.py says what each is asked)"
+        )
+    expected = [
+        Expected(problem.problem_id, rate=0.5, passed=1, n=2, weight=1.0)
+        for problem in bench.problems
+    ]
     make = partial(OwnTable, reference, expected, steps=3, seed=1)
     first, resumed = asked(reference, make), asked(reference, make)
     asked(reference, partial(_draw, first))
     state = asked(reference, lambda: pickle.loads(pickle.dumps(first.state_dict())))
     asked(reference, partial(resumed.load_state_dict, state))
-    drawn, again = ([asked(reference, partial(_draw, table)) for _ in range(2)] for table in (first, resumed))
+    drawn, again = (
+        [asked(reference, partial(_draw, table)) for _ in range(2)] for table in (first, resumed)
+    )
     if drawn != again:
-        raise PluginError(f"{reference}: drew {again} after load_state_dict, and {drawn} where it went on: keep in state_dict all that draw() reads")
+        raise PluginError(
+            f"{reference}: drew {again} after load_state_dict, and {drawn} where it went on: keep in state_dict all that draw() reads"
+        )
     return f"drew rows {drawn} of {len(expected)}, and the same after it was resumed"
 
 
 def _draw(table: OwnTable) -> list[int]:
     """A step of three problems with two answers each."""
     rows = table.draw(3)
-    table.observe([(table.ids[row], (row + answer) % 2 == 0) for row in rows for answer in range(2)])
+    table.observe(
+        [(table.ids[row], (row + answer) % 2 == 0) for row in rows for answer in range(2)]
+    )
     return rows
 
 
@@ -183,12 +265,22 @@ def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
     takes(cls, reference, MANAGER)
     found = asked(reference, lambda: asyncio.run(_paid(bench)))
     for said in found:
-        if not (isinstance(said, Mapping) and _is_number(said.get("reward_score")) and isinstance(said.get("reward_extra_info"), Mapping)):
-            raise PluginError(f'{reference}: gave {said!r}: return {{"reward_score": number, "reward_extra_info": {{"acc": 0 or 1, ...}}}}')
+        if not (
+            isinstance(said, Mapping)
+            and _is_number(said.get("reward_score"))
+            and isinstance(said.get("reward_extra_info"), Mapping)
+        ):
+            raise PluginError(
+                f'{reference}: gave {said!r}: return {{"reward_score": number, "reward_extra_info": {{"acc": 0 or 1, ...}}}}'
+            )
         if "acc" not in said["reward_extra_info"]:
-            raise PluginError(f'{reference}: reward_extra_info has no "acc", 1.0 for a solved problem else 0.0: checkpoints are chosen by it')
+            raise PluginError(
+                f'{reference}: reward_extra_info has no "acc", 1.0 for a solved problem else 0.0: checkpoints are chosen by it'
+            )
     if len({tuple(sorted(said["reward_extra_info"])) for said in found}) > 1:
-        raise PluginError(f"{reference}: reward_extra_info has other keys from answer to answer: verl needs the same")
+        raise PluginError(
+            f"{reference}: reward_extra_info has other keys from answer to answer: verl needs the same"
+        )
     right, wrong, empty = (float(said["reward_score"]) for said in found)
     if right <= max(wrong, empty):
         raise PluginError(
@@ -200,24 +292,50 @@ def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
 async def _paid(bench: Bench) -> list[Any]:
     from verl.trainer.ppo.reward import load_reward_manager
 
-    manager = load_reward_manager(bench.config, bench.tokenizer, reward_router_address=None, reward_model_tokenizer=None)
+    manager = load_reward_manager(
+        bench.config, bench.tokenizer, reward_router_address=None, reward_model_tokenizer=None
+    )
     problem = bench.problems[0]
-    answers = (f"```python\n{problem.solutions[0]}\n```", f"```python\ndef {problem.entry_point}(*_):\n    return None\n```", "")
+    answers = (
+        f"```python\n{problem.solutions[0]}\n```",
+        f"```python\ndef {problem.entry_point}(*_):\n    return None\n```",
+        "",
+    )
     return [await manager.run_single(_rollout(bench, answer)) for answer in answers]
 
 
 def _rollout(bench: Bench, answer: str) -> DataProto:
     """As verl hands an answer to a reward manager (agent_loop.py, `_compute_score`)."""
     row = bench.dataset[0]
-    prompt = bench.tokenizer.apply_chat_template(list(row["raw_prompt"]), add_generation_prompt=True, return_dict=False)
-    response = [*bench.tokenizer.encode(answer, add_special_tokens=False), bench.tokenizer.eos_token_id]
+    prompt = bench.tokenizer.apply_chat_template(
+        list(row["raw_prompt"]), add_generation_prompt=True, return_dict=False
+    )
+    response = [
+        *bench.tokenizer.encode(answer, add_special_tokens=False),
+        bench.tokenizer.eos_token_id,
+    ]
     prompts, responses = torch.tensor([prompt]), torch.tensor([response])
     ids = torch.cat([prompts, responses], dim=1)
-    tensors = {"prompts": prompts, "responses": responses, "input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    tensors = {
+        "prompts": prompts,
+        "responses": responses,
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+    }
     tensors["position_ids"] = torch.arange(ids.shape[1]).unsqueeze(0)
     told = {key: value for key, value in row.items() if key != "dummy_tensor"}
-    told |= {"uid": "trial", "global_steps": 1, "__num_turns__": 2, "tool_extra_fields": {}, "prompt_len": len(prompt), "response_len": len(response)}
-    return DataProto(batch=TensorDict(tensors, batch_size=1), non_tensor_batch={key: _array(value) for key, value in told.items()})
+    told |= {
+        "uid": "trial",
+        "global_steps": 1,
+        "__num_turns__": 2,
+        "tool_extra_fields": {},
+        "prompt_len": len(prompt),
+        "response_len": len(response),
+    }
+    return DataProto(
+        batch=TensorDict(tensors, batch_size=1),
+        non_tensor_batch={key: _array(value) for key, value in told.items()},
+    )
 
 
 def agent_loop(cls: Any, reference: str, bench: Bench) -> str:
@@ -244,7 +362,9 @@ class Recorded:
         self.written: list[int] = []
         self.calls = 0
 
-    async def generate(self, request_id: str, *, prompt_ids: Any, sampling_params: dict[str, Any], **more: Any) -> Any:
+    async def generate(
+        self, request_id: str, *, prompt_ids: Any, sampling_params: dict[str, Any], **more: Any
+    ) -> Any:
         output = await self.server.generate(prompt_ids, sampling_params, request_id, **more)
         self.written += output.token_ids
         self.calls += 1
@@ -261,7 +381,13 @@ async def _rolled_out(cls: Any, bench: Bench, engine: Recorded) -> Any:
         tools=ToolListWrap([]),
     )  # fmt: skip
     row = {key: value for key, value in bench.dataset[0].items() if key != "dummy_tensor"}
-    sampling = {"temperature": 1.0, "top_p": 1.0, "top_k": -1, "repetition_penalty": 1.0, "logprobs": True}
+    sampling = {
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": -1,
+        "repetition_penalty": 1.0,
+        "logprobs": True,
+    }
     return await loop.run(sampling, **row, uid="trial", global_steps=1, session_id=0)
 
 
@@ -269,14 +395,18 @@ def _check_output(output: Any, reference: str, bench: Bench, engine: Recorded) -
     from verl.experimental.agent_loop import AgentLoopOutput
 
     if not isinstance(output, AgentLoopOutput):
-        raise PluginError(f"{reference}: run() gave {_kind(output)}: return verl's AgentLoopOutput, or a list of them")
+        raise PluginError(
+            f"{reference}: run() gave {_kind(output)}: return verl's AgentLoopOutput, or a list of them"
+        )
     tokens, mask, limit = output.response_ids, output.response_mask, bench.training.answer_tokens
     if len(tokens) != len(mask) or not 0 < len(tokens) <= limit:
         raise PluginError(
             f"{reference}: {len(tokens)} response_ids, {len(mask)} in response_mask: give as many, 1 to rollout.response_length ({limit})"
         )
     if len(output.prompt_ids) > bench.training.prompt_tokens:
-        raise PluginError(f"{reference}: {len(output.prompt_ids)} prompt_ids, rollout.prompt_length is {bench.training.prompt_tokens}")
+        raise PluginError(
+            f"{reference}: {len(output.prompt_ids)} prompt_ids, rollout.prompt_length is {bench.training.prompt_tokens}"
+        )
     own = [token for token, inside in zip(tokens, mask, strict=True) if inside]
     written = iter(engine.written)
     if not own or not all(token in written for token in own):
@@ -284,9 +414,13 @@ def _check_output(output: Any, reference: str, bench: Bench, engine: Recorded) -
             f"{reference}: response_mask is 1 on tokens that the model did not write, or nowhere: 1 for its own tokens, 0 for all others"
         )
     if output.response_logprobs is None or len(output.response_logprobs) != len(tokens):
-        raise PluginError(f"{reference}: give response_logprobs, one a token of response_ids; 0.0 for tokens that are not the model's")
+        raise PluginError(
+            f"{reference}: give response_logprobs, one a token of response_ids; 0.0 for tokens that are not the model's"
+        )
     if output.reward_score is not None:
-        raise PluginError(f"{reference}: sets reward_score: leave it out, so that the reward decides, which the exploit battery has tried")
+        raise PluginError(
+            f"{reference}: sets reward_score: leave it out, so that the reward decides, which the exploit battery has tried"
+        )
 
 
 def _mask(lengths: list[int]) -> torch.Tensor:
@@ -306,7 +440,11 @@ def _is_number(value: Any) -> bool:
 
 
 def _kind(value: Any) -> str:
-    return f"a tensor of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else f"{type(value).__name__}"
+    return (
+        f"a tensor of shape {tuple(value.shape)}"
+        if isinstance(value, torch.Tensor)
+        else f"{type(value).__name__}"
+    )
 
 
 STEPS: dict[str, Callable[[Any, str, Bench], str]] = {

@@ -32,7 +32,9 @@ from verl_jobs.saving import repair, restored
 
 REPORT_EVERY_S = 1.0
 DEATHS_EVERY_S = 10.0  # looked for
-QUIET_S = 60.0  # without a new step after a death: verl would have noticed by then, or waits for ever
+QUIET_S = (
+    60.0  # without a new step after a death: verl would have noticed by then, or waits for ever
+)
 TIME_TO_SAVE_S = 45.0  # less than its owner waits before it has Ray stop it (resources/ray_job.py)
 HANGS_S = 900.0  # a training that was asked to end and has not ended by then is ended
 DIED = 75  # exit code (EX_TEMPFAIL): a Ray process died under the training, or it was asked to end: it may go on from its last save
@@ -60,12 +62,18 @@ def main(path: Path, owned: bool = False) -> None:
             sys.exit(f"another process trains in {job.path}: this one ends")
         if job.done is None:
             owner.withdraw_notice(job.path)
-            (job.path / "stopped.json").unlink(missing_ok=True)  # a life that was killed wrote it: this one looks for itself
+            (job.path / "stopped.json").unlink(
+                missing_ok=True
+            )  # a life that was killed wrote it: this one looks for itself
             if holders := os.environ.get(owner.HOLDERS):
                 owner.hold(Path(holders))  # the private Ray stays while an orphan saves
             with pipes(job.path) as session:
                 _train(job, session, owned)
-            done = {"steps": job.training.steps, "candidates": sorted(candidates(job.path)), "stopped": job.stopped}
+            done = {
+                "steps": job.training.steps,
+                "candidates": sorted(candidates(job.path)),
+                "stopped": job.stopped,
+            }
             write_atomic(job.path / "done.json", json.dumps(done))
 
 
@@ -74,7 +82,9 @@ def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
     params = folder / "pipes.json"
     if not params.exists():
         return nullcontext()
-    return open_dagster_pipes(params_loader=PipesMappingParamsLoader(json.loads(params.read_text(encoding="utf-8"))))
+    return open_dagster_pipes(
+        params_loader=PipesMappingParamsLoader(json.loads(params.read_text(encoding="utf-8")))
+    )
 
 
 def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
@@ -85,11 +95,15 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         sys.exit(f"error: {error}")
     resumed = repair(job.path)
     if session:
-        session.log.info(f"training {job.chain}: {'from step ' + str(resumed) if resumed else 'from the start'}, {job.training.steps} steps")
+        session.log.info(
+            f"training {job.chain}: {'from step ' + str(resumed) if resumed else 'from the start'}, {job.training.steps} steps"
+        )
     import ray
 
     if not ray.is_initialized():
-        ray.init(log_to_driver=True)  # the address comes from the job's environment; no runtime_env: its workers are preloaded
+        ray.init(
+            log_to_driver=True
+        )  # the address comes from the job's environment; no runtime_env: its workers are preloaded
     from verl.trainer import main_ppo
 
     training = restored(job, resumed).training
@@ -99,7 +113,9 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         print(f"the save of step {resumed} was cut anew for {training.ranks} ranks", flush=True)
     loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]
     reporter = Reporter(job, session, owned)
-    signal.signal(signal.SIGTERM, lambda *_: reporter.asked_to_end())  # Ray's own handler, set by init, would drop all since the last save
+    signal.signal(
+        signal.SIGTERM, lambda *_: reporter.asked_to_end()
+    )  # Ray's own handler, set by init, would drop all since the last save
     told = overrides(
         training,
         seed=job.seed,
@@ -116,7 +132,11 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     reporter.start()
     try:
         main_ppo.main()
-    except (ray.exceptions.RayActorError, ray.exceptions.WorkerCrashedError, ray.exceptions.NodeDiedError) as error:
+    except (
+        ray.exceptions.RayActorError,
+        ray.exceptions.WorkerCrashedError,
+        ray.exceptions.NodeDiedError,
+    ) as error:
         print(f"a process of the run died: {str(error).splitlines()[0]}", flush=True)
         if training.scale.nodes > 1:
             died_with()  # the next life must not be laid over a node that Ray still believes in
@@ -160,11 +180,16 @@ class Reporter(threading.Thread):
                 except Exception as error:  # a full disk, a Ray that does not answer: the next look may do better, and nobody else looks
                     if met.get(look.__name__) != (said := f"{type(error).__name__}: {error}"):
                         met[look.__name__] = said
-                        print(f"{look.__name__.strip('_')} failed, and is tried again in {REPORT_EVERY_S:.0f} s: {said}", flush=True)
+                        print(
+                            f"{look.__name__.strip('_')} failed, and is tried again in {REPORT_EVERY_S:.0f} s: {said}",
+                            flush=True,
+                        )
 
     def _look_at_its_owner(self) -> None:
         if self.lease and self.lease.expired():
-            owner.give_notice(self.job.path, f"nobody renewed its lease for {self.lease.term_s:.0f} s")
+            owner.give_notice(
+                self.job.path, f"nobody renewed its lease for {self.lease.term_s:.0f} s"
+            )
         if owner.notice(self.job.path):
             self.asked_at = self.asked_at or time.monotonic()
             if time.monotonic() - self.asked_at > HANGS_S:
@@ -183,7 +208,9 @@ class Reporter(threading.Thread):
         self.looked_at, gone = now, died()
         self.missed_at = (self.missed_at or now) if gone else 0.0
         if gone and now - max(self.missed_at, self.moved_at) > QUIET_S:
-            print(f"a process of the run died, and verl waits for it: {', '.join(gone)}", flush=True)
+            print(
+                f"a process of the run died, and verl waits for it: {', '.join(gone)}", flush=True
+            )
             os._exit(DIED)
 
     def stop(self) -> None:
@@ -193,14 +220,23 @@ class Reporter(threading.Thread):
 
     def report(self) -> None:
         history = metrics(self.job.path)
-        found = {record["step"]: {name: float(record[key]) for name, key in REPORTED.items() if key in record} for record in history}
+        found = {
+            record["step"]: {
+                name: float(record[key]) for name, key in REPORTED.items() if key in record
+            }
+            for record in history
+        }
         if found != self.seen:
             self.seen, self.moved_at = found, time.monotonic()
         for step, said in found.items():
             if self.told.get(step) != said:
                 if self.session:
-                    busy = self.machines.loads() if step == max(found) else {}  # of steps before, which another life told, it is not known now
-                    self.session.report_custom_message({"step": step, "time": time.time(), **said, **busy})
+                    busy = (
+                        self.machines.loads() if step == max(found) else {}
+                    )  # of steps before, which another life told, it is not known now
+                    self.session.report_custom_message(
+                        {"step": step, "time": time.time(), **said, **busy}
+                    )
                 self.told[step] = said
 
 

@@ -34,4 +34,8 @@ def record(folder: Path, what: str) -> None:
 def read(folder: Path) -> list[Fault]:
     """In order of time."""
     path = folder / FILE
-    return [Fault(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return (
+        [Fault(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+        if path.exists()
+        else []
+    )

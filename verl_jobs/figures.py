@@ -36,7 +36,11 @@ def last_figures(history: History) -> dict[str, float]:
 
 def series(history: History, name: str) -> list[tuple[int, float]]:
     """(step, value) of one of KEYS."""
-    return [(int(row["step"]), value) for row in history if row["step"] > 0 and (value := _value(row, KEYS[name])) is not None]
+    return [
+        (int(row["step"]), value)
+        for row in history
+        if row["step"] > 0 and (value := _value(row, KEYS[name])) is not None
+    ]
 
 
 def seconds_trained(history: History) -> float:
@@ -47,7 +51,9 @@ def seconds_trained(history: History) -> float:
 def seconds_left(history: History, steps: int) -> float | None:
     """Until the last of `steps`, at the speed of the last few; None before the first is done."""
     took = series(history, "seconds_a_step")
-    return fmean(value for _, value in took[-RECENT:]) * max(0, steps - took[-1][0]) if took else None
+    return (
+        fmean(value for _, value in took[-RECENT:]) * max(0, steps - took[-1][0]) if took else None
+    )
 
 
 def _value(row: Mapping[str, Any], keys: Sequence[str]) -> float | None:

@@ -28,9 +28,16 @@ def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
     if sum(update.values()) > gpu.memory - RESERVE:
         told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in update.items() if size)
         found.append(f"an update takes {sum(update.values()) / GIB:.1f} GiB a GPU ({told})")
-    if not holds(shape, gpu, training.ranks // scale.nodes, scale.tensor_parallel, kept, scale.engine_memory):
-        weights, share = 2 * shape.parameters / scale.tensor_parallel / GIB, f"{scale.engine_memory:.0%}"
-        found.append(f"the engine's {weights:.1f} GiB of weights and as much of a cache are to lie in {share} of a GPU, beside {kept / GIB:.1f} GiB")
+    if not holds(
+        shape, gpu, training.ranks // scale.nodes, scale.tensor_parallel, kept, scale.engine_memory
+    ):
+        weights, share = (
+            2 * shape.parameters / scale.tensor_parallel / GIB,
+            f"{scale.engine_memory:.0%}",
+        )
+        found.append(
+            f"the engine's {weights:.1f} GiB of weights and as much of a cache are to lie in {share} of a GPU, beside {kept / GIB:.1f} GiB"
+        )
     if found:
         best = plan(shape, gpu, training.ranks, training)
         raise DoesNotFit(
@@ -49,7 +56,9 @@ def update_as_told(shape: Shape, training: Training) -> dict[str, int]:
     by_answers = mine // scale.accumulation // scale.sequence_parallel if scale.accumulation else 0
     tokens = by_answers or min(mine, token_budget(scale, t.engine, longest))
     mixed, checkpointing = scale.precision != "fp32", recomputes(scale, t.engine)
-    update = update_bytes(shape, tokens, sharers, mixed=mixed, checkpointing=checkpointing, lora=t.lora)
+    update = update_bytes(
+        shape, tokens, sharers, mixed=mixed, checkpointing=checkpointing, lora=t.lora
+    )
     if scale.offload == "always":
         return {name: size for name, size in update.items() if name not in STATE}
     beside = critic_bytes(shape, t) // sharers if scale.offload == "none" else 0

@@ -11,7 +11,11 @@ from typing import Any
 def freeze(model: Any, patterns: Sequence[str]) -> int:
     """Parameters whose names match keep their values; how many numbers that is. Raises ValueError, as `chosen` does."""
     names = chosen((name for name, _ in model.named_parameters()), patterns)
-    frozen = [parameter.requires_grad_(False) for name, parameter in model.named_parameters() if name in names]
+    frozen = [
+        parameter.requires_grad_(False)
+        for name, parameter in model.named_parameters()
+        if name in names
+    ]
     return sum(parameter.numel() for parameter in frozen)
 
 
@@ -23,10 +27,14 @@ def chosen(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
         hit = {name for name in there if fnmatchcase(name, pattern)}
         if not hit:
             near = difflib.get_close_matches(pattern, there, 2, cutoff=0.3) or there[:2]
-            raise ValueError(f"frozen: {pattern!r} matches no parameter of this model, which has e.g. {' and '.join(near)}")
+            raise ValueError(
+                f"frozen: {pattern!r} matches no parameter of this model, which has e.g. {' and '.join(near)}"
+            )
         found |= hit
     if there and len(found) == len(set(there)):
-        raise ValueError(f"frozen: {', '.join(patterns)} matches every parameter: nothing is left to learn")
+        raise ValueError(
+            f"frozen: {', '.join(patterns)} matches every parameter: nothing is left to learn"
+        )
     return found
 
 

@@ -25,14 +25,34 @@ class Bound:
 
 
 BOUNDS = (
-    Bound(CUT, 0.1, "{:.0%} of the answers were cut by their length", "raise training.answer_tokens"),
-    Bound("training/rollout_probs_diff_mean", 0.01, "engine and trainer differ by {:.3f} in a token's probability", "set training.importance_cap: 2"),
-    Bound(watch.LOST, 0.0, "{:.1f} answers a step had no verdict", "see the trainer's log: the sandbox failed, and they were left out"),
-    Bound("response/aborted_ratio", 0.0, "{:.0%} of the answers were given up by the engine", "see the engine's log"),
+    Bound(
+        CUT, 0.1, "{:.0%} of the answers were cut by their length", "raise training.answer_tokens"
+    ),
+    Bound(
+        "training/rollout_probs_diff_mean",
+        0.01,
+        "engine and trainer differ by {:.3f} in a token's probability",
+        "set training.importance_cap: 2",
+    ),
+    Bound(
+        watch.LOST,
+        0.0,
+        "{:.1f} answers a step had no verdict",
+        "see the trainer's log: the sandbox failed, and they were left out",
+    ),
+    Bound(
+        "response/aborted_ratio",
+        0.0,
+        "{:.0%} of the answers were given up by the engine",
+        "see the engine's log",
+    ),
 )
 
 
-ENTROPY, FALLEN = "actor/entropy", 0.3  # of its first steps: what stopping.py ends the training for comes later
+ENTROPY, FALLEN = (
+    "actor/entropy",
+    0.3,
+)  # of its first steps: what stopping.py ends the training for comes later
 
 
 def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -52,4 +72,6 @@ def _entropy(told: Sequence[float]) -> list[str]:
     first, last = fmean(told[:LAST]), fmean(told[-LAST:])
     if last >= FALLEN * first:
         return []
-    return [f"the entropy fell to {last / first:.0%} of its first {LAST} steps: lower training.learning_rate, or give a kl_coefficient"]
+    return [
+        f"the entropy fell to {last / first:.0%} of its first {LAST} steps: lower training.learning_rate, or give a kl_coefficient"
+    ]

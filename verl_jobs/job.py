@@ -27,7 +27,13 @@ from artifacts.store import write_atomic
 from rewards.composite import RewardConfig
 from verl_jobs.config import Training
 
-SWEEP = ("WANDB_SWEEP_ID", "WANDB_RUN_ID", "WANDB_SWEEP_PARAM_PATH", "WANDB_ENTITY", "WANDB_PROJECT")  # what a sweep's agent tells its command
+SWEEP = (
+    "WANDB_SWEEP_ID",
+    "WANDB_RUN_ID",
+    "WANDB_SWEEP_PARAM_PATH",
+    "WANDB_ENTITY",
+    "WANDB_PROJECT",
+)  # what a sweep's agent tells its command
 VALIDATION = "val-core/embedded/acc/mean@1"
 
 
@@ -50,7 +56,9 @@ class TrainingJob(BaseModel):
     backend: Literal["local", "docker", "ray"] = "local"  # of the sandbox
     seed: int
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
-    store: str = ""  # root of the object store that its saves are copied to, any fsspec URL; empty: none
+    store: str = (
+        ""  # root of the object store that its saves are copied to, any fsspec URL; empty: none
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -58,23 +66,38 @@ class TrainingJob(BaseModel):
         """Once a job said where its copies lie, and those that were made of it said the same place."""
         if not isinstance(told, dict) or "mirror" not in told:
             return told
-        return {name: value for name, value in told.items() if name != "mirror"} | {"store": told["mirror"].rpartition("/trainings/")[0]}
+        return {name: value for name, value in told.items() if name != "mirror"} | {
+            "store": told["mirror"].rpartition("/trainings/")[0]
+        }
 
     @property
     def key(self) -> str:
-        told = self.model_dump(include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json")
+        told = self.model_dump(
+            include={"chain", "inputs", "training", "reward", "reward_hash", "seed"}, mode="json"
+        )
         return hash_data(told)
 
     @property
     def mirror(self) -> str:
         """Where copies of its saves go, a URL that no other work has; empty: nowhere."""
-        return f"{self.store.rstrip('/')}/trainings/{self.chain}/{self.key[:12]}" if self.store else ""
+        return (
+            f"{self.store.rstrip('/')}/trainings/{self.chain}/{self.key[:12]}" if self.store else ""
+        )
 
     @property
     def tags(self) -> dict[str, str]:
         """What its runs in W&B and in MLflow are found by, the same in both."""
-        told = {"chain": self.chain, "algorithm": self.training.algorithm, "seed": str(self.seed), "key": self.key[:12]}
-        return told | {"start": self.inputs.get("start", "")[:12], "reward": self.reward_hash[:12], "battery": self.battery[:12] or "not run"}
+        told = {
+            "chain": self.chain,
+            "algorithm": self.training.algorithm,
+            "seed": str(self.seed),
+            "key": self.key[:12],
+        }
+        return told | {
+            "start": self.inputs.get("start", "")[:12],
+            "reward": self.reward_hash[:12],
+            "battery": self.battery[:12] or "not run",
+        }
 
     @property
     def path(self) -> Path:
@@ -107,14 +130,24 @@ class TrainingJob(BaseModel):
         A run that is stopped saves where it is, and is scored there when it goes on. That step is left out, so that it ends early, keeps and chooses
         as one that was never stopped; unless no other has been scored.
         """
-        scored = {int(row["step"]): float(row[VALIDATION]) for row in metrics(self.path) if VALIDATION in row}
-        due = {step: score for step, score in scored.items() if step % self.training.save_every == 0}
+        scored = {
+            int(row["step"]): float(row[VALIDATION])
+            for row in metrics(self.path)
+            if VALIDATION in row
+        }
+        due = {
+            step: score for step, score in scored.items() if step % self.training.save_every == 0
+        }
         return due if any(due) else scored  # the start's alone, of step 0, chooses nothing
 
 
 def candidates(folder: Path) -> dict[int, Path]:
     """Step -> published candidate, in order of steps. Half-written ones carry no manifest and are not seen."""
-    found = {int(path.name.removeprefix("step-")): path for path in (folder / "candidates").glob("step-*") if (path / "manifest.json").exists()}
+    found = {
+        int(path.name.removeprefix("step-")): path
+        for path in (folder / "candidates").glob("step-*")
+        if (path / "manifest.json").exists()
+    }
     return dict(sorted(found.items()))
 
 
@@ -144,4 +177,7 @@ def _read(files: tuple[tuple[Path, int, int], ...]) -> list[dict[str, Any]]:
 
 
 def next_attempt(folder: Path) -> int:
-    return 1 + max((int(path.stem.removeprefix("metrics-")) for path in folder.glob("metrics-*.jsonl")), default=0)
+    return 1 + max(
+        (int(path.stem.removeprefix("metrics-")) for path in folder.glob("metrics-*.jsonl")),
+        default=0,
+    )

@@ -29,8 +29,13 @@ def settled(training: Training, folder: Path) -> Training:
         return training
     gpus = live_gpus()
     if (found := laid(training, gpus)) is None:
-        raise NoRoom(f"{told(training)} wanted, and the Ray's live nodes hold {gpus} GPUs: start more of them")
-    faults.record(folder, f"{told(training)} have no place any more, the Ray's live nodes hold {gpus} GPUs: it goes on with {told(found)}")
+        raise NoRoom(
+            f"{told(training)} wanted, and the Ray's live nodes hold {gpus} GPUs: start more of them"
+        )
+    faults.record(
+        folder,
+        f"{told(training)} have no place any more, the Ray's live nodes hold {gpus} GPUs: it goes on with {told(found)}",
+    )
     return found
 
 
@@ -49,7 +54,11 @@ def laid(training: Training, gpus: Sequence[int]) -> Training | None:
 def fewer(training: Training) -> list[int]:
     """Numbers of ranks that its saves can be loaded with (verl_jobs/resharding.py), the most first."""
     whole = training.scale.shards or training.scale.megatron
-    return [training.ranks] if whole else [ranks for ranks in range(training.ranks, 0, -1) if training.ranks % ranks == 0]
+    return (
+        [training.ranks]
+        if whole
+        else [ranks for ranks in range(training.ranks, 0, -1) if training.ranks % ranks == 0]
+    )
 
 
 def over(training: Training, ranks: int, nodes: int) -> Training | None:

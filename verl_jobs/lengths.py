@@ -36,7 +36,10 @@ class Lengths:
 def of_prompts(tokenizer: Any, prompts: Iterable[str]) -> Lengths:
     """As verl counts them: a user's message in the chat template, with the beginning of the answer."""
     chats = ([{"role": "user", "content": prompt}] for prompt in prompts)
-    texts = (tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats)
+    texts = (
+        tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        for chat in chats
+    )
     return _measured("prompts", tokenizer, texts, end=0)
 
 
@@ -47,7 +50,9 @@ def of_answers(name: str, tokenizer: Any, answers: Iterable[str]) -> Lengths:
 
 def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
     """What the policy wrote in a training, all steps together; None where nothing was kept. An answer that was cut counts as long as it is."""
-    written = [sample.answer for step in samples.steps(folder) for sample in samples.read(folder, step)]
+    written = [
+        sample.answer for step in samples.steps(folder) for sample in samples.read(folder, step)
+    ]
     return of_answers("answers of the run", tokenizer, written) if written else None
 
 
@@ -57,7 +62,12 @@ def limits(prompts: Lengths, answers: Sequence[Lengths], share: float) -> tuple[
 
 
 def _measured(name: str, tokenizer: Any, texts: Iterable[str], end: int) -> Lengths:
-    return Lengths(name, tuple(sorted(len(tokenizer.encode(text, add_special_tokens=False)) + end for text in texts)))
+    return Lengths(
+        name,
+        tuple(
+            sorted(len(tokenizer.encode(text, add_special_tokens=False)) + end for text in texts)
+        ),
+    )
 
 
 def _up(length: int) -> int:

@@ -47,7 +47,16 @@ def wrap(model: Any, lora: Lora) -> Any:
     from peft import LoraConfig, TaskType, get_peft_model
 
     modules = list(lora.modules) or LINEAR
-    return get_peft_model(model, LoraConfig(task_type=TaskType.CAUSAL_LM, r=lora.rank, lora_alpha=lora.alpha, target_modules=modules, bias="none"))
+    return get_peft_model(
+        model,
+        LoraConfig(
+            task_type=TaskType.CAUSAL_LM,
+            r=lora.rank,
+            lora_alpha=lora.alpha,
+            target_modules=modules,
+            bias="none",
+        ),
+    )
 
 
 def plain(name: str) -> str:
@@ -57,11 +66,21 @@ def plain(name: str) -> str:
 
 def apart(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
     """Weights under their plain names, and the adapter's matrices under PEFT's names on disk (`....lora_A.weight`)."""
-    adapter = {name.replace(".default.", "."): tensor for name, tensor in state.items() if f".{A}." in name or f".{B}." in name}
-    return {plain(name): tensor for name, tensor in state.items() if name.replace(".default.", ".") not in adapter}, adapter
+    adapter = {
+        name.replace(".default.", "."): tensor
+        for name, tensor in state.items()
+        if f".{A}." in name or f".{B}." in name
+    }
+    return {
+        plain(name): tensor
+        for name, tensor in state.items()
+        if name.replace(".default.", ".") not in adapter
+    }, adapter
 
 
-def merged(weights: Mapping[str, Tensor], adapter: Mapping[str, Tensor], scale: float) -> dict[str, Tensor]:
+def merged(
+    weights: Mapping[str, Tensor], adapter: Mapping[str, Tensor], scale: float
+) -> dict[str, Tensor]:
     """The weights with scale * B A added where the adapter has a pair; those that it leaves alone are the same tensors.
 
     weights: (out, in) under plain names; adapter: A (rank, in) and B (out, rank). Raises KeyError for a pair without its weight.
@@ -72,7 +91,9 @@ def merged(weights: Mapping[str, Tensor], adapter: Mapping[str, Tensor], scale: 
             continue
         target = plain(name.replace(f".{A}.", "."))
         if target not in found:
-            raise KeyError(f"the adapter has {name}, the model no {target}: they are of two architectures")
+            raise KeyError(
+                f"the adapter has {name}, the model no {target}: they are of two architectures"
+            )
         found[target] = found[target] + scale * (adapter[name.replace(f".{A}.", f".{B}.")] @ a)
     return found
 
@@ -91,7 +112,14 @@ def merge_folder(folder: Path, lora: Lora) -> None:
         weights.pop("lm_head.weight", None)  # the embedding's own
     write_adapter(folder / ADAPTER, adapter, lora, base=str(config.get("_name_or_path", "")))
     beside = folder / ".merged"
-    save_file({name: tensor.contiguous() for name, tensor in merged(weights, adapter, lora.scale).items()}, beside, metadata={"format": "pt"})
+    save_file(
+        {
+            name: tensor.contiguous()
+            for name, tensor in merged(weights, adapter, lora.scale).items()
+        },
+        beside,
+        metadata={"format": "pt"},
+    )
     for file in files:
         file.unlink()
     (folder / "model.safetensors.index.json").unlink(missing_ok=True)
@@ -103,7 +131,23 @@ def write_adapter(folder: Path, adapter: Mapping[str, Tensor], lora: Lora, base:
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)
-    save_file({name: tensor.contiguous() for name, tensor in adapter.items()}, folder / "adapter_model.safetensors", metadata={"format": "pt"})
-    modules = sorted({name.split(f".{A}.")[0].rsplit(".", 1)[1] for name in adapter if f".{A}." in name})
-    told = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": lora.rank, "lora_alpha": lora.alpha, "target_modules": modules, "bias": "none"}
-    write_atomic(folder / "adapter_config.json", json.dumps(told | {"base_model_name_or_path": base}, indent=1))
+    save_file(
+        {name: tensor.contiguous() for name, tensor in adapter.items()},
+        folder / "adapter_model.safetensors",
+        metadata={"format": "pt"},
+    )
+    modules = sorted(
+        {name.split(f".{A}.")[0].rsplit(".", 1)[1] for name in adapter if f".{A}." in name}
+    )
+    told = {
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "r": lora.rank,
+        "lora_alpha": lora.alpha,
+        "target_modules": modules,
+        "bias": "none",
+    }
+    write_atomic(
+        folder / "adapter_config.json",
+        json.dumps(told | {"base_model_name_or_path": base}, indent=1),
+    )

@@ -40,24 +40,39 @@ def load(before: Reading | None, after: Reading) -> dict[str, float]:
     """By the names in MEASURED; cpu_percent is that of the time between the two, and left out without the first."""
     if before is None or after.passed_s <= before.passed_s:
         return after.now
-    busy = (after.busy_s - before.busy_s) / (after.passed_s - before.passed_s)  # of sums of many seconds: an idle moment may come to -1e-11
+    busy = (after.busy_s - before.busy_s) / (
+        after.passed_s - before.passed_s
+    )  # of sums of many seconds: an idle moment may come to -1e-11
     return {"cpu_percent": 100 * min(1.0, max(0.0, busy))} | after.now
 
 
 def measured(message: Mapping[str, Any]) -> dict[str, float]:
     """What of it is a machine's, whether it is one's or one of several."""
-    return {name: float(value) for name, value in message.items() if name.partition(OF)[0] in MEASURED}
+    return {
+        name: float(value) for name, value in message.items() if name.partition(OF)[0] in MEASURED
+    }
 
 
 def gpus(told: str) -> dict[str, float]:
     """What `nvidia-smi` said, a line a GPU: percent, MiB. A GPU that does not say is left out."""
     rows = [line.split(",") for line in told.splitlines() if line.strip()]
-    known = [(float(load), float(memory)) for load, memory in rows if load.strip().isdigit() and memory.strip().isdigit()]
+    known = [
+        (float(load), float(memory))
+        for load, memory in rows
+        if load.strip().isdigit() and memory.strip().isdigit()
+    ]
     if not known:
         return {}
-    return {"gpu_percent": sum(load for load, _ in known) / len(known), "gpu_memory_gib": sum(memory for _, memory in known) / 1024}
+    return {
+        "gpu_percent": sum(load for load, _ in known) / len(known),
+        "gpu_memory_gib": sum(memory for _, memory in known) / 1024,
+    }
 
 
 def _smi() -> subprocess.CompletedProcess[str] | None:
     command = shutil.which("nvidia-smi")
-    return subprocess.run([command, *QUERY], capture_output=True, text=True, timeout=10, check=False) if command else None
+    return (
+        subprocess.run([command, *QUERY], capture_output=True, text=True, timeout=10, check=False)
+        if command
+        else None
+    )

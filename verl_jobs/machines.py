@@ -26,14 +26,25 @@ class Machines:
         """
         try:
             places = self.places = _places() or self.places  # at its end the workers are gone
-            found = self._ask([node for node in places if node != self.own]) | ({self.own: reading()} if self.own in places else {})
+            found = self._ask([node for node in places if node != self.own]) | (
+                {self.own: reading()} if self.own in places else {}
+            )
         except Exception as error:  # a Ray that is going, or does not answer
-            print(f"how busy the machines are is not known: {type(error).__name__}: {error}", flush=True)
+            print(
+                f"how busy the machines are is not known: {type(error).__name__}: {error}",
+                flush=True,
+            )
             return {}
         loads = {node: load(self.before.get(node), after) for node, after in found.items()}
         self.before |= found
-        names = {node: f"{OF}{address}" if len(places) > 1 else "" for node, address in places.items()}
-        return {f"{name}{names[node]}": value for node, each in sorted(loads.items(), key=lambda one: places[one[0]]) for name, value in each.items()}
+        names = {
+            node: f"{OF}{address}" if len(places) > 1 else "" for node, address in places.items()
+        }
+        return {
+            f"{name}{names[node]}": value
+            for node, each in sorted(loads.items(), key=lambda one: places[one[0]])
+            for name, value in each.items()
+        }
 
     def _ask(self, nodes: list[str]) -> dict[str, Reading]:
         import ray
@@ -41,11 +52,21 @@ class Machines:
 
         def asked(node: str) -> Any:
             return (
-                ray.remote(reading).options(num_cpus=0, max_retries=0, scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False)).remote()
+                ray.remote(reading)
+                .options(
+                    num_cpus=0,
+                    max_retries=0,
+                    scheduling_strategy=NodeAffinitySchedulingStrategy(node, soft=False),
+                )
+                .remote()
             )
 
         running = {asked(node): node for node in nodes}
-        answered, late = ray.wait(list(running), num_returns=len(running), timeout=ANSWER_S) if running else ([], [])
+        answered, late = (
+            ray.wait(list(running), num_returns=len(running), timeout=ANSWER_S)
+            if running
+            else ([], [])
+        )
         for each in late:
             ray.cancel(each, force=True)
         found = {}
@@ -66,5 +87,8 @@ def _places() -> dict[str, str]:
     from ray._private.state import state  # as in verl_jobs/deaths.py
 
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
-    addresses = [actor["Address"] for actor in state.actor_table(None, job_id=job, actor_state_name="ALIVE").values()]
+    addresses = [
+        actor["Address"]
+        for actor in state.actor_table(None, job_id=job, actor_state_name="ALIVE").values()
+    ]
     return {address["NodeID"]: address["IPAddress"] for address in addresses}

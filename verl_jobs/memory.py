@@ -12,12 +12,21 @@ from verl_jobs.config import Training
 from verl_jobs.lora import Lora
 from verl_jobs.shapes import Shape
 
-CPU_TOKENS, CPU_ROWS = 16_384, 512  # of a forward pass, and of one batch of the engine, on a CPU (scale.py, overrides.py)
+CPU_TOKENS, CPU_ROWS = (
+    16_384,
+    512,
+)  # of a forward pass, and of one batch of the engine, on a CPU (scale.py, overrides.py)
 STATE, CRITIC = ("weights", "gradients", "optimizer"), "critic"
 
 
 def update_bytes(
-    shape: Shape, tokens: int, ranks: int, *, mixed: bool = True, checkpointing: bool = True, lora: Lora | None = None
+    shape: Shape,
+    tokens: int,
+    ranks: int,
+    *,
+    mixed: bool = True,
+    checkpointing: bool = True,
+    lora: Lora | None = None,
 ) -> dict[str, int]:
     """Memory of the update on one of `ranks` GPUs, for a micro-batch of so many tokens.
 
@@ -28,14 +37,22 @@ def update_bytes(
     """
     width = 2 if mixed else 4
     head = shape.vocabulary * (2 + 3 * 4 if mixed else 4 * 4)
-    own = (6 * shape.hidden + 3 * shape.q_width + 2 * shape.kv_width + 4 * shape.intermediate) * width
+    own = (
+        6 * shape.hidden + 3 * shape.q_width + 2 * shape.kv_width + 4 * shape.intermediate
+    ) * width
     inputs = shape.layers * shape.hidden * width
     if checkpointing:
-        per_token = max(inputs + 3 * shape.hidden * width + head, inputs + own + 3 * shape.intermediate * width)
+        per_token = max(
+            inputs + 3 * shape.hidden * width + head, inputs + own + 3 * shape.intermediate * width
+        )
     else:
         per_token = shape.layers * own + head
-    layer = (shape.parameters - shape.vocabulary * shape.hidden * (1 if shape.tied else 2)) // shape.layers
-    gathered = 0 if ranks == 1 and not mixed else width * (2 * layer + shape.vocabulary * shape.hidden)
+    layer = (
+        shape.parameters - shape.vocabulary * shape.hidden * (1 if shape.tied else 2)
+    ) // shape.layers
+    gathered = (
+        0 if ranks == 1 and not mixed else width * (2 * layer + shape.vocabulary * shape.hidden)
+    )
     learned = shape.learned(lora)
     return {
         "weights": 4 * (shape.parameters + (learned if lora else 0)) // ranks,
@@ -51,8 +68,13 @@ def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True)
     (3 hidden + 2 q + 3 intermediate), or the head's logits and their copy in fp32, whichever is more."""
     update = update_bytes(shape, 0, ranks, mixed=mixed)
     width = 2 if mixed else 4
-    per_token = max((3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate) * width, shape.hidden * width + shape.vocabulary * (width + 4))
-    return {key: update[key] for key in ("weights", "optimizer", "gathered layers")} | {"activations": tokens * per_token}
+    per_token = max(
+        (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate) * width,
+        shape.hidden * width + shape.vocabulary * (width + 4),
+    )
+    return {key: update[key] for key in ("weights", "optimizer", "gathered layers")} | {
+        "activations": tokens * per_token
+    }
 
 
 def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str, int]:
@@ -62,8 +84,16 @@ def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str
     """
     cached = 2 * shape.kv_bytes()  # of a token, in fp32
     cache = int(rows * (prompt + answer) * cached * (1 + 1 / shape.layers))
-    reading = rows * prompt * (cached + 4 * (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate))
-    return {"engine's weights": 4 * shape.parameters, "KV cache": cache, "prompts at work": max(0, reading - cache)}
+    reading = (
+        rows
+        * prompt
+        * (cached + 4 * (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate))
+    )
+    return {
+        "engine's weights": 4 * shape.parameters,
+        "KV cache": cache,
+        "prompts at work": max(0, reading - cache),
+    }
 
 
 def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
@@ -78,14 +108,21 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
     resident = update_bytes(shape, 0, t.ranks, mixed=False, lora=t.lora)
     kept = {name: resident[name] for name in ("weights", "optimizer")}
     phases = {
-        "writes": kept | writing_bytes(shape, min(mine, CPU_ROWS), t.prompt_tokens, t.response_tokens),
+        "writes": kept
+        | writing_bytes(shape, min(mine, CPU_ROWS), t.prompt_tokens, t.response_tokens),
         "old log-probabilities": log_prob_bytes(shape, tokens, t.ranks, mixed=False) | kept,
-        "update": update_bytes(shape, learned, t.ranks, mixed=False, checkpointing=checkpointing, lora=t.lora),
+        "update": update_bytes(
+            shape, learned, t.ranks, mixed=False, checkpointing=checkpointing, lora=t.lora
+        ),
     }
-    beside = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + critic_bytes(shape, t)
+    beside = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + critic_bytes(
+        shape, t
+    )
     for phase in phases.values():
         phase |= {"reference, critic": beside // t.ranks} if beside else {}
-    return {name: {key: t.ranks * size for key, size in phase.items()} for name, phase in phases.items()}
+    return {
+        name: {key: t.ranks * size for key, size in phase.items()} for name, phase in phases.items()
+    }
 
 
 def critic_bytes(shape: Shape, training: Training) -> int:

@@ -24,7 +24,10 @@ class Mirror:
 
     def push(self, folder: Path, name: str, seal: str) -> None:
         """Uploads all files of a folder under this name, the seal last. Raises CorruptUpload, OSError."""
-        files = sorted((path for path in folder.rglob("*") if path.is_file()), key=lambda path: (path.name == seal and path.parent == folder, path))
+        files = sorted(
+            (path for path in folder.rglob("*") if path.is_file()),
+            key=lambda path: (path.name == seal and path.parent == folder, path),
+        )
         for path in files:
             put(self.system, path, f"{self.base}/{name}/{path.relative_to(folder).as_posix()}")
 

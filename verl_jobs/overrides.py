@@ -43,12 +43,30 @@ GPU = [
 ]
 
 
-def overrides(training: Training, *, seed: int, model: Path, train: Path, validation: Path, folder: Path, loggers: list[str], name: str) -> list[str]:
+def overrides(
+    training: Training,
+    *,
+    seed: int,
+    model: Path,
+    train: Path,
+    validation: Path,
+    folder: Path,
+    loggers: list[str],
+    name: str,
+) -> list[str]:
     """All overrides of one run, each key once: the algorithm's own before those of every run."""
     t = training
     told = [
         *(CPU if t.engine == "hf" else [*GPU, f"actor_rollout_ref.rollout.name={t.engine}"]),
-        *scale_overrides(t.scale, t.engine, t.ranks, t.problems_per_step, t.group_size, t.prompt_tokens + t.response_tokens, t.method.critic),
+        *scale_overrides(
+            t.scale,
+            t.engine,
+            t.ranks,
+            t.problems_per_step,
+            t.group_size,
+            t.prompt_tokens + t.response_tokens,
+            t.method.critic,
+        ),
         *(_trace(t, folder / TRACES) if t.trace else []),
         *_kl(t),
         f"data.train_files='{train}'",
@@ -64,11 +82,18 @@ def overrides(training: Training, *, seed: int, model: Path, train: Path, valida
         *_importance(t),
         *_learned_part(t),
         *_curriculum(t),
-        *(f"actor_rollout_ref.actor.{key}={t.clip}" for key in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")),
+        *(
+            f"actor_rollout_ref.actor.{key}={t.clip}"
+            for key in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")
+        ),
         f"actor_rollout_ref.actor.entropy_coeff={t.entropy_coefficient}",
         *t.method.overrides,
         # without it verl divides each micro-batch by the longest answer that happens to be in it
-        *([f"actor_rollout_ref.actor.loss_scale_factor={t.response_tokens}"] if t.method.sums_over_tokens else []),
+        *(
+            [f"actor_rollout_ref.actor.loss_scale_factor={t.response_tokens}"]
+            if t.method.sums_over_tokens
+            else []
+        ),
         *(_critic(t, model) if t.method.critic else []),
         *_agent_loops(t),
         *(_conversations(t) if t.agents.on else []),
@@ -113,30 +138,49 @@ def _own(t: Training) -> list[str]:
     """A user's own parts, after all that they replace (verl_jobs/plugins.py)."""
     plugins, told = t.plugins, []
     if plugins.loss or plugins.advantage:
-        told.append(f"actor_rollout_ref.model.external_lib=verl_jobs.{'own_and_frozen' if t.frozen else 'own_algorithms'}")
+        told.append(
+            f"actor_rollout_ref.model.external_lib=verl_jobs.{'own_and_frozen' if t.frozen else 'own_algorithms'}"
+        )
     if plugins.loss:
         told.append(f"actor_rollout_ref.actor.policy_loss.loss_mode='{plugins.loss}'")
     if plugins.advantage:
         told.append(f"algorithm.adv_estimator='{plugins.advantage}'")
     if plugins.dataset:
-        told += [f"data.custom_cls.path=pkg://verl_jobs.{'drawn' if t.drawn else 'plugins'}", f"data.custom_cls.name='{plugins.dataset}'"]
+        told += [
+            f"data.custom_cls.path=pkg://verl_jobs.{'drawn' if t.drawn else 'plugins'}",
+            f"data.custom_cls.name='{plugins.dataset}'",
+        ]
     if plugins.reward_manager:
-        told += ["reward.reward_manager.module.path=pkg://verl_jobs.plugins", f"reward.reward_manager.name='{plugins.reward_manager}'"]
+        told += [
+            "reward.reward_manager.module.path=pkg://verl_jobs.plugins",
+            f"reward.reward_manager.name='{plugins.reward_manager}'",
+        ]
     if plugins.agent_loop:
-        told.append(f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{Path(__file__).with_name('own_agent.yaml')}'")
+        told.append(
+            f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{Path(__file__).with_name('own_agent.yaml')}'"
+        )
         told.append("actor_rollout_ref.rollout.agent.default_agent_loop=own")
     return told
 
 
 def _sampler(t: Training) -> dict[str, object]:
     """What the replay buffer is told (verl_jobs/watched.py). verl hands `algorithm.filter_groups` to its own buffer alone."""
-    told: dict[str, object] = {"answers": t.group_size, "least": t.method.least, "longest": t.response_tokens}
+    told: dict[str, object] = {
+        "answers": t.group_size,
+        "least": t.method.least,
+        "longest": t.response_tokens,
+    }
     if t.reward_normalised or t.reward_clip:
         told |= {"normalised": t.reward_normalised, "clip": t.reward_clip}
     if t.method.greedy:
         told["greedy"] = True
     if t.method.drops_equal_groups:
-        told |= {"filter_groups_metric": "acc", "train_batch_size": t.problems_per_step, "gen_batch_size": 1, "max_inflight_gen_batches": 2}
+        told |= {
+            "filter_groups_metric": "acc",
+            "train_batch_size": t.problems_per_step,
+            "gen_batch_size": 1,
+            "max_inflight_gen_batches": 2,
+        }
         told["most_dropped"] = MOST_DROPPED * t.problems_per_step
     return told
 
@@ -168,14 +212,27 @@ def _kl(t: Training) -> list[str]:
             "actor_rollout_ref.actor.kl_loss_type=low_var_kl",
         ]
     horizon = KL_STEPS * t.problems_per_step * t.group_size
-    controlled = {"type": "adaptive", "target_kl": t.kl_target, "horizon": horizon} if t.kl_target else {}
+    controlled = (
+        {"type": "adaptive", "target_kl": t.kl_target, "horizon": horizon} if t.kl_target else {}
+    )
     adaptive = [f"algorithm.kl_ctrl.{key}={value}" for key, value in controlled.items()]
-    return ["algorithm.use_kl_in_reward=True", f"algorithm.kl_ctrl.kl_coef={t.kl_coefficient}", *adaptive]
+    return [
+        "algorithm.use_kl_in_reward=True",
+        f"algorithm.kl_ctrl.kl_coef={t.kl_coefficient}",
+        *adaptive,
+    ]
 
 
 def _importance(t: Training) -> list[str]:
     cap = t.importance_cap
-    return ["algorithm.rollout_correction.rollout_is=token", f"algorithm.rollout_correction.rollout_is_threshold={cap}"] if cap else []
+    return (
+        [
+            "algorithm.rollout_correction.rollout_is=token",
+            f"algorithm.rollout_correction.rollout_is_threshold={cap}",
+        ]
+        if cap
+        else []
+    )
 
 
 def _learned_part(t: Training) -> list[str]:
@@ -190,7 +247,9 @@ def _learned_part(t: Training) -> list[str]:
         return []
     modules = f"[{','.join(t.lora.modules)}]" if t.lora.modules else LINEAR
     told = [f"lora_rank={t.lora.rank}", f"lora_alpha={t.lora.alpha}", f"target_modules={modules}"]
-    loaded = ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []  # the engine's own copy of the frozen weights
+    loaded = (
+        ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []
+    )  # the engine's own copy of the frozen weights
     return [*(f"actor_rollout_ref.model.{line}" for line in told), *loaded]
 
 
@@ -199,8 +258,14 @@ def _curriculum(t: Training) -> list[str]:
     if not t.drawn:
         return []
     own = {"sampler": f"'{t.plugins.sampler}'"} if t.plugins.sampler else {}
-    told = ",".join(f"{key}:{value}" for key, value in (t.curriculum.model_dump() | {"steps": t.steps} | own).items())
-    dataset = ["data.custom_cls.path=pkg://verl_jobs.drawn", "data.custom_cls.name=CurriculumDataset"]
+    told = ",".join(
+        f"{key}:{value}"
+        for key, value in (t.curriculum.model_dump() | {"steps": t.steps} | own).items()
+    )
+    dataset = [
+        "data.custom_cls.path=pkg://verl_jobs.drawn",
+        "data.custom_cls.name=CurriculumDataset",
+    ]
     return [*dataset, "data.dataloader_num_workers=0", f"+data.curriculum={{{told}}}"]
 
 
@@ -230,13 +295,17 @@ def _pace(t: Training, learner: str, learning_rate: float) -> list[str]:
 def _betas(t: Training) -> list[str]:
     """The policy's; verl hands `betas` to torch's AdamW, and Megatron's optimizer only what is overridden."""
     if t.scale.megatron:
-        return ["+actor_rollout_ref.actor.optim.override_optimizer_config={adam_beta1:0.9,adam_beta2:0.95}"]
+        return [
+            "+actor_rollout_ref.actor.optim.override_optimizer_config={adam_beta1:0.9,adam_beta2:0.95}"
+        ]
     return ["actor_rollout_ref.actor.optim.betas=[0.9,0.95]"]
 
 
 def _agent_loops(t: Training) -> list[str]:
     """On a CPU the batched loop writes greedy answers and follows the temperature's schedule itself."""
-    if (t.engine == "hf" and not t.plugins.unbatched) or not (t.method.greedy or t.final_temperature):
+    if (t.engine == "hf" and not t.plugins.unbatched) or not (
+        t.method.greedy or t.final_temperature
+    ):
         return []
     manager = "GreedyFirstManager" if t.method.greedy else "ScheduledManager"
     return [f"+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.greedy.{manager}"]
@@ -245,7 +314,9 @@ def _agent_loops(t: Training) -> list[str]:
 def _conversations(t: Training) -> list[str]:
     """On a CPU the batched loop plays them; elsewhere verl's own workers do, a conversation each (verl_jobs/agents/loop.py)."""
     if t.engine == "hf":
-        return ["+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.conversing.ConversingManager"]
+        return [
+            "+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.conversing.ConversingManager"
+        ]
     loops = Path(__file__).with_name("agents") / "loops.yaml"
     return [
         "actor_rollout_ref.rollout.agent.default_agent_loop=conversation",
@@ -267,15 +338,21 @@ def environment(training: Training, folder: Path) -> dict[str, str]:
         "WANDB_MODE": "online" if os.environ.get("WANDB_API_KEY") else "offline",
     }
     if training.engine != "hf":
-        return common | {  # as verl sets them where it starts its Ray itself (verl/trainer/constants_ppo.py)
-            "VLLM_LOGGING_LEVEL": "WARN",
-            "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true",
-            "VLLM_DISABLE_COMPILE_CACHE": "1",
-            **({"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if training.scale.megatron else {}),
+        return (
+            common
+            | {  # as verl sets them where it starts its Ray itself (verl/trainer/constants_ppo.py)
+                "VLLM_LOGGING_LEVEL": "WARN",
+                "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true",
+                "VLLM_DISABLE_COMPILE_CACHE": "1",
+                **({"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if training.scale.megatron else {}),
+            }
+        )
+    return (
+        common
+        | {
+            "VERL_PLATFORM": "cpu",
+            "VERL_ENGINE_DEVICE": "cuda",  # verl registers its FSDP engine for cuda and npu; the code is device-neutral
+            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray hides the logical GPUs
+            "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin take the cores from the process that has work
         }
-    return common | {
-        "VERL_PLATFORM": "cpu",
-        "VERL_ENGINE_DEVICE": "cuda",  # verl registers its FSDP engine for cuda and npu; the code is device-neutral
-        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray hides the logical GPUs
-        "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin take the cores from the process that has work
-    }
+    )

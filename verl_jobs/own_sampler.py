@@ -32,7 +32,9 @@ class Sampler(Protocol):
 class OwnTable:
     """What the dataset and the replay buffer ask of a curriculum's table, answered by a user's sampler."""
 
-    def __init__(self, reference: str, expected: Sequence[Expected], *, steps: int, seed: int) -> None:
+    def __init__(
+        self, reference: str, expected: Sequence[Expected], *, steps: int, seed: int
+    ) -> None:
         """Raises PluginError."""
         self.reference, self.ids, self.step = reference, [row.problem_id for row in expected], 0
         self.sampler: Sampler = load(reference)(list(expected), steps=steps, seed=seed)
@@ -42,7 +44,9 @@ class OwnTable:
         """Raises PluginError for another number of rows, or rows that are not there."""
         rows = [int(row) for row in self.sampler.draw(count)]
         if len(rows) != count or not all(0 <= row < len(self.ids) for row in rows):
-            raise PluginError(f"{self.reference}: draw({count}) gave {rows[:8]}: give {count} rows, each from 0 to {len(self.ids) - 1}")
+            raise PluginError(
+                f"{self.reference}: draw({count}) gave {rows[:8]}: give {count} rows, each from 0 to {len(self.ids) - 1}"
+            )
         self.drawn_at[rows] = self.step
         return rows
 
@@ -51,15 +55,27 @@ class OwnTable:
         told = list(outcomes)
         self.sampler.observe(told)
         self.step += 1
-        answered, passed = Counter(problem_id for problem_id, _ in told), Counter(problem_id for problem_id, solved in told if solved)
-        return [Draw(problem_id, passed[problem_id], n) for problem_id, n in sorted(answered.items())]
+        answered, passed = (
+            Counter(problem_id for problem_id, _ in told),
+            Counter(problem_id for problem_id, solved in told if solved),
+        )
+        return [
+            Draw(problem_id, passed[problem_id], n) for problem_id, n in sorted(answered.items())
+        ]
 
     def state_dict(self) -> dict[str, Any]:
-        return {"ids": list(self.ids), "step": self.step, "drawn_at": self.drawn_at.copy(), "own": self.sampler.state_dict()}
+        return {
+            "ids": list(self.ids),
+            "step": self.step,
+            "drawn_at": self.drawn_at.copy(),
+            "own": self.sampler.state_dict(),
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises ValueError when the state is of other problems."""
         if state["ids"] != self.ids:
-            raise ValueError(f"the checkpoint's sampler is of {len(state['ids'])} other problems than these {len(self.ids)}: start a new run")
+            raise ValueError(
+                f"the checkpoint's sampler is of {len(state['ids'])} other problems than these {len(self.ids)}: start a new run"
+            )
         self.step, self.drawn_at = state["step"], state["drawn_at"].copy()
         self.sampler.load_state_dict(state["own"])

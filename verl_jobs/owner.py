@@ -116,7 +116,10 @@ class Lease:
     def expired(self) -> bool:
         """Whether nobody has renewed it for its term."""
         before, self._seen = self._seen, self._read()
-        return self._silence.seconds(heard=self._seen != before) > self.term_s and self._seen is not None
+        return (
+            self._silence.seconds(heard=self._seen != before) > self.term_s
+            and self._seen is not None
+        )
 
     def _read(self) -> bytes | None:
         return self.path.read_bytes() if self.path.exists() else None
@@ -132,4 +135,9 @@ def started(pid: int) -> str:
 
     Raises FileNotFoundError or ProcessLookupError where there is none.
     """
-    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    return (
+        Path(f"/proc/{pid}/stat")
+        .read_text(encoding="utf-8", errors="replace")
+        .rpartition(")")[2]
+        .split()[19]
+    )

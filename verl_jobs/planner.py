@@ -35,7 +35,9 @@ class Plan:
     concurrent: int  # longest answers that the KV caches hold at once, over all GPUs
     seconds: dict[str, float]
     tokens: int  # that a step learns from, prompts and answers at their longest
-    undone: tuple[str, ...] = ()  # what the training was told of its layout and this plan has otherwise
+    undone: tuple[
+        str, ...
+    ] = ()  # what the training was told of its layout and this plan has otherwise
 
     @property
     def tokens_per_second(self) -> float:
@@ -54,23 +56,36 @@ class Plan:
 
 def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
     """The plan with the largest micro-batch that fits, offloading only where it must. Raises DoesNotFit with the numbers."""
-    asked = training.scale.model_copy(update={"tensor_parallel": 1, "shards": 0, "accumulation": 0, "sequence_parallel": 1})  # as the plan has them
+    asked = training.scale.model_copy(
+        update={"tensor_parallel": 1, "shards": 0, "accumulation": 0, "sequence_parallel": 1}
+    )  # as the plan has them
     if why := misfit(asked, "vllm", gpus, training.problems_per_step, training.group_size):
         raise DoesNotFit(f"{gpus} x {gpu.name}, a rank each: {why}")
     longest = training.prompt_tokens + training.response_tokens
     room, scale = gpu.memory - RESERVE, training.scale
     if int(scale.engine_memory * gpu.memory) > room:
-        raise DoesNotFit(f"training.scale.engine_memory {scale.engine_memory} leaves no {RESERVE / GIB:.0f} GiB of a {gpu.name} free: lower it")
+        raise DoesNotFit(
+            f"training.scale.engine_memory {scale.engine_memory} leaves no {RESERVE / GIB:.0f} GiB of a {gpu.name} free: lower it"
+        )
     mixed, checkpointing = scale.precision != "fp32", scale.activation_checkpointing is not False
 
     def needs(tokens: int, offload: bool) -> dict[str, int]:
         beside = 0 if offload else critic_bytes(shape, training) // gpus
-        update = update_bytes(shape, tokens, gpus, mixed=mixed, checkpointing=checkpointing, lora=training.lora)
+        update = update_bytes(
+            shape, tokens, gpus, mixed=mixed, checkpointing=checkpointing, lora=training.lora
+        )
         return update | ({CRITIC: beside} if beside else {})
 
     for offload in (False, True):
         kept = kept_of(needs(0, offload)) if not offload else 0  # beside the engine
-        parallel = next((size for size in (1, 2, 4, 8) if holds(shape, gpu, gpus // scale.nodes, size, kept, scale.engine_memory)), 0)
+        parallel = next(
+            (
+                size
+                for size in (1, 2, 4, 8)
+                if holds(shape, gpu, gpus // scale.nodes, size, kept, scale.engine_memory)
+            ),
+            0,
+        )
         for tokens in (size for size in MICRO_BATCHES if size >= longest):
             update = needs(tokens, offload)
             if parallel and sum(update.values()) <= room:
@@ -88,28 +103,73 @@ def plan(shape: Shape, gpu: Gpu, gpus: int, training: Training) -> Plan:
 def holds(shape: Shape, gpu: Gpu, together: int, parallel: int, kept: int, share: float) -> bool:
     """Whether an engine over `parallel` of the GPUs `together` in one machine has its weights and as much again for the KV cache within its `share`
     of each, beside what is kept and the reserve."""
-    fair, engine = together % parallel == 0 and shape.kv_heads % parallel == 0, int(share * gpu.memory)
-    return fair and 2 * (2 * shape.parameters // parallel) <= engine and engine + kept + RESERVE <= gpu.memory
+    fair, engine = (
+        together % parallel == 0 and shape.kv_heads % parallel == 0,
+        int(share * gpu.memory),
+    )
+    return (
+        fair
+        and 2 * (2 * shape.parameters // parallel) <= engine
+        and engine + kept + RESERVE <= gpu.memory
+    )
 
 
-def _made(shape: Shape, gpu: Gpu, gpus: int, t: Training, micro: int, parallel: int, offload: bool, update: dict[str, int]) -> Plan:
+def _made(
+    shape: Shape,
+    gpu: Gpu,
+    gpus: int,
+    t: Training,
+    micro: int,
+    parallel: int,
+    offload: bool,
+    update: dict[str, int],
+) -> Plan:
     longest, engines = t.prompt_tokens + t.response_tokens, gpus // parallel
-    tokens, answers = t.problems_per_step * t.group_size * longest, t.problems_per_step * (t.group_size + t.method.greedy)  # learned from, written
+    tokens, answers = (
+        t.problems_per_step * t.group_size * longest,
+        t.problems_per_step * (t.group_size + t.method.greedy),
+    )  # learned from, written
     weights = 2 * shape.parameters // parallel
     cache = int(t.scale.engine_memory * gpu.memory) - weights
     concurrent = engines * parallel * cache // (shape.kv_bytes() * longest)
     if concurrent == 0:
         key = "agents.tokens" if t.agents.turns > 1 else "answer_tokens"
-        raise DoesNotFit(f"a KV cache of {cache / GIB:.1f} GiB does not hold one sequence of {longest} tokens: shorten training.{key}")
+        raise DoesNotFit(
+            f"a KV cache of {cache / GIB:.1f} GiB does not hold one sequence of {longest} tokens: shorten training.{key}"
+        )
     kept = 0 if offload else kept_of(update)
     rollout = {"engine's weights": weights, "KV cache": cache, "trainer's, kept": kept}
     rounds = ceil(answers / concurrent)
     at_once = ceil(answers / rounds / engines)
-    read = weights + at_once * (t.prompt_tokens + t.response_tokens / 2) * shape.kv_bytes() / parallel  # bytes a decoding step and GPU
-    seconds = {"rollout": rounds * t.response_tokens * read / (gpu.bandwidth * BANDWIDTH)} | _learning(shape, t, tokens, gpus * gpu.flops * MFU)
-    usual = {name: Scale.model_fields[name].default for name in ("shards", "accumulation", "sequence_parallel")}
-    undone = tuple(f"training.scale.{name}={value}" for name, value in usual.items() if getattr(t.scale, name) != value)
-    return Plan(shape, gpu, gpus, micro, parallel, offload, update, rollout, concurrent, seconds, tokens, undone)
+    read = (
+        weights + at_once * (t.prompt_tokens + t.response_tokens / 2) * shape.kv_bytes() / parallel
+    )  # bytes a decoding step and GPU
+    seconds = {
+        "rollout": rounds * t.response_tokens * read / (gpu.bandwidth * BANDWIDTH)
+    } | _learning(shape, t, tokens, gpus * gpu.flops * MFU)
+    usual = {
+        name: Scale.model_fields[name].default
+        for name in ("shards", "accumulation", "sequence_parallel")
+    }
+    undone = tuple(
+        f"training.scale.{name}={value}"
+        for name, value in usual.items()
+        if getattr(t.scale, name) != value
+    )
+    return Plan(
+        shape,
+        gpu,
+        gpus,
+        micro,
+        parallel,
+        offload,
+        update,
+        rollout,
+        concurrent,
+        seconds,
+        tokens,
+        undone,
+    )
 
 
 def _learning(shape: Shape, t: Training, tokens: int, compute: float) -> dict[str, float]:

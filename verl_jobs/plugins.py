@@ -65,7 +65,10 @@ class Plugins(BaseModel):
 
     def hashes(self) -> dict[str, str]:
         """`plugins.<kind>` -> hash of the file that is named, as passports keep it; what that file imports is not in it. Raises PluginError."""
-        return {f"plugins.{kind}": hash_file(source(reference)) for kind, reference in self.named.items()}
+        return {
+            f"plugins.{kind}": hash_file(source(reference))
+            for kind, reference in self.named.items()
+        }
 
 
 def is_reference(name: object) -> bool:
@@ -77,14 +80,18 @@ def source(reference: str) -> Path:
     where = reference.rpartition(":")[0]
     if _is_file(where):
         if not Path(where).is_file():
-            raise PluginError(f"{where}: no such file: give the path of a Python file, or a module that can be imported")
+            raise PluginError(
+                f"{where}: no such file: give the path of a Python file, or a module that can be imported"
+            )
         return Path(where)
     try:
         spec = importlib.util.find_spec(where)
     except ImportError as error:
         raise PluginError(f"{where}: cannot be imported: {error}") from error
     if spec is None or not spec.origin:
-        raise PluginError(f"{where}: no such module: install it, put its folder on PYTHONPATH, or give the path of a file (./{where}.py)")
+        raise PluginError(
+            f"{where}: no such module: install it, put its folder on PYTHONPATH, or give the path of a file (./{where}.py)"
+        )
     return Path(spec.origin)
 
 
@@ -94,7 +101,11 @@ def load(reference: str) -> Any:
     module = _module(where, source(reference))
     if hasattr(module, name):
         return getattr(module, name)
-    defined = [known for known, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    defined = [
+        known
+        for known, value in vars(module).items()
+        if getattr(value, "__module__", None) == module.__name__
+    ]
     near = difflib.get_close_matches(name, defined, 1)
     hint = f"did you mean `{near[0]}`" if near else f"it defines {', '.join(defined) or 'nothing'}"
     raise PluginError(f"{where}: has no `{name}`: {hint}")

@@ -45,9 +45,13 @@ def check(job: TrainingJob) -> None:
 def check_settings(training: Training) -> None:
     """Raises CannotTrain for an algorithm that is an entry of the configuration and no more, and for a trace of steps that never come."""
     if beyond := [step for step in training.trace if step > training.steps]:
-        raise CannotTrain(f"training.trace: {beyond[0]} is beyond the last of {training.steps} steps: nothing would be traced there")
+        raise CannotTrain(
+            f"training.trace: {beyond[0]} is beyond the last of {training.steps} steps: nothing would be traced there"
+        )
     if training.method.blocked:
-        raise CannotTrain(f"training.algorithm {training.algorithm}: {training.method.blocked}; it can be shown (--show), not run: take another")
+        raise CannotTrain(
+            f"training.algorithm {training.algorithm}: {training.method.blocked}; it can be shown (--show), not run: take another"
+        )
 
 
 def check_rows(path: Path, *, shared: bool = True) -> int:
@@ -60,21 +64,33 @@ def check_rows(path: Path, *, shared: bool = True) -> int:
     try:
         table = pq.read_table(path)
     except (OSError, ValueError) as error:
-        raise CannotTrain(f"{path} is no parquet that can be read: {' '.join(str(error).split())[:200]}") from error
-    missing = [name for name in ("data_source", "prompt", "reward_model") if name not in table.column_names]
+        raise CannotTrain(
+            f"{path} is no parquet that can be read: {' '.join(str(error).split())[:200]}"
+        ) from error
+    missing = [
+        name for name in ("data_source", "prompt", "reward_model") if name not in table.column_names
+    ]
     if missing:
-        raise CannotTrain(f"{path} has no column {', '.join(missing)}: write it with problems.rl_parquet.write_verl")
+        raise CannotTrain(
+            f"{path} has no column {', '.join(missing)}: write it with problems.rl_parquet.write_verl"
+        )
     for number, cell in enumerate(table.column("reward_model").to_pylist()):
         truth = (cell or {}).get("ground_truth")
         if not truth:
-            raise CannotTrain(f"{path}, row {number}: reward_model has no ground_truth, so no answer can be judged: give it, or leave the row out")
+            raise CannotTrain(
+                f"{path}, row {number}: reward_model has no ground_truth, so no answer can be judged: give it, or leave the row out"
+            )
         try:
             task = task_from_ground_truth(truth)
         except ValueError as error:
-            raise CannotTrain(f"{path}, row {number}: ground_truth is none that a reward understands: {error}") from error
+            raise CannotTrain(
+                f"{path}, row {number}: ground_truth is none that a reward understands: {error}"
+            ) from error
         if isinstance(task, Problem) and (task.gated or gated_as(task)):
             named = gated_as(task) or task.problem_id
-            raise CannotTrain(f"{path}, row {number}: {task.problem_id} is gated ({named}): for evaluation only, leave it out of training")
+            raise CannotTrain(
+                f"{path}, row {number}: {task.problem_id} is gated ({named}): for evaluation only, leave it out of training"
+            )
         if isinstance(task, Problem) and task.style == "unittest" and not shared:
             raise CannotTrain(
                 f"{path}, row {number}: {task.problem_id} has unittests, which are judged with trust `shared`, and reward.shared is off: no answer "
@@ -94,7 +110,9 @@ def check_disk(folder: Path, training: Training, parameters: int) -> None:
     A save holds weights, two moments and an export in fp32, a critic its own; each candidate is an export. One more is being written.
     """
     t, made = training, training.steps // training.save_every
-    saves = min(made, t.keep.last + t.keep.best + (t.steps // t.keep.every if t.keep.every else 0) + 1)
+    saves = min(
+        made, t.keep.last + t.keep.best + (t.steps // t.keep.every if t.keep.every else 0) + 1
+    )
     needed = parameters * saves * (16 + 12 * t.method.critic + 4)
     there = folder
     while not there.exists():

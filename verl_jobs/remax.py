@@ -26,13 +26,24 @@ def remember(rewards: Mapping[str, float]) -> None:
 
 
 @register_adv_est(REMAX)  # type: ignore[untyped-decorator]  # verl has no types
-def greedy_baseline(token_level_rewards: torch.Tensor, response_mask: torch.Tensor, index: Any, config: Any = None, **_: Any) -> Any:
+def greedy_baseline(
+    token_level_rewards: torch.Tensor,
+    response_mask: torch.Tensor,
+    index: Any,
+    config: Any = None,
+    **_: Any,
+) -> Any:
     """verl's ReMax with the baselines of `remember`. token_level_rewards, response_mask: (answers, tokens); index: each answer's prompt.
 
     Returns advantages and returns, (answers, tokens). Raises KeyError for an answer whose prompt has no greedy one; a row with an empty mask is
     padding and needs none.
     """
     padding = response_mask.sum(dim=-1) == 0
-    found = [0.0 if padded else _baselines[prompt] for prompt, padded in zip(index, padding.tolist(), strict=True)]
-    baselines = torch.tensor(found, dtype=token_level_rewards.dtype, device=token_level_rewards.device)
+    found = [
+        0.0 if padded else _baselines[prompt]
+        for prompt, padded in zip(index, padding.tolist(), strict=True)
+    ]
+    baselines = torch.tensor(
+        found, dtype=token_level_rewards.dtype, device=token_level_rewards.device
+    )
     return compute_remax_outcome_advantage(token_level_rewards, baselines, response_mask, config)

@@ -22,7 +22,14 @@ def rescaled(rewards: Sequence[float], *, normalised: bool, clip: float) -> list
     return [max(-clip, min(clip, reward)) for reward in scaled] if clip else scaled
 
 
-def rescale(keys: Sequence[str], partition_id: str, baselines: Mapping[str, float], *, normalised: bool, clip: float) -> dict[str, float]:
+def rescale(
+    keys: Sequence[str],
+    partition_id: str,
+    baselines: Mapping[str, float],
+    *,
+    normalised: bool,
+    clip: float,
+) -> dict[str, float]:
     """Writes the rewards of a batch back on the new scale, and ReMax's baselines (by prompt) with them; returns the step's figures.
 
     A reward is the sum over an answer's tokens: each token's part is divided, the mean and what is cut come off the last.
@@ -32,10 +39,17 @@ def rescale(keys: Sequence[str], partition_id: str, baselines: Mapping[str, floa
 
     from verl_jobs import remax
 
-    scores = list(tq.kv_batch_get(keys=list(keys), partition_id=partition_id, select_fields=["rm_scores"])["rm_scores"])  # (tokens) each
+    scores = list(
+        tq.kv_batch_get(keys=list(keys), partition_id=partition_id, select_fields=["rm_scores"])[
+            "rm_scores"
+        ]
+    )  # (tokens) each
     paid = [float(each.sum()) for each in scores]
     every = [*paid, *baselines.values()]
-    made, (_, spread) = rescaled(every, normalised=normalised, clip=clip), _moments(every, normalised)
+    made, (_, spread) = (
+        rescaled(every, normalised=normalised, clip=clip),
+        _moments(every, normalised),
+    )
     if baselines:
         remax.remember(dict(zip(baselines, made[len(paid) :], strict=True)))
     fields = []
@@ -43,8 +57,13 @@ def rescale(keys: Sequence[str], partition_id: str, baselines: Mapping[str, floa
         parts = each / spread
         parts[-1] += now - was / spread
         fields.append({"rm_scores": parts})
-    tq.kv_batch_put(keys=list(keys), partition_id=partition_id, fields=list_of_dict_to_tensordict(fields))
-    return {RAW: fmean(paid), CLIPPED: fmean(abs(now) == clip for now in made[: len(paid)]) if clip else 0.0}
+    tq.kv_batch_put(
+        keys=list(keys), partition_id=partition_id, fields=list_of_dict_to_tensordict(fields)
+    )
+    return {
+        RAW: fmean(paid),
+        CLIPPED: fmean(abs(now) == clip for now in made[: len(paid)]) if clip else 0.0,
+    }
 
 
 def _moments(rewards: Sequence[float], normalised: bool) -> tuple[float, float]:

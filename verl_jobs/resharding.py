@@ -17,7 +17,10 @@ KINDS = ("model", "optim", "extra_state")
 
 def ranks_of(save: Path) -> set[int]:
     """For how many ranks this save has files."""
-    return {int(path.name.split("_")[3]) for path in (save / "actor").glob("model_world_size_*_rank_0.pt")}
+    return {
+        int(path.name.split("_")[3])
+        for path in (save / "actor").glob("model_world_size_*_rank_0.pt")
+    }
 
 
 def reshard(save: Path, ranks: int) -> bool:
@@ -35,9 +38,20 @@ def _reshard(folder: Path, before: int, after: int) -> None:
     import torch
 
     for kind in KINDS:
-        states = [torch.load(folder / f"{kind}_world_size_{before}_rank_{rank}.pt", map_location="cpu", weights_only=False) for rank in range(before)]
+        states = [
+            torch.load(
+                folder / f"{kind}_world_size_{before}_rank_{rank}.pt",
+                map_location="cpu",
+                weights_only=False,
+            )
+            for rank in range(before)
+        ]
         for rank in range(after):
-            state = states[min(rank, before - 1)] if kind == "extra_state" else _cut(states, rank, after)
+            state = (
+                states[min(rank, before - 1)]
+                if kind == "extra_state"
+                else _cut(states, rank, after)
+            )
             torch.save(state, folder / f"{kind}_world_size_{after}_rank_{rank}.pt")
 
 
@@ -49,7 +63,9 @@ def _cut(states: list[Any], rank: int, ranks: int) -> Any:
     if isinstance(first, DTensor):
         return _piece(states, rank, ranks)
     if isinstance(first, dict):
-        return type(first)((key, _cut([state[key] for state in states], rank, ranks)) for key in first)
+        return type(first)(
+            (key, _cut([state[key] for state in states], rank, ranks)) for key in first
+        )
     if isinstance(first, list):
         return [_cut(list(each), rank, ranks) for each in zip(*states, strict=True)]
     return first
@@ -69,5 +85,15 @@ def _piece(shards: list[Any], rank: int, ranks: int) -> Any:
         pieces = whole.chunk(ranks, dim=placement.dim)  # fewer than ranks where the tensor is small
         local = (pieces[rank] if rank < len(pieces) else whole.narrow(placement.dim, 0, 0)).clone()
     made: Any = DTensor  # it has no types
-    mesh = DeviceMesh(spec.mesh.device_type, list(range(ranks)), mesh_dim_names=spec.mesh.mesh_dim_names, _init_backend=False, _rank=rank)
-    return made(local, DTensorSpec(mesh, spec.placements, tensor_meta=spec.tensor_meta), requires_grad=shards[0].requires_grad)
+    mesh = DeviceMesh(
+        spec.mesh.device_type,
+        list(range(ranks)),
+        mesh_dim_names=spec.mesh.mesh_dim_names,
+        _init_backend=False,
+        _rank=rank,
+    )
+    return made(
+        local,
+        DTensorSpec(mesh, spec.placements, tensor_meta=spec.tensor_meta),
+        requires_grad=shards[0].requires_grad,
+    )

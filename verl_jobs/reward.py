@@ -69,14 +69,29 @@ class Scorer:
         with self._lock:
             reward = self._reward
         programs = any(not isinstance(task, Question) for task, _ in answered)
-        return worth(reward, self._tried(lambda sandbox: judge(sandbox, answered, step), lambda one: one.report.verdict, programs))
+        return worth(
+            reward,
+            self._tried(
+                lambda sandbox: judge(sandbox, answered, step),
+                lambda one: one.report.verdict,
+                programs,
+            ),
+        )
 
     def run(self, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
         """As a sandbox runs them, in their order, and with as many sandboxes as `score` takes; for what is run and not scored."""
         listed = list(jobs)
-        return self._tried(lambda sandbox: run_all(sandbox, listed, repeat) if sandbox else [], lambda report: report.verdict)
+        return self._tried(
+            lambda sandbox: run_all(sandbox, listed, repeat) if sandbox else [],
+            lambda report: report.verdict,
+        )
 
-    def _tried(self, ask: Callable[[Sandbox | None], list[T]], verdict: Callable[[T], Verdict], programs: bool = True) -> list[T]:
+    def _tried(
+        self,
+        ask: Callable[[Sandbox | None], list[T]],
+        verdict: Callable[[T], Verdict],
+        programs: bool = True,
+    ) -> list[T]:
         """What `ask` gives, in another sandbox where the one failed or gave no verdict at all. programs: whether a sandbox is needed."""
         for _ in range(TRIES - 1):
             sandbox = self.sandbox if programs else None
@@ -84,7 +99,9 @@ class Scorer:
                 found = ask(sandbox)
                 if not found or any(verdict(one) is not Verdict.INFRA for one in found):
                     return found
-                logger.error("none of %d answers got a verdict: judged again in a new sandbox", len(found))
+                logger.error(
+                    "none of %d answers got a verdict: judged again in a new sandbox", len(found)
+                )
             except (SandboxError, OSError) as error:
                 logger.error("the sandbox failed, another takes its place: %s", error)
             self._replace(sandbox)
@@ -148,7 +165,12 @@ def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, A
     if score.value is None:
         raise NoScore("no verdict on this answer: left out of the step")
     share = score.passed / score.total if score.total else 0.0
-    figures = {"score": score.value + penalty, "acc": float(score.solved), "tests_passed": share, "format": score.components.get("format", 0.0)}
+    figures = {
+        "score": score.value + penalty,
+        "acc": float(score.solved),
+        "tests_passed": share,
+        "format": score.components.get("format", 0.0),
+    }
     return figures | {
         "visible": score.visible,
         "hidden": score.hidden,
@@ -162,7 +184,11 @@ def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, A
 
 
 def compute_score(
-    data_source: str, solution_str: str, ground_truth: str, extra_info: Mapping[str, Any] | None = None, **reward: Any
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    **reward: Any,
 ) -> dict[str, Any]:
     """verl's own signature (`reward.custom_reward_function.path=pkg://verl_jobs.reward`), one answer a call: slower than the batched manager.
 
@@ -186,10 +212,17 @@ def _scorer(config: str) -> Scorer:
 def _truth(data_source: str, ground_truth: str, extra_info: Mapping[str, Any]) -> str:
     if ground_truth.lstrip().startswith("{") and '"' in ground_truth:
         return ground_truth
-    task = extra_info.get("task") or ("math" if any(name in data_source.lower() for name in MATHS) else None)
+    task = extra_info.get("task") or (
+        "math" if any(name in data_source.lower() for name in MATHS) else None
+    )
     if task not in ("math", "qa"):
-        raise ValueError(f"{data_source}: a bare right answer needs extra_info['task'], math or qa; a program needs a problem's JSON")
-    known = {"statement": str(extra_info.get("question", "")), "form": extra_info.get("form", "evaluated")}
+        raise ValueError(
+            f"{data_source}: a bare right answer needs extra_info['task'], math or qa; a program needs a problem's JSON"
+        )
+    known = {
+        "statement": str(extra_info.get("question", "")),
+        "form": extra_info.get("form", "evaluated"),
+    }
     return json.dumps({"question_id": data_source, "task": task, "answers": [ground_truth]} | known)
 
 
@@ -206,7 +239,10 @@ class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has
         ids = item.batch["responses"]
         valid = int(item.batch["attention_mask"][-ids.shape[-1] :].sum())
         answer = self.tokenizer.decode(ids[:valid], skip_special_tokens=True)
-        truth, step = item.non_tensor_batch["reward_model"]["ground_truth"], int(item.non_tensor_batch.get("global_steps", 0))
+        truth, step = (
+            item.non_tensor_batch["reward_model"]["ground_truth"],
+            int(item.non_tensor_batch.get("global_steps", 0)),
+        )
         [score] = await asyncio.to_thread(self.scorer.score, [(truth, answer)], step)
         result = as_verl(score, answer, overlong(self.job.training, valid))
         return {"reward_score": result["score"], "reward_extra_info": result}

@@ -14,7 +14,9 @@ from pathlib import Path
 from artifacts.store import write_atomic
 
 FOLDER = "samples"
-CUT = "watch/answers_cut"  # among a step's metrics: the share of its answers that their length ended
+CUT = (
+    "watch/answers_cut"  # among a step's metrics: the share of its answers that their length ended
+)
 BY_LENGTH = "length"  # why an answer ended, as an engine says it
 
 
@@ -32,7 +34,9 @@ class Sample:
 
 
 def write(folder: Path, step: int, samples: Iterable[Sample]) -> None:
-    write_atomic(_path(folder, step), "".join(json.dumps(asdict(sample)) + "\n" for sample in samples))
+    write_atomic(
+        _path(folder, step), "".join(json.dumps(asdict(sample)) + "\n" for sample in samples)
+    )
 
 
 def read(folder: Path, step: int) -> list[Sample]:
@@ -40,14 +44,21 @@ def read(folder: Path, step: int) -> list[Sample]:
     path = _path(folder, step)
     if not path.exists():
         there = steps(folder)
-        raise FileNotFoundError(f"{folder}: no samples of step {step}: there are {f'{there[0]} to {there[-1]}' if there else 'none yet'}")
+        raise FileNotFoundError(
+            f"{folder}: no samples of step {step}: there are {f'{there[0]} to {there[-1]}' if there else 'none yet'}"
+        )
     names = [field.name for field in fields(Sample)]
-    return [Sample(**{name: row[name] for name in names if name in row}) for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())]
+    return [
+        Sample(**{name: row[name] for name in names if name in row})
+        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    ]
 
 
 def steps(folder: Path) -> list[int]:
     """Steps with samples, ascending."""
-    found = (re.fullmatch(r"step-(\d+)", path.stem) for path in (folder / FOLDER).glob("step-*.jsonl"))
+    found = (
+        re.fullmatch(r"step-(\d+)", path.stem) for path in (folder / FOLDER).glob("step-*.jsonl")
+    )
     return sorted(int(match.group(1)) for match in found if match)
 
 

@@ -40,7 +40,11 @@ def steps_of(names: Iterable[str]) -> list[int]:
 
 def seal(save: Path) -> None:
     """Flushes the save to disk and writes the hash of each of its files, last."""
-    files = {path.relative_to(save).as_posix(): hash_file(path) for path in sorted(save.rglob("*")) if path.is_file() and path.name != SEAL}
+    files = {
+        path.relative_to(save).as_posix(): hash_file(path)
+        for path in sorted(save.rglob("*"))
+        if path.is_file() and path.name != SEAL
+    }
     sync(save)
     write_atomic(save / SEAL, json.dumps(files, indent=1))
 
@@ -87,7 +91,10 @@ def _newest_good(folder: Path) -> int | None:
         save = folder / "saves" / f"global_step_{step}"
         if not (why := damage(save)):
             return step
-        faults.record(folder, f"the save of step {step} is damaged: {why}; it is removed, and the training goes on from what was saved before it")
+        faults.record(
+            folder,
+            f"the save of step {step} is damaged: {why}; it is removed, and the training goes on from what was saved before it",
+        )
         _remove(save, SEAL)
     return None
 
@@ -104,8 +111,14 @@ def restored(job: TrainingJob, step: int | None) -> TrainingJob:
 def kept(steps: Iterable[int], scores: Mapping[int, float], keep: Keep) -> set[int]:
     """Which saves stay: the last, the best on validation of those that have been scored (the earlier of equals), and every so many steps."""
     there = sorted(steps)
-    best = sorted((step for step in there if step in scores), key=lambda step: (-scores[step], step))[: keep.best]
-    return {*there[-keep.last :], *best, *(step for step in there if keep.every and step % keep.every == 0)}
+    best = sorted(
+        (step for step in there if step in scores), key=lambda step: (-scores[step], step)
+    )[: keep.best]
+    return {
+        *there[-keep.last :],
+        *best,
+        *(step for step in there if keep.every and step % keep.every == 0),
+    }
 
 
 def sync(folder: Path) -> None:
@@ -140,7 +153,9 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     ).stamped()
     write_atomic(beside / NAME, manifest.model_dump_json(indent=1))
     sync(beside)
-    shutil.rmtree(target, ignore_errors=True)  # without its manifest: a kill came while it was removed, and the training has gone back behind it
+    shutil.rmtree(
+        target, ignore_errors=True
+    )  # without its manifest: a kill came while it was removed, and the training has gone back behind it
     beside.replace(target)
     return target
 
@@ -161,7 +176,11 @@ def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
     """
     whole, published = whole_saves(job.path / "saves"), candidates(job.path)
     there = steps_of(mirror.sealed("saves", SEAL))
-    stay = kept({*whole, *(step for step in there if step <= max(whole))}, job.validations(), job.training.keep)
+    stay = kept(
+        {*whole, *(step for step in there if step <= max(whole))},
+        job.validations(),
+        job.training.keep,
+    )
     for step in set(there) - stay:
         mirror.drop(f"saves/global_step_{step}", SEAL)
     for name in mirror.sealed("candidates", NAME):
@@ -179,7 +198,9 @@ def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
     """The candidate with the best validation score, the earlier one of equals. Raises LookupError when none was scored."""
     scored = {step: path for step, path in candidates(folder).items() if step in scores}
     if not scored:
-        raise LookupError(f"{folder}: no candidate has a validation score: the run saved nothing; its log is beside it")
+        raise LookupError(
+            f"{folder}: no candidate has a validation score: the run saved nothing; its log is beside it"
+        )
     step = max(scored, key=lambda step: (scores[step], -step))
     return step, scored[step]
 

@@ -12,7 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat
 
 Engine = Literal["hf", "vllm", "sglang"]
 ACTOR, CRITIC = "actor_rollout_ref.actor", "critic"
-TRAINERS = {"colocated": "sync", "colocated_async": "colocate_async", "separate_async": "separate_async"}  # verl's trainer.v1.trainer_mode
+TRAINERS = {
+    "colocated": "sync",
+    "colocated_async": "colocate_async",
+    "separate_async": "separate_async",
+}  # verl's trainer.v1.trainer_mode
 
 
 class Megatron(BaseModel):
@@ -97,7 +101,9 @@ def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) 
     answers = problems * group
     parts = (ranks, scale.updates * max(1, scale.accumulation))
     cut = scale.megatron or Megatron()
-    model_ranks = cut.tensor_parallel * cut.pipeline_parallel * cut.context_parallel * scale.sequence_parallel
+    model_ranks = (
+        cut.tensor_parallel * cut.pipeline_parallel * cut.context_parallel * scale.sequence_parallel
+    )
     gpu_only = [
         *(["sequence_parallel"] if scale.sequence_parallel > 1 else []), *(["tensor_parallel"] if scale.tensor_parallel > 1 else []),
         *(["offload"] if scale.offload != "none" else []), *(["megatron"] if scale.megatron else []),
@@ -135,10 +141,14 @@ def token_budget(scale: Scale, engine: Engine, longest: int) -> int:
 
 def recomputes(scale: Scale, engine: Engine) -> bool:
     """Whether activations are computed again in the backward pass."""
-    return engine != "hf" if scale.activation_checkpointing is None else scale.activation_checkpointing
+    return (
+        engine != "hf" if scale.activation_checkpointing is None else scale.activation_checkpointing
+    )
 
 
-def scale_overrides(scale: Scale, engine: Engine, ranks: int, problems: int, group: int, longest: int, critic: bool) -> list[str]:
+def scale_overrides(
+    scale: Scale, engine: Engine, ranks: int, problems: int, group: int, longest: int, critic: bool
+) -> list[str]:
     """What verl is told of it. longest: tokens of prompt and answer; critic: whether one is trained beside the policy."""
     cpu = engine == "hf"
     budget = token_budget(scale, engine, longest)
@@ -151,7 +161,11 @@ def scale_overrides(scale: Scale, engine: Engine, ranks: int, problems: int, gro
         *_batches(scale, budget, share),
         *(_critic_batches(scale, budget, share) if critic else []),
         f"actor_rollout_ref.rollout.tensor_model_parallel_size={scale.tensor_parallel}",
-        *([] if cpu else [f"actor_rollout_ref.rollout.gpu_memory_utilization={scale.engine_memory}"]),
+        *(
+            []
+            if cpu
+            else [f"actor_rollout_ref.rollout.gpu_memory_utilization={scale.engine_memory}"]
+        ),
     ]
     again = recomputes(scale, engine)
     if scale.megatron:
@@ -160,7 +174,11 @@ def scale_overrides(scale: Scale, engine: Engine, ranks: int, problems: int, gro
         models = ["actor_rollout_ref.model", *(["critic.model"] if critic else [])]
         told += [f"{model}.enable_gradient_checkpointing={again}" for model in models]
         told += [line for learner in learners for line in _fsdp(scale, cpu, learner)]
-    return [*told, *_placement(scale), *(_distillation(scale.distillation) if scale.distillation else [])]
+    return [
+        *told,
+        *_placement(scale),
+        *(_distillation(scale.distillation) if scale.distillation else []),
+    ]
 
 
 def _batches(scale: Scale, budget: int, share: int) -> list[str]:
@@ -169,7 +187,13 @@ def _batches(scale: Scale, budget: int, share: int) -> list[str]:
         return [f"{ACTOR}.use_dynamic_bsz=True", f"{ACTOR}.ppo_max_token_len_per_gpu={budget}"]
     each = share // scale.updates // scale.accumulation
     told = [f"{ACTOR}.use_dynamic_bsz=False", f"{ACTOR}.ppo_micro_batch_size_per_gpu={each}"]
-    return [*told, *(f"actor_rollout_ref.{role}.log_prob_micro_batch_size_per_gpu={each}" for role in ("rollout", "ref"))]
+    return [
+        *told,
+        *(
+            f"actor_rollout_ref.{role}.log_prob_micro_batch_size_per_gpu={each}"
+            for role in ("rollout", "ref")
+        ),
+    ]
 
 
 def _critic_batches(scale: Scale, budget: int, share: int) -> list[str]:
@@ -216,7 +240,10 @@ def _megatron(megatron: Megatron, offload: str, again: bool) -> list[str]:
         f"{ACTOR}.megatron.context_parallel_size={megatron.context_parallel}",
         f"{ACTOR}.megatron.param_offload={offload != 'none'}",
         f"{ACTOR}.megatron.optimizer_offload={offload != 'none'}",
-        *(f"{ACTOR}.megatron.override_transformer_config.recompute_{key}={value}" for key, value in recompute.items()),
+        *(
+            f"{ACTOR}.megatron.override_transformer_config.recompute_{key}={value}"
+            for key, value in recompute.items()
+        ),
     ]
 
 

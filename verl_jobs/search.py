@@ -42,11 +42,25 @@ def worse_at(study: Path, job: TrainingJob) -> int | None:
 def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:
     """(step, share solved) of each validation of a trial, after the start's and up to where it was ended."""
     last = worse_at(study, job)
-    return [(step, score) for step, score in job.validations().items() if step > 0 and (last is None or step <= last)]
+    return [
+        (step, score)
+        for step, score in job.validations().items()
+        if step > 0 and (last is None or step <= last)
+    ]
 
 
 def last_words(job: TrainingJob) -> str:
     """Why the process that trained it ended, in a line."""
     log = job.path / "trial.log"
-    lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()] if log.exists() else []
-    return lines[-1].removeprefix("error: ")[:300] if lines else f"it ended without a word: see {log}"
+    lines = (
+        [
+            line
+            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+            if line.strip()
+        ]
+        if log.exists()
+        else []
+    )
+    return (
+        lines[-1].removeprefix("error: ")[:300] if lines else f"it ended without a word: see {log}"
+    )

@@ -60,7 +60,11 @@ class Shape:
             "up_proj": h + wide,
             "down_proj": h + wide,
         }
-        return self.layers * lora.rank * sum(sides[name] for name in (lora.modules or sides) if name in sides)
+        return (
+            self.layers
+            * lora.rank
+            * sum(sides[name] for name in (lora.modules or sides) if name in sides)
+        )
 
     def kv_bytes(self) -> int:
         """Of one token's KV cache in bfloat16."""
@@ -104,7 +108,14 @@ GPUS = {
 
 
 KINDS = ("qwen2", "qwen3", "llama", "mistral")  # config.json's model_type
-SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size")  # as Shape has them
+SIZES = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "intermediate_size",
+    "vocab_size",
+)  # as Shape has them
 
 
 class DoesNotFit(ValueError):
@@ -118,19 +129,37 @@ def shape_of(model: str) -> Shape:
         return replace(known, name=model)
     path = Path(model) / "config.json"
     if not model:
-        raise DoesNotFit("this profile makes a model of its own: give --model, a hub id or a folder")
+        raise DoesNotFit(
+            "this profile makes a model of its own: give --model, a hub id or a folder"
+        )
     if not path.is_file():
-        raise DoesNotFit(f"no shape is known of {model!r}: give a folder with its config.json, or one of {', '.join(SHAPES)}")
+        raise DoesNotFit(
+            f"no shape is known of {model!r}: give a folder with its config.json, or one of {', '.join(SHAPES)}"
+        )
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DoesNotFit(f"{path} cannot be read ({error}): fetch the model again") from error
     kind = about.get("model_type") if isinstance(about, dict) else None
     if kind not in KINDS:
-        raise DoesNotFit(f"{path}: model_type is {kind!r}: the formulas hold for dense decoders, {', '.join(KINDS)}")
+        raise DoesNotFit(
+            f"{path}: model_type is {kind!r}: the formulas hold for dense decoders, {', '.join(KINDS)}"
+        )
     told = {key: about.get(key) for key in SIZES} | {"head_dim": about.get("head_dim") or 0}
     wrong = [key for key, value in told.items() if type(value) is not int or value < (key in SIZES)]
     if wrong:
-        raise DoesNotFit(f"{path}: {', '.join(f'{key} is {told[key]!r}' for key in wrong)}: a whole number above 0 is needed")
+        raise DoesNotFit(
+            f"{path}: {', '.join(f'{key} is {told[key]!r}' for key in wrong)}: a whole number above 0 is needed"
+        )
     hidden, layers, heads, kv_heads, wide, vocabulary = (told[key] for key in SIZES)
-    return Shape(model, hidden, layers, heads, kv_heads, wide, vocabulary, bool(about.get("tie_word_embeddings", False)), told["head_dim"])
+    return Shape(
+        model,
+        hidden,
+        layers,
+        heads,
+        kv_heads,
+        wide,
+        vocabulary,
+        bool(about.get("tie_word_embeddings", False)),
+        told["head_dim"],
+    )

@@ -39,11 +39,24 @@ def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Spent], float]:
     steps = steps[1:] or steps
     if not steps:
         return [], 0.0
-    names = {key.removeprefix(TIMER) for row in steps for key in row if key.startswith(TIMER) and key != WHOLE}
-    values = {name: [float(row[TIMER + name]) for row in steps if TIMER + name in row] for name in names}
-    found = sorted((Spent(name, median(each), len(each)) for name, each in values.items()), key=lambda spent: -spent.seconds)
+    names = {
+        key.removeprefix(TIMER)
+        for row in steps
+        for key in row
+        if key.startswith(TIMER) and key != WHOLE
+    }
+    values = {
+        name: [float(row[TIMER + name]) for row in steps if TIMER + name in row] for name in names
+    }
+    found = sorted(
+        (Spent(name, median(each), len(each)) for name, each in values.items()),
+        key=lambda spent: -spent.seconds,
+    )
     whole = median(float(row[WHOLE]) for row in steps)
-    rest = median(float(row[WHOLE]) - sum(float(row.get(TIMER + name, 0.0)) for name in names - {"testing"}) for row in steps)
+    rest = median(
+        float(row[WHOLE]) - sum(float(row.get(TIMER + name, 0.0)) for name in names - {"testing"})
+        for row in steps
+    )
     return [*found, Spent("(no timer)", max(0.0, rest), len(steps))], whole
 
 
@@ -54,10 +67,17 @@ def operations(folder: Path) -> list[Spent]:
     for path in sorted((folder / TRACES).glob("*.json.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as file:
             events = json.load(file)["traceEvents"]
-        for name, own in _own_times(event for event in events if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "kernel")):
+        for name, own in _own_times(
+            event
+            for event in events
+            if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "kernel")
+        ):
             seconds[name] += own / 1e6
             calls[name] += 1
-    return sorted((Spent(name, spent, calls[name]) for name, spent in seconds.items()), key=lambda each: -each.seconds)
+    return sorted(
+        (Spent(name, spent, calls[name]) for name, spent in seconds.items()),
+        key=lambda each: -each.seconds,
+    )
 
 
 def tasks(folder: Path) -> list[Spent]:
@@ -70,7 +90,10 @@ def tasks(folder: Path) -> list[Spent]:
             name = event["cat"].removeprefix("task::")
             seconds[name] += event["dur"] / 1e6
             calls[name] += 1
-    return sorted((Spent(name, spent, calls[name]) for name, spent in seconds.items()), key=lambda each: -each.seconds)
+    return sorted(
+        (Spent(name, spent, calls[name]) for name, spent in seconds.items()),
+        key=lambda each: -each.seconds,
+    )
 
 
 def _own_times(events: Iterable[dict[str, Any]]) -> Iterable[tuple[str, float]]:

@@ -19,7 +19,10 @@ from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
 
 History = Sequence[Mapping[str, Any]]
 FINITE = ("actor/pg_loss", "actor/grad_norm", "critic/score/mean", "critic/vf_loss")
-FROM_START = ("actor/kl_loss", "actor/reward_kl_penalty")  # KL to the start policy, nats a token; there with a KL coefficient
+FROM_START = (
+    "actor/kl_loss",
+    "actor/reward_kl_penalty",
+)  # KL to the start policy, nats a token; there with a KL coefficient
 OF_UPDATE = "actor/ppo_kl"  # KL of the update itself; 0 with one mini-batch a step
 ENTROPY = "actor/entropy"
 SMOOTH = 3  # steps whose mean is looked at
@@ -57,7 +60,11 @@ def _collapsed(steps: History, stop: Stop) -> str | None:
     if len(told) < 2 * SMOOTH:
         return None
     first, last = fmean(told[:SMOOTH]), fmean(told[-SMOOTH:])
-    return f"entropy collapsed: {first:.3g} in the first {SMOOTH} steps, {last:.3g} in the last" if last < stop.entropy * first else None
+    return (
+        f"entropy collapsed: {first:.3g} in the first {SMOOTH} steps, {last:.3g} in the last"
+        if last < stop.entropy * first
+        else None
+    )
 
 
 def _gap(steps: History, _: Stop) -> str | None:
@@ -72,18 +79,29 @@ def _no_progress(history: History, stop: Stop) -> str | None:
     best = max(range(len(scored)), key=lambda at: (scored[at][1], -at))
     waited = len(scored) - 1 - best
     step, score = scored[best]
-    return f"no progress: {waited} validations since the best, {100 * score:.1f} % at step {step}" if waited >= stop.patience else None
+    return (
+        f"no progress: {waited} validations since the best, {100 * score:.1f} % at step {step}"
+        if waited >= stop.patience
+        else None
+    )
 
 
 def check(folder: Path) -> None:
     """Raises EarlyStop, with the reason in the job's `stopped.json`; RuntimeError while there is no checkpoint to keep."""
     job, history = TrainingJob.read(folder / "job.json"), metrics(folder)
     due = job.validations()
-    history = [row if row["step"] in due else {key: value for key, value in row.items() if key != VALIDATION} for row in history]
+    history = [
+        row
+        if row["step"] in due
+        else {key: value for key, value in row.items() if key != VALIDATION}
+        for row in history
+    ]
     if found := reason(a_token(history, job.training), job.training.stop):
         if not candidates(folder):
             raise RuntimeError(f"training goes wrong before its first checkpoint: {found}")
-        write_atomic(folder / "stopped.json", json.dumps({"step": history[-1]["step"], "reason": found}))
+        write_atomic(
+            folder / "stopped.json", json.dumps({"step": history[-1]["step"], "reason": found})
+        )
         raise EarlyStop(found)
 
 
@@ -94,4 +112,7 @@ def a_token(history: History, training: Training) -> History:
         return history
     keys, longest = (FROM_START[0], ENTROPY), training.response_tokens
     lengths = [float(row.get("response_length/mean", 0.0)) or longest for row in history]
-    return [row | {key: row[key] * longest / mean for key in keys if key in row} for row, mean in zip(map(dict, history), lengths, strict=True)]
+    return [
+        row | {key: row[key] * longest / mean for key in keys if key in row}
+        for row, mean in zip(map(dict, history), lengths, strict=True)
+    ]

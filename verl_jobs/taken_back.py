@@ -15,7 +15,9 @@ import psutil
 
 from verl_jobs import owner
 
-TRAINING = "RATCHET_TRAINING"  # in the environment of a training's processes on a joined Ray: its folder
+TRAINING = (
+    "RATCHET_TRAINING"  # in the environment of a training's processes on a joined Ray: its folder
+)
 GRACE_S = 110  # that the pod asks for; AWS gives two minutes, others less, and then they decide
 STAYS_S = GRACE_S - 10.0
 POLL_S = 0.5

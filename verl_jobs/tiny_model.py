@@ -50,9 +50,20 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
     bpe.decoder = decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
     bpe.train_from_iterator(
-        texts, trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=list(SPECIAL), initial_alphabet=alphabet, show_progress=False)
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=vocabulary,
+            special_tokens=list(SPECIAL),
+            initial_alphabet=alphabet,
+            show_progress=False,
+        ),
     )
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bpe, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False)
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bpe,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        clean_up_tokenization_spaces=False,
+    )
     tokenizer.chat_template = CHAT_TEMPLATE
     return tokenizer
 
@@ -63,7 +74,12 @@ def make(config: TinyModel, texts: Iterable[str], folder: Path) -> int:
 
     tokenizer = train_tokenizer(texts, config.vocabulary)
     torch.manual_seed(config.seed)
-    model = _decoder(config, len(tokenizer), eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id).float()
+    model = _decoder(
+        config,
+        len(tokenizer),
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    ).float()
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return sum(p.numel() for p in model.parameters())
@@ -74,7 +90,10 @@ def shapes(config: TinyModel) -> dict[str, list[int]]:
     import torch
 
     with torch.device("meta"):
-        return {name: list(parameter.shape) for name, parameter in _decoder(config, config.vocabulary).named_parameters()}
+        return {
+            name: list(parameter.shape)
+            for name, parameter in _decoder(config, config.vocabulary).named_parameters()
+        }
 
 
 def _decoder(config: TinyModel, vocabulary: int, **tokens: int) -> PreTrainedModel:

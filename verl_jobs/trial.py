@@ -33,7 +33,9 @@ class Bench:
     """What a step needs: a few problems of the embedded family, a tiny model without training, and verl's whole config of this training on a CPU."""
 
     def __init__(self, training: Training, folder: Path) -> None:
-        plugins = training.plugins.model_copy(update={"sampler": ""})  # it and a curriculum draw from what is not there yet
+        plugins = training.plugins.model_copy(
+            update={"sampler": ""}
+        )  # it and a curriculum draw from what is not there yet
         ours = {"engine": "hf", "scale": Scale(), "curriculum": Curriculum(), "plugins": plugins}
         self.training, self.folder = training.model_copy(update=ours), folder
 
@@ -48,7 +50,9 @@ class Bench:
 
     @cached_property
     def model(self) -> Path:
-        texts = [text for problem in self.problems for text in (prompt_text(problem), *problem.solutions)]
+        texts = [
+            text for problem in self.problems for text in (prompt_text(problem), *problem.solutions)
+        ]
         room = self.training.prompt_tokens + self.training.answer_tokens
         make(TinyModel(hidden=32, layers=1, positions=room), texts, self.folder / "model")
         return self.folder / "model"
@@ -64,7 +68,12 @@ class Bench:
         """verl's, of this training; `job.json` lies where our own parts look for it."""
         from hydra import compose, initialize_config_module
 
-        paths = {"model": self.model, "train": self.rows, "validation": self.rows, "folder": self.folder}
+        paths = {
+            "model": self.model,
+            "train": self.rows,
+            "validation": self.rows,
+            "folder": self.folder,
+        }
         told = overrides(self.training, seed=1, loggers=[], name="trial", **paths)
         TrainingJob(
             folder=str(self.folder), chain="trial", start=str(self.model), train=str(self.rows), validation=str(self.rows), inputs={},
@@ -85,7 +94,10 @@ def try_all(training: Training) -> list[str]:
     """A line a part, what its step gave. Raises PluginError for the first that cannot be used."""
     with tempfile.TemporaryDirectory(prefix="ratchet-trial-") as folder:
         bench = Bench(training, Path(folder))
-        return [f"{kind} {reference}: {STEPS[kind](load(reference), reference, bench)}" for kind, reference in training.plugins.named.items()]
+        return [
+            f"{kind} {reference}: {STEPS[kind](load(reference), reference, bench)}"
+            for kind, reference in training.plugins.named.items()
+        ]
 
 
 def main() -> None:

@@ -26,7 +26,12 @@ from verl_jobs.search import BASE, COMMAND, last_words, mark, trial_job, validat
 
 POLL_S = 0.5
 END_S = 90.0  # a training that is asked to end saves first, for which it is given 60 s (resources/ray_job.py)
-OF_TUNE = ("RAY_", "RATCHET_RAY_", "OMP_NUM_THREADS", "PYTHONBREAKPOINT")  # put into this process's environment by Tune's Ray, for itself
+OF_TUNE = (
+    "RAY_",
+    "RATCHET_RAY_",
+    "OMP_NUM_THREADS",
+    "PYTHONBREAKPOINT",
+)  # put into this process's environment by Tune's Ray, for itself
 
 
 class TrialFailed(RuntimeError):
@@ -47,7 +52,9 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
         while True:
             running, ended = self.process is not None and self.process.poll() is None, self._ended()
             found = validations(self.study, self.job)
-            if self.told < len(found) and (found[self.told][0] < self.job.training.steps or ended or not running):
+            if self.told < len(found) and (
+                found[self.told][0] < self.job.training.steps or ended or not running
+            ):
                 self.told += 1
                 return self._result(found, ended)
             if ended and found:
@@ -88,8 +95,13 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
             return
         try:
             Mirror(self.job.mirror).clear()
-        except Exception as error:  # whatever the client of the store raises: it costs room there, and no search
-            faults.record(self.job.path, f"what lies in {self.job.mirror} could not be removed: {type(error).__name__}: {error}")
+        except (
+            Exception
+        ) as error:  # whatever the client of the store raises: it costs room there, and no search
+            faults.record(
+                self.job.path,
+                f"what lies in {self.job.mirror} could not be removed: {type(error).__name__}: {error}",
+            )
 
     def _ended(self) -> bool:
         return self.job.done is not None or mark(self.study, self.job).exists()
@@ -98,7 +110,17 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
         asked = self.job.path / "asked.json"
         self.job.path.mkdir(parents=True, exist_ok=True)
         write_atomic(asked, self.job.model_dump_json(indent=1))
-        command = [*json.loads((self.study / COMMAND).read_text(encoding="utf-8")), str(asked), str(os.getpid())]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_TUNE) or name.startswith("RAY_AUTH")}
+        command = [
+            *json.loads((self.study / COMMAND).read_text(encoding="utf-8")),
+            str(asked),
+            str(os.getpid()),
+        ]
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(OF_TUNE) or name.startswith("RAY_AUTH")
+        }
         with (self.job.path / "trial.log").open("ab") as log:
-            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )

@@ -12,7 +12,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
 
 from verl_jobs.frozen import freeze
 from verl_jobs.lora import ADAPTER, Lora, apart, merged, wrap, write_adapter
@@ -73,12 +80,20 @@ def warm_up(
     torch.manual_seed(config.seed)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     tokenizer = AutoTokenizer.from_pretrained(start)
-    model = _learner(AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32), config).to(device).train()
+    model = (
+        _learner(AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32), config)
+        .to(device)
+        .train()
+    )
     rows = [_encode(tokenizer, question, answer) for question, answer in chats]
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.01)
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
     schedule = _schedule(optimizer, config)
     pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
-    picks = _batches([len(ids) for ids, _ in rows], config, torch.Generator().manual_seed(config.seed))
+    picks = _batches(
+        [len(ids) for ids, _ in rows], config, torch.Generator().manual_seed(config.seed)
+    )
     losses = _load(state, model, optimizer, schedule) if state and state.exists() else []
     saved_at = time.monotonic()
     for step, picked in enumerate(picks[len(losses) :], len(losses) + 1):
@@ -91,7 +106,9 @@ def warm_up(
         optimizer.zero_grad()
         losses.append(loss.item())
         if not math.isfinite(losses[-1]):
-            raise FloatingPointError(f"the warm-up's loss is {losses[-1]} at step {step}: lower warm_up.learning_rate")
+            raise FloatingPointError(
+                f"the warm-up's loss is {losses[-1]} at step {step}: lower warm_up.learning_rate"
+            )
         if state and step < config.steps and time.monotonic() - saved_at > SAVE_EVERY_S:
             _save(state, model, optimizer, schedule, losses)
             saved_at = time.monotonic()
@@ -117,7 +134,10 @@ def _schedule(optimizer: Any, config: WarmUp) -> Any:
     if config.schedule == "constant" or config.steps < 4:
         return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
     return torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, config.learning_rate, total_steps=config.steps, pct_start=max(0.1, 2 / config.steps)
+        optimizer,
+        config.learning_rate,
+        total_steps=config.steps,
+        pct_start=max(0.1, 2 / config.steps),
     )  # torch divides by rise - 1 step
 
 
@@ -131,14 +151,23 @@ def _write(model: Any, tokenizer: Any, config: WarmUp, start: Path, folder: Path
     bare = model.unload()
     bare.load_state_dict(merged(weights, adapter, config.lora.scale))
     bare.save_pretrained(folder)
-    write_adapter(folder / ADAPTER, {name: tensor.cpu() for name, tensor in adapter.items()}, config.lora, base=str(start))
+    write_adapter(
+        folder / ADAPTER,
+        {name: tensor.cpu() for name, tensor in adapter.items()},
+        config.lora,
+        base=str(start),
+    )
 
 
 def _save(path: Path, model: Any, optimizer: Any, schedule: Any, losses: list[float]) -> None:
     """Written beside and renamed: a kill leaves the old state or the new one."""
     import torch
 
-    learned = {name: parameter.detach() for name, parameter in model.named_parameters() if parameter.requires_grad}
+    learned = {
+        name: parameter.detach()
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad
+    }
     told = {
         "learned": learned,
         "optimizer": optimizer.state_dict(),
@@ -179,7 +208,9 @@ def _batches(lengths: list[int], config: WarmUp, generator: Any) -> list[list[in
     made: list[list[int]] = []
     size = min(config.batch, len(lengths))  # of fewer rows than a batch, all are one
     if not size:
-        raise ValueError("there is not one demonstration to warm up on: add problems of the split demonstrations, or raise family.demonstrations")
+        raise ValueError(
+            "there is not one demonstration to warm up on: add problems of the split demonstrations, or raise family.demonstrations"
+        )
     while len(made) < config.steps:
         jitter = torch.rand(len(lengths), generator=generator) * 12
         order = sorted(range(len(lengths)), key=lambda i: lengths[i] + float(jitter[i]))

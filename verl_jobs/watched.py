@@ -39,13 +39,23 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
     def __init__(self, *args: Any, sampler_kwargs: Any = None, **kwargs: Any) -> None:
         options = dict(sampler_kwargs or {})
         self.answers, self.least = int(options.pop("answers", 1)), int(options.pop("least", 1))
-        self.greedy, self.most_dropped = bool(options.pop("greedy", False)), int(options.pop("most_dropped", 0))
-        self.normalised, self.clip = bool(options.pop("normalised", False)), float(options.pop("clip", 0.0))
+        self.greedy, self.most_dropped = (
+            bool(options.pop("greedy", False)),
+            int(options.pop("most_dropped", 0)),
+        )
+        self.normalised, self.clip = (
+            bool(options.pop("normalised", False)),
+            float(options.pop("clip", 0.0)),
+        )
         self.baselines: dict[str, float] = {}
         self.longest = int(options.pop("longest", 1 << 30))
         self.dropped = 0
-        self.cleared: list[tuple[str, bool]] = []  # verdicts of groups that this step drew and does not learn from
-        self.trainer: Any = getattr(kwargs.get("refill_fn"), "__self__", None)  # verl hands its trainer's own method over
+        self.cleared: list[
+            tuple[str, bool]
+        ] = []  # verdicts of groups that this step drew and does not learn from
+        self.trainer: Any = getattr(
+            kwargs.get("refill_fn"), "__self__", None
+        )  # verl hands its trainer's own method over
         super().__init__(*args, sampler_kwargs=sampler_kwargs, **options, **kwargs)
 
     def _dapo_filtered_keys(self, partition_id: str) -> tuple[set[str], Counter[float]]:
@@ -63,12 +73,16 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         """What DAPO drops tells the curriculum most: that a problem is always solved, or never."""
         keys = [key for key in self.partitions[partition_id] if key.split("_")[0] in uids]
         if keys and partition_id != "val" and curriculum.present():
-            fields = tq.kv_batch_get(keys=keys, partition_id=partition_id, select_fields=["extra_fields", "extra_info"])
+            fields = tq.kv_batch_get(
+                keys=keys, partition_id=partition_id, select_fields=["extra_fields", "extra_info"]
+            )
             seen = [_plain(field).get("reward_extra_info", {}) for field in fields["extra_fields"]]
             self.cleared += map(_outcome, fields["extra_info"], seen)
         super()._clear_groups(partition_id, uids)
 
-    def sample(self, global_steps: int, partition_id: str, batch_size: int) -> tuple[Any, dict[str, Any]]:
+    def sample(
+        self, global_steps: int, partition_id: str, batch_size: int
+    ) -> tuple[Any, dict[str, Any]]:
         """verl's batch of so many prompts, with our figures among its metrics. Raises RuntimeError where no group can be learned from, and
         EarlyStop.
         """
@@ -80,21 +94,37 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             except stopping.EarlyStop:
                 self.trainer.checkpoint_callback.await_upload()  # this process ends with the training
                 raise
-            scheduled = self._set_temperature(TrainingJob.read(_job_folder() / "job.json").training, global_steps)
+            scheduled = self._set_temperature(
+                TrainingJob.read(_job_folder() / "job.json").training, global_steps
+            )
         self.dropped = 0
-        batch, metrics = super().sample(global_steps=global_steps, partition_id=partition_id, batch_size=batch_size)
+        batch, metrics = super().sample(
+            global_steps=global_steps, partition_id=partition_id, batch_size=batch_size
+        )
         if partition_id == "val":
             if not batch.keys:  # of a training batch verl says so itself
-                raise RuntimeError(f"no answer to {batch_size} validation problems: {_last_fault()}")
+                raise RuntimeError(
+                    f"no answer to {batch_size} validation problems: {_last_fault()}"
+                )
             return batch, metrics
         if self.greedy:
             batch, baseline = self._without_greedy(batch, partition_id)
             metrics = metrics | {BASELINE: baseline}
-        fields = tq.kv_batch_get(keys=batch.keys, partition_id=partition_id, select_fields=["extra_fields", "extra_info", "rm_scores"])
+        fields = tq.kv_batch_get(
+            keys=batch.keys,
+            partition_id=partition_id,
+            select_fields=["extra_fields", "extra_info", "rm_scores"],
+        )
         told = [_plain(field) for field in fields["extra_fields"]]
-        seen = [each.get("reward_extra_info", {}) for each in told]  # as verl's own filter reads them
+        seen = [
+            each.get("reward_extra_info", {}) for each in told
+        ]  # as verl's own filter reads them
         cut = list(map(self._cut, told, fields["rm_scores"]))
-        samples.write(_job_folder(), global_steps, map(_sample, fields["extra_info"], seen, fields["rm_scores"], cut))
+        samples.write(
+            _job_folder(),
+            global_steps,
+            map(_sample, fields["extra_info"], seen, fields["rm_scores"], cut),
+        )
         figures = step_metrics(seen, asked=batch_size * self.answers) | {CUT: fmean(cut)}
         if table := curriculum.present():
             drawn = table.observe([*self.cleared, *map(_outcome, fields["extra_info"], seen)])
@@ -105,11 +135,15 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         if lone:
             kept = [key for key in batch.keys if key not in lone]
             if not kept:
-                raise RuntimeError("no group has two answers with a score: the judge fails; its log says why")
+                raise RuntimeError(
+                    "no group has two answers with a score: the judge fails; its log says why"
+                )
             tq.kv_clear(keys=sorted(lone), partition_id=partition_id)
             batch = batch.select_keys(kept)
         if self.normalised or self.clip:
-            figures |= rescale(batch.keys, partition_id, self.baselines, normalised=self.normalised, clip=self.clip)
+            figures |= rescale(
+                batch.keys, partition_id, self.baselines, normalised=self.normalised, clip=self.clip
+            )
         return batch, metrics | figures | scheduled | {LONE: float(len(lone))}
 
     def _set_temperature(self, training: Training, step: int) -> dict[str, float]:
@@ -117,7 +151,9 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         if not training.final_temperature:
             return {}
         temperature = training.temperature_at(step)
-        self.trainer.config.actor_rollout_ref.rollout.temperature = temperature  # trainer_base.py reads it anew in each step
+        self.trainer.config.actor_rollout_ref.rollout.temperature = (
+            temperature  # trainer_base.py reads it anew in each step
+        )
         return {TEMPERATURE: temperature}
 
     def _cut(self, told: dict[str, Any], scores: Any) -> bool:
@@ -125,7 +161,11 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
 
         verl's `response_length/clip_ratio` is another thing: the share of answers as long as the longest of their batch.
         """
-        return bool(told["stop_reason"] == BY_LENGTH if "stop_reason" in told else len(scores) >= self.longest)
+        return bool(
+            told["stop_reason"] == BY_LENGTH
+            if "stop_reason" in told
+            else len(scores) >= self.longest
+        )
 
     def _without_greedy(self, batch: Any, partition_id: str) -> tuple[Any, float]:
         """The batch less the greedy answers, whose rewards become baselines, and their mean. A prompt without one goes with all of its answers.
@@ -133,13 +173,28 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         Raises RuntimeError where nothing is left.
         """
         greedy = [key for key in batch.keys if int(key.rsplit("_", 2)[1]) == remax.GREEDY]
-        rewards = tq.kv_batch_get(keys=greedy, partition_id=partition_id, select_fields=["rm_scores"])["rm_scores"] if greedy else []
-        baselines = {key.rsplit("_", 2)[0]: float(scores.sum()) for key, scores in zip(greedy, rewards, strict=True)}
+        rewards = (
+            tq.kv_batch_get(keys=greedy, partition_id=partition_id, select_fields=["rm_scores"])[
+                "rm_scores"
+            ]
+            if greedy
+            else []
+        )
+        baselines = {
+            key.rsplit("_", 2)[0]: float(scores.sum())
+            for key, scores in zip(greedy, rewards, strict=True)
+        }
         remax.remember(baselines)
         self.baselines = baselines
-        kept = [key for key in batch.keys if key not in set(greedy) and key.rsplit("_", 2)[0] in baselines]
+        kept = [
+            key
+            for key in batch.keys
+            if key not in set(greedy) and key.rsplit("_", 2)[0] in baselines
+        ]
         if not kept:
-            raise RuntimeError("no problem has a greedy answer with a score and a sampled one: the judge fails; its log says why")
+            raise RuntimeError(
+                "no problem has a greedy answer with a score and a sampled one: the judge fails; its log says why"
+            )
         tq.kv_clear(keys=sorted(set(batch.keys) - set(kept)), partition_id=partition_id)
         return batch.select_keys(kept), sum(baselines.values()) / len(baselines)
 
@@ -182,5 +237,7 @@ def _job_folder() -> Path:
 
 def too_few(keys: Sequence[str], least: int) -> set[str]:
     """The keys (`prompt_session_index`) of prompts with fewer sessions than `least`."""
-    sessions = Counter(prompt for prompt, _ in {(key.rsplit("_", 2)[0], key.rsplit("_", 2)[1]) for key in keys})
+    sessions = Counter(
+        prompt for prompt, _ in {(key.rsplit("_", 2)[0], key.rsplit("_", 2)[1]) for key in keys}
+    )
     return {key for key in keys if sessions[key.rsplit("_", 2)[0]] < least}

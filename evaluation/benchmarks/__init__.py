@@ -16,12 +16,23 @@ from evaluation.benchmarks.mbpp import mbpp
 from problems.schema import Problem
 from problems.sources.place import Place
 
-__all__ = ["PUBLIC", "Benchmark", "NotMeasured", "from_problems", "heldout", "load_public", "regression", "validation"]
+__all__ = [
+    "PUBLIC",
+    "Benchmark",
+    "NotMeasured",
+    "from_problems",
+    "heldout",
+    "load_public",
+    "regression",
+    "validation",
+]
 
 PUBLIC: dict[str, Callable[[Sequence[Problem]], Benchmark]] = {"humaneval": humaneval, "mbpp": mbpp}
 
 
-def load_public(name: str, path: Place | Path | None = None, hub: bool = False) -> Benchmark | NotMeasured:
+def load_public(
+    name: str, path: Place | Path | None = None, hub: bool = False
+) -> Benchmark | NotMeasured:
     """A public benchmark from its own file, as published, or from the hub. Where that fails it is not measured, and the reason is kept.
 
     A score over some of the tasks would bear the benchmark's name wrongly: one row that cannot be read leaves the whole unmeasured.
@@ -32,7 +43,10 @@ def load_public(name: str, path: Place | Path | None = None, hub: bool = False) 
 
     make = PUBLIC[name]
     if path is None and not hub:
-        return NotMeasured(name, f"no file of it was given, and the hub is off: `ratchet data add {name} --path FILE` adds one")
+        return NotMeasured(
+            name,
+            f"no file of it was given, and the hub is off: `ratchet data add {name} --path FILE` adds one",
+        )
     try:
         loaded = load(name, path)
     except (OSError, ProblemError) as error:
@@ -40,6 +54,7 @@ def load_public(name: str, path: Place | Path | None = None, hub: bool = False) 
     if loaded.rejected:
         first = loaded.rejected[0]
         return NotMeasured(
-            name, f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read, the first is {first.row}: {first.reason}; {first.mend}"
+            name,
+            f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read, the first is {first.row}: {first.reason}; {first.mend}",
         )
     return make(loaded.problems)

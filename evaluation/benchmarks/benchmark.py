@@ -25,18 +25,28 @@ class Benchmark:
     problems: tuple[Problem, ...]
     sampling: Sampling
     gated: bool = True  # reported or promoted on: none of its problems may be trained on
-    completes: bool = False  # an answer goes on from the starter code, so that the program is both together
-    conventions: str = ""  # how it follows the benchmark's publication and where it departs, for the report
+    completes: bool = (
+        False  # an answer goes on from the starter code, so that the program is both together
+    )
+    conventions: str = (
+        ""  # how it follows the benchmark's publication and where it departs, for the report
+    )
     upstream: str = ""  # what its own harness calls a task, such as "HumanEval/{}"; empty: as we do
     stop: tuple[str, ...] = ()  # words at which a base model's answer ends
     ahead: Callable[[Problem], str] = nothing  # what upstream puts before each answer
 
     def task_id(self, problem: Problem) -> str:
-        return self.upstream.format(problem.extra["task_id"]) if self.upstream else problem.problem_id
+        return (
+            self.upstream.format(problem.extra["task_id"]) if self.upstream else problem.problem_id
+        )
 
     def raw_prompt(self, problem: Problem) -> str:
         """What a base model goes on from: the code that its answer completes, else the question and the beginning of a block of code."""
-        return problem.starter_code.strip() + "\n" if self.completes else f"{prompt_text(problem)}\n\n```python\n"
+        return (
+            problem.starter_code.strip() + "\n"
+            if self.completes
+            else f"{prompt_text(problem)}\n\n```python\n"
+        )
 
     def prompt(self, problem: Problem) -> Chat:
         return [{"role": "user", "content": prompt_text(problem)}]
@@ -45,12 +55,26 @@ class Benchmark:
         """What is judged of an answer. A whole function after the starter code replaces the unfinished one; imports and helpers stay."""
         if not code:
             return code
-        return f"{problem.starter_code.rstrip()}\n{code}" if self.completes else self.ahead(problem) + code
+        return (
+            f"{problem.starter_code.rstrip()}\n{code}"
+            if self.completes
+            else self.ahead(problem) + code
+        )
 
     @cached_property
     def version(self) -> str:
         """sha256 over problems and prompts: another release, draw or wording is another version, and scores of two versions are never compared."""
-        return hash_data([[each.content_hash, self.prompt(each), self.completes, *filter(None, [self.ahead(each)])] for each in self.problems])
+        return hash_data(
+            [
+                [
+                    each.content_hash,
+                    self.prompt(each),
+                    self.completes,
+                    *filter(None, [self.ahead(each)]),
+                ]
+                for each in self.problems
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -75,6 +99,10 @@ def from_problems(
     ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
     if not ordered:
         raise ValueError(f"benchmark {name} has no problems: give it at least one")
-    if twice := next((a.problem_id for a, b in pairwise(ordered) if a.problem_id == b.problem_id), None):
+    if twice := next(
+        (a.problem_id for a, b in pairwise(ordered) if a.problem_id == b.problem_id), None
+    ):
         raise ValueError(f"benchmark {name} has the problem {twice} twice: leave one out")
-    return Benchmark(name, ordered, sampling, gated, completes, conventions, upstream, tuple(stop), ahead)
+    return Benchmark(
+        name, ordered, sampling, gated, completes, conventions, upstream, tuple(stop), ahead
+    )

@@ -18,15 +18,35 @@ def answering(tokens: int) -> Sampling:
 
 def heldout(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
     """Compositions that training never saw."""
-    return from_problems("heldout", problems, sampling, conventions="greedy; compositions of operations that training never saw")
+    return from_problems(
+        "heldout",
+        problems,
+        sampling,
+        conventions="greedy; compositions of operations that training never saw",
+    )
 
 
 def regression(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
     """Held-out tasks that a champion solved and a later one lost."""
-    return from_problems("regression", problems, sampling, conventions="greedy; held-out tasks that a champion solved and a later one lost")
+    return from_problems(
+        "regression",
+        problems,
+        sampling,
+        conventions="greedy; held-out tasks that a champion solved and a later one lost",
+    )
 
 
 def validation(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
     """Neither trained nor gated on: a curve may be tuned on it. Of the problems given, those of the family's validation part."""
-    problems = [problem for problem in problems if problem.split == "validation" and problem.source == "embedded"]
-    return from_problems("validation", problems, sampling, gated=False, conventions="greedy; picks the checkpoint, decides nothing else")
+    problems = [
+        problem
+        for problem in problems
+        if problem.split == "validation" and problem.source == "embedded"
+    ]
+    return from_problems(
+        "validation",
+        problems,
+        sampling,
+        gated=False,
+        conventions="greedy; picks the checkpoint, decides nothing else",
+    )

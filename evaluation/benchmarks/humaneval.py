@@ -15,5 +15,11 @@ CONVENTIONS = "greedy, asked as a chat; signature and docstring stand before the
 def humaneval(problems: Sequence[Problem]) -> Benchmark:
     tasks = [problem for problem in problems if problem.source == "humaneval"]
     return from_problems(
-        "humaneval", tasks, Sampling(max_new_tokens=512), completes=True, conventions=CONVENTIONS, upstream="HumanEval/{}", stop=STOP
+        "humaneval",
+        tasks,
+        Sampling(max_new_tokens=512),
+        completes=True,
+        conventions=CONVENTIONS,
+        upstream="HumanEval/{}",
+        stop=STOP,
     )

@@ -9,12 +9,20 @@ from evaluation.benchmarks.humaneval import STOP
 from evaluation.generation import Sampling
 from problems.schema import Problem
 
-CONVENTIONS = "greedy; asked as HumanEval; judged as evalplus 0.3.1 does, base and plus inputs apart"
+CONVENTIONS = (
+    "greedy; asked as HumanEval; judged as evalplus 0.3.1 does, base and plus inputs apart"
+)
 
 
 def humanevalplus(problems: Sequence[Problem]) -> Benchmark:
     tasks = [problem for problem in problems if problem.source == "humanevalplus"]
     sampling = Sampling(max_new_tokens=768)  # upstream's
     return from_problems(
-        "humaneval+", tasks, sampling, completes=True, conventions=CONVENTIONS, upstream="HumanEval/{}", stop=(*STOP, "\n```", "\nassert ")
+        "humaneval+",
+        tasks,
+        sampling,
+        completes=True,
+        conventions=CONVENTIONS,
+        upstream="HumanEval/{}",
+        stop=(*STOP, "\n```", "\nassert "),
     )

@@ -25,7 +25,9 @@ class Mbpp(Benchmark):
 
     def raw_prompt(self, problem: Problem) -> str:
         """As published (Austin et al. 2021, figure 1): each task with its tests, its program between [BEGIN] and [DONE]."""
-        solved = [f"{_asked(shot)}[BEGIN]\n{shot.solutions[0].strip()}\n[DONE]\n\n" for shot in self.shots]
+        solved = [
+            f"{_asked(shot)}[BEGIN]\n{shot.solutions[0].strip()}\n[DONE]\n\n" for shot in self.shots
+        ]
         return f"{''.join(solved)}{_asked(problem)}[BEGIN]\n"
 
 
@@ -36,9 +38,24 @@ def _asked(problem: Problem) -> str:
 
 def mbpp(problems: Sequence[Problem]) -> Benchmark:
     """Gated tasks outside the test range (MBPP+ has 108 of them) are kept from training, and are no part of this score."""
-    tasks = [problem for problem in problems if problem.source == "mbpp" and problem.extra["task_id"] in TASKS]
-    shots = [problem for problem in problems if problem.source == "mbpp" and problem.extra["task_id"] in SHOTS]
-    made = from_problems("mbpp", tasks, Sampling(max_new_tokens=512), conventions=CONVENTIONS, upstream="Mbpp/{}", stop=("[DONE]",))
+    tasks = [
+        problem
+        for problem in problems
+        if problem.source == "mbpp" and problem.extra["task_id"] in TASKS
+    ]
+    shots = [
+        problem
+        for problem in problems
+        if problem.source == "mbpp" and problem.extra["task_id"] in SHOTS
+    ]
+    made = from_problems(
+        "mbpp",
+        tasks,
+        Sampling(max_new_tokens=512),
+        conventions=CONVENTIONS,
+        upstream="Mbpp/{}",
+        stop=("[DONE]",),
+    )
     return Mbpp(
         made.name,
         made.problems,

@@ -21,5 +21,14 @@ class MbppPlus(Benchmark):
 
 
 def mbppplus(problems: Sequence[Problem]) -> Benchmark:
-    tasks = sorted((each for each in problems if each.source == "mbppplus"), key=lambda each: each.problem_id)
-    return MbppPlus("mbpp+", tuple(tasks), Sampling(max_new_tokens=768), conventions=CONVENTIONS, upstream="Mbpp/{}", stop=STOP)
+    tasks = sorted(
+        (each for each in problems if each.source == "mbppplus"), key=lambda each: each.problem_id
+    )
+    return MbppPlus(
+        "mbpp+",
+        tuple(tasks),
+        Sampling(max_new_tokens=768),
+        conventions=CONVENTIONS,
+        upstream="Mbpp/{}",
+        stop=STOP,
+    )

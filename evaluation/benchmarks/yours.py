@@ -41,7 +41,11 @@ class Yours(BaseModel):
     def extract(self, text: str) -> str:
         if self.extraction == "fence":
             return extract_code(text)
-        return text.split(self.extraction.removeprefix("until "), 1)[0] if self.extraction.startswith("until ") else text
+        return (
+            text.split(self.extraction.removeprefix("until "), 1)[0]
+            if self.extraction.startswith("until ")
+            else text
+        )
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,9 @@ class YourBenchmark(Benchmark):
         return [{"role": "user", "content": self.raw_prompt(problem)}]
 
     def raw_prompt(self, problem: Problem) -> str:
-        return self.template.replace("{starter_code}", problem.starter_code).replace("{statement}", problem.statement)
+        return self.template.replace("{starter_code}", problem.starter_code).replace(
+            "{statement}", problem.statement
+        )
 
 
 def read(file: Path) -> Yours:
@@ -61,13 +67,24 @@ def read(file: Path) -> Yours:
         said: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
         found = Yours.model_validate(said)
     except (yaml.YAMLError, ValidationError) as error:
-        raise ProblemError(" ".join(str(error).split())[:300], "see docs/benchmarks.md", str(file)) from error
+        raise ProblemError(
+            " ".join(str(error).split())[:300], "see docs/benchmarks.md", str(file)
+        ) from error
     if found.extraction not in ("fence", "given") and not found.extraction.startswith("until "):
-        raise ProblemError(f"extraction is {found.extraction!r}", "write fence, given or until WORD", str(file))
+        raise ProblemError(
+            f"extraction is {found.extraction!r}", "write fence, given or until WORD", str(file)
+        )
     return found.model_copy(update={"data": file.parent / found.data})
 
 
 def benchmark(yours: Yours, loaded: Loaded) -> Benchmark:
     tasks = tuple(sorted(loaded.problems, key=lambda each: each.problem_id))
     sampling = Sampling(max_new_tokens=yours.max_new_tokens)
-    return YourBenchmark(yours.name, tasks, sampling, conventions=f"a file of your own, {yours.extraction}", stop=yours.stop, template=yours.prompt)
+    return YourBenchmark(
+        yours.name,
+        tasks,
+        sampling,
+        conventions=f"a file of your own, {yours.extraction}",
+        stop=yours.stop,
+        template=yours.prompt,
+    )

@@ -41,7 +41,13 @@ class CodeTask:
 
 def task(row: Row, where: str) -> CodeTask:
     problem = convert(row, where)
-    return CodeTask(text(row, "task_id", where), problem.entry_point or "", text(row, "code_prompt", where), problem.starter_code, problem)
+    return CodeTask(
+        text(row, "task_id", where),
+        problem.entry_point or "",
+        text(row, "code_prompt", where),
+        problem.starter_code,
+        problem,
+    )
 
 
 @dataclass(frozen=True)
@@ -49,12 +55,20 @@ class CodeHarness(Harness):
     here: Callable[[str], object] = find_spec  # what says whether a package is installed
 
     def program(self, task: CodeTask, completion: Completion, sanitized: bool) -> str:
-        solution = completion.text if completion.whole else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
+        solution = (
+            completion.text
+            if completion.whole
+            else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
+        )
         return f"{task.imports}\n    pass\n{sanitize(solution, task.entry_point) if sanitized else solution}"
 
     def job(self, task: CodeTask, which: str, program: str, job_id: str) -> Job:
         return task.problem.job(program, job_id)
 
     def absent(self, task: CodeTask) -> str:
-        lacking = [name for name in task.problem.packages if name not in self.packages or not self.here(name)]
+        lacking = [
+            name
+            for name in task.problem.packages
+            if name not in self.packages or not self.here(name)
+        ]
         return f"needs {', '.join(lacking)}" if lacking else ""

@@ -44,13 +44,23 @@ class ProblemTask:
 @dataclass(frozen=True)
 class ProblemHarness(Harness):
     limits: Limits | None = None  # in place of the problems' own
-    extract: Callable[[str], str] | None = None  # what of a model's answer is the program, where not as usual; a file's are judged as given
+    extract: Callable[[str], str] | None = (
+        None  # what of a model's answer is the program, where not as usual; a file's are judged as given
+    )
 
     def answered(self, task: ProblemTask, completion: Completion) -> Completion:
-        return replace(completion, text=self.extract(completion.text)) if self.extract else super().answered(task, completion)
+        return (
+            replace(completion, text=self.extract(completion.text))
+            if self.extract
+            else super().answered(task, completion)
+        )
 
     def program(self, task: ProblemTask, completion: Completion, sanitized: bool) -> str:
-        text = completion.text if completion.whole else f"{task.goes_on}{chr(10) * sanitized}{completion.text}"
+        text = (
+            completion.text
+            if completion.whole
+            else f"{task.goes_on}{chr(10) * sanitized}{completion.text}"
+        )
         return task.ahead + (sanitize(text, task.entry_point) if sanitized else text)
 
     def job(self, task: ProblemTask, which: str, program: str, job_id: str) -> Job:
@@ -59,11 +69,20 @@ class ProblemHarness(Harness):
 
     def shown(self, task: ProblemTask, test: int) -> str:
         problem = task.problem
-        return shown_test(problem, problem.tests[test - 1]) if 0 < test <= problem.visible_tests else ""
+        return (
+            shown_test(problem, problem.tests[test - 1])
+            if 0 < test <= problem.visible_tests
+            else ""
+        )
 
 
 Text = Callable[[Problem], str]
 
 
-def tasks_of(problems: Iterable[Problem], named: Text, goes_on: Text, ahead: Text = lambda _: "") -> dict[str, ProblemTask]:
-    return {named(problem): ProblemTask(named(problem), problem, goes_on(problem), ahead(problem)) for problem in problems}
+def tasks_of(
+    problems: Iterable[Problem], named: Text, goes_on: Text, ahead: Text = lambda _: ""
+) -> dict[str, ProblemTask]:
+    return {
+        named(problem): ProblemTask(named(problem), problem, goes_on(problem), ahead(problem))
+        for problem in problems
+    }

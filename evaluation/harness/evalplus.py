@@ -54,7 +54,11 @@ VIEWS = {
     **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "given"),
     "are_equivalent": "any",
 }
-ORACLES = {"sum_div": "or zero", "surface_Area": "surface", "digit_distance_nums": "digits"}  # of MBPP; HumanEval has find_zero: "root"
+ORACLES = {
+    "sum_div": "or zero",
+    "surface_Area": "surface",
+    "digit_distance_nums": "digits",
+}  # of MBPP; HumanEval has find_zero: "root"
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,9 @@ class Expected:
     """What the canonical solution gives for one set of inputs: a digest over all, or each result where a tolerance or an oracle may decide."""
 
     digest: str
-    outputs: tuple[tuple[str, str, Any, bool], ...] | None  # type, digest, numbers, whether made of floats
+    outputs: (
+        tuple[tuple[str, str, Any, bool], ...] | None
+    )  # type, digest, numbers, whether made of floats
     slow: dict[str, float]  # input -> seconds, where over 0.2
     whole_s: float  # of CPU, for all inputs and their digests
 
@@ -83,20 +89,45 @@ class PlusTask:
     def texts(self) -> Mapping[str, str]:
         return _texts(id(self), self)
 
-    def arguments(self, code: str, which: str, limits: float | list[float], whole: bool, reference: bool) -> tuple[Any, ...]:
+    def arguments(
+        self, code: str, which: str, limits: float | list[float], whole: bool, reference: bool
+    ) -> tuple[Any, ...]:
         return code, self.entry_point, self.texts[which], limits, self.view, whole, reference
 
     def job(self, job_id: str, program: str, which: str, expected: Expected) -> Job:
         """Whether `program` gives what is expected on the base or the plus inputs."""
-        each = [max(MIN_S, FACTOR * expected.slow.get(str(at), 0.0)) for at in range(len(self.inputs[which]))]
+        each = [
+            max(MIN_S, FACTOR * expected.slow.get(str(at), 0.0))
+            for at in range(len(self.inputs[which]))
+        ]
         most = min(MOST_S, sum(each)) + GRACE_S
         most += 2 * expected.whole_s  # upstream compares faster than a digest is made
-        limits = Limits(wall_s=plus_program.LOAD * most, cpu_s=most, memory_mb=MEMORY_MB, output_kb=64 * 1024)
+        limits = Limits(
+            wall_s=plus_program.LOAD * most, cpu_s=most, memory_mb=MEMORY_MB, output_kb=64 * 1024
+        )
         whole = expected.outputs is not None
-        want: Any = {"outputs": list(expected.outputs), "atol": self.atol, "oracle": self.oracle} if expected.outputs is not None else expected.digest
-        call = CallTest(self.arguments(program, which, MIN_S if max(each, default=MIN_S) == MIN_S else each, whole, False), {}, want)
+        want: Any = (
+            {"outputs": list(expected.outputs), "atol": self.atol, "oracle": self.oracle}
+            if expected.outputs is not None
+            else expected.digest
+        )
+        call = CallTest(
+            self.arguments(
+                program, which, MIN_S if max(each, default=MIN_S) == MIN_S else each, whole, False
+            ),
+            {},
+            want,
+        )
         checker = _source("plus_check.py") if whole else None
-        return Job(job_id, _source("plus_program.py"), "call", (call,), "run", limits=limits, checker=checker)
+        return Job(
+            job_id,
+            _source("plus_program.py"),
+            "call",
+            (call,),
+            "run",
+            limits=limits,
+            checker=checker,
+        )
 
 
 @cache
@@ -110,7 +141,10 @@ _KEPT: dict[int, tuple[PlusTask, dict[str, str]]] = {}
 def _texts(key: int, task: PlusTask) -> dict[str, str]:
     """The inputs as text, written once a task."""
     if key not in _KEPT or _KEPT[key][0] is not task:
-        _KEPT[key] = task, {which: dumps([list(given) for given in task.inputs[which]]) for which in SETS}
+        _KEPT[key] = (
+            task,
+            {which: dumps([list(given) for given in task.inputs[which]]) for which in SETS},
+        )
     return _KEPT[key][1]
 
 
@@ -121,7 +155,13 @@ def humaneval_task(row: Row, where: str) -> PlusTask:
 def mbpp_task(row: Row, where: str) -> PlusTask:
     number = int(text(row, "task_id", where).rsplit("/", 1)[-1])
     restore = _sets if number == 115 else RESTORE.get(number)
-    return _task(row, where, lambda inputs: [restore(given) for given in inputs] if restore else inputs, VIEWS, ORACLES)
+    return _task(
+        row,
+        where,
+        lambda inputs: [restore(given) for given in inputs] if restore else inputs,
+        VIEWS,
+        ORACLES,
+    )
 
 
 def _sets(given: list[Any]) -> list[Any]:
@@ -129,19 +169,33 @@ def _sets(given: list[Any]) -> list[Any]:
     return [[set(item) if isinstance(item, list) and item else {} for item in given[0]]]
 
 
-def _task(row: Row, where: str, restore: Any, views: Mapping[str, str], oracles: Mapping[str, str]) -> PlusTask:
+def _task(
+    row: Row, where: str, restore: Any, views: Mapping[str, str], oracles: Mapping[str, str]
+) -> PlusTask:
     inputs = {}
     for which in SETS:
         found = row.get(f"{which}_input") or []
         if not isinstance(found, list) or not all(isinstance(given, list) for given in found):
-            raise ProblemError(f"key '{which}_input' is no list of argument lists", "fetch the file again", where)
+            raise ProblemError(
+                f"key '{which}_input' is no list of argument lists", "fetch the file again", where
+            )
         inputs[which] = restore(found)
     if not inputs["base"]:
         raise ProblemError("no base inputs", "is this a file of evalplus?", where)
     name, prompt = text(row, "entry_point", where), text(row, "prompt", where)
     canonical = prompt + text(row, "canonical_solution", where)
     atol = float(row.get("atol") or 0)
-    return PlusTask(text(row, "task_id", where), prompt, name, canonical, atol, inputs, views.get(name, "all"), oracles.get(name, ""), _hash(row))
+    return PlusTask(
+        text(row, "task_id", where),
+        prompt,
+        name,
+        canonical,
+        atol,
+        inputs,
+        views.get(name, "all"),
+        oracles.get(name, ""),
+        _hash(row),
+    )
 
 
 def _hash(row: Row) -> str:
@@ -151,19 +205,33 @@ def _hash(row: Row) -> str:
 def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str, Expected]]:
     """What the canonical solutions give, by task and set. Raises ProblemError for one that fails on its own inputs."""
     asked = [(task, which) for task in tasks for which in SETS]
-    questions = [_question(task, task.arguments(task.canonical, which, REFERENCE_S, False, True)) for task, which in asked]
+    questions = [
+        _question(task, task.arguments(task.canonical, which, REFERENCE_S, False, True))
+        for task, which in asked
+    ]
     found: dict[str, dict[str, Expected]] = {task.task_id: {} for task in tasks}
     for (task, which), (said,) in zip(asked, outputs(questions, sandbox), strict=True):
         if said.fault:
-            raise ProblemError(f"the canonical solution fails on the {which} inputs: {said.fault}", "is the file whole?", task.task_id)
+            raise ProblemError(
+                f"the canonical solution fails on the {which} inputs: {said.fault}",
+                "is the file whole?",
+                task.task_id,
+            )
         digest, floats, slow, whole_s = said.value
         exact = not (floats or task.atol or task.oracle)
-        found[task.task_id][which] = Expected(digest, None if exact else _results(task, which, sandbox), slow, whole_s)
+        found[task.task_id][which] = Expected(
+            digest, None if exact else _results(task, which, sandbox), slow, whole_s
+        )
     return found
 
 
 def _question(task: PlusTask, arguments: tuple[Any, ...]) -> Question:
-    limits = Limits(wall_s=plus_program.LOAD * REFERENCE_S, cpu_s=REFERENCE_S, memory_mb=2 * MEMORY_MB, output_kb=64 * 1024)
+    limits = Limits(
+        wall_s=plus_program.LOAD * REFERENCE_S,
+        cpu_s=REFERENCE_S,
+        memory_mb=2 * MEMORY_MB,
+        output_kb=64 * 1024,
+    )
     asked = Problem(task.task_id, "canonical", "", "call", (), "run", limits=limits)
     return Question(asked, _source("plus_program.py"), [{"args": arguments}])
 
@@ -174,19 +242,37 @@ def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str,
     waiting = [(at, min(at + PIECE, len(given))) for at in range(0, len(given), PIECE)]
     while waiting:
         pieces = [
-            (task.canonical, task.entry_point, dumps([list(one) for one in given[a:b]]), REFERENCE_S, task.view, True, True) for a, b in waiting
+            (
+                task.canonical,
+                task.entry_point,
+                dumps([list(one) for one in given[a:b]]),
+                REFERENCE_S,
+                task.view,
+                True,
+                True,
+            )
+            for a, b in waiting
         ]
-        said: list[Output] = [one for (one,) in outputs([_question(task, piece) for piece in pieces], sandbox)]
+        said: list[Output] = [
+            one for (one,) in outputs([_question(task, piece) for piece in pieces], sandbox)
+        ]
         again = []
         for (a, b), output in zip(waiting, said, strict=True):
             if output.fault == TOO_LONG and b - a > 1:
                 again += [(a, (a + b) // 2), ((a + b) // 2, b)]
             elif output.fault:
-                raise ProblemError(f"the canonical solution fails on the {which} inputs: {output.fault}", "is the file whole?", task.task_id)
+                raise ProblemError(
+                    f"the canonical solution fails on the {which} inputs: {output.fault}",
+                    "is the file whole?",
+                    task.task_id,
+                )
             else:
                 found |= dict(zip(range(a, b), output.value, strict=True))
         waiting = again
-    return tuple((kind, digest, value, _floats(kind, value)) for _, (kind, digest, value) in sorted(found.items()))
+    return tuple(
+        (kind, digest, value, _floats(kind, value))
+        for _, (kind, digest, value) in sorted(found.items())
+    )
 
 
 def _floats(kind: str, value: Any) -> bool:
@@ -200,7 +286,10 @@ def said(report: Report) -> tuple[str, str]:
         return Verdict.TLE.value, "over its time on one input"
     if detail.startswith(("raised SyntaxError", "raised IndentationError", "raised TabError")):
         return Verdict.CE.value, detail.removeprefix("raised ")
-    return verdict.value, "another result than the canonical solution's" if verdict is Verdict.WA else detail
+    return (
+        verdict.value,
+        "another result than the canonical solution's" if verdict is Verdict.WA else detail,
+    )
 
 
 @dataclass(frozen=True)
@@ -211,17 +300,28 @@ class PlusHarness(Harness):
     expected: dict[str, dict[str, Expected]] = field(default_factory=dict)
 
     def program(self, task: PlusTask, completion: Completion, sanitized: bool) -> str:
-        text = completion.text if completion.whole else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
+        text = (
+            completion.text
+            if completion.whole
+            else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
+        )
         return sanitize(text, task.entry_point) if sanitized else text
 
-    def prepare(self, tasks: Sequence[PlusTask], sandbox: Runs, told: Callable[[int, int], None]) -> None:
+    def prepare(
+        self, tasks: Sequence[PlusTask], sandbox: Runs, told: Callable[[int, int], None]
+    ) -> None:
         file = JsonLines(self.kept) if self.kept else None
         known: dict[str, dict[str, Any]] = {}
         if file:
-            file.open(lambda row: known.update({row["task"]: row["expected"]}), "remove the file: it is made again")
+            file.open(
+                lambda row: known.update({row["task"]: row["expected"]}),
+                "remove the file: it is made again",
+            )
         for task in tasks:
             if found := known.get(f"{VERSION} {task.content}"):
-                self.expected[task.task_id] = {which: _expected(decode(each)) for which, each in found.items()}
+                self.expected[task.task_id] = {
+                    which: _expected(decode(each)) for which, each in found.items()
+                }
         lacking = [task for task in tasks if task.task_id not in self.expected]
         for at in range(0, len(lacking), TOGETHER):
             told(at, len(lacking))
@@ -230,7 +330,11 @@ class PlusHarness(Harness):
             if file:
                 rows = ((task.content, made[task.task_id].items()) for task in some)
                 file.append(
-                    {"task": f"{VERSION} {content}", "expected": {which: encode(asdict(each)) for which, each in sets}} for content, sets in rows
+                    {
+                        "task": f"{VERSION} {content}",
+                        "expected": {which: encode(asdict(each)) for which, each in sets},
+                    }
+                    for content, sets in rows
                 )
         told(len(lacking), len(lacking))
         if file:
@@ -249,4 +353,9 @@ class PlusHarness(Harness):
 
 def _expected(row: dict[str, Any]) -> Expected:
     outputs = row["outputs"]
-    return Expected(row["digest"], None if outputs is None else tuple(map(tuple, outputs)), row["slow"], row["whole_s"])
+    return Expected(
+        row["digest"],
+        None if outputs is None else tuple(map(tuple, outputs)),
+        row["slow"],
+        row["whole_s"],
+    )

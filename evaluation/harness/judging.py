@@ -77,18 +77,30 @@ class Harness(ABC):
     def named(self, completion: Completion) -> Completion:
         """By upstream's id where it bears ours, `source/key`."""
         key = completion.task_id.partition("/")[2]
-        return replace(completion, task_id=key) if completion.task_id not in self.tasks and key in self.tasks else completion
+        return (
+            replace(completion, task_id=key)
+            if completion.task_id not in self.tasks and key in self.tasks
+            else completion
+        )
 
     def answered(self, task: Any, completion: Completion) -> Completion:
         """What is kept of what a model said, before it is judged: of a chat the program, of a base model all."""
-        return replace(completion, text=extract_code(completion.text)) if completion.whole else completion
+        return (
+            replace(completion, text=extract_code(completion.text))
+            if completion.whole
+            else completion
+        )
 
     def prepare(self, tasks: Sequence[Any], sandbox: Any, told: Callable[[int, int], None]) -> None:  # noqa: B027  # most need nothing
         """What must be known of these tasks before a job can be made. told: done, of."""
 
     def said(self, report: Report) -> tuple[str, str]:
         """A report's verdict and why, in a person's words."""
-        return (UNMEASURED, f"needs {', '.join(report.absent)}") if report.absent else (report.verdict.value, report.detail)
+        return (
+            (UNMEASURED, f"needs {', '.join(report.absent)}")
+            if report.absent
+            else (report.verdict.value, report.detail)
+        )
 
     def fault(self, report: Report) -> Fault:
         """Where it fails, as far as that can be told."""
@@ -137,7 +149,13 @@ class Judged:
     def row(self) -> dict[str, Any]:
         """As `--out` writes it: booleans; true for a later set where all before it pass too."""
         told = {"verdict": self.verdict, "detail": self.detail, "seconds": round(self.seconds, 4)}
-        return {"task_id": self.task_id, "sample": self.sample, **self.passed, **told, **({"cut": True} if self.cut else {})}
+        return {
+            "task_id": self.task_id,
+            "sample": self.sample,
+            **self.passed,
+            **told,
+            **({"cut": True} if self.cut else {}),
+        }
 
 
 class Verdicts:
@@ -181,12 +199,18 @@ def check(harness: Harness, completions: Sequence[Completion], partial: bool) ->
     if strange := sorted({each.task_id for each in completions} - harness.tasks.keys()):
         like = f"{harness.name} {harness.release} has {len(harness.tasks)} tasks like {next(iter(harness.tasks))}"
         mend = f"{like}: is this a file of its answers? --data takes another release"
-        raise ProblemError(f"{len(strange)} tasks are none of its own, the first is {strange[0]}", mend, harness.name)
+        raise ProblemError(
+            f"{len(strange)} tasks are none of its own, the first is {strange[0]}",
+            mend,
+            harness.name,
+        )
     missing = [task for task in harness.tasks if task not in {each.task_id for each in completions}]
     if missing and not partial:
         few = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise ProblemError(
-            f"{len(missing)} of {len(harness.tasks)} tasks have no completion ({few})", "--allow-partial scores the others", harness.name
+            f"{len(missing)} of {len(harness.tasks)} tasks have no completion ({few})",
+            "--allow-partial scores the others",
+            harness.name,
         )
     return missing
 
@@ -206,7 +230,9 @@ def judge(
     """
     rows = [(harness.tasks[each.task_id], each) for each in completions]
     programs = [harness.program(task, each, sanitized) for task, each in rows]
-    judged: list[Judged | None] = [_decided(harness, rows[at], programs[at], verdicts) for at in range(len(rows))]
+    judged: list[Judged | None] = [
+        _decided(harness, rows[at], programs[at], verdicts) for at in range(len(rows))
+    ]
     told(judged)
     if None not in judged:
         return [each for each in judged if each is not None]
@@ -216,9 +242,15 @@ def judge(
         for which in harness.sets:
             waiting: dict[str, list[int]] = {}  # key -> completions: equal programs are run once
             for at, (task, _) in enumerate(rows):
-                if judged[at] is None and (key := key_of(harness, task, which, programs[at])) not in verdicts.known:
+                if (
+                    judged[at] is None
+                    and (key := key_of(harness, task, which, programs[at])) not in verdicts.known
+                ):
                     waiting.setdefault(key, []).append(at)
-            jobs = {key: harness.job(rows[at[0]][0], which, programs[at[0]], key) for key, at in waiting.items()}
+            jobs = {
+                key: harness.job(rows[at[0]][0], which, programs[at[0]], key)
+                for key, at in waiting.items()
+            }
             for report in _reports(jobs, opened):
                 verdicts.add(report.job_id, _ruling(harness, report))
                 for at in waiting[report.job_id]:
@@ -236,11 +268,22 @@ def _ruling(harness: Harness, report: Report) -> Ruling:
     return Ruling(verdict, detail, report.wall_s, found.test, found.raised, report.isolation)
 
 
-def _decided(harness: Harness, row: tuple[Any, Completion], program: str, verdicts: Verdicts) -> Judged | None:
+def _decided(
+    harness: Harness, row: tuple[Any, Completion], program: str, verdicts: Verdicts
+) -> Judged | None:
     """What the verdicts so far say of a completion; None while one is lacking."""
     task, completion = row
     if why := harness.absent(task):
-        return Judged(completion.task_id, completion.sample, dict.fromkeys(harness.sets), UNMEASURED, why, 0.0, completion.cut, program)
+        return Judged(
+            completion.task_id,
+            completion.sample,
+            dict.fromkeys(harness.sets),
+            UNMEASURED,
+            why,
+            0.0,
+            completion.cut,
+            program,
+        )
     passed: dict[str, bool | None] = dict.fromkeys(harness.sets, False)
     ruling, detail, seconds, isolation = Ruling(Verdict.AC.value, "", 0.0), "", 0.0, set[str]()
     for which in harness.sets:

@@ -17,10 +17,22 @@ def check(args: Any, got: Any, expected: Any) -> bool:
     inputs, atol, oracle = json.loads(args[2]), expected["atol"], expected["oracle"]
     if type(got) is not list or len(got) != len(inputs):
         return False
-    for given, (kind, digest, out), (wanted_kind, wanted_digest, wanted, floats) in zip(inputs, got, expected["outputs"], strict=True):
+    for given, (kind, digest, out), (wanted_kind, wanted_digest, wanted, floats) in zip(
+        inputs, got, expected["outputs"], strict=True
+    ):
         exact = digest == wanted_digest
         if oracle == "root":
-            if not abs(sum([coefficient * math.pow(out, power) for power, coefficient in enumerate(given[0])])) <= atol:
+            if (
+                not abs(
+                    sum(
+                        [
+                            coefficient * math.pow(out, power)
+                            for power, coefficient in enumerate(given[0])
+                        ]
+                    )
+                )
+                <= atol
+            ):
                 return False
             continue
         if oracle == "or zero":
@@ -31,9 +43,13 @@ def check(args: Any, got: Any, expected: Any) -> bool:
             exact = exact or out == digits(*given)
         if atol == 0 and floats:
             atol = 1e-6  # from here on
-        if not exact and (atol == 0 or kind != wanted_kind or out is None or not near(out, wanted, atol)):
+        if not exact and (
+            atol == 0 or kind != wanted_kind or out is None or not near(out, wanted, atol)
+        ):
             return False
-    return str(oracle) != "root"  # evalplus 0.3.1 counts none of this task's inputs as passed, so that every answer fails
+    return (
+        str(oracle) != "root"
+    )  # evalplus 0.3.1 counts none of this task's inputs as passed, so that every answer fails
 
 
 def near(out: Any, wanted: Any, atol: float) -> bool:
@@ -50,4 +66,6 @@ def surface(base_edge: float, height: float) -> int:
 def digits(*numbers: int) -> int:
     texts = [str(number) for number in numbers]
     longest = max(map(len, texts))
-    return sum(abs(int(a) - int(b)) for a, b in zip(*(text.zfill(longest) for text in texts), strict=True))
+    return sum(
+        abs(int(a) - int(b)) for a, b in zip(*(text.zfill(longest) for text in texts), strict=True)
+    )

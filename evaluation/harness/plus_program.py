@@ -46,7 +46,11 @@ class redirect_stdin(contextlib._RedirectStream):  # type: ignore[type-arg]
 @contextlib.contextmanager
 def swallow_io() -> Iterator[None]:
     stream = Swallowed()
-    with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream), redirect_stdin(stream):
+    with (
+        contextlib.redirect_stdout(stream),
+        contextlib.redirect_stderr(stream),
+        redirect_stdin(stream),
+    ):
         yield
 
 
@@ -67,7 +71,15 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def run(code: str, entry_point: str, inputs: str, limits: float | list[float], view: str, whole: bool, reference: bool) -> Any:
+def run(
+    code: str,
+    entry_point: str,
+    inputs: str,
+    limits: float | list[float],
+    view: str,
+    whole: bool,
+    reference: bool,
+) -> Any:
     """All inputs through the answer's function.
 
     inputs: JSON text as problems/encoding.py writes it; limits: seconds for all, or for each. view: what is looked at of a result, see `seen`.
@@ -111,7 +123,11 @@ def seen(out: Any, view: str) -> Any:
 
 
 def is_floats(out: Any) -> bool:
-    return isinstance(out, float) or (isinstance(out, (list, tuple)) and bool(out) and all(isinstance(item, float) for item in out))
+    return isinstance(out, float) or (
+        isinstance(out, (list, tuple))
+        and bool(out)
+        and all(isinstance(item, float) for item in out)
+    )
 
 
 def numbers(out: Any) -> Any:
@@ -130,7 +146,11 @@ def feed(digest: Any, out: Any, reference: bool) -> None:
     """A result's form into a digest, a long list's piece by piece."""
     try:
         if isinstance(out, (list, tuple)):
-            digest.update(b"%d in a list:" % len(out) if isinstance(out, list) else b"%d in a tuple:" % len(out))
+            digest.update(
+                b"%d in a list:" % len(out)
+                if isinstance(out, list)
+                else b"%d in a tuple:" % len(out)
+            )
             for item in out:
                 digest.update(form(item, reference).encode("utf-8", "surrogatepass") + b",")
         else:
@@ -160,19 +180,33 @@ def form(value: Any, reference: bool) -> str:
         return f"[{inner}]" if kind is list else f"({inner})"
     if isinstance(value, (str, int, float, list, tuple)):
         base: Any = next(base for base in (str, int, float, list, tuple) if isinstance(value, base))
-        return form(base.__getnewargs__(value)[0] if base in (str, int, float) else base(value), reference)
+        return form(
+            base.__getnewargs__(value)[0] if base in (str, int, float) else base(value), reference
+        )
     if isinstance(value, dict):
-        pairs = sorted(form(key, reference) + ":" + form(item, reference) for key, item in value.items())
+        pairs = sorted(
+            form(key, reference) + ":" + form(item, reference) for key, item in value.items()
+        )
         return "{" + ",".join(pairs) + "}"
     if isinstance(value, (set, frozenset)) or kind.__name__ in ("dict_keys", "dict_items"):
         return f"<{','.join(sorted(form(item, reference) for item in value))}>"
     if isinstance(value, (bytes, bytearray)):
         return "b" + bytes(value).hex()
     if isinstance(value, complex):
-        return form(value.real, reference) if value.imag == 0 else f"c{form(value.real, reference)},{form(value.imag, reference)}"
+        return (
+            form(value.real, reference)
+            if value.imag == 0
+            else f"c{form(value.real, reference)},{form(value.imag, reference)}"
+        )
     if isinstance(value, range):
-        return f"r{len(value)},{value.start if value else ''},{value.step if len(value) > 1 else ''}"
-    if getattr(kind, "__module__", "") == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+        return (
+            f"r{len(value)},{value.start if value else ''},{value.step if len(value) > 1 else ''}"
+        )
+    if (
+        getattr(kind, "__module__", "") == "numpy"
+        and hasattr(value, "item")
+        and getattr(value, "ndim", 1) == 0
+    ):
         return form(value.item(), reference)
     if getattr(kind, "__module__", "") in ("decimal", "fractions"):
         top, bottom = value.as_integer_ratio()

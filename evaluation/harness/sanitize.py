@@ -33,7 +33,9 @@ def longest(text: str) -> str:
         for end in range(len(lines) - 1, begin, -1):
             if filled[end + 1] - filled[begin] <= most:
                 break
-            if not (lines[end].strip() or end == begin + 1) or not _parses("\n".join(lines[begin : end + 1])):
+            if not (lines[end].strip() or end == begin + 1) or not _parses(
+                "\n".join(lines[begin : end + 1])
+            ):
                 continue
             best, most = (begin, end), filled[end + 1] - filled[begin]
             break
@@ -46,7 +48,12 @@ def needed(code: str, entry_point: str) -> str:
     if not _parses(code):
         return ""
     body = parse(code).body
-    imports = [node for node in body if isinstance(node, ast.Import) or (isinstance(node, ast.ImportFrom) and node.module != "__future__")]
+    imports = [
+        node
+        for node in body
+        if isinstance(node, ast.Import)
+        or (isinstance(node, ast.ImportFrom) and node.module != "__future__")
+    ]
     named: dict[str | None, Definition] = {}
     for node in body:
         if isinstance(node, Definition) and _counts(node):
@@ -72,7 +79,9 @@ def _parses(code: str) -> bool:
 
 def _counts(node: Definition) -> bool:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return not node.decorator_list and any(isinstance(each, ast.Return) for each in ast.walk(node))
+        return not node.decorator_list and any(
+            isinstance(each, ast.Return) for each in ast.walk(node)
+        )
     return not (isinstance(node, ast.ClassDef) and node.decorator_list)
 
 

@@ -26,28 +26,49 @@ class Answers:
     name: str
     content: str = ""  # hash of the weights, where they are known
     sampling: Mapping[str, Any] = field(default_factory=dict)  # empty: nobody says
-    prompts: Mapping[str, str] = field(default_factory=dict)  # by task, where they are not as published
+    prompts: Mapping[str, str] = field(
+        default_factory=dict
+    )  # by task, where they are not as published
 
     def judged_as(self, found: Harness) -> list[Completion]:
         """Of a model's answers what its maker would keep of them; a file's as given."""
-        return list(self.said) if self.origin.completions else [found.answered(found.tasks[each.task_id], each) for each in self.said]
+        return (
+            list(self.said)
+            if self.origin.completions
+            else [found.answered(found.tasks[each.task_id], each) for each in self.said]
+        )
 
 
 def version_of(found: Harness) -> str:
     """sha256 over all that decides a verdict of any task: another release, window or set of tests is another version."""
-    return hash_data([found.name, [[name, task.content] for name, task in sorted(found.tasks.items())]])
+    return hash_data(
+        [found.name, [[name, task.content] for name, task in sorted(found.tasks.items())]]
+    )
 
 
 def harness_of(found: Harness, origin: Origin) -> str:
     return f"{found.version} (as {found.upstream}{', sanitized' if origin.sanitized else ''})"
 
 
-def scorecard(found: Harness, given: Answers, judged: Sequence[Judged], missing: Collection[str], judging_s: float) -> Scorecard:
+def scorecard(
+    found: Harness,
+    given: Answers,
+    judged: Sequence[Judged],
+    missing: Collection[str],
+    judging_s: float,
+) -> Scorecard:
     """Tasks that cannot be measured here have no sample, but a reason. judged: in the order of the answers."""
     rows = [(each, said) for each, said in zip(judged, given.said, strict=True) if each.measured]
     samples = tuple(_sample(found, each, said) for each, said in rows)
-    asked = {task: text for task in {sample.task_id for sample in samples} if (text := given.prompts.get(task, found.tasks[task].prompt))}
-    tokens, seconds = sum(said.tokens or 0 for said in given.said), sum(said.seconds or 0.0 for said in given.said)
+    asked = {
+        task: text
+        for task in {sample.task_id for sample in samples}
+        if (text := given.prompts.get(task, found.tasks[task].prompt))
+    }
+    tokens, seconds = (
+        sum(said.tokens or 0 for said in given.said),
+        sum(said.seconds or 0.0 for said in given.said),
+    )
     took = {"tokens": float(tokens), "generation_s": seconds, "judging_s": judging_s}
     return Scorecard(
         benchmark=found.name,
@@ -63,15 +84,21 @@ def scorecard(found: Harness, given: Answers, judged: Sequence[Judged], missing:
         partial=tuple(missing),
         unmeasured={each.task_id: each.detail for each in judged if not each.measured},
         prompts=dict(sorted(asked.items())),
-        origin=given.origin.model_copy(update={"made_with": {"code": code_version()} | hardware() | package_versions()}),
-        measured={name: value for name, value in took.items() if value} | measured(samples, _references(found, samples)),
+        origin=given.origin.model_copy(
+            update={"made_with": {"code": code_version()} | hardware() | package_versions()}
+        ),
+        measured={name: value for name, value in took.items() if value}
+        | measured(samples, _references(found, samples)),
     )
 
 
 def completions_of(card: Scorecard) -> list[Completion]:
     """The answers that the card holds, in its order; none where somebody left them out."""
     rows = card.samples if card.keeps_answers else ()
-    return [Completion(each.task_id, each.sample, each.answer, each.whole, cut=each.cut) for each in rows]
+    return [
+        Completion(each.task_id, each.sample, each.answer, each.whole, cut=each.cut)
+        for each in rows
+    ]
 
 
 def _sample(found: Harness, each: Judged, said: Completion) -> Sample:
@@ -83,4 +110,8 @@ def _sample(found: Harness, each: Judged, said: Completion) -> Sample:
 
 
 def _references(found: Harness, samples: Sequence[Sample]) -> dict[str, str]:
-    return {sample.task_id: found.tasks[sample.task_id].canonical for sample in samples if sample.verdict == "AC"}
+    return {
+        sample.task_id: found.tasks[sample.task_id].canonical
+        for sample in samples
+        if sample.verdict == "AC"
+    }

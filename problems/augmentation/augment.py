@@ -51,10 +51,14 @@ class Augmented:
 
     @property
     def stage(self) -> Stage:
-        return Stage("augmented", len(self.made) + len(self.refused), len(self.made), tuple(self.refused))
+        return Stage(
+            "augmented", len(self.made) + len(self.refused), len(self.made), tuple(self.refused)
+        )
 
 
-def augment(problems: Sequence[Problem], config: Augmentation, seed: int, sandbox: Runs) -> Augmented:
+def augment(
+    problems: Sequence[Problem], config: Augmentation, seed: int, sandbox: Runs
+) -> Augmented:
     """Problems made of these, in order of their ids, and each attempt that gave none. The order in which the problems come does not matter.
 
     What is drawn follows from the seed, the kind and the parent alone. Raises problems.outputs.NoOutput when the sandbox failed.
@@ -71,7 +75,9 @@ def augment(problems: Sequence[Problem], config: Augmentation, seed: int, sandbo
     ]
     drafts = [(attempt, draft) for attempt, draft in tried if isinstance(draft, Draft)]
     refused += [Removed(attempt, draft, "") for attempt, draft in tried if isinstance(draft, str)]
-    for (attempt, _), found in zip(drafts, _finished([draft for _, draft in drafts], sandbox), strict=True):
+    for (attempt, _), found in zip(
+        drafts, _finished([draft for _, draft in drafts], sandbox), strict=True
+    ):
         if isinstance(found, str):
             refused.append(Removed(attempt, found))
         elif found.problem_id in made:
@@ -79,11 +85,19 @@ def augment(problems: Sequence[Problem], config: Augmentation, seed: int, sandbo
         else:
             made[found.problem_id] = found
     left = Counter(reason for problem in ordered if (reason := unfit(problem)))
-    return Augmented([made[key] for key in sorted(made)], sorted(refused, key=lambda row: row.problem_id), dict(sorted(left.items())))
+    return Augmented(
+        [made[key] for key in sorted(made)],
+        sorted(refused, key=lambda row: row.problem_id),
+        dict(sorted(left.items())),
+    )
 
 
-def _draft(parent: Problem, pool: Sequence[Problem], kind: Kind, variant: int, seed: int) -> Draft | str:
-    return KINDS[kind](parent, pool, random.Random(f"{seed}/{kind}/{variant}/{parent.content_hash}"))
+def _draft(
+    parent: Problem, pool: Sequence[Problem], kind: Kind, variant: int, seed: int
+) -> Draft | str:
+    return KINDS[kind](
+        parent, pool, random.Random(f"{seed}/{kind}/{variant}/{parent.content_hash}")
+    )
 
 
 def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
@@ -99,25 +113,44 @@ def _finished(drafts: Sequence[Draft], sandbox: Runs) -> list[Problem | str]:
     given: dict[int, list[list[Output]]] = {}
     for (at, _), found in zip(asked, outputs(questions, sandbox), strict=True):
         given.setdefault(at, []).append(found)
-    return [_computed(draft, given[at]) if draft.asks else problem_of(draft, draft.tests, draft.solutions, "") for at, draft in enumerate(drafts)]
+    return [
+        _computed(draft, given[at])
+        if draft.asks
+        else problem_of(draft, draft.tests, draft.solutions, "")
+        for at, draft in enumerate(drafts)
+    ]
 
 
 def _computed(draft: Draft, rows: Sequence[Sequence[Output]]) -> Problem | str:
     """rows: a list of outputs a solution, or two of the one there is."""
     alone, first = len(draft.solutions) == 1, draft.parents[0]
-    if not all(_same(first, one, other) for row in rows for one, other in zip(rows[0], row, strict=True)):
-        return "its reference does not agree with itself" if alone else "its references do not agree"
+    if not all(
+        _same(first, one, other) for row in rows for one, other in zip(rows[0], row, strict=True)
+    ):
+        return (
+            "its reference does not agree with itself" if alone else "its references do not agree"
+        )
     tests = [
-        {**asked, "expected": settled(output.value, first.compare)} for asked, output in zip(draft.tests, rows[0], strict=True) if not output.fault
+        {**asked, "expected": settled(output.value, first.compare)}
+        for asked, output in zip(draft.tests, rows[0], strict=True)
+        if not output.fault
     ]
     if len(tests) < LEAST_TESTS:
         return "its references fail on nearly all inputs"
     if len({output.same for output in rows[0] if not output.fault}) < LEAST_OUTPUTS:
         return "the same comes out whatever goes in"
     wanted = [Output(test["expected"]) for test in first.tests]
-    if draft.differs and all(output.fault or _same(first, output, old) for output, old in zip(rows[0], wanted, strict=True)):
+    if draft.differs and all(
+        output.fault or _same(first, output, old)
+        for output, old in zip(rows[0], wanted, strict=True)
+    ):
         return "nothing changes on its inputs"
-    return problem_of(draft, tests, draft.solutions, "one reference, run twice" if alone else f"{len(draft.solutions)} references that agree")
+    return problem_of(
+        draft,
+        tests,
+        draft.solutions,
+        "one reference, run twice" if alone else f"{len(draft.solutions)} references that agree",
+    )
 
 
 def settled(value: Any, compare: Compare) -> Any:

@@ -22,13 +22,24 @@ def mutate(problem: Problem, pool: Sequence[Problem], rng: random.Random) -> Dra
         return why
     given = [test["expected"] for test in problem.tests]
     drawn = rng.sample(pool, min(PARTNERS, len(pool)))
-    fitting = [o for o in drawn if o.problem_id != problem.problem_id and _alike(problem, o) and _takes(o, given) and not _unfit(o)]
+    fitting = [
+        o
+        for o in drawn
+        if o.problem_id != problem.problem_id
+        and _alike(problem, o)
+        and _takes(o, given)
+        and not _unfit(o)
+    ]
     if not fitting:
         return "no other problem takes what it gives"
     other = rng.choice(fitting)
     first, second = str(problem.entry_point), str(other.entry_point)
     entry = f"{first}_then_{second}"
-    programs = [program for one, two in zip(*_paired(problem, other), strict=True) if (program := _joined(one, two, first, second, entry))]
+    programs = [
+        program
+        for one, two in zip(*_paired(problem, other), strict=True)
+        if (program := _joined(one, two, first, second, entry))
+    ]
     if not programs:
         return "no solutions of the two that fit into one program"
     call = f"{entry}({', '.join(_named(problem))})"
@@ -53,22 +64,36 @@ def covered(value: Any, seen: Sequence[Any]) -> bool:
     if len(value) < lengths[0] or (len(lengths) > 2 and lengths[0] == lengths[-1] != len(value)):
         return False
     if isinstance(value, dict):
-        keys, held = [key for one in like for key in one], [held for one in like for held in one.values()]
-        return all(covered(key, keys) for key in value) and all(covered(one, held) for one in value.values())
-    return isinstance(value, (str, bytes)) or all(covered(item, [held for one in like for held in one]) for item in value)
+        keys, held = (
+            [key for one in like for key in one],
+            [held for one in like for held in one.values()],
+        )
+        return all(covered(key, keys) for key in value) and all(
+            covered(one, held) for one in value.values()
+        )
+    return isinstance(value, (str, bytes)) or all(
+        covered(item, [held for one in like for held in one]) for item in value
+    )
 
 
 def _unfit(problem: Problem) -> str:
     if why := untouchable(problem):
         return why
-    if problem.style != "call" or problem.checker or problem.compare != "exact" or problem.tolerance is not None:
+    if (
+        problem.style != "call"
+        or problem.checker
+        or problem.compare != "exact"
+        or problem.tolerance is not None
+    ):
         return "its answers are not compared exactly, value by value"
     return ""
 
 
 def _takes(other: Problem, given: Sequence[Any]) -> bool:
     """Whether it is called with one value, and all these are such."""
-    if other.style != "call" or any(len(test.get("args", ())) != 1 or test.get("kwargs") for test in other.tests):
+    if other.style != "call" or any(
+        len(test.get("args", ())) != 1 or test.get("kwargs") for test in other.tests
+    ):
         return False
     seen = [test["args"][0] for test in other.tests]
     return all(covered(value, seen) for value in given)
@@ -84,14 +109,18 @@ def _paired(one: Problem, two: Problem) -> tuple[list[str], list[str]]:
     ours = [source for source in one.solutions if function(source, str(one.entry_point))]
     theirs = [source for source in two.solutions if function(source, str(two.entry_point))]
     count = min(PAIRS, max(len(ours), len(theirs)))
-    return [ours[at % len(ours)] for at in range(count)], [theirs[at % len(theirs)] for at in range(count)]
+    return [ours[at % len(ours)] for at in range(count)], [
+        theirs[at % len(theirs)] for at in range(count)
+    ]
 
 
 def _joined(one: str, two: str, first: str, second: str, entry: str) -> str | None:
     """Both programs and the call of one on the other's result; names at the top that both have are changed in the second."""
     trees = parse(one), parse(two)
     taken = all_names(trees[0]) | all_names(trees[1]) | {entry}
-    shared = {name: fresh(name, taken) for name in sorted(top_names(trees[1]) & all_names(trees[0]))}
+    shared = {
+        name: fresh(name, taken) for name in sorted(top_names(trees[1]) & all_names(trees[0]))
+    }
     node = function(one, first)
     assert node
     if node.args.vararg or node.args.kwarg or node.args.kwonlyargs or node.args.defaults:
@@ -105,5 +134,7 @@ def _joined(one: str, two: str, first: str, second: str, entry: str) -> str | No
 
 
 def _named(problem: Problem) -> list[str]:
-    node = next(node for source in problem.solutions if (node := function(source, str(problem.entry_point))))
+    node = next(
+        node for source in problem.solutions if (node := function(source, str(problem.entry_point)))
+    )
     return parameters(node)

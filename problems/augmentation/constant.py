@@ -16,7 +16,25 @@ from problems.augmentation.draft import Draft, inputs_of, unasked
 from problems.schema import Problem
 from problems.syntax import parse
 
-WORDS = dict(enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]))
+WORDS = dict(
+    enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ]
+    )
+)
 LEAST = 2  # 0 and 1 are mostly no choice of the problem's, but how one counts
 STEPS = (-3, -2, -1, 1, 2, 3)
 
@@ -25,15 +43,27 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     if why := unasked(problem):
         return why
     said = numbers(problem.statement)
-    candidates = [number for number in sorted(said) if sum(uses(source, number) == 1 for source in problem.solutions) > 1]
+    candidates = [
+        number
+        for number in sorted(said)
+        if sum(uses(source, number) == 1 for source in problem.solutions) > 1
+    ]
     if not candidates:
         return "no number that its statement says once and two solutions use once"
     old = rng.choice(candidates)
-    free = [new for step in STEPS if (new := old + step) >= LEAST and new not in said and not any(uses(source, new) for source in problem.solutions)]
+    free = [
+        new
+        for step in STEPS
+        if (new := old + step) >= LEAST
+        and new not in said
+        and not any(uses(source, new) for source in problem.solutions)
+    ]
     if not free:
         return "no number beside it that is free"
     new = rng.choice(free)
-    solutions = tuple(_with(source, old, new) for source in problem.solutions if uses(source, old) == 1)
+    solutions = tuple(
+        _with(source, old, new) for source in problem.solutions if uses(source, old) == 1
+    )
     start, end = said[old]
     word = WORDS[new] if problem.statement[start:end].isalpha() and new in WORDS else str(new)
     statement = problem.statement[:start] + word + problem.statement[end:]
@@ -49,12 +79,17 @@ def numbers(statement: str) -> dict[int, tuple[int, int]]:
     for match in re.finditer(r"(?<![\w.,^*/+-])\d+(?![\w^*/]|[.,]\d)", statement):
         found.setdefault(int(match[0]), []).append(match.span())
     for value, word in WORDS.items():
-        found.setdefault(value, []).extend(match.span() for match in re.finditer(rf"\b{word}\b", statement, re.IGNORECASE))
+        found.setdefault(value, []).extend(
+            match.span() for match in re.finditer(rf"\b{word}\b", statement, re.IGNORECASE)
+        )
     anywhere = re.findall(r"\d+", statement)
     return {
         value: places[0]
         for value, places in found.items()
-        if value >= LEAST and len(places) == 1 and anywhere.count(str(value)) <= 1 and not statement[places[0][0]].isupper()
+        if value >= LEAST
+        and len(places) == 1
+        and anywhere.count(str(value)) <= 1
+        and not statement[places[0][0]].isupper()
     }
 
 
@@ -64,7 +99,10 @@ def uses(source: str, number: int) -> int:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return 0
-    return sum(_is(node, number) or (isinstance(node, ast.Constant) and node.value == -number) for node in ast.walk(tree))
+    return sum(
+        _is(node, number) or (isinstance(node, ast.Constant) and node.value == -number)
+        for node in ast.walk(tree)
+    )
 
 
 def _is(node: ast.AST, number: int) -> bool:
@@ -77,5 +115,7 @@ def _with(source: str, old: int, new: int) -> str:
     assert isinstance(node, ast.Constant) and node.end_col_offset is not None
     lines = source.split("\n")
     line = lines[node.lineno - 1].encode()
-    lines[node.lineno - 1] = (line[: node.col_offset] + str(new).encode() + line[node.end_col_offset :]).decode()
+    lines[node.lineno - 1] = (
+        line[: node.col_offset] + str(new).encode() + line[node.end_col_offset :]
+    ).decode()
     return "\n".join(lines)

@@ -16,9 +16,17 @@ from problems.syntax import parse
 
 SOURCE = "augmented"
 CALL = r"\b[A-Za-z_]\w*\([^()]*\)"
-PROTECTED = re.compile(rf"```.*?```|`[^`\n]*`|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|^\s*>>>.*$|{CALL}", re.DOTALL | re.MULTILINE)
-SHOWS = re.compile(r"->|=>|==|>>>|\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\binput\s*:|\boutput\s*:", re.IGNORECASE)
-LITERALS = re.compile(r"\b[A-Za-z_]\w*\(\s*(?:[\[({\"'\d-]|True\b|False\b|None\b)")  # a call with a value in it
+PROTECTED = re.compile(
+    rf"```.*?```|`[^`\n]*`|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)|^\s*>>>.*$|{CALL}",
+    re.DOTALL | re.MULTILINE,
+)
+SHOWS = re.compile(
+    r"->|=>|==|>>>|\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\binput\s*:|\boutput\s*:",
+    re.IGNORECASE,
+)
+LITERALS = re.compile(
+    r"\b[A-Za-z_]\w*\(\s*(?:[\[({\"'\d-]|True\b|False\b|None\b)"
+)  # a call with a value in it
 
 
 @dataclass(frozen=True)
@@ -41,13 +49,27 @@ Mutation = Callable[[Problem, Sequence[Problem], random.Random], Draft | str]
 """A draft of this problem, or the reason why there is none. The second argument is all that it may be combined with, in order of the ids."""
 
 
-def problem_of(draft: Draft, tests: Sequence[dict[str, Any]], solutions: Sequence[str], outputs_by: str) -> Problem:
+def problem_of(
+    draft: Draft, tests: Sequence[dict[str, Any]], solutions: Sequence[str], outputs_by: str
+) -> Problem:
     """The problem that a draft becomes with these tests. It has the licence and the part of its parents, which share both."""
     first = draft.parents[0]
-    key = hashlib.sha256(dumps([draft.kind, [p.problem_id for p in draft.parents], draft.statement, draft.solutions]).encode()).hexdigest()[:12]
-    told = {"parents": [p.problem_id for p in draft.parents], "made_by": f"augmentation/{draft.kind}", "change": draft.change}
+    key = hashlib.sha256(
+        dumps(
+            [draft.kind, [p.problem_id for p in draft.parents], draft.statement, draft.solutions]
+        ).encode()
+    ).hexdigest()[:12]
+    told = {
+        "parents": [p.problem_id for p in draft.parents],
+        "made_by": f"augmentation/{draft.kind}",
+        "change": draft.change,
+    }
     packages = sorted({name for parent in draft.parents for name in parent.packages})
-    extra = told | ({"packages": packages} if packages else {}) | ({"outputs_by": outputs_by} if outputs_by else {})
+    extra = (
+        told
+        | ({"packages": packages} if packages else {})
+        | ({"outputs_by": outputs_by} if outputs_by else {})
+    )
     return replace(
         first,
         problem_id=f"{SOURCE}/{draft.kind}/{key}",
@@ -91,13 +113,21 @@ def unasked(problem: Problem) -> str:
         return why or f"style {problem.style}: its tests hold their values as code"
     if problem.checker:
         return "its answers are judged by a program of its own"
-    return "its statement shows examples, which would be wrong" if shows_examples(problem.statement) else ""
+    return (
+        "its statement shows examples, which would be wrong"
+        if shows_examples(problem.statement)
+        else ""
+    )
 
 
 def function(source: str, name: str) -> ast.FunctionDef | None:
     """The function of that name at the top of a program, where there is exactly one."""
     try:
-        found = [node for node in parse(source).body if isinstance(node, ast.FunctionDef) and node.name == name]
+        found = [
+            node
+            for node in parse(source).body
+            if isinstance(node, ast.FunctionDef) and node.name == name
+        ]
     except (SyntaxError, ValueError, RecursionError):
         return None
     return found[0] if len(found) == 1 else None
@@ -116,8 +146,12 @@ def outside(statement: str, change: Callable[[str], str]) -> str:
         kept.append(match[0])
         return f"\x00{len(kept) - 1}\x00"
 
-    return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match[1])], change(PROTECTED.sub(hide, statement)))
+    return re.sub(
+        r"\x00(\d+)\x00", lambda match: kept[int(match[1])], change(PROTECTED.sub(hide, statement))
+    )
 
 
 def inputs_of(problem: Problem) -> tuple[dict[str, Any], ...]:
-    return tuple({key: value for key, value in test.items() if key != "expected"} for test in problem.tests)
+    return tuple(
+        {key: value for key, value in test.items() if key != "expected"} for test in problem.tests
+    )

@@ -16,7 +16,13 @@ from problems.syntax import parse
 
 TURNED = "The answer is turned around: it returns False where the above says yes, and True where it says no."
 SWAP = {"True": "False", "False": "True"}
-EXTREMES = (("largest", "smallest"), ("greatest", "smallest"), ("highest", "lowest"), ("longest", "shortest"), ("maximum", "minimum"))
+EXTREMES = (
+    ("largest", "smallest"),
+    ("greatest", "smallest"),
+    ("highest", "lowest"),
+    ("longest", "shortest"),
+    ("maximum", "minimum"),
+)
 ORDERS = (
     ("ascending", "descending"),
     ("increasing", "decreasing"),
@@ -32,11 +38,19 @@ def mutate(problem: Problem, _: Sequence[Problem], __: random.Random) -> Draft |
         return _negated(problem)
     for pairs, change in ((ORDERS, _other_order), (EXTREMES, _other_extreme)):
         if turned := _turned(problem.statement, pairs):
-            return _draft(problem, turned[0], [change(source) for source in problem.solutions], turned[1], least=2)
+            return _draft(
+                problem,
+                turned[0],
+                [change(source) for source in problem.solutions],
+                turned[1],
+                least=2,
+            )
     return "neither a predicate nor a single order or extreme"
 
 
-def _draft(problem: Problem, statement: str, solutions: Sequence[str | None], change: str, least: int = 1) -> Draft | str:
+def _draft(
+    problem: Problem, statement: str, solutions: Sequence[str | None], change: str, least: int = 1
+) -> Draft | str:
     """least: how many solutions must show it. One alone may use `min` for something else than what the statement calls the smallest."""
     found = tuple(source for source in solutions if source)
     if len(found) < least:
@@ -56,13 +70,25 @@ def _negated(problem: Problem) -> Draft | str:
         return "it says True or False in more than one place"
     else:
         statement = f"{problem.statement.rstrip()}\n{TURNED}"
-    return _draft(problem, statement, [_negation(source, str(problem.entry_point)) for source in problem.solutions], "True ↔ False")
+    return _draft(
+        problem,
+        statement,
+        [_negation(source, str(problem.entry_point)) for source in problem.solutions],
+        "True ↔ False",
+    )
 
 
 def _negation(source: str, entry: str) -> str | None:
     """Every `return x` of the function as `return not x`; None where it calls itself, or may end without a return."""
     tree = parse(source)
-    node = next((found for found in tree.body if isinstance(found, ast.FunctionDef) and found.name == entry), None)
+    node = next(
+        (
+            found
+            for found in tree.body
+            if isinstance(found, ast.FunctionDef) and found.name == entry
+        ),
+        None,
+    )
     if (
         node is None
         or sum(isinstance(n, ast.Name) and n.id == entry for n in ast.walk(tree))
@@ -77,7 +103,9 @@ def _negation(source: str, entry: str) -> str | None:
             return None
         if isinstance(inner, ast.Return):
             returns.append(inner)
-        elif not isinstance(inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+        elif not isinstance(
+            inner, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+        ):
             waiting.extend(ast.iter_child_nodes(inner))
     for found in returns:
         found.value = _opposite(found.value)
@@ -108,7 +136,10 @@ def _turned(statement: str, pairs: Sequence[tuple[str, str]]) -> tuple[str, str]
     if len(found) != 1:
         return None
     old, new = found[0][0], words[found[0][0].lower()]
-    swapped = outside(statement, lambda prose: re.sub(rf"\b{old}\b", new.capitalize() if old[0].isupper() else new, prose))
+    swapped = outside(
+        statement,
+        lambda prose: re.sub(rf"\b{old}\b", new.capitalize() if old[0].isupper() else new, prose),
+    )
     return (swapped, f"{old} → {new}") if swapped != statement else None
 
 
@@ -117,17 +148,26 @@ def _other_order(source: str) -> str | None:
 
 
 def _other_extreme(source: str) -> str | None:
-    return _once(source, lambda call: isinstance(call.func, ast.Name) and call.func.id in ("max", "min"), _swap)
+    return _once(
+        source,
+        lambda call: isinstance(call.func, ast.Name) and call.func.id in ("max", "min"),
+        _swap,
+    )
 
 
-def _once(source: str, wanted: Callable[[ast.Call], bool], change: Callable[[ast.Call], None]) -> str | None:
+def _once(
+    source: str, wanted: Callable[[ast.Call], bool], change: Callable[[ast.Call], None]
+) -> str | None:
     """The program with its only call of this kind changed, or None."""
     try:
         tree = parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and wanted(node)]
-    mentions = sum(isinstance(node, ast.Name) and node.id in ("sorted", "max", "min", "reversed") for node in ast.walk(tree))
+    mentions = sum(
+        isinstance(node, ast.Name) and node.id in ("sorted", "max", "min", "reversed")
+        for node in ast.walk(tree)
+    )
     if len(calls) != 1 or mentions > 1:
         return None
     change(calls[0])
@@ -135,7 +175,13 @@ def _once(source: str, wanted: Callable[[ast.Call], bool], change: Callable[[ast
 
 
 def _called(call: ast.Call) -> str:
-    return call.func.id if isinstance(call.func, ast.Name) else call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return (
+        call.func.id
+        if isinstance(call.func, ast.Name)
+        else call.func.attr
+        if isinstance(call.func, ast.Attribute)
+        else ""
+    )
 
 
 def _reverse(call: ast.Call) -> None:

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 
 from problems.syntax import parse
 
-BY_NAME = frozenset({"eval", "exec", "locals", "globals", "vars", "getattr", "setattr", "dir"})  # these see names as texts
+BY_NAME = frozenset(
+    {"eval", "exec", "locals", "globals", "vars", "getattr", "setattr", "dir"}
+)  # these see names as texts
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -36,7 +38,10 @@ def own_names(tree: ast.Module) -> list[str]:
 def all_names(tree: ast.AST) -> set[str]:
     """Every identifier that occurs, whatever it names."""
     return {
-        value for node in ast.walk(tree) for field in ("id", "arg", "attr", "name", "asname") if isinstance(value := getattr(node, field, None), str)
+        value
+        for node in ast.walk(tree)
+        for field in ("id", "arg", "attr", "name", "asname")
+        if isinstance(value := getattr(node, field, None), str)
     }
 
 
@@ -45,14 +50,23 @@ def top_names(tree: ast.Module) -> set[str]:
     found = {node.name for node in tree.body if isinstance(node, (*FUNCTIONS, ast.ClassDef))}
     for node in tree.body:
         if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
-            found |= {name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)}
+            found |= {
+                name.id
+                for name in ast.walk(node)
+                if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)
+            }
     return found
 
 
 def parameters(node: ast.FunctionDef) -> list[str]:
     """In order, those with stars and those by keyword included."""
     given = node.args
-    listed = [*given.posonlyargs, *given.args, *given.kwonlyargs, *(star for star in (given.vararg, given.kwarg) if star)]
+    listed = [
+        *given.posonlyargs,
+        *given.args,
+        *given.kwonlyargs,
+        *(star for star in (given.vararg, given.kwarg) if star),
+    ]
     return [parameter.arg for parameter in listed]
 
 
@@ -82,16 +96,29 @@ class _Renamer(ast.NodeTransformer):
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         for field in {"id", "arg", "name"} & set(node._fields):
-            if not isinstance(node, (ast.keyword, ast.alias)) and isinstance(name := getattr(node, field), str):
+            if not isinstance(node, (ast.keyword, ast.alias)) and isinstance(
+                name := getattr(node, field), str
+            ):
                 setattr(node, field, self.names.get(name, name))
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             node.names = [self.names.get(name, name) for name in node.names]
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in self.functions:
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in self.functions
+        ):
             for keyword in node.keywords:
                 keyword.arg = self.names.get(keyword.arg, keyword.arg) if keyword.arg else None
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str) and self.names:
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+            and self.names
+        ):
             pattern = rf"\b({'|'.join(map(re.escape, self.names))})\b"
-            node.value = ast.Constant(re.sub(pattern, lambda match: self.names[match[1]], node.value.value))
+            node.value = ast.Constant(
+                re.sub(pattern, lambda match: self.names[match[1]], node.value.value)
+            )
         return super().generic_visit(node)
 
 
@@ -102,12 +129,20 @@ def _bound(tree: ast.AST) -> list[str]:
             names.append(node.id)
         elif isinstance(node, ast.arg):
             names.append(node.arg)
-        elif isinstance(node, (*FUNCTIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar)) and node.name:
+        elif (
+            isinstance(node, (*FUNCTIONS, ast.ExceptHandler, ast.MatchAs, ast.MatchStar))
+            and node.name
+        ):
             names.append(node.name)
     return names
 
 
 def _names_in_class(node: ast.ClassDef) -> set[str]:
     methods = {item.name for item in node.body if isinstance(item, FUNCTIONS)}
-    fields = {target.id for item in node.body for target in ast.walk(item) if isinstance(target, ast.Name) and not isinstance(item, FUNCTIONS)}
+    fields = {
+        target.id
+        for item in node.body
+        for target in ast.walk(item)
+        if isinstance(target, ast.Name) and not isinstance(item, FUNCTIONS)
+    }
     return methods | fields

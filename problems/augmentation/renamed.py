@@ -15,9 +15,36 @@ from problems.augmentation.names import Unclear, all_names, fresh, own_names, pa
 from problems.schema import Problem
 from problems.syntax import parse
 
-ENTRIES = ("work_out", "answer_for", "task", "run_it", "respond", "figure_out", "do_step", "process")
+ENTRIES = (
+    "work_out",
+    "answer_for",
+    "task",
+    "run_it",
+    "respond",
+    "figure_out",
+    "do_step",
+    "process",
+)
 PARAMETERS = ("p", "q", "r", "u", "v", "w")
-VARIABLES = ("item", "part", "mark", "spot", "kept", "seen", "unit", "pile", "side", "turn", "load", "cell", "hold", "edge", "rest", "size", "way")
+VARIABLES = (
+    "item",
+    "part",
+    "mark",
+    "spot",
+    "kept",
+    "seen",
+    "unit",
+    "pile",
+    "side",
+    "turn",
+    "load",
+    "cell",
+    "hold",
+    "edge",
+    "rest",
+    "size",
+    "way",
+)
 CODE = rf"```.*?```|`[^`]*`|{CALL}"
 VERBS = "is|has|holds|gives|contains|tells|says"
 
@@ -28,34 +55,62 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     entry = str(problem.entry_point)
     listed = {source: node for source in problem.solutions if (node := function(source, entry))}
     first = parameters(next(iter(listed.values())))
-    taken = {name for source in listed for name in all_names(parse(source))} | set(re.findall(r"\w+", problem.statement + problem.starter_code))
+    taken = {name for source in listed for name in all_names(parse(source))} | set(
+        re.findall(r"\w+", problem.statement + problem.starter_code)
+    )
     if not _is_code(entry, problem.statement):
         return "its function's name is also a word of the statement"
     called = fresh(rng.choice(ENTRIES), taken)
     pool = [fresh(name, taken) for name in rng.sample(PARAMETERS, len(PARAMETERS))]
-    spoken = {old: pool.pop() if pool and _is_code(old, problem.statement) else old for old in first}
+    spoken = {
+        old: pool.pop() if pool and _is_code(old, problem.statement) else old for old in first
+    }
     solutions = []
     for source, node in listed.items():
         if len(own := parameters(node)) == len(first):
             by_place = {old: spoken[theirs] for old, theirs in zip(own, first, strict=True)}
             try:
-                solutions.append(renamed(source, by_place | _variables(parse(source), {entry, *own}, set(taken), rng) | {entry: called}))
+                solutions.append(
+                    renamed(
+                        source,
+                        by_place
+                        | _variables(parse(source), {entry, *own}, set(taken), rng)
+                        | {entry: called},
+                    )
+                )
             except Unclear:
                 continue
     if not solutions:
         return "no solution whose names can be changed for sure"
     names = {entry: called} | spoken
     statement = _follow(problem.statement, names)
-    tests = tuple({k: _by_name(v, names) if k == "kwargs" else v for k, v in test.items()} for test in problem.tests)
+    tests = tuple(
+        {k: _by_name(v, names) if k == "kwargs" else v for k, v in test.items()}
+        for test in problem.tests
+    )
     if " ".join(statement.split()) == " ".join(problem.statement.split()):
         return "its statement names nothing that changes: it would be a copy"
     change = ", ".join(f"{old} → {new}" for old, new in names.items() if old != new)
-    return Draft("renamed", (problem,), statement, called, tuple(solutions), tests, _follow(problem.starter_code, names), change=change)
+    return Draft(
+        "renamed",
+        (problem,),
+        statement,
+        called,
+        tuple(solutions),
+        tests,
+        _follow(problem.starter_code, names),
+        change=change,
+    )
 
 
-def _variables(tree: ast.Module, named: set[str], taken: set[str], rng: random.Random) -> dict[str, str]:
+def _variables(
+    tree: ast.Module, named: set[str], taken: set[str], rng: random.Random
+) -> dict[str, str]:
     pool = rng.sample(VARIABLES, len(VARIABLES))
-    return {old: fresh(pool[at % len(pool)], taken) for at, old in enumerate(name for name in own_names(tree) if name not in named)}
+    return {
+        old: fresh(pool[at % len(pool)], taken)
+        for at, old in enumerate(name for name in own_names(tree) if name not in named)
+    }
 
 
 def _is_code(name: str, statement: str) -> bool:
@@ -79,7 +134,10 @@ def _occurrences(name: str, text: str) -> list[re.Match[str]]:
 
 
 def _follow(text: str, names: dict[str, str]) -> str:
-    found = sorted(((match.span(), new) for old, new in names.items() for match in _occurrences(old, text)), reverse=True)
+    found = sorted(
+        ((match.span(), new) for old, new in names.items() for match in _occurrences(old, text)),
+        reverse=True,
+    )
     for (start, end), new in found:
         text = text[:start] + new + text[end:]
     return text

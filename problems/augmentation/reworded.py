@@ -40,7 +40,10 @@ GROUPS = (  # members may stand for each other
 )
 ONE_WAY = (  # where the other direction would not always hold
     (r"\bwrite a (?:python )?function to\b", ("implement a function to", "program a function to")),
-    (r"\bwrite a (?:python )?function (?:that|which)\b", ("implement a function that", "define a function which")),
+    (
+        r"\bwrite a (?:python )?function (?:that|which)\b",
+        ("implement a function that", "define a function which"),
+    ),
     (r"(?:(?<=^)|(?<=\. ))Write(?= \x00)", ("Implement", "Program", "Define")),
     (r"\bit returns\b", ("its result is", "what it returns is")),
     (r"\bwhich returns\b", ("whose result is", "returning")),
@@ -62,7 +65,16 @@ def mutate(problem: Problem, _: Sequence[Problem], rng: random.Random) -> Draft 
     if len(changes) < LEAST:
         return f"fewer than {LEAST} of the rules apply to its words"
     first = problem
-    return Draft("reworded", (first,), statement, str(first.entry_point), first.solutions, first.tests, first.starter_code, change="; ".join(changes))
+    return Draft(
+        "reworded",
+        (first,),
+        statement,
+        str(first.entry_point),
+        first.solutions,
+        first.tests,
+        first.starter_code,
+        change="; ".join(changes),
+    )
 
 
 def _said_otherwise(prose: str, rng: random.Random, changes: list[str]) -> str:
@@ -73,7 +85,9 @@ def _said_otherwise(prose: str, rng: random.Random, changes: list[str]) -> str:
             start, end = match.span()
             if all(end <= a or b <= start for a, b, _ in spans):
                 other = rng.choice(others)
-                spans.append((start, end, other[0].upper() + other[1:] if match[0][0].isupper() else other))
+                spans.append(
+                    (start, end, other[0].upper() + other[1:] if match[0][0].isupper() else other)
+                )
     for start, end, other in sorted(spans, reverse=True):
         changes.insert(0, f"{prose[start:end]} → {other}")
         prose = prose[:start] + other + prose[end:]
@@ -84,7 +98,10 @@ def _rules() -> list[tuple[str, tuple[str, ...]]]:
     made = list(ONE_WAY)
     for group in GROUPS:
         members = group.split(" / ")
-        made += [(rf"\b{member}\b", tuple(other for other in members if other != member)) for member in members]
+        made += [
+            (rf"\b{member}\b", tuple(other for other in members if other != member))
+            for member in members
+        ]
     return sorted(made, key=lambda rule: -len(rule[0]))  # the longest phrase first
 
 

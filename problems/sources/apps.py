@@ -11,7 +11,15 @@ from typing import Any
 
 from problems.record import ProblemError, shown
 from problems.schema import Problem, Split
-from problems.sources.input_output import IMPORTS, Tests, call_tests, entry_point, parsed, python_3, stdio_tests
+from problems.sources.input_output import (
+    IMPORTS,
+    Tests,
+    call_tests,
+    entry_point,
+    parsed,
+    python_3,
+    stdio_tests,
+)
 from problems.sources.source import SPLIT, Row, Source, number, text
 from sandbox.protocol import Limits, Style
 
@@ -23,12 +31,18 @@ def convert(row: Row, where: str) -> Problem:
     return problem_of(row, where, "apps", f"{number(row, 'problem_id', where):04}", "MIT", ())
 
 
-def problem_of(row: Row, where: str, source: str, key: str, licence: str, tags: tuple[str, ...]) -> Problem:
+def problem_of(
+    row: Row, where: str, source: str, key: str, licence: str, tags: tuple[str, ...]
+) -> Problem:
     """What APPS and TACO have in common. key: of the task within its split."""
     split, starter = split_of(row, where), str(row.get("starter_code") or "")
     style, name, tests = tests_of(parsed(row, "input_output", where, {}), where)
     written = parsed(row, "solutions", where, [])
-    solutions = written if isinstance(written, list) and all(isinstance(item, str) for item in written) else []
+    solutions = (
+        written
+        if isinstance(written, list) and all(isinstance(item, str) for item in written)
+        else []
+    )
     prompt = IMPORTS if style == "call" else ""
     difficulty = str(row.get("difficulty") or "unknown").lower()
     return Problem(
@@ -46,7 +60,12 @@ def problem_of(row: Row, where: str, source: str, key: str, licence: str, tags: 
         licence=licence,
         gated=split == "test",
         compare="tokens" if style == "stdio" else "exact",
-        extra={"difficulty": difficulty, "url": row.get("url"), "upstream_solutions": len(solutions)} | ({"signature": starter} if starter else {}),
+        extra={
+            "difficulty": difficulty,
+            "url": row.get("url"),
+            "upstream_solutions": len(solutions),
+        }
+        | ({"signature": starter} if starter else {}),
     )
 
 
@@ -57,14 +76,22 @@ def split_of(row: Row, where: str) -> str:
     """Raises ProblemError where it is not known: what it is decides whether the task may be trained on."""
     split = row.get(SPLIT) or row.get("split")
     if split not in PARTS:
-        raise ProblemError(f"the split is {split!r}", "name the file as upstream does, train or test with something behind", where)
+        raise ProblemError(
+            f"the split is {split!r}",
+            "name the file as upstream does, train or test with something behind",
+            where,
+        )
     return str(split)
 
 
 def tests_of(given: Any, where: str) -> tuple[Style, str | None, Tests]:
     """Style, the function's name and the tests of an `input_output` object. Raises ProblemError when it is none."""
     if not isinstance(given, dict):
-        raise ProblemError(f"key 'input_output' is {shown(given)}", "expected an object with inputs and outputs", where)
+        raise ProblemError(
+            f"key 'input_output' is {shown(given)}",
+            "expected an object with inputs and outputs",
+            where,
+        )
     inputs, outputs, name = given.get("inputs", []), given.get("outputs", []), given.get("fn_name")
     if name is None:
         return "stdio", None, stdio_tests(inputs, outputs, where)

@@ -30,8 +30,15 @@ SLOW = {  # all 10! permutations of ten numbers, each shuffled; the others sleep
 
 def convert(row: Row, where: str) -> Problem:
     """A row of `BigCodeBench.jsonl` or of the hub's dataset."""
-    task, prompt, entry_point = number(row, "task_id", where), text(row, "complete_prompt", where), text(row, "entry_point", where)
-    solution, test = text(row, "code_prompt", where) + text(row, "canonical_solution", where), text(row, "test", where)
+    task, prompt, entry_point = (
+        number(row, "task_id", where),
+        text(row, "complete_prompt", where),
+        text(row, "entry_point", where),
+    )
+    solution, test = (
+        text(row, "code_prompt", where) + text(row, "canonical_solution", where),
+        text(row, "test", where),
+    )
     libs = _listed(text(row, "libs", where), where)
     return Problem(
         problem_id=f"bigcodebench/{task}",
@@ -52,7 +59,10 @@ def convert(row: Row, where: str) -> Problem:
             "release": RELEASE,
             "instruct_prompt": text(row, "instruct_prompt", where),
             "libs": libs,
-            "packages": sorted(({*map(_top, libs)} | _imported(solution, where) | _imported(test, where)) - sys.stdlib_module_names),
+            "packages": sorted(
+                ({*map(_top, libs)} | _imported(solution, where) | _imported(test, where))
+                - sys.stdlib_module_names
+            ),
         },
     )
 
@@ -68,7 +78,9 @@ def _listed(libs: str, where: str) -> list[str]:
     except (SyntaxError, ValueError):
         found = None
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-        raise ProblemError(f"key 'libs' is {libs[:80]!r}", "expected a list of modules, as text", where)
+        raise ProblemError(
+            f"key 'libs' is {libs[:80]!r}", "expected a list of modules, as text", where
+        )
     return found
 
 
@@ -77,9 +89,18 @@ def _imported(source: str, where: str) -> set[str]:
     try:
         nodes = list(ast.walk(parse(source)))
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(f"solution or test is no Python ({error})", "mend the row", where) from error
+        raise ProblemError(
+            f"solution or test is no Python ({error})", "mend the row", where
+        ) from error
     whole = [name.name for node in nodes if isinstance(node, ast.Import) for name in node.names]
-    return {*map(_top, whole), *(_top(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level)}
+    return {
+        *map(_top, whole),
+        *(
+            _top(node.module)
+            for node in nodes
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level
+        ),
+    }
 
 
 def _top(module: str) -> str:

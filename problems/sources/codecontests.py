@@ -24,7 +24,8 @@ LIMITS = Limits.of_work(10.0, memory_mb=512)
 PYTHON_3 = (3, "PYTHON3")
 # "absolute or relative error does not exceed 10^{-6}", or "10 - 6" where the page was flattened
 PRECISION = re.compile(
-    r"\b(?:absolute|relative)\b[^.]{0,60}?\b(?:error|inaccuracy)\b[^.]{0,120}?\b10\s*\^?\s*\{?\s*[-−–]\s*(\d{1,2})\b", re.IGNORECASE
+    r"\b(?:absolute|relative)\b[^.]{0,60}?\b(?:error|inaccuracy)\b[^.]{0,120}?\b10\s*\^?\s*\{?\s*[-−–]\s*(\d{1,2})\b",
+    re.IGNORECASE,
 )
 PARTS = ("train", "valid", "validation", "test")
 
@@ -37,33 +38,74 @@ def convert(row: Row, where: str) -> Problem:
 def _sampled(row: Row, where: str) -> Problem:
     key = text(row, "id", where)
     given = row.get("tests")
-    if not isinstance(given, list) or not all(isinstance(test, Mapping) and {"input", "output"} <= set(test) for test in given):
-        raise ProblemError("key 'tests' is no list of objects with input and output", "fetch the file again", where)
-    tests = stdio_tests([test["input"] for test in given], [test["output"] for test in given], where)
-    parts = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text(row, "description", where), re.M | re.S))  # of a page about the task
+    if not isinstance(given, list) or not all(
+        isinstance(test, Mapping) and {"input", "output"} <= set(test) for test in given
+    ):
+        raise ProblemError(
+            "key 'tests' is no list of objects with input and output", "fetch the file again", where
+        )
+    tests = stdio_tests(
+        [test["input"] for test in given], [test["output"] for test in given], where
+    )
+    parts = dict(
+        re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text(row, "description", where), re.M | re.S)
+    )  # of a page about the task
     statement = parts.get("Description", "").strip()
-    tags = tuple(line.removeprefix("- ").replace(" ", "-") for line in parts.get("Categories", "").split("\n") if line.startswith("- "))
-    return _problem(key, statement, tests, 0, (text(row, "solution", where),), tags, is_gated_contest(key), {})
+    tags = tuple(
+        line.removeprefix("- ").replace(" ", "-")
+        for line in parts.get("Categories", "").split("\n")
+        if line.startswith("- ")
+    )
+    return _problem(
+        key, statement, tests, 0, (text(row, "solution", where),), tags, is_gated_contest(key), {}
+    )
 
 
 def _upstream(row: Row, where: str) -> Problem:
     name, split = text(row, "name", where), row.get(SPLIT)
     if split not in PARTS:
-        raise ProblemError(f"the split is {split!r}", "name the file as upstream does: train, valid or test with something behind", where)
-    public, private, generated = (_tests(row, key, where) for key in ("public_tests", "private_tests", "generated_tests"))
+        raise ProblemError(
+            f"the split is {split!r}",
+            "name the file as upstream does: train, valid or test with something behind",
+            where,
+        )
+    public, private, generated = (
+        _tests(row, key, where) for key in ("public_tests", "private_tests", "generated_tests")
+    )
     inputs, outputs = ([*public[i], *private[i], *generated[i]] for i in (0, 1))
     tests = stdio_tests(inputs, outputs, where)
     solutions = _column(row, "solutions", ("language", "solution"), where)
     python = [source for language, source in zip(*solutions, strict=True) if language in PYTHON_3]
-    extra = {"name": name, "rating": row.get("cf_rating") or None, "upstream_tests": len(inputs), "upstream_solutions": len(python)}
+    extra = {
+        "name": name,
+        "rating": row.get("cf_rating") or None,
+        "upstream_tests": len(inputs),
+        "upstream_solutions": len(python),
+    }
     key = re.sub(r"\W+", "_", name.lower()).strip("_")
     tags = tuple(str(tag) for tag in row.get("cf_tags") or () if tag)
     visible = min(len(public[0]), len(tests))
-    return _problem(key, text(row, "description", where).strip(), tests, visible, python_3(python), tags, split != "train", extra)
+    return _problem(
+        key,
+        text(row, "description", where).strip(),
+        tests,
+        visible,
+        python_3(python),
+        tags,
+        split != "train",
+        extra,
+    )
 
 
 def _problem(
-    key: str, statement: str, tests: Tests, visible: int, solutions: tuple[str, ...], tags: tuple[str, ...], gated: bool, extra: dict[str, Any]
+    key: str,
+    statement: str,
+    tests: Tests,
+    visible: int,
+    solutions: tuple[str, ...],
+    tags: tuple[str, ...],
+    gated: bool,
+    extra: dict[str, Any],
 ) -> Problem:
     precision = PRECISION.search(statement)
     return Problem(
@@ -92,10 +134,22 @@ def _tests(row: Row, key: str, where: str) -> tuple[list[Any], list[Any]]:
 def _column(row: Row, key: str, names: tuple[str, str], where: str) -> tuple[list[Any], list[Any]]:
     """Two lists of one length out of upstream's dict of lists; empty where there is none."""
     value = row.get(key) or {name: [] for name in names}
-    first, second = (value.get(name) for name in names) if isinstance(value, Mapping) else (None, None)
+    first, second = (
+        (value.get(name) for name in names) if isinstance(value, Mapping) else (None, None)
+    )
     if not isinstance(first, list) or not isinstance(second, list) or len(first) != len(second):
-        raise ProblemError(f"key {key!r} is no object of two lists {' and '.join(names)} of one length", "fetch the file again", where)
+        raise ProblemError(
+            f"key {key!r} is no object of two lists {' and '.join(names)} of one length",
+            "fetch the file again",
+            where,
+        )
     return first, second
 
 
-CODECONTESTS = Source("codecontests", "CodeContests; its validation and test splits gated", convert, "deepmind/code_contests", by_split=True)
+CODECONTESTS = Source(
+    "codecontests",
+    "CodeContests; its validation and test splits gated",
+    convert,
+    "deepmind/code_contests",
+    by_split=True,
+)

@@ -21,10 +21,37 @@ from sandbox.protocol import Limits
 
 ENTRY_POINT = "solve"
 LICENCE = "Apache-2.0"
-OPENINGS = ("Write solve(x), x is {kind}: ", "solve(x) gets {kind}. First ", "Given {kind} x, solve(x) should ")
-KINDS: dict[Kind, str] = {"text": "a text", "words": "a list of words", "nums": "a list of integers", "num": "an integer", "table": "a table"}
+OPENINGS = (
+    "Write solve(x), x is {kind}: ",
+    "solve(x) gets {kind}. First ",
+    "Given {kind} x, solve(x) should ",
+)
+KINDS: dict[Kind, str] = {
+    "text": "a text",
+    "words": "a list of words",
+    "nums": "a list of integers",
+    "num": "an integer",
+    "table": "a table",
+}
 LIMITS = Limits(wall_s=2.0, cpu_s=1.0, memory_mb=128, output_kb=64)
-WORDS = ("sun", "tree", "a", "river", "of", "cloud", "moon", "tea", "light", "or", "stone", "bird", "level", "noon", "is", "wind")
+WORDS = (
+    "sun",
+    "tree",
+    "a",
+    "river",
+    "of",
+    "cloud",
+    "moon",
+    "tea",
+    "light",
+    "or",
+    "stone",
+    "bird",
+    "level",
+    "noon",
+    "is",
+    "wind",
+)
 VALIDATION_SHARE, HELDOUT_SHARE = 8, 20  # per cent of all compositions
 
 
@@ -50,25 +77,41 @@ class FamilyConfig(BaseModel):
 def part_of(composition: str) -> str:
     """ "heldout", "validation" or "training": a pure function of the operations' names."""
     bucket = int.from_bytes(hashlib.sha256(composition.encode()).digest()[:4]) % 100
-    return "heldout" if bucket < HELDOUT_SHARE else "validation" if bucket < HELDOUT_SHARE + VALIDATION_SHARE else "training"
+    return (
+        "heldout"
+        if bucket < HELDOUT_SHARE
+        else "validation"
+        if bucket < HELDOUT_SHARE + VALIDATION_SHARE
+        else "training"
+    )
 
 
 def generate(config: FamilyConfig) -> list[Problem]:
     """All parts but the held-out one, each composition at most once; `extra` holds the composition and, for demonstrations, the fallible code."""
-    training = list(islice(compositions(config.seed, "training"), config.demonstrations + config.train))
-    random.Random(f"{config.seed}/order").shuffle(training)  # short compositions run out first, and both parts shall have them
+    training = list(
+        islice(compositions(config.seed, "training"), config.demonstrations + config.train)
+    )
+    random.Random(f"{config.seed}/order").shuffle(
+        training
+    )  # short compositions run out first, and both parts shall have them
     splits: list[tuple[Split, list[tuple[Operation, ...]]]] = [
         ("demonstrations", training[: config.demonstrations]),
         ("train", training[config.demonstrations :]),
     ]
     made = [composed(operations, split, config) for split, part in splits for operations in part]
-    return made + [composed(operations, "validation", config) for operations in islice(compositions(config.seed, "validation"), config.validation)]
+    return made + [
+        composed(operations, "validation", config)
+        for operations in islice(compositions(config.seed, "validation"), config.validation)
+    ]
 
 
 def heldout_draw(config: FamilyConfig, number: int, count: int) -> list[Problem]:
     """The held-out problems of gate `number` (1, 2, ...): no composition occurs in training, nor in an earlier draw of the same size."""
     stream = compositions(config.seed, "heldout")
-    return [composed(operations, "heldout", config) for operations in islice(stream, (number - 1) * count, number * count)]
+    return [
+        composed(operations, "heldout", config)
+        for operations in islice(stream, (number - 1) * count, number * count)
+    ]
 
 
 def demonstration(problem: Problem) -> str:
@@ -96,7 +139,15 @@ def _compose(rng: random.Random) -> tuple[Operation, ...]:
     kind: Kind = rng.choice(("text", "words", "nums", "nums", "num"))
     picked: list[Operation] = []
     for _ in range(rng.choices((2, 3, 4), (3, 5, 2))[0]):
-        picked.append(rng.choice([o for o in OPERATIONS if o.takes == kind and (not picked or o.name != picked[-1].name)]))
+        picked.append(
+            rng.choice(
+                [
+                    o
+                    for o in OPERATIONS
+                    if o.takes == kind and (not picked or o.name != picked[-1].name)
+                ]
+            )
+        )
         kind = picked[-1].gives
     return tuple(picked)
 
@@ -126,7 +177,10 @@ def composed(operations: tuple[Operation, ...], split: Split, config: FamilyConf
         solutions=(_program(codes), _program([o.other for o in operations]), _nested(codes)),
         visible_tests=config.visible_tests,
         limits=LIMITS,
-        tags=(f"operations-{len(operations)}", *sorted({operations[0].takes, *(o.gives for o in operations)})),
+        tags=(
+            f"operations-{len(operations)}",
+            *sorted({operations[0].takes, *(o.gives for o in operations)}),
+        ),
         split=split,
         licence=LICENCE,
         extra=extra,
@@ -140,7 +194,9 @@ def _program(expressions: list[str]) -> str:
 
 def _nested(expressions: list[str]) -> str:
     """The same as small functions, one applied to the other's result: another program of the same meaning."""
-    steps = "\n".join(f"step{i} = lambda x: {expression}" for i, expression in enumerate(expressions))
+    steps = "\n".join(
+        f"step{i} = lambda x: {expression}" for i, expression in enumerate(expressions)
+    )
     call = "x"
     for i in range(len(expressions)):
         call = f"step{i}({call})"
@@ -153,7 +209,9 @@ def _tests(operations: tuple[Operation, ...], rng: random.Random) -> tuple[dict[
     for value in _inputs(operations[0].takes, rng):
         result: Any = value
         for operation in operations:
-            result = eval(operation.code, {"x": result})  # our own table above, never a program from outside
+            result = eval(
+                operation.code, {"x": result}
+            )  # our own table above, never a program from outside
         tests.append({"args": [value], "kwargs": {}, "expected": result})
     return tuple(tests)
 
@@ -166,17 +224,32 @@ def _inputs(kind: Kind, rng: random.Random) -> list[Any]:
     match kind:
         case "nums":
             edges: list[Any] = [[], [3, 5, 3, 5, -3, 0], [rng.randint(-9, 9)]]
-            return edges + [[rng.randint(-9, 15) for _ in range(rng.randint(4, 8))] for _ in range(7)]
+            return edges + [
+                [rng.randint(-9, 15) for _ in range(rng.randint(4, 8))] for _ in range(7)
+            ]
         case "num":
-            return [0, -rng.randint(1, 9), -rng.randint(100, 999), *(rng.randint(-50, 5000) for _ in range(7))]
+            return [
+                0,
+                -rng.randint(1, 9),
+                -rng.randint(100, 999),
+                *(rng.randint(-50, 5000) for _ in range(7)),
+            ]
         case "words":
-            return [[], ["tree", "tea", "river", "tree"], words(1, 1), *(words(3, 6) for _ in range(7))]
+            return [
+                [],
+                ["tree", "tea", "river", "tree"],
+                words(1, 1),
+                *(words(3, 6) for _ in range(7)),
+            ]
         case "text":
             return [
                 "",
                 "  Tea  or tea",
                 "Level noon",
-                *(" ".join(w.capitalize() if rng.random() < 0.3 else w for w in words(3, 5)) for _ in range(7)),
+                *(
+                    " ".join(w.capitalize() if rng.random() < 0.3 else w for w in words(3, 5))
+                    for _ in range(7)
+                ),
             ]
     raise ValueError(f"no problem starts from {kind}")
 

@@ -45,8 +45,14 @@ def common(config: FamilyConfig, count: int) -> list[Problem]:
 
 
 def _drawn(config: FamilyConfig, family: str, part: str, split: Split, count: int) -> list[Problem]:
-    ours = (operations for operations in islice(compositions(config.seed, part), LOOKED_AT) if family_of(name_of(operations)) == family)
+    ours = (
+        operations
+        for operations in islice(compositions(config.seed, part), LOOKED_AT)
+        if family_of(name_of(operations)) == family
+    )
     drawn = [composed(operations, split, config) for operations in islice(ours, count)]
     if len(drawn) < count:
-        raise ValueError(f"the family {family or 'common'!r} has {len(drawn)} compositions in its {part} part, {count} were asked for")
+        raise ValueError(
+            f"the family {family or 'common'!r} has {len(drawn)} compositions in its {part} part, {count} were asked for"
+        )
     return drawn

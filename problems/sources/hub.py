@@ -32,11 +32,15 @@ def commit_of(hub_id: str, revision: str | None = None) -> str:
     import huggingface_hub
 
     try:
-        commit = huggingface_hub.HfApi().dataset_info(hub_id, revision=revision, timeout=ASKING_S).sha
+        commit = (
+            huggingface_hub.HfApi().dataset_info(hub_id, revision=revision, timeout=ASKING_S).sha
+        )
     except (OSError, ValueError, RuntimeError, httpx.HTTPError) as error:
         raise _explained(hub_id, error) from error
     if commit is None:
-        raise ProblemError(f"the hub names no commit of {hub_id}", "give a local path (--path)", hub_id)
+        raise ProblemError(
+            f"the hub names no commit of {hub_id}", "give a local path (--path)", hub_id
+        )
     return str(commit)
 
 
@@ -47,14 +51,25 @@ def hub_rows(source: Source, revision: Revision) -> Iterator[Read]:
 
     try:
         splits = datasets.load_dataset(**_asked(source, revision))
-    except (OSError, ValueError, RuntimeError, httpx.HTTPError, datasets.exceptions.DatasetsError) as error:
+    except (
+        OSError,
+        ValueError,
+        RuntimeError,
+        httpx.HTTPError,
+        datasets.exceptions.DatasetsError,
+    ) as error:
         raise _explained(revision.hub_id, error) from error
     for split, rows in splits.items():
         if source.hub_split in (None, str(split)):
             done = 0
             for table in rows.with_format("arrow").iter(BATCH):
                 for where, row in batch_rows(table, f"{revision.hub_id}: {split}", done):
-                    yield where, row if isinstance(row, ProblemError) or not source.by_split else {**row, SPLIT: str(split)}
+                    yield (
+                        where,
+                        row
+                        if isinstance(row, ProblemError) or not source.by_split
+                        else {**row, SPLIT: str(split)},
+                    )
                 done += len(table)
 
 
@@ -64,7 +79,10 @@ def _asked(source: Source, revision: Revision) -> dict[str, Any]:
         return {"path": revision.hub_id, "name": revision.config, "revision": revision.commit}
     at = f"hf://datasets/{revision.hub_id}" + (f"@{revision.commit}" if revision.commit else "")
     builder = BUILDERS[source.hub_files[0][1].rsplit(".", 1)[-1]]
-    return {"path": builder, "data_files": {split: f"{at}/{pattern}" for split, pattern in source.hub_files}}
+    return {
+        "path": builder,
+        "data_files": {split: f"{at}/{pattern}" for split, pattern in source.hub_files},
+    }
 
 
 def _explained(hub_id: str, error: BaseException) -> ProblemError:
@@ -76,18 +94,36 @@ def _explained(hub_id: str, error: BaseException) -> ProblemError:
     while link and link not in chain:
         chain.append(link)
         link = link.__cause__ or link.__context__  # type: ignore[assignment]
-    said = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[:200]
+    said = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"[
+        :200
+    ]
 
     def among(*kinds: type[BaseException]) -> bool:
         return any(isinstance(each, kinds) for each in chain)
 
     if among(errors.GatedRepoError):
-        return ProblemError(f"hub dataset {hub_id} is gated", f"ask for access at its page on the hub, then `hf auth login` ({said})", hub_id)
+        return ProblemError(
+            f"hub dataset {hub_id} is gated",
+            f"ask for access at its page on the hub, then `hf auth login` ({said})",
+            hub_id,
+        )
     if among(errors.RevisionNotFoundError):
-        return ProblemError(f"hub dataset {hub_id} has no such revision", "give a branch, a tag or a commit that it has (--revision)", hub_id)
+        return ProblemError(
+            f"hub dataset {hub_id} has no such revision",
+            "give a branch, a tag or a commit that it has (--revision)",
+            hub_id,
+        )
     if among(errors.RepositoryNotFoundError):
-        return ProblemError(f"there is no dataset {hub_id} on the hub", "check the id (owner/name); for a private one `hf auth login`", hub_id)
+        return ProblemError(
+            f"there is no dataset {hub_id} on the hub",
+            "check the id (owner/name); for a private one `hf auth login`",
+            hub_id,
+        )
     if among(errors.OfflineModeIsEnabled, httpx.TransportError, ConnectionError):
         reason = f"hub dataset {hub_id} cannot be read: the hub cannot be reached ({said})"
         return ProblemError(reason, "check the network, or give a local path (--path)", hub_id)
-    return ProblemError(f"hub dataset {hub_id} cannot be read ({said})", "check id, --config and --revision, or give a local path (--path)", hub_id)
+    return ProblemError(
+        f"hub dataset {hub_id} cannot be read ({said})",
+        "check id, --config and --revision, or give a local path (--path)",
+        hub_id,
+    )

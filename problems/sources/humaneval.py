@@ -17,12 +17,24 @@ from problems.sources.source import Row, Source, number, text
 from problems.syntax import parse
 from sandbox.protocol import Limits
 
-LIMITS = Limits.of_work(3.0, memory_mb=512)  # 3 s a program is the published harness's, by the clock
+LIMITS = Limits.of_work(
+    3.0, memory_mb=512
+)  # 3 s a program is the published harness's, by the clock
 
 
-def convert(row: Row, where: str, source: str = "humaneval", licence: str = "MIT", extra: dict[str, Any] | None = None) -> Problem:
+def convert(
+    row: Row,
+    where: str,
+    source: str = "humaneval",
+    licence: str = "MIT",
+    extra: dict[str, Any] | None = None,
+) -> Problem:
     """A row of `HumanEval.jsonl`, or of a release with the same keys."""
-    task, prompt, entry_point = number(row, "task_id", where), text(row, "prompt", where), text(row, "entry_point", where)
+    task, prompt, entry_point = (
+        number(row, "task_id", where),
+        text(row, "prompt", where),
+        text(row, "entry_point", where),
+    )
     return Problem(
         problem_id=f"{source}/{task}",
         source=source,
@@ -44,11 +56,19 @@ def convert(row: Row, where: str, source: str = "humaneval", licence: str = "MIT
 def docstring(prompt: str, entry_point: str, where: str) -> str:
     """What the prompt's docstring asks for (in task 115 it stands after an import). Raises ProblemError when there is none."""
     try:
-        functions = [node for node in parse(prompt).body if isinstance(node, ast.FunctionDef) and node.name == entry_point]
+        functions = [
+            node
+            for node in parse(prompt).body
+            if isinstance(node, ast.FunctionDef) and node.name == entry_point
+        ]
     except (SyntaxError, ValueError) as error:
         raise ProblemError(f"key 'prompt' is no Python ({error})", "mend the row", where) from error
     for node in functions[-1].body if functions else []:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        if (
+            isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
+        ):
             return inspect.cleandoc(node.value.value)
     raise ProblemError(f"key 'prompt' has no docstring of {entry_point}", "mend the row", where)
 

@@ -16,7 +16,9 @@ from sandbox.protocol import Limits
 
 RELEASE = "v0.1.10"
 LIMITS = Limits.of_work(10.0, memory_mb=512)  # a test, of up to 1000 inputs
-SLOW = dict.fromkeys((15, 59, 130, 139), Limits.of_work(30.0, memory_mb=512))  # answers of megabytes, or long sums
+SLOW = dict.fromkeys(
+    (15, 59, 130, 139), Limits.of_work(30.0, memory_mb=512)
+)  # answers of megabytes, or long sums
 ROOT = "abs(sum(c * got**i for i, c in enumerate(args[0]))) <= atol"  # task 32: any root of the polynomial will do
 
 
@@ -27,11 +29,23 @@ def convert(row: Row, where: str) -> Problem:
     if "plus_input" not in row:
         return problem
     if not isinstance(row["plus_input"], list) or not isinstance(row.get("base_input"), list):
-        raise ProblemError("keys 'base_input' and 'plus_input' are no lists", "fetch the file again", where)
-    name, canonical, atol = problem.entry_point or "", problem.solutions[0], float(row.get("atol") or 0)
+        raise ProblemError(
+            "keys 'base_input' and 'plus_input' are no lists", "fetch the file again", where
+        )
+    name, canonical, atol = (
+        problem.entry_point or "",
+        problem.solutions[0],
+        float(row.get("atol") or 0),
+    )
     same = ROOT if name == "find_zero" else "got == expected"
-    tests = tuple(plus_test(canonical, name, row[key], atol, same) for key in ("base_input", "plus_input"))
-    return replace(problem, tests=tests, extra=problem.extra | {"tests": ["base", "plus"], "plus_inputs": len(row["plus_input"])})
+    tests = tuple(
+        plus_test(canonical, name, row[key], atol, same) for key in ("base_input", "plus_input")
+    )
+    return replace(
+        problem,
+        tests=tests,
+        extra=problem.extra | {"tests": ["base", "plus"], "plus_inputs": len(row["plus_input"])},
+    )
 
 
 HUMANEVALPLUS = Source(

@@ -34,21 +34,31 @@ def parsed(row: Row, key: str, where: str, empty: Any) -> Any:
     try:
         return json.loads(written)
     except (ValueError, RecursionError) as error:
-        raise ProblemError(f"key {key!r} holds no JSON text ({error})"[:200], "fetch the file again", where) from error
+        raise ProblemError(
+            f"key {key!r} holds no JSON text ({error})"[:200], "fetch the file again", where
+        ) from error
 
 
 def stdio_tests(inputs: Any, outputs: Any, where: str) -> Tests:
     """Pairs of texts; a list is a text's lines. Raises ProblemError when the two do not go together."""
-    return tuple({"stdin": _lines(given, where), "stdout": _lines(wanted, where)} for given, wanted in _pairs(inputs, outputs, where))
+    return tuple(
+        {"stdin": _lines(given, where), "stdout": _lines(wanted, where)}
+        for given, wanted in _pairs(inputs, outputs, where)
+    )
 
 
 def call_tests(inputs: Any, outputs: Any, where: str) -> Tests:
     """Pairs of argument lists and results. Where each result is a list of one element, that is the result: upstream's judge takes both."""
     pairs = _pairs(inputs, outputs, where)
     if not all(isinstance(given, list) for given, _ in pairs):
-        raise ProblemError("inputs of a function that are no lists of arguments", "fetch the file again", where)
+        raise ProblemError(
+            "inputs of a function that are no lists of arguments", "fetch the file again", where
+        )
     wrapped = all(isinstance(wanted, list) and len(wanted) == 1 for _, wanted in pairs)
-    return tuple({"args": given, "kwargs": {}, "expected": wanted[0] if wrapped else wanted} for given, wanted in pairs)
+    return tuple(
+        {"args": given, "kwargs": {}, "expected": wanted[0] if wrapped else wanted}
+        for given, wanted in pairs
+    )
 
 
 def python_3(sources: Iterable[str], prompt: str = "") -> tuple[str, ...]:
@@ -73,7 +83,9 @@ def entry_point(name: str, starter: str) -> str:
 
 def _pairs(inputs: Any, outputs: Any, where: str) -> list[tuple[Any, Any]]:
     if not isinstance(inputs, list) or not isinstance(outputs, list) or len(inputs) != len(outputs):
-        raise ProblemError("inputs and outputs are not two lists of the same length", "fetch the file again", where)
+        raise ProblemError(
+            "inputs and outputs are not two lists of the same length", "fetch the file again", where
+        )
     if not inputs:
         raise ProblemError("there are no tests", "a problem needs one at least", where)
     return list(zip(inputs, outputs, strict=True))[:MOST_TESTS]
@@ -84,4 +96,8 @@ def _lines(value: Any, where: str) -> str:
         return value.replace("\r\n", "\n")
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
         return "\n".join(value)
-    raise ProblemError(f"an input or output of a program is {shown(value)}", "expected text, or a list of lines", where)
+    raise ProblemError(
+        f"an input or output of a program is {shown(value)}",
+        "expected text, or a list of lines",
+        where,
+    )

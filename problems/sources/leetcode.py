@@ -17,7 +17,8 @@ from sandbox.protocol import Limits
 
 LIMITS = Limits.of_work(20.0, memory_mb=1024)
 SLOW = dict.fromkeys(  # 16 and 24 s of CPU
-    ("maximum-number-of-moves-to-kill-all-pawns", "find-the-number-of-subsequences-with-equal-gcd"), Limits.of_work(60.0, memory_mb=1024)
+    ("maximum-number-of-moves-to-kill-all-pawns", "find-the-number-of-subsequences-with-equal-gcd"),
+    Limits.of_work(60.0, memory_mb=1024),
 )
 
 
@@ -41,7 +42,11 @@ def convert(row: Row, where: str, source: str) -> Problem:
         split="heldout" if gated else "train",
         licence="MIT",
         gated=gated,
-        extra={"signature": row.get("starter_code", meta.get("lang_code")), "difficulty": meta.get("difficulty"), "date": row.get("estimated_date")},
+        extra={
+            "signature": row.get("starter_code", meta.get("lang_code")),
+            "difficulty": meta.get("difficulty"),
+            "date": row.get("estimated_date"),
+        },
     )
 
 
@@ -50,7 +55,11 @@ def _statement(row: Row, where: str) -> str:
         return text(row, "problem_description", where)
     if statement := text(row, "query", where).split("Please complete the following")[0].strip():
         return statement
-    raise ProblemError("key 'query' asks for nothing before the code to complete", "the task has pictures alone: leave it out", where)
+    raise ProblemError(
+        "key 'query' asks for nothing before the code to complete",
+        "the task has pictures alone: leave it out",
+        where,
+    )
 
 
 HUB = "newfacade/LeetCodeDataset"

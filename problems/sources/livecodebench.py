@@ -23,32 +23,57 @@ from sandbox.protocol import Limits
 
 LIMITS = Limits.of_work(6.0, memory_mb=1024)
 MOST_BYTES = 2**29  # of packed tests, unpacked
-FRAMING = {"PROTO", "FRAME", "MEMOIZE", "PUT", "BINPUT", "LONG_BINPUT", "STOP"}  # say nothing of their own
+FRAMING = {
+    "PROTO",
+    "FRAME",
+    "MEMOIZE",
+    "PUT",
+    "BINPUT",
+    "LONG_BINPUT",
+    "STOP",
+}  # say nothing of their own
 
 
 def convert(row: Row, where: str) -> Problem:
     """A row of `test.jsonl` to `test6.jsonl`."""
     key, starter = text(row, "question_id", where), str(row.get("starter_code") or "")
-    public, private = parsed(row, "public_test_cases", where, []), private_cases(text(row, "private_test_cases", where), where)
-    metadata = parsed(row, "metadata", where, {}) if isinstance(row.get("metadata"), str) else row.get("metadata") or {}
+    public, private = (
+        parsed(row, "public_test_cases", where, []),
+        private_cases(text(row, "private_test_cases", where), where),
+    )
+    metadata = (
+        parsed(row, "metadata", where, {})
+        if isinstance(row.get("metadata"), str)
+        else row.get("metadata") or {}
+    )
     name = metadata.get("func_name") if isinstance(metadata, dict) else None
-    cases = [*_cases(public, "public_test_cases", where), *_cases(private, "private_test_cases", where)]
+    cases = [
+        *_cases(public, "public_test_cases", where),
+        *_cases(private, "private_test_cases", where),
+    ]
     return Problem(
         problem_id=f"livecodebench/{key}",
         source="livecodebench",
         statement=text(row, "question_content", where).strip(),
         style="call" if name else "stdio",
-        tests=_calls(cases, where) if name else stdio_tests([case["input"] for case in cases], [case["output"] for case in cases], where),
+        tests=_calls(cases, where)
+        if name
+        else stdio_tests(
+            [case["input"] for case in cases], [case["output"] for case in cases], where
+        ),
         entry_point=entry_point(str(name), starter) if name else None,
         starter_code=IMPORTS if name else "",
         visible_tests=len(public),
         limits=LIMITS,
-        tags=tuple(str(tag) for tag in ("livecodebench", row.get("platform"), row.get("difficulty")) if tag),
+        tags=tuple(
+            str(tag) for tag in ("livecodebench", row.get("platform"), row.get("difficulty")) if tag
+        ),
         split="heldout",
         licence="CC",
         gated=True,
         compare="exact" if name else "tokens",
-        extra={"date": str(row.get("contest_date") or ""), "title": row.get("question_title")} | ({"signature": starter} if starter else {}),
+        extra={"date": str(row.get("contest_date") or ""), "title": row.get("question_title")}
+        | ({"signature": starter} if starter else {}),
     )
 
 
@@ -65,7 +90,11 @@ def private_cases(written: str, where: str) -> Any:
             raise ValueError("cut off, or too long when unpacked")
         return json.loads(only_text(packed))
     except (ValueError, binascii.Error, zlib.error, RecursionError) as error:
-        raise ProblemError(f"key 'private_test_cases' cannot be unpacked ({error})"[:200], "fetch the file again", where) from error
+        raise ProblemError(
+            f"key 'private_test_cases' cannot be unpacked ({error})"[:200],
+            "fetch the file again",
+            where,
+        ) from error
 
 
 def only_text(pickled: bytes) -> str:
@@ -82,8 +111,14 @@ def only_text(pickled: bytes) -> str:
 
 
 def _cases(value: Any, key: str, where: str) -> list[dict[str, str]]:
-    if not isinstance(value, list) or not all(isinstance(case, dict) and {"input", "output"} <= set(case) for case in value):
-        raise ProblemError(f"key {key!r} is no list of objects with input and output", "fetch the file again", where)
+    if not isinstance(value, list) or not all(
+        isinstance(case, dict) and {"input", "output"} <= set(case) for case in value
+    ):
+        raise ProblemError(
+            f"key {key!r} is no list of objects with input and output",
+            "fetch the file again",
+            where,
+        )
     return value
 
 
@@ -91,11 +126,17 @@ def _calls(cases: list[dict[str, str]], where: str) -> Tests:
     """A method's arguments stand one a line, each as JSON."""
     try:
         return tuple(
-            {"args": [json.loads(line) for line in case["input"].split("\n") if line.strip()], "kwargs": {}, "expected": json.loads(case["output"])}
+            {
+                "args": [json.loads(line) for line in case["input"].split("\n") if line.strip()],
+                "kwargs": {},
+                "expected": json.loads(case["output"]),
+            }
             for case in cases
         )
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise ProblemError(f"a test of a method that is no JSON ({error})"[:200], "fetch the file again", where) from error
+        raise ProblemError(
+            f"a test of a method that is no JSON ({error})"[:200], "fetch the file again", where
+        ) from error
 
 
 LIVECODEBENCH = Source(

@@ -43,7 +43,11 @@ def check_names(place: Place) -> None:
     """Raises ProblemError for a column that the schema has not, with the nearest that it has."""
     for name in (*place.columns, *place.constants):
         if name not in COLUMNS:
-            raise ProblemError(f"no column {name!r}{near(name, COLUMNS)}", f"problems have {', '.join(COLUMNS)}", "columns")
+            raise ProblemError(
+                f"no column {name!r}{near(name, COLUMNS)}",
+                f"problems have {', '.join(COLUMNS)}",
+                "columns",
+            )
 
 
 def pairs(written: Iterable[str]) -> dict[str, str]:
@@ -52,7 +56,9 @@ def pairs(written: Iterable[str]) -> dict[str, str]:
     for part in written:
         ours, equals, theirs = part.strip().partition("=")
         if not equals or not ours.strip() or not theirs:
-            raise ProblemError(f"{part!r} is no pair", "write OURS=THEIRS, e.g. statement=prompt", "columns")
+            raise ProblemError(
+                f"{part!r} is no pair", "write OURS=THEIRS, e.g. statement=prompt", "columns"
+            )
         found[ours.strip()] = theirs
     return found
 
@@ -68,7 +74,11 @@ def constant(written: str) -> Any:
 def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
     """The row under the schema's names. Raises ProblemError naming a column that is not there, with the nearest that is."""
     taken = {ours: _value(row, theirs, where) for ours, theirs in place.columns.items()}
-    rest = {key: value for key, value in row.items() if key not in place.columns.values() and key not in taken}
+    rest = {
+        key: value
+        for key, value in row.items()
+        if key not in place.columns.values() and key not in taken
+    }
     given = {**rest, **taken, **place.constants}
     record = {key: value for key, value in given.items() if value is not None or key not in COLUMNS}
     for name in LISTS:
@@ -79,8 +89,14 @@ def record_of(row: Row, place: Place, where: str) -> dict[str, Any]:
             record[name] = _json(record[name], record[name])
     if "tests" in record:
         _read_tests(record, where)
-    if "problem_id" not in record and "id" not in record and isinstance(record.get("statement"), str):
-        record["problem_id"] = hashlib.sha256(record["statement"].encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    if (
+        "problem_id" not in record
+        and "id" not in record
+        and isinstance(record.get("statement"), str)
+    ):
+        record["problem_id"] = hashlib.sha256(
+            record["statement"].encode("utf-8", "surrogatepass")
+        ).hexdigest()[:12]
     return record
 
 
@@ -89,7 +105,11 @@ def _read_tests(record: dict[str, Any], where: str) -> None:
     tests = _json(record["tests"], record["tests"])
     if isinstance(tests, Mapping) and "inputs" in tests:
         style, name, record["tests"] = tests_of(dict(tests), where)
-        record |= {"tests": list(record["tests"]), "style": record.get("style", style), "entry_point": record.get("entry_point", name)}
+        record |= {
+            "tests": list(record["tests"]),
+            "style": record.get("style", style),
+            "entry_point": record.get("entry_point", name),
+        }
         return
     listed = [tests] if isinstance(tests, str) else tests
     if not isinstance(listed, list) or not listed:
@@ -121,7 +141,11 @@ def _value(row: Row, name: str, where: str) -> Any:
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
             there = [str(key) for key in row]
-            raise ProblemError(f"column {name!r} is missing{near(name, there)}", f"there are: {', '.join(sorted(there))}"[:300], where)
+            raise ProblemError(
+                f"column {name!r} is missing{near(name, there)}",
+                f"there are: {', '.join(sorted(there))}"[:300],
+                where,
+            )
         value = value[part]
     return value
 

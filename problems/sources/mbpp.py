@@ -28,7 +28,12 @@ def convert(row: Row, where: str, source: str) -> Problem:
     task = number(row, "task_id", where)
     code, asserts = text(row, "code", where), texts(row, "test_list", where)
     entry_point = called(code, asserts, where)
-    setup = "\n".join([*(row.get("test_imports") or []), str(row.get("test_setup_code") or "").replace("\r\n", "\n")]).strip()
+    setup = "\n".join(
+        [
+            *(row.get("test_imports") or []),
+            str(row.get("test_setup_code") or "").replace("\r\n", "\n"),
+        ]
+    ).strip()
     imports = used(code, [setup, *asserts])
     gated = is_gated_mbpp(task)
     return Problem(
@@ -46,7 +51,11 @@ def convert(row: Row, where: str, source: str) -> Problem:
         split=split_of(task, gated),
         licence=LICENCE,
         gated=gated,
-        extra={"task_id": task, "test_list": asserts, "challenge_test_list": list(row.get("challenge_test_list") or [])},
+        extra={
+            "task_id": task,
+            "test_list": asserts,
+            "challenge_test_list": list(row.get("challenge_test_list") or []),
+        },
     )
 
 
@@ -63,12 +72,22 @@ def called(code: str, asserts: list[str], where: str) -> str:
         functions = {node.name for node in parse(code).body if isinstance(node, ast.FunctionDef)}
         tests = [parse(line) for line in asserts]
     except (SyntaxError, ValueError, RecursionError) as error:
-        raise ProblemError(f"code or test_list is no Python ({error})", "mend the row", where) from error
+        raise ProblemError(
+            f"code or test_list is no Python ({error})", "mend the row", where
+        ) from error
     for tree in tests:
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in functions:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in functions
+            ):
                 return node.func.id
-    raise ProblemError(f"test_list calls none of the functions of code ({', '.join(sorted(functions))})", "mend the names", where)
+    raise ProblemError(
+        f"test_list calls none of the functions of code ({', '.join(sorted(functions))})",
+        "mend the names",
+        where,
+    )
 
 
 def check(line: str, entry_point: str, setup: str = "") -> dict[str, str]:
@@ -78,13 +97,24 @@ def check(line: str, entry_point: str, setup: str = "") -> dict[str, str]:
         if isinstance(node, ast.Name) and node.id == entry_point:
             node.id = "candidate"
     body = "\n".join(f"    {part}" for part in ast.unparse(tree).splitlines())
-    return {"source": "\n\n".join(part for part in (setup, f"def check(candidate):\n{body}\n") if part)}
+    return {
+        "source": "\n\n".join(part for part in (setup, f"def check(candidate):\n{body}\n") if part)
+    }
 
 
 def used(code: str, tests: list[str], kinds: tuple[type[ast.stmt], ...] = IMPORTS) -> str:
     """The classes or imports of the code whose names the tests use: without them the tests could not run apart from it."""
-    names = {node.id for source in tests for node in ast.walk(parse(source)) if isinstance(node, ast.Name)}
-    return "\n".join(ast.unparse(node) for node in parse(code).body if isinstance(node, kinds) and names & _bound(node))
+    names = {
+        node.id
+        for source in tests
+        for node in ast.walk(parse(source))
+        if isinstance(node, ast.Name)
+    }
+    return "\n".join(
+        ast.unparse(node)
+        for node in parse(code).body
+        if isinstance(node, kinds) and names & _bound(node)
+    )
 
 
 def _bound(node: ast.stmt) -> set[str]:
@@ -93,7 +123,14 @@ def _bound(node: ast.stmt) -> set[str]:
     return {node.name} if isinstance(node, ast.ClassDef) else set()
 
 
-MBPP = Source("mbpp", "MBPP, 974 tasks", partial(convert, source="mbpp"), "google-research-datasets/mbpp", "full", ("mbpp.jsonl", "mbpp.jsonl.gz"))
+MBPP = Source(
+    "mbpp",
+    "MBPP, 974 tasks",
+    partial(convert, source="mbpp"),
+    "google-research-datasets/mbpp",
+    "full",
+    ("mbpp.jsonl", "mbpp.jsonl.gz"),
+)
 SANITIZED = Source(
     "mbpp_sanitized",
     "MBPP, the 427 tasks that were checked by hand",

@@ -21,7 +21,9 @@ from sandbox.protocol import Limits
 
 RELEASE = "v0.2.0"
 LIMITS = Limits.of_work(20.0, memory_mb=512)
-SLOW = {599: Limits.of_work(120.0, memory_mb=512)}  # sums of up to 10^8 numbers, here and in the judge
+SLOW = {
+    599: Limits.of_work(120.0, memory_mb=512)
+}  # sums of up to 10^8 numbers, here and in the judge
 
 SETS = "set(got) == set(expected)"
 SAME = {  # upstream's comparisons of its own: expressions over got, expected, args
@@ -30,7 +32,10 @@ SAME = {  # upstream's comparisons of its own: expressions over got, expected, a
     295: "got == expected or got == 0",
     558: "got == expected or got == sum(abs(int(a) - int(b)) for a, b in zip(*(str(n).zfill(max(len(str(m)) for m in args)) for n in args)))",
     581: "got == expected or abs(got - round(args[0] ** 2 + 2 * args[0] * ((args[0] / 2) ** 2 + args[1] ** 2) ** 0.5)) <= atol",
-    **dict.fromkeys((737, 787, 794), "got == expected if isinstance(got, bool) else (expected is not None) == (got is not None)"),
+    **dict.fromkeys(
+        (737, 787, 794),
+        "got == expected if isinstance(got, bool) else (expected is not None) == (got is not None)",
+    ),
 }
 
 
@@ -44,10 +49,19 @@ def convert(row: Row, where: str) -> Problem:
         imports = "\n".join(row.get("test_imports") or []) or used(code, asserts)
         tests = tuple(check(line, entry_point, imports) for line in asserts)
     else:
-        code, entry_point, atol = text(row, "canonical_solution", where), text(row, "entry_point", where), float(row.get("atol") or 0)
+        code, entry_point, atol = (
+            text(row, "canonical_solution", where),
+            text(row, "entry_point", where),
+            float(row.get("atol") or 0),
+        )
         inputs = {key: restored(task, row, f"{key}_input", where) for key in ("base", "plus")}
-        given = {key: value for key, value in inputs.items() if value}  # task 793 has no plus inputs
-        tests = tuple(plus_test(code, entry_point, value, atol, SAME.get(task, "got == expected")) for value in given.values())
+        given = {
+            key: value for key, value in inputs.items() if value
+        }  # task 793 has no plus inputs
+        tests = tuple(
+            plus_test(code, entry_point, value, atol, SAME.get(task, "got == expected"))
+            for value in given.values()
+        )
         extra |= {"tests": list(given), "plus_inputs": len(inputs["plus"])}
     return Problem(
         problem_id=f"mbppplus/{task}",
@@ -70,9 +84,15 @@ def restored(task: int, row: Row, key: str, where: str) -> list[list[Any]]:
     """The inputs under `key` that a judge can hold, with the types that the task is about. Raises ProblemError when they are no lists."""
     inputs = row.get(key) or []  # an empty one is written {}
     if not isinstance(inputs, list) or not all(isinstance(given, list) for given in inputs):
-        raise ProblemError(f"key {key!r} is no list of argument lists", "fetch the file again", where)
+        raise ProblemError(
+            f"key {key!r} is no list of argument lists", "fetch the file again", where
+        )
     if task == 255:
-        inputs = [given for given in inputs if comb(max(0, len(given[0]) + given[1] - 1), given[1]) * given[1] <= 1_000_000]
+        inputs = [
+            given
+            for given in inputs
+            if comb(max(0, len(given[0]) + given[1] - 1), given[1]) * given[1] <= 1_000_000
+        ]
     restore = RESTORE.get(task)
     return [restore(given) for given in inputs] if restore else inputs
 
@@ -111,8 +131,36 @@ def _all_the_way(value: Any) -> Any:
 
 
 RESTORE: dict[int, Callable[[list[Any]], list[Any]]] = {
-    **dict.fromkeys((2, 116, 132, 143, 222, 261, 273, 394, 399, 421, 424, 429, 470, 560, 579, 596, 616, 630, 726, 740, 744, 809), _each),
-    **dict.fromkeys((63, 64, 70, 94, 120, 237, 272, 299, 400, 409, 417, 438, 473, 614, 780), _inner),
+    **dict.fromkeys(
+        (
+            2,
+            116,
+            132,
+            143,
+            222,
+            261,
+            273,
+            394,
+            399,
+            421,
+            424,
+            429,
+            470,
+            560,
+            579,
+            596,
+            616,
+            630,
+            726,
+            740,
+            744,
+            809,
+        ),
+        _each,
+    ),
+    **dict.fromkeys(
+        (63, 64, 70, 94, 120, 237, 272, 299, 400, 409, 417, 438, 473, 614, 780), _inner
+    ),
     **dict.fromkeys((75, 413, 444, 753), _first_inner),
     **dict.fromkeys((106, 750), _second),
     **dict.fromkeys((250, 307, 405, 446, 617, 720, 763, 808), _first),
@@ -120,8 +168,17 @@ RESTORE: dict[int, Callable[[list[Any]], list[Any]]] = {
     **dict.fromkeys((580, 615, 791), lambda given: [_all_the_way(value) for value in given]),
     124: lambda given: [float(given[0]), complex(given[1])],
     252: lambda given: [complex(given[0])],
-    278: lambda given: [tuple(tuple(item) if isinstance(item, list) else item for item in given[0])],
+    278: lambda given: [
+        tuple(tuple(item) if isinstance(item, list) else item for item in given[0])
+    ],
     722: lambda given: [{key: tuple(value) for key, value in given[0].items()}, *given[1:]],
 }
 
-MBPPPLUS = Source("mbppplus", "MBPP+ v0.2.0, 378 tasks, gated", convert, "evalplus/mbppplus", None, ("MbppPlus.jsonl.gz", "MbppPlus.jsonl"))
+MBPPPLUS = Source(
+    "mbppplus",
+    "MBPP+ v0.2.0, 378 tasks, gated",
+    convert,
+    "evalplus/mbppplus",
+    None,
+    ("MbppPlus.jsonl.gz", "MbppPlus.jsonl"),
+)

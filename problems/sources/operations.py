@@ -1,4 +1,3 @@
-# ruff: noqa: E501  (a table reads better in rows)
 """The operations that the embedded family composes: what each does in words, in code, in other code, and how people get it wrong.
 
 No slip is the right code of another operation: unlearning it here would unlearn it there.
@@ -25,7 +24,9 @@ class Operation:
     slip: str = ""
 
 
-def _op(name: str, takes: Kind, gives: Kind, wordings: str, code: str, other: str, slip: str = "") -> Operation:
+def _op(
+    name: str, takes: Kind, gives: Kind, wordings: str, code: str, other: str, slip: str = ""
+) -> Operation:
     return Operation(name, takes, gives, tuple(wordings.split(" / ")), code, other, slip)
 
 

@@ -29,14 +29,22 @@ def own(name: str) -> Source:
     """A source of that name over the user's files; ids get `name/` in front unless they have it."""
 
     def convert(row: Row, where: str) -> Problem:
-        record = {key: value for key, value in row.items() if key != "id" and not _empty(key, value)}
+        record = {
+            key: value for key, value in row.items() if key != "id" and not _empty(key, value)
+        }
         key = row.get("problem_id", row.get("id"))
         if key is None:
-            raise ProblemError("column problem_id is missing", "add it: text, not empty, of each problem its own", where)
+            raise ProblemError(
+                "column problem_id is missing",
+                "add it: text, not empty, of each problem its own",
+                where,
+            )
         record["problem_id"] = str(key) if str(key).startswith(f"{name}/") else f"{name}/{key}"
         record["source"] = name
         record.setdefault("licence", "own")  # who adds a file of theirs says that they may use it
-        if isinstance(tests := row.get("tests"), list) and any(isinstance(test, str) for test in tests):
+        if isinstance(tests := row.get("tests"), list) and any(
+            isinstance(test, str) for test in tests
+        ):
             if all(isinstance(test, str) and test.lstrip().startswith("{") for test in tests):
                 return _can_be_judged(from_row(record, where), where)  # written by write_parquet
             record["tests"] = _checks(record, tests, where)
@@ -45,7 +53,9 @@ def own(name: str) -> Source:
                 try:
                     record[column] = decode(record[column])
                 except (ValueError, RecursionError) as error:
-                    raise ProblemError(f"column {column}: {error}", "see problems/encoding.py for the tags", where) from error
+                    raise ProblemError(
+                        f"column {column}: {error}", "see problems/encoding.py for the tags", where
+                    ) from error
         return _can_be_judged(from_record(record, where), where)
 
     return Source(name, "problems of your own, in the columns of the schema", convert)
@@ -53,17 +63,29 @@ def own(name: str) -> Source:
 
 def overlooked(problem: Problem) -> list[tuple[str, str]]:
     """Keys in `extra` that are probably a column which the row lacks, each with that column."""
-    empty = [name for name in COLUMNS if getattr(problem, name) in ((), None, "", "own", Limits(), 0, False)]
+    empty = [
+        name
+        for name in COLUMNS
+        if getattr(problem, name) in ((), None, "", "own", Limits(), 0, False)
+    ]
     return [(key, name) for key in problem.extra for name in empty if means(key, name)]
 
 
 def _checks(record: Row, tests: list[Any], where: str) -> list[dict[str, str]]:
     """Tests out of plain `assert` statements about the entry point. Raises ProblemError with a test to copy where they are none."""
     name, style, solutions = record.get("entry_point"), record.get("style"), record.get("solutions")
-    if style != "assert" or not isinstance(name, str) or not all(_asserts(test, name) for test in tests):
+    if (
+        style != "assert"
+        or not isinstance(name, str)
+        or not all(_asserts(test, name) for test in tests)
+    ):
         number = next(number for number, test in enumerate(tests) if isinstance(test, str))
         example = EXAMPLES.get(str(style)) or " or ".join(EXAMPLES.values())
-        raise ProblemError(f"column tests: test {number} is {shown(tests[number])}", f"write each as an object, e.g. {example}", where)
+        raise ProblemError(
+            f"column tests: test {number} is {shown(tests[number])}",
+            f"write each as an object, e.g. {example}",
+            where,
+        )
     first = solutions[0] if isinstance(solutions, list) and solutions else ""
     try:
         imports = used(first, tests)  # of the solution's, for a test runs apart from it
@@ -90,18 +112,38 @@ def _empty(column: str, value: Any) -> bool:
 def _can_be_judged(problem: Problem, where: str) -> Problem:
     """Raises ProblemError when an assert test is no Python or has no `check`: the judge could not even start with it."""
     if problem.style == "unittest" and problem.visible_tests:
-        raise ProblemError("column visible_tests: a unittest's results are one a method", "leave it out, and show tests in the statement", where)
+        raise ProblemError(
+            "column visible_tests: a unittest's results are one a method",
+            "leave it out, and show tests in the statement",
+            where,
+        )
     needs = problem.extra.get("packages", [])
     if not isinstance(needs, list) or not all(isinstance(name, str) for name in needs):
-        raise ProblemError(f"column packages is {needs!r}"[:150], "give a list of modules that solutions and tests import", where)
-    if not isinstance(in_place := problem.extra.get("in_place", False), bool) or (in_place and problem.style != "assert"):
+        raise ProblemError(
+            f"column packages is {needs!r}"[:150],
+            "give a list of modules that solutions and tests import",
+            where,
+        )
+    if not isinstance(in_place := problem.extra.get("in_place", False), bool) or (
+        in_place and problem.style != "assert"
+    ):
         told = f"column in_place is {in_place!r} with style {problem.style}"[:150]
         raise ProblemError(told, "give true or false; only assert tests read it", where)
     for number, test in enumerate(problem.tests if problem.style == "assert" else ()):
         try:
-            names = {node.name for node in parse(test["source"]).body if isinstance(node, ast.FunctionDef)}
+            names = {
+                node.name
+                for node in parse(test["source"]).body
+                if isinstance(node, ast.FunctionDef)
+            }
         except (SyntaxError, ValueError, RecursionError) as error:
-            raise ProblemError(f"column tests: test {number} is no Python ({error})", "mend its source", where) from error
+            raise ProblemError(
+                f"column tests: test {number} is no Python ({error})", "mend its source", where
+            ) from error
         if "check" not in names:
-            raise ProblemError(f"column tests: test {number} defines no check(candidate)", "put its asserts into that function", where)
+            raise ProblemError(
+                f"column tests: test {number} defines no check(candidate)",
+                "put its asserts into that function",
+                where,
+            )
     return problem

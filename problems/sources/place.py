@@ -19,8 +19,12 @@ class Place:
     config: str | None = None  # of the hub's dataset
     revision: str | None = None  # branch or tag that is followed; None: the main branch
     commit: str | None = None  # what that was when it was last asked for: what is read
-    columns: Mapping[str, str] = field(default_factory=dict)  # column of the schema -> the row's own name for it
-    constants: Mapping[str, Any] = field(default_factory=dict)  # column of the schema -> its value in all rows
+    columns: Mapping[str, str] = field(
+        default_factory=dict
+    )  # column of the schema -> the row's own name for it
+    constants: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # column of the schema -> its value in all rows
 
     @property
     def mapped(self) -> bool:
@@ -45,7 +49,11 @@ class Place:
         if self == Place(self.path):
             return self.path and str(self.path)
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return {name: str(value) if isinstance(value, Path) else value for name, value in values.items() if value}
+        return {
+            name: str(value) if isinstance(value, Path) else value
+            for name, value in values.items()
+            if value
+        }
 
     @classmethod
     def from_json(cls, value: Any) -> Place:

@@ -43,6 +43,16 @@ def check(candidate):
 """
 
 
-def plus_test(canonical: str, entry_point: str, inputs: list[Any], atol: float, same: str = "got == expected") -> dict[str, str]:
+def plus_test(
+    canonical: str, entry_point: str, inputs: list[Any], atol: float, same: str = "got == expected"
+) -> dict[str, str]:
     """An `assert` test. inputs: a sequence of arguments each; same: an expression over got, expected, args, atol that accepts an answer."""
-    return {"source": TEMPLATE.format(canonical=canonical, inputs=literal(inputs), atol=atol, entry_point=entry_point, same=same)}
+    return {
+        "source": TEMPLATE.format(
+            canonical=canonical,
+            inputs=literal(inputs),
+            atol=atol,
+            entry_point=entry_point,
+            same=same,
+        )
+    }

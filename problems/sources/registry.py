@@ -32,7 +32,12 @@ from problems.sources.simple import SIMPLE
 from problems.sources.source import Loaded, Rejected, Source
 from problems.sources.taco import TACO
 
-EMBEDDED = Source("embedded", "compositions of small operations, made here", own("embedded").convert, generate=lambda: generate(FamilyConfig()))
+EMBEDDED = Source(
+    "embedded",
+    "compositions of small operations, made here",
+    own("embedded").convert,
+    generate=lambda: generate(FamilyConfig()),
+)
 KNOWN = (
     EMBEDDED, SIMPLE, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, BIGCODEBENCH, LIVECODEBENCH, LEETCODE, LEETCODE_TRAIN,
     CODECONTESTS, APPS, TACO,
@@ -62,7 +67,11 @@ def revision_of(name: str, place: Place) -> Revision:
     if place.hub is not None:
         return Revision(place.hub, place.config, place.commit)
     if known is None or known.hub_id is None:
-        raise ProblemError(f"unknown source {name!r}", f"give its path, or use one of {', '.join(SOURCES)}", "sources")
+        raise ProblemError(
+            f"unknown source {name!r}",
+            f"give its path, or use one of {', '.join(SOURCES)}",
+            "sources",
+        )
     return Revision(known.hub_id, place.config or known.hub_config, place.commit)
 
 
@@ -72,7 +81,13 @@ def _convert(source: Source, rows: Iterable[Read]) -> Loaded:
         if isinstance(problem, ProblemError):
             loaded.rejected.append(Rejected(where, problem.reason, problem.mend))
         elif (before := first.setdefault(problem.problem_id, where)) != where:
-            loaded.rejected.append(Rejected(where, f"problem_id {problem.problem_id!r} is also at {before}", "give each problem an id of its own"))
+            loaded.rejected.append(
+                Rejected(
+                    where,
+                    f"problem_id {problem.problem_id!r} is also at {before}",
+                    "give each problem an id of its own",
+                )
+            )
         else:
             loaded.problems.append(problem)
     return loaded
@@ -92,4 +107,7 @@ def _problems(source: Source, rows: Iterable[Read]) -> Iterator[tuple[str, Probl
         except ProblemError as error:
             yield where, error
         except TypeError as error:  # of the hash: a value of the row's that is not plain data
-            yield where, ProblemError(str(error), "leave the column out, or write it as text", where)
+            yield (
+                where,
+                ProblemError(str(error), "leave the column out, or write it as text", where),
+            )

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz", ".parquet")
-MAX_ROW_BYTES = 64 * 2**20  # HumanEval+ has rows of 1 MiB; beyond this a row is a mistake, and would be one for every stage after
+MAX_ROW_BYTES = (
+    64 * 2**20
+)  # HumanEval+ has rows of 1 MiB; beyond this a row is a mistake, and would be one for every stage after
 MAX_LIST_BYTES = 2**30  # of a .json file, which is read whole
 BATCH = 256
 
@@ -63,11 +65,17 @@ def _some(file: Path) -> Iterator[Read]:
         empty = False
         yield read
     if empty:
-        raise ProblemError("the file is empty", "put one problem on each line, or remove the source", str(file))
+        raise ProblemError(
+            "the file is empty", "put one problem on each line, or remove the source", str(file)
+        )
 
 
 def _with_split(source: Source, file: Path, rows: Iterable[Read]) -> Iterator[Read]:
-    named = re.search(r"(?:^|[^a-z])(train|test|valid|validation)(?:[^a-z]|$)", file.name.lower()) if source.by_split else None
+    named = (
+        re.search(r"(?:^|[^a-z])(train|test|valid|validation)(?:[^a-z]|$)", file.name.lower())
+        if source.by_split
+        else None
+    )
     for where, row in rows:
         yield where, row if isinstance(row, ProblemError) or not named else {**row, SPLIT: named[1]}
 
@@ -76,20 +84,30 @@ def _files(source: Source, path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if not path.is_dir():
-        raise FileNotFoundError(f"source {source.name}: {path} does not exist: check the path given to `ratchet data add {source.name} --path`")
+        raise FileNotFoundError(
+            f"source {source.name}: {path} does not exist: check the path given to `ratchet data add {source.name} --path`"
+        )
     if source.files:
         found = [path / name for name in source.files if (path / name).is_file()]
         found = found if source.all_files else found[:1]
     else:
-        found = sorted(file for file in path.iterdir() if file.is_file() and file.name.endswith(SUFFIXES))
+        found = sorted(
+            file for file in path.iterdir() if file.is_file() and file.name.endswith(SUFFIXES)
+        )
     if not found:
-        raise FileNotFoundError(f"source {source.name}: no {' or '.join(source.files or SUFFIXES)} in {path}: give the file itself")
+        raise FileNotFoundError(
+            f"source {source.name}: no {' or '.join(source.files or SUFFIXES)} in {path}: give the file itself"
+        )
     return found
 
 
 def _file_rows(file: Path) -> Iterator[Read]:
     if not file.name.endswith(SUFFIXES):
-        raise ProblemError(f"ending {file.suffix or '(none)'} is unknown", f"use one of {', '.join(SUFFIXES)}", str(file))
+        raise ProblemError(
+            f"ending {file.suffix or '(none)'} is unknown",
+            f"use one of {', '.join(SUFFIXES)}",
+            str(file),
+        )
     if file.suffix == ".parquet":
         yield from _parquet_rows(file)
         return
@@ -103,7 +121,9 @@ def _lines(file: Path, content: IO[bytes]) -> Iterator[Read]:
         while line := content.readline(MAX_ROW_BYTES + 1):
             number, where, size = number + 1, f"{file}: line {number + 1}", len(line)
             rest = line
-            while not rest.endswith(b"\n") and (rest := content.readline(MAX_ROW_BYTES)):  # the rest of a line that is too long is passed over
+            while not rest.endswith(b"\n") and (
+                rest := content.readline(MAX_ROW_BYTES)
+            ):  # the rest of a line that is too long is passed over
                 size += len(rest)
             if size > MAX_ROW_BYTES:
                 yield where, _too_large(size, where)
@@ -111,16 +131,25 @@ def _lines(file: Path, content: IO[bytes]) -> Iterator[Read]:
                 yield _parsed(where, line)
     except (EOFError, OSError) as error:  # a cut-off or broken gzip: what was read stays
         where = f"{file}: after line {number}"
-        yield where, ProblemError(f"the file cannot be read on ({error})", "fetch the file again", where)
+        yield (
+            where,
+            ProblemError(f"the file cannot be read on ({error})", "fetch the file again", where),
+        )
 
 
 def _whole(file: Path, content: IO[bytes]) -> Iterator[Read]:
     try:
         read = content.read(MAX_LIST_BYTES + 1)
     except (EOFError, OSError) as error:
-        raise ProblemError(f"the file cannot be read ({error})", "fetch the file again", str(file)) from error
+        raise ProblemError(
+            f"the file cannot be read ({error})", "fetch the file again", str(file)
+        ) from error
     if len(read) > MAX_LIST_BYTES:
-        raise ProblemError(f"a list of more than {MAX_LIST_BYTES >> 20} MiB", "write it as JSON lines, a problem each (.jsonl)", str(file))
+        raise ProblemError(
+            f"a list of more than {MAX_LIST_BYTES >> 20} MiB",
+            "write it as JSON lines, a problem each (.jsonl)",
+            str(file),
+        )
     if not read.strip():
         return
     where, rows = _parsed(str(file), read, shape=list)
@@ -130,7 +159,12 @@ def _whole(file: Path, content: IO[bytes]) -> Iterator[Read]:
     for number, row in enumerate(rows):
         where = f"{file}: row {number}"
         if not isinstance(row, dict):
-            yield where, ProblemError(f"{shown(row)} instead of an object", "write each problem as {...}", where)
+            yield (
+                where,
+                ProblemError(
+                    f"{shown(row)} instead of an object", "write each problem as {...}", where
+                ),
+            )
         elif len(read) > MAX_ROW_BYTES and (size := _size(row)) > MAX_ROW_BYTES:
             yield where, _too_large(size, where)
         else:
@@ -141,10 +175,20 @@ def _parsed(where: str, content: bytes, shape: type = dict) -> tuple[str, Any]:
     try:
         value = json.loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        return where, ProblemError(f"byte {error.start} is not UTF-8", "save the file as UTF-8 (iconv -f latin1 -t utf-8)", where)
+        return where, ProblemError(
+            f"byte {error.start} is not UTF-8",
+            "save the file as UTF-8 (iconv -f latin1 -t utf-8)",
+            where,
+        )
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno} column {error.colno}" if shape is list else f"column {error.pos + 1}"  # a row's line is in `where`
-        return where, ProblemError(f"broken JSON: {error.msg} at {place}", "mend or remove it", where)
+        place = (
+            f"line {error.lineno} column {error.colno}"
+            if shape is list
+            else f"column {error.pos + 1}"
+        )  # a row's line is in `where`
+        return where, ProblemError(
+            f"broken JSON: {error.msg} at {place}", "mend or remove it", where
+        )
     except (RecursionError, ValueError) as error:
         return where, ProblemError(f"JSON that cannot be read: {error}", "mend or remove it", where)
     if not isinstance(value, shape):
@@ -164,7 +208,10 @@ def _parquet_rows(file: Path) -> Iterator[Read]:
                 yield from batch_rows(batch, f"{file}:", read)
                 read += len(batch)
     except (pa.ArrowException, OSError) as error:
-        reason, mend = f"not a whole parquet file ({str(error).splitlines()[0]})", "fetch or write it again"
+        reason, mend = (
+            f"not a whole parquet file ({str(error).splitlines()[0]})",
+            "fetch or write it again",
+        )
         if not read:
             raise ProblemError(reason, mend, str(file)) from error
         where = f"{file}: after row {read - 1}"
@@ -186,4 +233,8 @@ def _size(row: Any) -> int:
 
 
 def _too_large(size: int, where: str) -> ProblemError:
-    return ProblemError(f"a row of {size >> 20} MiB", f"at most {MAX_ROW_BYTES >> 20} MiB: shorten its statement or tests", where)
+    return ProblemError(
+        f"a row of {size >> 20} MiB",
+        f"at most {MAX_ROW_BYTES >> 20} MiB: shorten its statement or tests",
+        where,
+    )

@@ -27,4 +27,6 @@ def generate() -> list[Problem]:
     return problems
 
 
-SIMPLE = Source(NAME, "small tasks in plain English, written for Ratchet", own(NAME).convert, generate=generate)
+SIMPLE = Source(
+    NAME, "small tasks in plain English, written for Ratchet", own(NAME).convert, generate=generate
+)

@@ -44,10 +44,14 @@ class Source:
     convert: Callable[[Row, str], Problem]
     hub_id: str | None = None  # on huggingface.co
     hub_config: str | None = None
-    files: tuple[str, ...] = ()  # names looked for when the path is a folder; the first that exists is read
+    files: tuple[
+        str, ...
+    ] = ()  # names looked for when the path is a folder; the first that exists is read
     all_files: bool = False  # all of `files` that exist are read
     hub_split: str | None = None  # the one split that is read, where a source is only that
-    hub_files: tuple[tuple[str, str], ...] = ()  # split and pattern of its files, where the repository has a loading script besides
+    hub_files: tuple[
+        tuple[str, str], ...
+    ] = ()  # split and pattern of its files, where the repository has a loading script besides
     by_split: bool = False  # `convert` finds the split at SPLIT: the hub's, else what the file's name begins with; None where neither says
     generate: Callable[[], list[Problem]] | None = None  # a source that needs no rows
 
@@ -79,6 +83,8 @@ def number(row: Row, key: str, where: str) -> int:
 def _need(row: Row, key: str, where: str) -> Any:
     if key not in row:
         raise ProblemError(
-            f"key {key!r} is missing (there are: {', '.join(sorted(map(str, row)))[:100]})", "is this the right file for this source?", where
+            f"key {key!r} is missing (there are: {', '.join(sorted(map(str, row)))[:100]})",
+            "is this the right file for this source?",
+            where,
         )
     return row[key]

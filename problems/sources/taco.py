@@ -17,7 +17,9 @@ from problems.sources.source import Row, Source, text
 
 def convert(row: Row, where: str) -> Problem:
     """A row of `train-*` or `test-*`."""
-    key = hashlib.sha256(text(row, "question", where).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    key = hashlib.sha256(text(row, "question", where).encode("utf-8", "surrogatepass")).hexdigest()[
+        :12
+    ]
     return problem_of(row, where, "taco", key, "Apache-2.0", tags_of(row))
 
 
@@ -29,7 +31,15 @@ def tags_of(row: Row) -> tuple[str, ...]:
             value = ast.literal_eval(str(row.get(key) or "[]"))
         except (SyntaxError, ValueError, RecursionError):
             continue
-        found += [re.sub(r"\W+", "-", item.lower()).strip("-") for item in value if isinstance(item, str)] if isinstance(value, list) else []
+        found += (
+            [
+                re.sub(r"\W+", "-", item.lower()).strip("-")
+                for item in value
+                if isinstance(item, str)
+            ]
+            if isinstance(value, list)
+            else []
+        )
     return tuple(found)
 
 

@@ -23,15 +23,25 @@ import httpx
 
 from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
 
-KEYS = ("RATCHET_OPENAI_API_KEY", "OPENAI_API_KEY")  # of the environment, the first that is set; none: no key is sent
+KEYS = (
+    "RATCHET_OPENAI_API_KEY",
+    "OPENAI_API_KEY",
+)  # of the environment, the first that is set; none: no key is sent
 AGAIN = {408, 409, 429}
 WRONG = {400, 413, 422}
 NONE_SUCH = {404, 405, 501}  # a server without a list of its models
 TRIES = 8
 PAUSE_S, LONGEST_PAUSE_S = 0.5, 60.0
 LONGEST_WAIT_S = 600.0  # that a server may ask for
-PASSING = ("created", "permission")  # of what a server says about a model: vLLM makes these anew each time
-TOO_LONG = ("context_length_exceeded", "maximum context length", "context window")  # in the words of OpenAI, vLLM, others
+PASSING = (
+    "created",
+    "permission",
+)  # of what a server says about a model: vLLM makes these anew each time
+TOO_LONG = (
+    "context_length_exceeded",
+    "maximum context length",
+    "context window",
+)  # in the words of OpenAI, vLLM, others
 DOWN = 3  # questions in a row that the server left unanswered, after all tries: then it is down
 MOST_BYTES = 4 * 2**20  # of a body
 Found = TypeVar("Found")
@@ -61,10 +71,17 @@ class Endpoint:
         self._lock, self._unanswered = threading.Lock(), 0
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._client.close()
 
-    def ask(self, question: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep) -> Reply:
+    def ask(
+        self, question: Mapping[str, Any], sleep: Callable[[float], None] = time.sleep
+    ) -> Reply:
         """question: the body of a chat completion, or with `prompt` of a completion. Raises NoReply, or EndpointDown naming address and mend."""
         return self._insist(lambda: self._answer(question), sleep)
 
@@ -73,16 +90,25 @@ class Endpoint:
 
         Raises as `ask` does.
         """
-        found = next((each for each in self._insist(self._models, sleep) if each.get("id") == model), {})
+        found = next(
+            (each for each in self._insist(self._models, sleep) if each.get("id") == model), {}
+        )
         return {name: value for name, value in found.items() if name not in PASSING}
 
     def reach(self) -> None:
         """For who waits at a terminal: looks once whether anybody listens. Raises EndpointDown where nobody does, or we may not come in."""
         with suppress(NoReply):  # there is one, who does not tell its models
-            if (found := self._send("GET", "models")) in (Fault("ConnectError"), Fault("ConnectTimeout")):
-                raise EndpointDown(f"{self.url}: {found.why}: see whether the server is up, and the address")
+            if (found := self._send("GET", "models")) in (
+                Fault("ConnectError"),
+                Fault("ConnectTimeout"),
+            ):
+                raise EndpointDown(
+                    f"{self.url}: {found.why}: see whether the server is up, and the address"
+                )
 
-    def _insist(self, attempt: Callable[[], Found | Fault], sleep: Callable[[float], None]) -> Found:
+    def _insist(
+        self, attempt: Callable[[], Found | Fault], sleep: Callable[[float], None]
+    ) -> Found:
         """What `attempt` finds, tried again as long as that is a fault, with growing pauses or those that the server asks for."""
         fault, wait = Fault("not tried"), 0.0
         for number in range(TRIES if self._unanswered < DOWN else 0):
@@ -102,11 +128,15 @@ class Endpoint:
         with self._lock:
             self._unanswered += 1
         if self._unanswered >= DOWN:
-            raise EndpointDown(f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} questions: see whether the server is up, then run again")
+            raise EndpointDown(
+                f"{self.url}: {fault.why}, {TRIES} times for each of {DOWN} questions: see whether the server is up, then run again"
+            )
         raise NoReply(f"{self.url}: no whole answer in {TRIES} tries: {fault.why}")
 
     def _answer(self, question: Mapping[str, Any]) -> Reply | Fault:
-        sent = self._send("POST", "completions" if "prompt" in question else "chat/completions", question)
+        sent = self._send(
+            "POST", "completions" if "prompt" in question else "chat/completions", question
+        )
         return sent if isinstance(sent, Fault) else _read(sent or b"")
 
     def _models(self) -> list[dict[str, Any]] | Fault:
@@ -118,10 +148,14 @@ class Endpoint:
         except (ValueError, KeyError, TypeError, RecursionError):
             return Fault("a list of models that is none")
 
-    def _send(self, method: str, path: str, question: Mapping[str, Any] | None = None) -> bytes | Fault | None:
+    def _send(
+        self, method: str, path: str, question: Mapping[str, Any] | None = None
+    ) -> bytes | Fault | None:
         """The body; None where the server has no such list. Raises NoReply and EndpointDown for what will not pass."""
         try:
-            with self._client.stream(method, f"{self.url.rstrip('/')}/{path}", json=question) as response:
+            with self._client.stream(
+                method, f"{self.url.rstrip('/')}/{path}", json=question
+            ) as response:
                 body = b""
                 for part in response.iter_bytes():
                     body += part
@@ -130,7 +164,9 @@ class Endpoint:
         except httpx.HTTPError as error:
             return Fault(type(error).__name__)
         except (httpx.InvalidURL, UnicodeError) as error:
-            raise EndpointDown(f"{self.url}: no address ({error}): give one like http://127.0.0.1:8000/v1") from error
+            raise EndpointDown(
+                f"{self.url}: no address ({error}): give one like http://127.0.0.1:8000/v1"
+            ) from error
         said, status = " ".join(body[:300].decode("utf-8", "replace").split()), response.status_code
         if status == 200:
             return body
@@ -141,7 +177,9 @@ class Endpoint:
         if status in WRONG:
             kind = NoRoom if any(words in said.lower() for words in TOO_LONG) else Refused
             raise kind(f"the server refuses the question (status {status}): {said}")
-        raise EndpointDown(f"{self.url}: status {status}: {said}: check the address, the model's name, and the key in {KEYS[0]}")
+        raise EndpointDown(
+            f"{self.url}: status {status}: {said}: check the address, the model's name, and the key in {KEYS[0]}"
+        )
 
 
 def _seconds(text: str | None) -> float:
@@ -159,7 +197,11 @@ def _read(body: bytes) -> Reply | Fault:
         told = json.loads(body)
         choice, usage = told["choices"][0], told.get("usage") or {}
         text = choice["message"]["content"] if "message" in choice else choice["text"]
-        ended, tokens, written = choice.get("finish_reason"), usage.get("total_tokens"), usage.get("completion_tokens")
+        ended, tokens, written = (
+            choice.get("finish_reason"),
+            usage.get("total_tokens"),
+            usage.get("completion_tokens"),
+        )
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
         return Fault("no body" if not body.strip() else "a body that is no completion")
     if text is None and isinstance(ended, str):

@@ -43,7 +43,10 @@ class Proposal:
 def proposal_of(text: str) -> Proposal | str:
     """The proposal in a reply, or what is wrong with it, in few words."""
     parts = SECTION.split(text)
-    sections = {name.lower(): content.strip() for name, content in zip(parts[1::2], parts[2::2], strict=True)}
+    sections = {
+        name.lower(): content.strip()
+        for name, content in zip(parts[1::2], parts[2::2], strict=True)
+    }
     if missing := [name for name in ("problem", "solution", "inputs") if not sections.get(name)]:
         return f"no section {missing[0]}"
     solution = code_of(sections["solution"])
@@ -58,7 +61,9 @@ def proposal_of(text: str) -> Proposal | str:
 
 def program_of(text: str, entry_point: str) -> str | None:
     """The program in a solver's reply, if it defines the function."""
-    found: list[str] = [block for block in [text, *FENCE.findall(text)] if entry_point in _functions(block)]
+    found: list[str] = [
+        block for block in [text, *FENCE.findall(text)] if entry_point in _functions(block)
+    ]
     return found[-1].strip("\n") + "\n" if found else None
 
 

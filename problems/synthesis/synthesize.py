@@ -15,14 +15,29 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+)
 
 from problems.encoding import dumps
 from problems.funnel import Removed, Stage
 from problems.outputs import Output, Question, Runs, outputs
 from problems.schema import Problem
 from problems.syntax import normal_form
-from problems.synthesis.proposals import LEAST_INPUTS, PROPOSE, SOLVE, Proposal, program_of, proposal_of
+from problems.synthesis.proposals import (
+    LEAST_INPUTS,
+    PROPOSE,
+    SOLVE,
+    Proposal,
+    program_of,
+    proposal_of,
+)
 from problems.synthesis.replies import Asks, NoReply
 from sandbox.protocol import Limits
 
@@ -74,17 +89,31 @@ class Synthesized:
 
     @property
     def stage(self) -> Stage:
-        return Stage("synthetic", len(self.made) + len(self.refused), len(self.made), tuple(self.refused))
+        return Stage(
+            "synthetic", len(self.made) + len(self.refused), len(self.made), tuple(self.refused)
+        )
 
 
 def seeds(problems: Sequence[Problem]) -> list[Problem]:
     """Problems whose solutions may inspire others: for training, not gated, not made; a generator's compositions only where there are no others."""
-    fit = sorted((p for p in problems if p.split == "train" and not p.gated and not p.parents and p.solutions), key=lambda p: p.problem_id)
+    fit = sorted(
+        (
+            p
+            for p in problems
+            if p.split == "train" and not p.gated and not p.parents and p.solutions
+        ),
+        key=lambda p: p.problem_id,
+    )
     return [problem for problem in fit if "composition" not in problem.extra] or fit
 
 
 def synthesize(
-    problems: Sequence[Problem], config: Synthesis, seed: int, replies: Asks, sandbox: Runs, on_progress: Callable[[int, int], None] | None = None
+    problems: Sequence[Problem],
+    config: Synthesis,
+    seed: int,
+    replies: Asks,
+    sandbox: Runs,
+    on_progress: Callable[[int, int], None] | None = None,
 ) -> Synthesized:
     """Proposals until enough were made or the budget is spent. The same replies give the same problems.
 
@@ -97,14 +126,29 @@ def synthesize(
     at = 0
     with ThreadPoolExecutor(AT_ONCE) as threads:
         while pool and len(made) < config.problems and spent.left():
-            batch = [(f"proposal/{at + nth}", rng.choice(pool), rng.getrandbits(31)) for nth in range(AT_ONCE)]
+            batch = [
+                (f"proposal/{at + nth}", rng.choice(pool), rng.getrandbits(31))
+                for nth in range(AT_ONCE)
+            ]
             at += AT_ONCE
             found = list(threads.map(lambda one: _proposed(one[1], one[2], config, spent), batch))
-            proposals = [(name, parent, one) for (name, parent, _), one in zip(batch, found, strict=True) if not isinstance(one, Removed)]
-            refused += [replace(one, problem_id=name) for (name, _, _), one in zip(batch, found, strict=True) if isinstance(one, Removed)]
+            proposals = [
+                (name, parent, one)
+                for (name, parent, _), one in zip(batch, found, strict=True)
+                if not isinstance(one, Removed)
+            ]
+            refused += [
+                replace(one, problem_id=name)
+                for (name, _, _), one in zip(batch, found, strict=True)
+                if isinstance(one, Removed)
+            ]
             asked = [(one, number) for _, _, one in proposals for number in range(config.answers)]
-            answers = list(threads.map(lambda pair: _answered(pair[0], pair[1], config, spent), asked))
-            for (name, *_), problem in zip(proposals, _agreed(proposals, answers, config, sandbox), strict=True):
+            answers = list(
+                threads.map(lambda pair: _answered(pair[0], pair[1], config, spent), asked)
+            )
+            for (name, *_), problem in zip(
+                proposals, _agreed(proposals, answers, config, sandbox), strict=True
+            ):
                 if isinstance(problem, Removed):
                     refused.append(replace(problem, problem_id=name))
                 elif problem.problem_id in made:
@@ -129,7 +173,12 @@ class _Budget:
 
     def ask(self, model: str, text: str, seed: int) -> str:
         config = self.config
-        said = {"messages": [{"role": "user", "content": text}], "temperature": config.temperature, "max_tokens": config.max_tokens, "seed": seed}
+        said = {
+            "messages": [{"role": "user", "content": text}],
+            "temperature": config.temperature,
+            "max_tokens": config.max_tokens,
+            "seed": seed,
+        }
         with self._lock:
             self.questions += 1
         reply = self.replies.ask({"model": model, **said})
@@ -145,62 +194,104 @@ def _proposed(parent: Problem, seed: int, config: Synthesis, budget: _Budget) ->
     except NoReply as error:
         return Removed("", "the endpoint gave no answer", str(error))
     found = proposal_of(text)
-    return found if isinstance(found, Proposal) else Removed("", found, " ".join(text.split())[:200])
+    return (
+        found if isinstance(found, Proposal) else Removed("", found, " ".join(text.split())[:200])
+    )
 
 
 def _answered(proposal: Proposal, number: int, config: Synthesis, budget: _Budget) -> str | None:
     """A program, or None. The question has the statement and no more: the proposer's own solution is not seen."""
     text = SOLVE.format(statement=proposal.statement, entry=proposal.entry_point)
     try:
-        return program_of(budget.ask(config.solver or config.model, text, number), proposal.entry_point)
+        return program_of(
+            budget.ask(config.solver or config.model, text, number), proposal.entry_point
+        )
     except NoReply:
         return None
 
 
 def _agreed(
-    proposals: Sequence[tuple[str, Problem, Proposal]], answers: Sequence[str | None], config: Synthesis, sandbox: Runs
+    proposals: Sequence[tuple[str, Problem, Proposal]],
+    answers: Sequence[str | None],
+    config: Synthesis,
+    sandbox: Runs,
 ) -> Iterator[Problem | Removed]:
     """What comes of each proposal. All programs run in one pass."""
     programs = [
-        [one.solution, *(p for p in answers[at * config.answers : (at + 1) * config.answers] if p)] for at, (_, _, one) in enumerate(proposals)
+        [one.solution, *(p for p in answers[at * config.answers : (at + 1) * config.answers] if p)]
+        for at, (_, _, one) in enumerate(proposals)
     ]
     called = [_problem(parent, one, (), (), config, "") for _, parent, one in proposals]
     questions = [
-        Question(problem, source, one.inputs) for problem, (_, _, one), sources in zip(called, proposals, programs, strict=True) for source in sources
+        Question(problem, source, one.inputs)
+        for problem, (_, _, one), sources in zip(called, proposals, programs, strict=True)
+        for source in sources
     ]
     given = iter(outputs(questions, sandbox) if questions else [])
     for (_, parent, one), sources in zip(proposals, programs, strict=True):
         yield _decided(parent, one, sources, [next(given) for _ in sources], config)
 
 
-def _decided(parent: Problem, proposal: Proposal, sources: Sequence[str], rows: Sequence[Sequence[Output]], config: Synthesis) -> Problem | Removed:
+def _decided(
+    parent: Problem,
+    proposal: Proposal,
+    sources: Sequence[str],
+    rows: Sequence[Sequence[Output]],
+    config: Synthesis,
+) -> Problem | Removed:
     """sources: the proposer's program, then the solver's. The largest group that agrees on every input; a solver's program must be in it."""
     if len(sources) == 1:
         return Removed("", "no answer defines the function")
     vectors = [tuple("" if output.fault else output.same for output in row) for row in rows]
     count, vector = max(
-        ((n, v) for v, n in Counter(vectors[1:]).items()), key=lambda pair: (pair[0] + (pair[1] == vectors[0]), pair[1] == vectors[0])
+        ((n, v) for v, n in Counter(vectors[1:]).items()),
+        key=lambda pair: (pair[0] + (pair[1] == vectors[0]), pair[1] == vectors[0]),
     )
     agree = [source for source, own in zip(sources, vectors, strict=True) if own == vector]
     row = rows[vectors.index(vector)]
     if not any(vector):
-        return Removed("", "its programs fail on every input", next(output.fault for output in row)[:200])
+        return Removed(
+            "", "its programs fail on every input", next(output.fault for output in row)[:200]
+        )
     if len(agree) < 2:
         return Removed("", "no two programs agree", f"{len(sources)} programs")
-    tests = [{**asked, "expected": output.value} for asked, output in zip(proposal.inputs, row, strict=True) if not output.fault]
+    tests = [
+        {**asked, "expected": output.value}
+        for asked, output in zip(proposal.inputs, row, strict=True)
+        if not output.fault
+    ]
     if len(tests) < LEAST_INPUTS:
         return Removed("", "its programs fail on nearly all inputs", f"{len(tests)} tests")
     if len(set(vector)) < LEAST_OUTPUTS:
         return Removed("", "the same comes out whatever goes in")
     solutions = tuple({normal_form(source): source for source in agree}.values())
-    return _problem(parent, proposal, tests, solutions, config, f"{len(agree)} of {len(sources)} programs, {count} of them the solver's")
+    return _problem(
+        parent,
+        proposal,
+        tests,
+        solutions,
+        config,
+        f"{len(agree)} of {len(sources)} programs, {count} of them the solver's",
+    )
 
 
 def _problem(
-    parent: Problem, proposal: Proposal, tests: Sequence[dict[str, Any]], solutions: Sequence[str], config: Synthesis, outputs_by: str
+    parent: Problem,
+    proposal: Proposal,
+    tests: Sequence[dict[str, Any]],
+    solutions: Sequence[str],
+    config: Synthesis,
+    outputs_by: str,
 ) -> Problem:
-    told = {"parents": [parent.problem_id], "made_by": "synthesis/model", "outputs_by": outputs_by, "proposer": config.model}
-    key = hashlib.sha256(dumps([proposal.statement, list(proposal.inputs)]).encode()).hexdigest()[:12]
+    told = {
+        "parents": [parent.problem_id],
+        "made_by": "synthesis/model",
+        "outputs_by": outputs_by,
+        "proposer": config.model,
+    }
+    key = hashlib.sha256(dumps([proposal.statement, list(proposal.inputs)]).encode()).hexdigest()[
+        :12
+    ]
     return Problem(
         problem_id=f"{SOURCE}/model/{key}",
         source=SOURCE,

@@ -30,7 +30,12 @@ START_S = 60.0
 NOBODY = "65534:65534"
 # a program sees a /proc of its own processes alone, /dev/stdin by way of it, and the kernel mounts one only where nothing hides parts of ours
 UNMASKED: dict[str, list[str]] = {"MaskedPaths": [], "ReadonlyPaths": []}
-ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TMPDIR": image.SCRATCH, "PYTHONDONTWRITEBYTECODE": "1"}
+ENVIRONMENT = {
+    "PATH": "/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "TMPDIR": image.SCRATCH,
+    "PYTHONDONTWRITEBYTECODE": "1",
+}
 
 
 class DockerBackend:
@@ -40,19 +45,32 @@ class DockerBackend:
     Raises IsolationError when no engine answers.
     """
 
-    def __init__(self, isolation: str, packages: tuple[str, ...], *, memory_mb: int = 4096, processes: int = 512) -> None:
+    def __init__(
+        self,
+        isolation: str,
+        packages: tuple[str, ...],
+        *,
+        memory_mb: int = 4096,
+        processes: int = 512,
+    ) -> None:
         import docker
         from docker.errors import DockerException
 
         self.isolation, self.packages = isolation, folders_of(packages)
-        self._limits = {"mem_limit": f"{memory_mb}m", "memswap_limit": f"{memory_mb}m", "pids_limit": processes}
+        self._limits = {
+            "mem_limit": f"{memory_mb}m",
+            "memswap_limit": f"{memory_mb}m",
+            "pids_limit": processes,
+        }
         try:
             self._engine = docker.from_env(timeout=int(START_S))
             self._sweep()
             self._image = self._imported()
             self.workers = int(self._engine.info()["NCPU"])
         except DockerException as error:
-            raise IsolationError(f"no Docker engine to work with ({error}): start one, set DOCKER_HOST, or take another backend") from error
+            raise IsolationError(
+                f"no Docker engine to work with ({error}): start one, set DOCKER_HOST, or take another backend"
+            ) from error
 
     def channels(self, workers: int) -> int:
         return workers
@@ -85,7 +103,9 @@ class DockerBackend:
         )  # fmt: skip
         if lacking := [text for text in made.get("Warnings") or () if "swap" not in text]:
             api.remove_container(made["Id"], force=True)
-            raise IsolationError(f"the Docker engine does not grant what was asked for: {'; '.join(lacking)}")
+            raise IsolationError(
+                f"the Docker engine does not grant what was asked for: {'; '.join(lacking)}"
+            )
         return str(made["Id"])
 
     def _imported(self) -> str:
@@ -119,7 +139,9 @@ class DockerChannel:
         self.container, self._api = container, api
         self._reader, self._left, self._said = Frames(most=1 << 28), bytearray(), ""
         try:
-            attached = api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+            attached = api.attach_socket(
+                container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+            )
             self._stream = getattr(attached, "_sock", attached)
             self._attached = attached  # closing its last reference would close the stream
             api.start(container)
@@ -150,7 +172,9 @@ class DockerChannel:
                 if not select.select([self._stream], [], [], left)[0]:
                     break
                 if not (came := self._stream.recv(1 << 20)):
-                    raise WorkerDied(f"container {self.container[:12]} is gone{self._said and f', it said: {self._said}'}")
+                    raise WorkerDied(
+                        f"container {self.container[:12]} is gone{self._said and f', it said: {self._said}'}"
+                    )
                 for answer in list(self._reader.feed(self._stdout(came))):
                     return bytes(answer)
         except (OSError, TooLong) as error:
@@ -161,7 +185,9 @@ class DockerChannel:
         """What of this is for us; the end of what was said on stderr is kept. Each piece has a header of stream and length."""
         self._left += came
         pieces = []
-        while len(self._left) >= 8 and len(self._left) >= 8 + (length := struct.unpack_from(">I", self._left, 4)[0]):
+        while len(self._left) >= 8 and len(self._left) >= 8 + (
+            length := struct.unpack_from(">I", self._left, 4)[0]
+        ):
             piece = bytes(self._left[8 : 8 + length])
             if self._left[0] == 1:
                 pieces.append(piece)
@@ -181,15 +207,22 @@ def _require_confined(told: dict[str, Any]) -> None:
     """What the engine says of the running container is what was asked for."""
     host = told["HostConfig"]
     held = {
-        "no network": host["NetworkMode"] == "none" and set(told["NetworkSettings"]["Networks"]) <= {"none"},
+        "no network": host["NetworkMode"] == "none"
+        and set(told["NetworkSettings"]["Networks"]) <= {"none"},
         "a read-only root": host["ReadonlyRootfs"] is True,
-        "no capabilities": host["CapDrop"] == ["ALL"] and not host["CapAdd"] and not host["Privileged"],
-        "no new privileges": any(option.startswith("no-new-privileges") for option in host["SecurityOpt"] or ()),
+        "no capabilities": host["CapDrop"] == ["ALL"]
+        and not host["CapAdd"]
+        and not host["Privileged"],
+        "no new privileges": any(
+            option.startswith("no-new-privileges") for option in host["SecurityOpt"] or ()
+        ),
         "limits": host["Memory"] > 0 and host["NanoCpus"] > 0 and (host["PidsLimit"] or 0) > 0,
         "nothing mounted": not host["Binds"] and not told["Mounts"],
     }
     if lacking := [what for what, holds in held.items() if not holds]:
-        raise IsolationError(f"the container lacks {', '.join(lacking)}: the Docker engine changed what was asked for")
+        raise IsolationError(
+            f"the container lacks {', '.join(lacking)}: the Docker engine changed what was asked for"
+        )
 
 
 def _remove(api: Any, container: str) -> None:

@@ -19,8 +19,19 @@ from pathlib import Path
 
 SOURCES = "/opt/ratchet/sandbox"  # where this folder lies in the image
 TOOLS = ("sh", "cat", "echo", "env", "false", "head", "ls", "sleep", "sort", "true", "wc")
-_LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "turtledemo", "lib2to3"}
-SCRATCH = "/scratch"  # where the container has a tmpfs, which takes on the mode that the folder has here
+_LEFT_OUT = {
+    "site-packages",
+    "dist-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "ensurepip",
+    "turtledemo",
+    "lib2to3",
+}
+SCRATCH = (
+    "/scratch"  # where the container has a tmpfs, which takes on the mode that the folder has here
+)
 _FOLDERS = (SCRATCH, "/dev", "/proc", "/sys", "/etc")
 
 
@@ -30,10 +41,21 @@ def interpreter() -> str:
 
 def root_of(packages: dict[str, str]) -> dict[str, Path]:
     """Path in the image -> file here. packages: name -> folder or file."""
-    stdlib = Path(sysconfig.get_path("stdlib", vars={"base": sys.base_prefix, "installed_base": sys.base_prefix}))
-    files = [Path(interpreter()), *_below(stdlib), *(found for folder in packages.values() for found in _below(Path(folder)))]
+    stdlib = Path(
+        sysconfig.get_path(
+            "stdlib", vars={"base": sys.base_prefix, "installed_base": sys.base_prefix}
+        )
+    )
+    files = [
+        Path(interpreter()),
+        *_below(stdlib),
+        *(found for folder in packages.values() for found in _below(Path(folder))),
+    ]
     files += [Path(tool) for name in TOOLS if (tool := shutil.which(name, path="/usr/bin:/bin"))]
-    own = {f"{SOURCES}/{path.name}": path for path in Path(__file__).resolve().parent.parent.glob("*.py")}
+    own = {
+        f"{SOURCES}/{path.name}": path
+        for path in Path(__file__).resolve().parent.parent.glob("*.py")
+    }
     return {str(path): path for path in [*files, *_libraries(files)]} | own
 
 
@@ -42,19 +64,27 @@ def name_of(root: dict[str, Path]) -> str:
     told = hashlib.sha256(Path(__file__).read_bytes())
     for at, path in sorted(root.items()):
         found = path.stat()
-        told.update(f"{at}\0{found.st_size}\0{int(found.st_mtime)}\0{found.st_mode & 0o111}\n".encode())
+        told.update(
+            f"{at}\0{found.st_size}\0{int(found.st_mtime)}\0{found.st_mode & 0o111}\n".encode()
+        )
     return told.hexdigest()[:16]
 
 
 def pack(root: dict[str, Path], into: Path) -> None:
     """The tar, owned by root, readable by all, writable by none."""
     with tarfile.open(into, "w") as tar:
-        for folder in sorted({str(parent) for at in root for parent in Path(at).parents if str(parent) != "/"} | set(_FOLDERS)):
+        for folder in sorted(
+            {str(parent) for at in root for parent in Path(at).parents if str(parent) != "/"}
+            | set(_FOLDERS)
+        ):
             tar.addfile(_entry(folder, tarfile.DIRTYPE, 0o1777 if folder == SCRATCH else 0o755))
         for at, path in sorted(root.items()):
             data, found = path.read_bytes(), path.stat()
             entry = _entry(at, tarfile.REGTYPE, 0o555 if found.st_mode & 0o111 else 0o444)
-            entry.size, entry.mtime = len(data), int(found.st_mtime)  # compiled modules name the time of their source
+            entry.size, entry.mtime = (
+                len(data),
+                int(found.st_mtime),
+            )  # compiled modules name the time of their source
             tar.addfile(entry, io.BytesIO(data))
 
 
@@ -68,13 +98,23 @@ def _below(folder: Path) -> Iterator[Path]:
     if folder.is_file():
         yield folder
     for parent, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if name not in _LEFT_OUT and not name.startswith("config-")]
+        folders[:] = [
+            name for name in folders if name not in _LEFT_OUT and not name.startswith("config-")
+        ]
         yield from (path for name in names if (path := Path(parent, name)).is_file())
 
 
 def _libraries(files: list[Path]) -> list[Path]:
     """Shared libraries that these programs and modules are linked with, by the names under which they are looked for."""
     binary = [str(path) for path in files if os.access(path, os.X_OK) or ".so" in path.name]
-    told = subprocess.run(["ldd", *binary], capture_output=True, text=True, check=False).stdout  # fails for a script, which needs none
-    words = {os.path.normpath(word) for line in told.splitlines() if not line.endswith(":") for word in line.split() if word.startswith("/")}
+    told = subprocess.run(
+        ["ldd", *binary], capture_output=True, text=True, check=False
+    ).stdout  # fails for a script, which needs none
+    words = {
+        os.path.normpath(word)
+        for line in told.splitlines()
+        if not line.endswith(":")
+        for word in line.split()
+        if word.startswith("/")
+    }
     return [path for path in map(Path, sorted(words)) if path.is_file()]

@@ -43,7 +43,12 @@ class LocalBackend:
         """As many channels as cores, or a multiple: each keeps to one, with its zygotes and programs, which takes a sixth less time a program."""
         cores = sorted(os.sched_getaffinity(0))
         core = cores[number % len(cores)] if self.channels(of) % len(cores) == 0 else None
-        return LocalChannel(self.isolation, self.packages, core, (self._turns, number // 2) if self.channels(of) > of else None)
+        return LocalChannel(
+            self.isolation,
+            self.packages,
+            core,
+            (self._turns, number // 2) if self.channels(of) > of else None,
+        )
 
     def close(self) -> None:
         os.close(self._turns)
@@ -55,8 +60,20 @@ class LocalChannel:
 
     where = ""
 
-    def __init__(self, isolation: str, packages: dict[str, str], core: int | None = None, turn: tuple[int, int] | None = None) -> None:
-        config = {"isolation": isolation, "packages": packages, "owner": os.getpid(), "core": core, "turn": turn}
+    def __init__(
+        self,
+        isolation: str,
+        packages: dict[str, str],
+        core: int | None = None,
+        turn: tuple[int, int] | None = None,
+    ) -> None:
+        config = {
+            "isolation": isolation,
+            "packages": packages,
+            "owner": os.getpid(),
+            "core": core,
+            "turn": turn,
+        }
         self._process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-E", "-P", str(WORKER), json.dumps(config)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), start_new_session=True, pass_fds=turn[:1] if turn else (),
@@ -76,7 +93,9 @@ class LocalChannel:
             raise WorkerDied(hello["broken"])
         if "isolation" not in hello:
             self.close()
-            raise IsolationError(f"isolation {isolation!r} is not to be had here ({hello.get('refused')}): allow it, or name a lower rung")
+            raise IsolationError(
+                f"isolation {isolation!r} is not to be had here ({hello.get('refused')}): allow it, or name a lower rung"
+            )
         self.isolation = str(hello["isolation"])
 
     @property
@@ -90,7 +109,9 @@ class LocalChannel:
                 view = view[os.write(self._to, view) :]
             except BlockingIOError:  # more than the pipe holds: the worker is reading it
                 if not _ready(self._to, select.POLLOUT, until):
-                    raise WorkerDied(f"worker {self.pid} took no job within {timeout_s:.0f} s") from None
+                    raise WorkerDied(
+                        f"worker {self.pid} took no job within {timeout_s:.0f} s"
+                    ) from None
             except OSError as error:
                 raise WorkerDied(f"worker {self.pid} is gone: {error}") from None
 
@@ -143,9 +164,16 @@ def _folders(name: str) -> list[tuple[str, str]]:
         return []
     folder = Path(next(iter(found.submodule_search_locations)))
     libraries = folder.with_name(f"{name}.libs")
-    return [(name, str(folder)), *([(libraries.name, str(libraries))] if libraries.is_dir() else [])]
+    return [
+        (name, str(folder)),
+        *([(libraries.name, str(libraries))] if libraries.is_dir() else []),
+    ]
 
 
 def _environment() -> dict[str, str]:
     """Nothing of ours: secrets in the environment of a trainer have no business near a program."""
-    return {name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG", "LD_LIBRARY_PATH") if name in os.environ}
+    return {
+        name: os.environ[name]
+        for name in ("PATH", "TMPDIR", "LANG", "LD_LIBRARY_PATH")
+        if name in os.environ
+    }

@@ -60,7 +60,9 @@ class RayBackend:
             try:
                 ray.init(address="auto", log_to_driver=False)
             except ConnectionError as error:
-                raise IsolationError(f"no Ray to join ({error}): start one, set RAY_ADDRESS, or take another backend") from None
+                raise IsolationError(
+                    f"no Ray to join ({error}): start one, set RAY_ADDRESS, or take another backend"
+                ) from None
         self.workers = max(1, int(ray.available_resources().get("CPU", 0)))
 
     def channels(self, workers: int) -> int:
@@ -73,7 +75,9 @@ class RayBackend:
         until = time.monotonic() + FREE_S
         while ray.available_resources().get("CPU", 0) < 1:
             if time.monotonic() > until:
-                raise WorkerDied("the cluster has no free CPU for a sandbox actor: ask for fewer workers")
+                raise WorkerDied(
+                    "the cluster has no free CPU for a sandbox actor: ask for fewer workers"
+                )
             time.sleep(0.2)
         return RayChannel(self.isolation, self.packages)
 
@@ -89,7 +93,11 @@ class RayChannel:
     def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
         import ray
 
-        self.actor: Any = ray.remote(Place).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD").remote(isolation, packages)
+        self.actor: Any = (
+            ray.remote(Place)
+            .options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
+            .remote(isolation, packages)
+        )
         try:
             hello = self._get(self.actor.open.remote(), START_S)
         except WorkerDied:
@@ -113,9 +121,13 @@ class RayChannel:
         try:
             return ray.get(promise, timeout=timeout_s)
         except GetTimeoutError:
-            raise WorkerDied(f"no answer of a sandbox actor within {timeout_s:.0f} s: has the cluster a free CPU for each?") from None
+            raise WorkerDied(
+                f"no answer of a sandbox actor within {timeout_s:.0f} s: has the cluster a free CPU for each?"
+            ) from None
         except RayError as error:  # the actor, its node or its worker is gone
-            raise WorkerDied(f"a sandbox actor is gone: {' '.join(str(error).split())[:300]}") from None
+            raise WorkerDied(
+                f"a sandbox actor is gone: {' '.join(str(error).split())[:300]}"
+            ) from None
 
     def close(self) -> None:
         import ray

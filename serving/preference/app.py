@@ -29,8 +29,16 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-OPEN = {"/page.css": "text/css", "/page.js": "text/javascript"}  # the same for everybody, and hold nothing of the round
-Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40, pattern=r"^[^\x00-\x1f\x7f]+$")]
+OPEN = {
+    "/page.css": "text/css",
+    "/page.js": "text/javascript",
+}  # the same for everybody, and hold nothing of the round
+Name = Annotated[
+    str,
+    StringConstraints(
+        strip_whitespace=True, min_length=1, max_length=40, pattern=r"^[^\x00-\x1f\x7f]+$"
+    ),
+]
 
 
 class Ask(BaseModel):
@@ -50,9 +58,15 @@ def make_app(round: Round, token: str) -> FastAPI:
 
     @app.middleware("http")
     async def guarded(request: Request, call: Callable[[Request], Any]) -> Response:
-        given = request.query_params.get("token", "") if request.url.path == "/" else request.headers.get("x-ratchet-token", "")
+        given = (
+            request.query_params.get("token", "")
+            if request.url.path == "/"
+            else request.headers.get("x-ratchet-token", "")
+        )
         if request.url.path not in OPEN and not hmac.compare_digest(given.encode(), token.encode()):
-            refused = "This page needs its token: open the whole address that `ratchet prefer` printed."
+            refused = (
+                "This page needs its token: open the whole address that `ratchet prefer` printed."
+            )
             return PlainTextResponse(refused, 403, HEADERS)
         response: Response = await call(request)
         response.headers.update(HEADERS)
@@ -60,12 +74,18 @@ def make_app(round: Round, token: str) -> FastAPI:
 
     @app.get("/")
     def page() -> Response:
-        return Response((FOLDER / "page.html.jinja").read_text(encoding="utf-8"), media_type="text/html")
+        return Response(
+            (FOLDER / "page.html.jinja").read_text(encoding="utf-8"), media_type="text/html"
+        )
 
     @app.get("/page.{kind}")
     def part(kind: str) -> Response:
         name = f"/page.{kind}"
-        return Response((FOLDER / name[1:]).read_text(encoding="utf-8"), media_type=OPEN[name]) if name in OPEN else Response(status_code=404)
+        return (
+            Response((FOLDER / name[1:]).read_text(encoding="utf-8"), media_type=OPEN[name])
+            if name in OPEN
+            else Response(status_code=404)
+        )
 
     @app.post("/next")
     def next_pair(ask: Ask) -> Response:
@@ -83,14 +103,22 @@ def make_app(round: Round, token: str) -> FastAPI:
 
     @app.exception_handler(RequestValidationError)
     async def not_understood(_: Request, error: RequestValidationError) -> JSONResponse:
-        told = "; ".join(f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}" for e in error.errors())
+        told = "; ".join(
+            f"{'.'.join(str(part) for part in e['loc'][1:]) or 'body'}: {e['msg']}"
+            for e in error.errors()
+        )
         return JSONResponse({"error": told}, 400)
 
     return app
 
 
 def _shown(round: Round, judge: str) -> dict[str, Any]:
-    state: dict[str, Any] = {"done": round.done(judge), "total": len(round.pairs), "question": round.about.question, "pair": None}
+    state: dict[str, Any] = {
+        "done": round.done(judge),
+        "total": len(round.pairs),
+        "question": round.about.question,
+        "pair": None,
+    }
     if pair := round.next(judge):
         left, right = pair.sides(round.about.seed, judge)
         state["pair"] = {"id": pair.id, "statement": pair.statement, "left": left, "right": right}

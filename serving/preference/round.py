@@ -49,13 +49,26 @@ class Judged(ValueError):
 def begin(folder: Path, about: About, pairs: Sequence[Pair]) -> None:
     """Writes what is asked, unless it is there: a round never changes. Raises ProblemError without pairs, or where another round is."""
     if not pairs:
-        raise ProblemError("there is no pair of different answers", "give contestants that differ: there is nothing to choose between")
+        raise ProblemError(
+            "there is no pair of different answers",
+            "give contestants that differ: there is nothing to choose between",
+        )
     if (folder / "round.json").exists():
         before, known = read_round(folder)
-        if (before.seed, before.question, list(known)) != (about.seed, about.question, [pair.id for pair in pairs]):
-            raise ProblemError("another round of judgements is there", "give --to another folder, or the same contestants and options", str(folder))
+        if (before.seed, before.question, list(known)) != (
+            about.seed,
+            about.question,
+            [pair.id for pair in pairs],
+        ):
+            raise ProblemError(
+                "another round of judgements is there",
+                "give --to another folder, or the same contestants and options",
+                str(folder),
+            )
     else:
-        write_atomic(folder / "pairs.jsonl", "".join(pair.model_dump_json() + "\n" for pair in pairs))
+        write_atomic(
+            folder / "pairs.jsonl", "".join(pair.model_dump_json() + "\n" for pair in pairs)
+        )
         write_atomic(folder / "round.json", about.model_dump_json(indent=1))
 
 
@@ -72,7 +85,9 @@ class Round:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             self._file.close()
-            raise Taken(f"{folder} is being judged on a page of another process: open that one, several judges may use it") from error
+            raise Taken(
+                f"{folder} is being judged on a page of another process: open that one, several judges may use it"
+            ) from error
         _drop_torn_line(folder / "choices.jsonl")
         self._done = {(met.judge, met.pair) for met in met_in(folder)}
 
@@ -81,7 +96,14 @@ class Round:
 
     def next(self, judge: str) -> Pair | None:
         """The first pair in this judge's order that they have not chosen in; None when all are done."""
-        return next((pair for pair in order(list(self.pairs.values()), self.about.seed, judge) if (judge, pair.id) not in self._done), None)
+        return next(
+            (
+                pair
+                for pair in order(list(self.pairs.values()), self.about.seed, judge)
+                if (judge, pair.id) not in self._done
+            ),
+            None,
+        )
 
     def done(self, judge: str) -> int:
         return sum(who == judge for who, _ in self._done)
@@ -91,7 +113,12 @@ class Round:
         pair = self.pairs[pair_id]
         left, right = pair.sides(self.about.seed, judge)
         choice = Choice(
-            problem_id=pair.problem_id, left=left, right=right, chosen=chosen, judge=judge, at=datetime.now(UTC).isoformat(timespec="seconds")
+            problem_id=pair.problem_id,
+            left=left,
+            right=right,
+            chosen=chosen,
+            judge=judge,
+            at=datetime.now(UTC).isoformat(timespec="seconds"),
         )
         with self._lock:
             if (judge, pair_id) in self._done:
@@ -106,24 +133,36 @@ class Round:
 def read_round(folder: Path) -> tuple[About, Mapping[str, Pair]]:
     """Raises FileNotFoundError where the folder holds no round."""
     if not (folder / "round.json").exists():
-        raise FileNotFoundError(f"{folder} holds no round of judgements: begin one with `ratchet prefer A B`")
+        raise FileNotFoundError(
+            f"{folder} holds no round of judgements: begin one with `ratchet prefer A B`"
+        )
     about = About.model_validate_json((folder / "round.json").read_text(encoding="utf-8"))
-    pairs = [Pair.model_validate_json(line) for line in (folder / "pairs.jsonl").read_bytes().splitlines()]
+    pairs = [
+        Pair.model_validate_json(line)
+        for line in (folder / "pairs.jsonl").read_bytes().splitlines()
+    ]
     return about, {pair.id: pair for pair in pairs}
 
 
 def met_in(folder: Path) -> list[Met]:
     """Every choice of a round with whose answers it was between. Raises ValueError for a choice that belongs to no pair of it."""
     path = folder / "choices.jsonl"
-    known = {(pair.problem_id, frozenset((pair.first, pair.second))): pair for pair in read_round(folder)[1].values()}
+    known = {
+        (pair.problem_id, frozenset((pair.first, pair.second))): pair
+        for pair in read_round(folder)[1].values()
+    }
     found = []
     for number, choice in enumerate(read_choices(path) if path.exists() else []):
         pair = known.get((choice.problem_id, frozenset((choice.left, choice.right))))
         if pair is None:
-            raise ValueError(f"{path}: row {number}: {choice.problem_id}: these two answers are no pair of this round: take the row out")
+            raise ValueError(
+                f"{path}: row {number}: {choice.problem_id}: these two answers are no pair of this round: take the row out"
+            )
         won = pair.winner(choice.left, choice.chosen)
         left = None if choice.chosen == "tie" else choice.chosen == "left"
-        found.append(Met(pair.id, pair.problem_id, choice.judge, pair.first_of, pair.second_of, won, left))
+        found.append(
+            Met(pair.id, pair.problem_id, choice.judge, pair.first_of, pair.second_of, won, left)
+        )
     return found
 
 

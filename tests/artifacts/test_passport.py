@@ -13,10 +13,14 @@ from artifacts.passport import Passport, Shelf, walk
 from artifacts.store import Artifact, Store
 
 
-def made(store: Store, kind: str, name: str, inputs: dict[str, str], text: str = "", **more: object) -> Artifact:
+def made(
+    store: Store, kind: str, name: str, inputs: dict[str, str], text: str = "", **more: object
+) -> Artifact:
     with store.draft(kind, name) as folder:
         (folder / "content").write_text(text or name, encoding="utf-8")
-        manifest = Manifest(kind=kind, name=name, key=f"key of {name}", content_hash="", inputs=inputs, **more)  # type: ignore[arg-type]
+        manifest = Manifest(
+            kind=kind, name=name, key=f"key of {name}", content_hash="", inputs=inputs, **more
+        )  # type: ignore[arg-type]
         return store.publish(folder, manifest)
 
 
@@ -26,19 +30,39 @@ def store(tmp_path: Path) -> Store:
     store = Store(tmp_path / "a store")
     raw = made(store, "datasets", "raw_problems", {"mine": "content of a source"})
     names, inputs = ("augmented_problems", "synthetic_problems"), {"raw_problems": raw.content_hash}
-    parts = {name: made(store, "datasets", name, inputs, text="nothing").content_hash for name in names}
-    clean = made(store, "datasets", "clean_problems", parts, facts={"reports": {"contamination.json": "c0ffee"}})
+    parts = {
+        name: made(store, "datasets", name, inputs, text="nothing").content_hash for name in names
+    }
+    clean = made(
+        store,
+        "datasets",
+        "clean_problems",
+        parts,
+        facts={"reports": {"contamination.json": "c0ffee"}},
+    )
     base = made(store, "checkpoints", "base_model", {"clean_problems": clean.content_hash}, seed=3)
     inputs = {"start": base.content_hash, "training_rows": clean.content_hash, "reward": "a reward"}
     model = made(store, "checkpoints", "chain-0001", inputs, seed=7, config={"steps": 2})
     inputs = {"checkpoint": model.content_hash, "benchmark": "tasks"}
-    made(store, "scores", "chain-0001--heldout", inputs, config={"harness": "1"}, isolation="all of it")
+    made(
+        store,
+        "scores",
+        "chain-0001--heldout",
+        inputs,
+        config={"harness": "1"},
+        isolation="all of it",
+    )
     return store
 
 
 def passport(store: Store, name: str = "chain-0001--heldout") -> Passport:
     shelf = Shelf.of(store)
-    return walk(next(shelf.made_of(m) for found in shelf.by_content.values() for m in found if m.name == name), shelf)
+    return walk(
+        next(
+            shelf.made_of(m) for found in shelf.by_content.values() for m in found if m.name == name
+        ),
+        shelf,
+    )
 
 
 def test_the_walk_ends_at_the_sources_and_tells_equal_contents_apart(store: Store) -> None:
@@ -55,9 +79,16 @@ def test_the_summary_has_what_is_asked_first(store: Store) -> None:
     assert summary["dataset"] == store.require("datasets", "clean_problems").content_hash
     assert (summary["contamination_report"], summary["reward"]) == ("c0ffee", "a reward")
     assert (summary["harness"], summary["isolation"]) == (["1"], ["all of it"])
-    assert summary["base_model"] == store.require("checkpoints", "base_model").content_hash and summary["base"] == "made from scratch"
-    assert summary["seeds"] == {"chain-0001": 7, "base_model": 3} and summary["config"] == {"steps": 2}
-    assert summary["code_versions"] == [store.require("checkpoints", "chain-0001").manifest.code_version]
+    assert (
+        summary["base_model"] == store.require("checkpoints", "base_model").content_hash
+        and summary["base"] == "made from scratch"
+    )
+    assert summary["seeds"] == {"chain-0001": 7, "base_model": 3} and summary["config"] == {
+        "steps": 2
+    }
+    assert summary["code_versions"] == [
+        store.require("checkpoints", "chain-0001").manifest.code_version
+    ]
 
 
 def test_an_artifact_that_is_gone_is_named_and_a_reward_is_none(store: Store) -> None:
@@ -77,18 +108,32 @@ def test_what_another_process_is_writing_is_not_read(store: Store) -> None:
 def test_every_edge_of_the_json_joins_two_nodes(store: Store) -> None:
     told = passport(store).as_json()
     ids = {node["id"] for node in told["nodes"]}
-    assert len(ids) == len(told["nodes"]) and all({edge["from"], edge["to"]} <= ids for edge in told["edges"])
-    assert {edge["role"] for edge in told["edges"] if edge["to"].startswith("chain-0001@")} == {"start", "training_rows", "reward"}
+    assert len(ids) == len(told["nodes"]) and all(
+        {edge["from"], edge["to"]} <= ids for edge in told["edges"]
+    )
+    assert {edge["role"] for edge in told["edges"] if edge["to"].startswith("chain-0001@")} == {
+        "start",
+        "training_rows",
+        "reward",
+    }
 
 
-def test_the_picture_shows_every_node_once_none_over_another_and_sources_above_what_was_made_of_them(store: Store) -> None:
+def test_the_picture_shows_every_node_once_none_over_another_and_sources_above_what_was_made_of_them(
+    store: Store,
+) -> None:
     found = passport(store)
     root = ET.fromstring(svg(found))
     groups = root.findall("{*}g")
-    boxes = [(int(rect.get("x", 0)), int(rect.get("y", 0))) for group in groups if (rect := group.find("{*}rect")) is not None]
+    boxes = [
+        (int(rect.get("x", 0)), int(rect.get("y", 0)))
+        for group in groups
+        if (rect := group.find("{*}rect")) is not None
+    ]
     assert len(boxes) == len(set(boxes)) == len(found.nodes)
     place = dict(zip((node.id for node in found.nodes), boxes, strict=True))
-    assert all(place[source][1] < place[node.id][1] for node in found.nodes for _, source in node.made_from)
+    assert all(
+        place[source][1] < place[node.id][1] for node in found.nodes for _, source in node.made_from
+    )
     assert len(root.findall("{*}path")) == sum(len(node.made_from) for node in found.nodes)
 
 

@@ -44,7 +44,9 @@ def test_an_artifact_published_to_s3_is_found_by_another_machine(tmp_path: Path)
         here, there = Store(url, cache=tmp_path / "here"), Store(url, cache=tmp_path / "there")
         with here.draft("checkpoints", "model") as folder:
             (folder / "model.safetensors").write_bytes(bytes(100_000))
-            made = here.publish(folder, Manifest(kind="checkpoints", name="model", key="k", content_hash=""))
+            made = here.publish(
+                folder, Manifest(kind="checkpoints", name="model", key="k", content_hash="")
+            )
         found = there.require("checkpoints", "model")
         assert found.manifest == made.manifest and found.path != made.path
         there.verify(found)

@@ -13,7 +13,18 @@ from artifacts.sources import parts
 
 ROOT = Path(__file__).parents[2]
 REWARDS = ROOT / "rewards"
-COMPONENTS = ["correctness", "efficiency", "format", "lint", "math_reader", "math_worker", "preference", "security", "style", "trust"]
+COMPONENTS = [
+    "correctness",
+    "efficiency",
+    "format",
+    "lint",
+    "math_reader",
+    "math_worker",
+    "preference",
+    "security",
+    "style",
+    "trust",
+]
 HASH = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -37,7 +48,13 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def reward_hash(copy: Path) -> str:
-    return subprocess.run([sys.executable, "-c", HASH, str(copy)], check=True, capture_output=True, text=True, cwd=copy).stdout
+    return subprocess.run(
+        [sys.executable, "-c", HASH, str(copy)],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=copy,
+    ).stdout
 
 
 @pytest.mark.parametrize("name", ["style", "math_worker"])
@@ -51,7 +68,9 @@ def test_a_new_component_is_part_of_the_reward(copy: Path) -> None:
     style, before = copy / "rewards" / "style.py", reward_hash(copy)
     (copy / "rewards" / "brevity.py").write_text("MOST = 100\n", encoding="utf-8")
     assert reward_hash(copy) == before
-    style.write_text(style.read_text(encoding="utf-8") + "\nfrom rewards.brevity import MOST\n", encoding="utf-8")
+    style.write_text(
+        style.read_text(encoding="utf-8") + "\nfrom rewards.brevity import MOST\n", encoding="utf-8"
+    )
     imported = reward_hash(copy)
     (copy / "rewards" / "brevity.py").write_text("MOST = 90\n", encoding="utf-8")
     assert len({before, imported, reward_hash(copy)}) == 3

@@ -23,7 +23,9 @@ with Store(sys.argv[1]).draft("datasets", "numbers") as folder:
 def publish(store: Store, key: str, text: str) -> Artifact:
     with store.draft("datasets", "numbers") as folder:
         (folder / "numbers.txt").write_text(text)
-        return store.publish(folder, Manifest(kind="datasets", name="numbers", key=key, content_hash=""))
+        return store.publish(
+            folder, Manifest(kind="datasets", name="numbers", key=key, content_hash="")
+        )
 
 
 def test_what_was_published_is_found_by_its_key_and_is_current(tmp_path: Path) -> None:
@@ -50,7 +52,10 @@ class Late(Store):
 
 def test_of_two_processes_that_publish_the_same_the_first_one_s_stays(tmp_path: Path) -> None:
     made = publish(Late(tmp_path), "a", "of the second")
-    assert made == Store(tmp_path).current("datasets", "numbers") and (made.path / "numbers.txt").read_text() == "of the first"
+    assert (
+        made == Store(tmp_path).current("datasets", "numbers")
+        and (made.path / "numbers.txt").read_text() == "of the first"
+    )
     assert [path.name for path in made.path.parent.iterdir() if path.is_dir()] == ["a"]
 
 
@@ -68,9 +73,19 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 
 
 def test_the_draft_of_a_killed_process_is_not_seen_and_goes_with_the_next(tmp_path: Path) -> None:
-    assert subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], cwd=Path(__file__).parents[2], check=False).returncode == -9
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", KILLED, str(tmp_path)],
+            cwd=Path(__file__).parents[2],
+            check=False,
+        ).returncode
+        == -9
+    )
     store = Store(tmp_path)
-    assert len(list(tmp_path.glob("*/*/.draft-*"))) == 1 and store.current("datasets", "numbers") is None
+    assert (
+        len(list(tmp_path.glob("*/*/.draft-*"))) == 1
+        and store.current("datasets", "numbers") is None
+    )
     publish(store, "a", "1")
     assert list(tmp_path.glob("*/*/.draft-*")) == []
 
@@ -86,4 +101,6 @@ def test_all_versions_of_a_name_are_listed_and_what_is_half_is_not(tmp_path: Pat
 def test_versions_of_a_remote_store_are_copied_here(tmp_path: Path) -> None:
     publish(Store("memory://versions", cache=tmp_path / "one"), "a", "1")
     [found] = Store("memory://versions", cache=tmp_path / "other").versions("datasets", "numbers")
-    assert (found.path / "numbers.txt").read_text() == "1" and found.path.is_relative_to(tmp_path / "other")
+    assert (found.path / "numbers.txt").read_text() == "1" and found.path.is_relative_to(
+        tmp_path / "other"
+    )

@@ -12,10 +12,19 @@ from tests.resources.test_room import listing
 from verl_jobs.tiny_model import TinyModel, make
 
 
-@pytest.mark.parametrize("hub_id", ["ratchet-tests/there-is-no-such-model", "three/parts/are too many"])
-def test_a_bad_hub_id_is_named_with_its_key_and_the_mend(hub_id: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens: a hub that cannot be reached
-    with pytest.raises(NotReady, match=r"profile key base: .*(check the id and the network, or name a local folder)") as raised:
+@pytest.mark.parametrize(
+    "hub_id", ["ratchet-tests/there-is-no-such-model", "three/parts/are too many"]
+)
+def test_a_bad_hub_id_is_named_with_its_key_and_the_mend(
+    hub_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9"
+    )  # nobody listens: a hub that cannot be reached
+    with pytest.raises(
+        NotReady,
+        match=r"profile key base: .*(check the id and the network, or name a local folder)",
+    ) as raised:
         snapshot(hub_id, "profile key base")
     assert hub_id in str(raised.value) and "\n" not in str(raised.value)
 
@@ -23,12 +32,26 @@ def test_a_bad_hub_id_is_named_with_its_key_and_the_mend(hub_id: str, monkeypatc
 @pytest.mark.slow
 @pytest.mark.parametrize(("mebibytes", "fits"), [(81_920, True), (4_096, False)])
 def test_a_hub_model_that_nobody_knew_is_asked_for_once_it_is_fetched(
-    mebibytes: int, fits: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    mebibytes: int,
+    fits: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     make(TinyModel(hidden=32, layers=1), ["sort the list"], tmp_path / "fetched")
     monkeypatch.setattr("assets.base_model.snapshot", lambda *_: tmp_path / "fetched")
     listing(tmp_path, monkeypatch, f"0, GPU-1, NVIDIA H100, {mebibytes}\\n")
-    (tmp_path / "profile.yaml").write_text("{base: nobody/nothing, training: {engine: vllm}}", encoding="utf-8")
+    (tmp_path / "profile.yaml").write_text(
+        "{base: nobody/nothing, training: {engine: vllm}}", encoding="utf-8"
+    )
     workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(tmp_path / "profile.yaml"))
-    made = dg.materialize([base_model], resources={"workshop": workshop}, tags={"ratchet/kind": "study"}, raise_on_error=False)
-    assert made.success == fits and ("leaves no 4 GiB of a NVIDIA H100 free" in capfd.readouterr().err) != fits
+    made = dg.materialize(
+        [base_model],
+        resources={"workshop": workshop},
+        tags={"ratchet/kind": "study"},
+        raise_on_error=False,
+    )
+    assert (
+        made.success == fits
+        and ("leaves no 4 GiB of a NVIDIA H100 free" in capfd.readouterr().err) != fits
+    )

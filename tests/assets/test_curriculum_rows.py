@@ -21,7 +21,10 @@ from resources.progress import Progress
 from resources.workshop import Bench, Workshop
 
 PROBLEMS = generate(FamilyConfig(demonstrations=2, train=6, validation=2))
-TRAIN = sorted((problem for problem in PROBLEMS if problem.split == "train"), key=lambda problem: problem.problem_id)  # as they lie on disk
+TRAIN = sorted(
+    (problem for problem in PROBLEMS if problem.split == "train"),
+    key=lambda problem: problem.problem_id,
+)  # as they lie on disk
 
 
 def bench(tmp_path: Path, schedule: str, *, measured: bool = True) -> Bench:
@@ -30,17 +33,41 @@ def bench(tmp_path: Path, schedule: str, *, measured: bool = True) -> Bench:
     profile = tmp_path / "profile.yaml"
     profile.write_text(f"training: {{curriculum: {{schedule: {schedule}}}}}", encoding="utf-8")
     workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))
-    chain = open_chain(workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="p", why="test", champion=None)
+    chain = open_chain(
+        workshop.home.runs,
+        "chain-0001",
+        kind="chain",
+        base_seed=1,
+        profile="p",
+        why="test",
+        champion=None,
+    )
     made = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
     with made.store.draft("datasets", "clean_problems") as folder:
         write_parquet(PROBLEMS, folder / "problems.parquet")
         write_weights([_weight(problem, 0.5) for problem in TRAIN], folder / WEIGHTS)
-        made.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key=hash_data("clean"), content_hash=""))
+        made.store.publish(
+            folder,
+            Manifest(
+                kind="datasets", name="clean_problems", key=hash_data("clean"), content_hash=""
+            ),
+        )
     with made.store.draft("datasets", "difficulty_rankings") as folder:
-        write_ranks(rank({TRAIN[0].problem_id: [True] * 4, TRAIN[1].problem_id: [True, False] * 2}), folder / "ranks.parquet")
+        write_ranks(
+            rank({TRAIN[0].problem_id: [True] * 4, TRAIN[1].problem_id: [True, False] * 2}),
+            folder / "ranks.parquet",
+        )
         if measured:
             write_weights([_weight(TRAIN[1], 2.0)], folder / WEIGHTS)
-        made.store.publish(folder, Manifest(kind="datasets", name="difficulty_rankings", key=hash_data(measured), content_hash=""))
+        made.store.publish(
+            folder,
+            Manifest(
+                kind="datasets",
+                name="difficulty_rankings",
+                key=hash_data(measured),
+                content_hash="",
+            ),
+        )
     return made
 
 
@@ -51,17 +78,34 @@ def _weight(problem: Problem, weight: float) -> Weight:
 def test_every_row_that_is_trained_on_has_its_expectation_and_weight(tmp_path: Path) -> None:
     rows = training_rows(bench(tmp_path, "window"))
     expected = read_expected(rows.path / FILE)
-    trained = [about["problem_id"] for about in pq.read_table(rows.path / "train.parquet")["extra_info"].to_pylist()]
-    assert [row.problem_id for row in expected] == trained == [problem.problem_id for problem in TRAIN[1:]]  # the solved one is left out
-    assert [(row.passed, row.n, row.weight) for row in expected] == [(2, 4, 2.0)] + [(0, 0, 1.0)] * 4
+    trained = [
+        about["problem_id"]
+        for about in pq.read_table(rows.path / "train.parquet")["extra_info"].to_pylist()
+    ]
+    assert (
+        [row.problem_id for row in expected]
+        == trained
+        == [problem.problem_id for problem in TRAIN[1:]]
+    )  # the solved one is left out
+    assert [(row.passed, row.n, row.weight) for row in expected] == [(2, 4, 2.0)] + [
+        (0, 0, 1.0)
+    ] * 4
 
 
 def test_without_measured_weights_those_of_the_clean_dataset_count(tmp_path: Path) -> None:
-    assert {row.weight for row in read_expected(training_rows(bench(tmp_path, "mixed", measured=False)).path / FILE)} == {0.5}
+    assert {
+        row.weight
+        for row in read_expected(
+            training_rows(bench(tmp_path, "mixed", measured=False)).path / FILE
+        )
+    } == {0.5}
 
 
 @pytest.mark.parametrize("schedule", ["uniform", "weighted"])
 def test_the_rows_are_the_same_whatever_the_schedule(tmp_path: Path, schedule: str) -> None:
-    rows, drawn = training_rows(bench(tmp_path / "a", schedule)), training_rows(bench(tmp_path / "b", "window"))
+    rows, drawn = (
+        training_rows(bench(tmp_path / "a", schedule)),
+        training_rows(bench(tmp_path / "b", "window")),
+    )
     assert (rows.path / "train.parquet").read_bytes() == (drawn.path / "train.parquet").read_bytes()
     assert (rows.path / FILE).exists() == (schedule != "uniform")

@@ -19,18 +19,37 @@ from resources.workshop import Bench, Workshop
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     workshop = Workshop(path=str(tmp_path), profile_name="small")
-    chain = open_chain(workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    chain = open_chain(
+        workshop.home.runs,
+        "chain-0001",
+        kind="chain",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=None,
+    )
     return Bench(workshop, chain, Stage(Progress(chain.progress_file, "difficulty_rankings")))
 
 
 def ranked(bench: Bench, policy: str, passed: dict[str, int]) -> None:
     """A ranking as the asset keeps it: so many of four answers a problem are right."""
     content = hash_data(policy)
-    ranks = rank({key: [i < count for i in range(4)] for key, count in passed.items()}, {key: hash_data(key) for key in passed}, content)
+    ranks = rank(
+        {key: [i < count for i in range(4)] for key, count in passed.items()},
+        {key: hash_data(key) for key in passed},
+        content,
+    )
     with bench.store.draft("datasets", "difficulty_rankings") as folder:
         write_ranks(ranks, folder / "ranks.parquet")
         facts, inputs = {"policy": policy}, {"policy": content}
-        manifest = Manifest(kind="datasets", name="difficulty_rankings", key=hash_data(passed), content_hash="", facts=facts, inputs=inputs)
+        manifest = Manifest(
+            kind="datasets",
+            name="difficulty_rankings",
+            key=hash_data(passed),
+            content_hash="",
+            facts=facts,
+            inputs=inputs,
+        )
         bench.store.publish(folder, manifest)
 
 
@@ -40,8 +59,14 @@ def test_every_checkpoint_that_ever_ranked_has_its_place(bench: Bench) -> None:
     assert "one checkpoint" in scale_shown(alone) and on_one_scale(bench) == alone
     ranked(bench, "better", {"a": 3, "b": 2, "d": 4})
     both = on_one_scale(bench)
-    names = [both.manifest.facts["checkpoints"][row.name] for row in read_scale(both.path).abilities]
-    assert names == ["first", "better"] and "Rests on 2 checkpoints" in scale_shown(both) and "| better | +" in scale_shown(both)
+    names = [
+        both.manifest.facts["checkpoints"][row.name] for row in read_scale(both.path).abilities
+    ]
+    assert (
+        names == ["first", "better"]
+        and "Rests on 2 checkpoints" in scale_shown(both)
+        and "| better | +" in scale_shown(both)
+    )
     assert len(read_scale(both.path).difficulties) == 4 and both.manifest.key != alone.manifest.key
 
 

@@ -27,17 +27,33 @@ def house(tmp_path: Path) -> House:
     """With the problems that its benchmarks are made of: a small family."""
     opened = House(tmp_path / "home")
     with opened.workshop.store.draft("datasets", "clean_problems") as folder:
-        write_parquet([replace(problem, split="validation") for problem in heldout_draw(FamilyConfig(), 1, 5)], folder / "problems.parquet")
+        write_parquet(
+            [
+                replace(problem, split="validation")
+                for problem in heldout_draw(FamilyConfig(), 1, 5)
+            ],
+            folder / "problems.parquet",
+        )
         (folder / "suspects.json").write_text("{}", encoding="utf-8")
-        opened.workshop.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash=""))
+        opened.workshop.store.publish(
+            folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
+        )
     return opened
 
 
-def made(store: Store, kind: str, name: str, inputs: dict[str, str] | None = None, files: dict[str, str] | None = None) -> Manifest:
+def made(
+    store: Store,
+    kind: str,
+    name: str,
+    inputs: dict[str, str] | None = None,
+    files: dict[str, str] | None = None,
+) -> Manifest:
     with store.draft(kind, name) as folder:
         for file, text in ({"content.txt": f"{kind} {name}"} | (files or {})).items():
             (folder / file).write_text(text, encoding="utf-8")
-        return store.publish(folder, Manifest(kind=kind, name=name, key=name, content_hash="", inputs=inputs or {})).manifest
+        return store.publish(
+            folder, Manifest(kind=kind, name=name, key=name, content_hash="", inputs=inputs or {})
+        ).manifest
 
 
 def bench(house: House, chain: str) -> Bench:
@@ -52,7 +68,15 @@ def challenged(house: House, chain: str, solved: int, version: str = "") -> Benc
     assert before is not None
     champion = house.workshop.store.require("checkpoints", before.checkpoint)
     new, version = house.checkpoint(chain), version or f"draw of {chain}"
-    house.scored(chain, "chain", {"champion": card(champion, 100, 400, version), "challenger": card(new, solved, 400, version)}, champion)
+    house.scored(
+        chain,
+        "chain",
+        {
+            "champion": card(champion, 100, 400, version),
+            "challenger": card(new, solved, 400, version),
+        },
+        champion,
+    )
     return bench(house, chain)
 
 
@@ -61,13 +85,20 @@ def test_a_passport_is_whole_until_a_link_is_gone(tmp_path: Path) -> None:
     raw = made(store, "datasets", "raw_problems", {"a source": "0" * 64})
     rows = made(store, "datasets", "training_rows", {"raw_problems": raw.content_hash})
     start = made(store, "checkpoints", "chain-0001-sft")
-    end = made(store, "checkpoints", "chain-0001", {"training_rows": rows.content_hash, "start": start.content_hash, "reward": "1" * 64})
+    end = made(
+        store,
+        "checkpoints",
+        "chain-0001",
+        {"training_rows": rows.content_hash, "start": start.content_hash, "reward": "1" * 64},
+    )
     assert missing_links(store, end) == ()
     (tmp_path / "datasets" / "raw_problems" / raw.key / "manifest.json").unlink()
     assert missing_links(store, end) == (f"raw_problems {raw.content_hash[:12]}",)
 
 
-def test_the_gate_promotes_records_its_level_and_says_the_same_when_asked_again(house: House) -> None:
+def test_the_gate_promotes_records_its_level_and_says_the_same_when_asked_again(
+    house: House,
+) -> None:
     house.promoted("first")
     work = challenged(house, "chain-0002", 160)
     entry = gate(work)
@@ -81,14 +112,19 @@ def test_the_gate_promotes_records_its_level_and_says_the_same_when_asked_again(
 def decision_of_chain(house: House, chain: str) -> dict[str, object]:
     from assets.evaluation import read_scores
 
-    return decision_of(read_scores(house.workshop.store.require("scores", chain)), bench(house, chain)).model_dump(mode="json")
+    return decision_of(
+        read_scores(house.workshop.store.require("scores", chain)), bench(house, chain)
+    ).model_dump(mode="json")
 
 
 def test_tasks_that_have_decided_once_are_refused_as_no_longer_fresh(house: House) -> None:
     house.promoted("first")
     assert gate(challenged(house, "chain-0002", 101, version="the same tasks")).kind == "refuse"
     refused = gate(challenged(house, "chain-0003", 160, version="the same tasks"))
-    assert refused.kind == "refuse" and any("These tasks have decided before (chain-0002)" in str(reason) for reason in refused.decision["reasons"])
+    assert refused.kind == "refuse" and any(
+        "These tasks have decided before (chain-0002)" in str(reason)
+        for reason in refused.decision["reasons"]
+    )
 
 
 def test_every_gate_is_in_the_ledger_of_alpha(house: House) -> None:
@@ -96,26 +132,46 @@ def test_every_gate_is_in_the_ledger_of_alpha(house: House) -> None:
     for number, solved in ((2, 101), (3, 160)):
         gate(challenged(house, f"chain-000{number}", solved))
     gates = gates_of(house.workshop.ledger.history())
-    assert [(g.chain, g.level, g.shown) for g in gates] == [("chain-0002", 0.01, False), ("chain-0003", 0.01, True)]
-    assert [row[0] for row in spent_rows(gates)] == ["chain-0003", "chain-0002"] and spent_rows(gates)[0][-1] == "0.02"
+    assert [(g.chain, g.level, g.shown) for g in gates] == [
+        ("chain-0002", 0.01, False),
+        ("chain-0003", 0.01, True),
+    ]
+    assert [row[0] for row in spent_rows(gates)] == ["chain-0003", "chain-0002"] and spent_rows(
+        gates
+    )[0][-1] == "0.02"
 
 
 def test_suspect_tasks_and_measures_reach_the_gate(house: House) -> None:
     suspects = {"heldout": [{"task": "t/1", "problem_id": "x", "how": "solution"}], "mbpp": []}
-    made(house.workshop.store, "datasets", "clean_problems", files={"suspects.json": json.dumps(suspects)})
+    made(
+        house.workshop.store,
+        "datasets",
+        "clean_problems",
+        files={"suspects.json": json.dumps(suspects)},
+    )
     house.promoted("first")
     work = challenged(house, "chain-0002", 160)
     facts = facts_of(
-        work, card(house.workshop.store.require("checkpoints", "chain-0002"), 160, 400, "v").model_copy(update={"measured": {"tokens": 800.0}})
+        work,
+        card(house.workshop.store.require("checkpoints", "chain-0002"), 160, 400, "v").model_copy(
+            update={"measured": {"tokens": 800.0}}
+        ),
     )
-    assert facts.suspects == {"heldout": ("t/1",)} and facts.measures == {"contamination": 1 / 400, "tokens": 2.0}
+    assert facts.suspects == {"heldout": ("t/1",)} and facts.measures == {
+        "contamination": 1 / 400,
+        "tokens": 2.0,
+    }
 
 
-def test_a_benchmark_that_must_be_won_and_has_no_score_is_named(house: House, tmp_path: Path) -> None:
+def test_a_benchmark_that_must_be_won_and_has_no_score_is_named(
+    house: House, tmp_path: Path
+) -> None:
     (tmp_path / "mine.yaml").write_text("policy: {benchmark: mbpp}", encoding="utf-8")
     house.promoted("first")
     challenged(house, "chain-0002", 160)
-    house.workshop = type(house.workshop)(path=house.workshop.path, profile_name=str(tmp_path / "mine.yaml"))
+    house.workshop = type(house.workshop)(
+        path=house.workshop.path, profile_name=str(tmp_path / "mine.yaml")
+    )
     with pytest.raises(ProfileError, match=r"policy.benchmark: mbpp must be won and has no scores"):
         decision_of_chain(house, "chain-0002")
 
@@ -123,7 +179,9 @@ def test_a_benchmark_that_must_be_won_and_has_no_score_is_named(house: House, tm
 def test_an_older_decision_in_the_ledger_counts_at_its_policys_alpha(house: House) -> None:
     first = house.promoted("first")
     new = house.checkpoint("second")
-    decision = decide(card(first, 100, 400, "v"), card(new, 160, 400, "v"), Policy(alpha=0.02)).model_dump(mode="json")
+    decision = decide(
+        card(first, 100, 400, "v"), card(new, 160, 400, "v"), Policy(alpha=0.02)
+    ).model_dump(mode="json")
     for key in ("level", "checks", "clean", "facts"):
         del decision[key]
     house.workshop.ledger.append(

@@ -13,7 +13,10 @@ HISTORY = [
     {"step": 1, "critic/score/mean": 0.1, "timing_s/step": 1800.0, "actor/entropy": 0.4},
     {"step": 2, "critic/score/mean": 0.2, "timing_s/step": 1800.0, "actor/entropy": 0.3},
 ]
-SAID = [{"step": 1, "cpu_percent": 80.0, "memory_gib": 7.0}, {"step": 2, "cpu_percent": 90.0, "memory_gib": 7.5}]
+SAID = [
+    {"step": 1, "cpu_percent": 80.0, "memory_gib": 7.0},
+    {"step": 2, "cpu_percent": 90.0, "memory_gib": 7.5},
+]
 
 
 def test_figures_of_run_and_machine_are_numbers_that_dagster_draws() -> None:
@@ -34,10 +37,29 @@ def test_cost_and_end_follow_from_the_steps_so_far() -> None:
 
 def test_without_a_price_or_a_message_nothing_is_said_of_them() -> None:
     told = live(HISTORY, [], 4, 0.0, 0.0)
-    assert not {"cost_of_the_steps", "cpu_percent"} & set(told) and "data:image/svg+xml" in str(told["curves"].value)
+    assert not {"cost_of_the_steps", "cpu_percent"} & set(told) and "data:image/svg+xml" in str(
+        told["curves"].value
+    )
 
 
 def test_of_several_machines_each_is_told_by_its_address() -> None:
-    told = live(HISTORY, [{"step": 2, "cpu_percent of 10.0.0.3": 90.0, "cpu_percent of 10.0.0.4": 20.0, "reward": 0.1, "time": 5.0}], 4, 0.0, 0.0)
-    assert {name: value for name, value in told.items() if "percent" in name} == {"cpu_percent of 10.0.0.3": 90.0, "cpu_percent of 10.0.0.4": 20.0}
+    told = live(
+        HISTORY,
+        [
+            {
+                "step": 2,
+                "cpu_percent of 10.0.0.3": 90.0,
+                "cpu_percent of 10.0.0.4": 20.0,
+                "reward": 0.1,
+                "time": 5.0,
+            }
+        ],
+        4,
+        0.0,
+        0.0,
+    )
+    assert {name: value for name, value in told.items() if "percent" in name} == {
+        "cpu_percent of 10.0.0.3": 90.0,
+        "cpu_percent of 10.0.0.4": 20.0,
+    }
     assert told["reward"] == 0.2 and "time" not in told

@@ -17,18 +17,33 @@ from verl_jobs.job import TrainingJob
 def job(folder: Path, training: str) -> TrainingJob:
     """Of a chain that starts from a champion."""
     profile = folder / "profile.yaml"
-    profile.write_text(f"reward: {{kind: random}}\ntraining: {{plugins: {training}}}\n", encoding="utf-8")
+    profile.write_text(
+        f"reward: {{kind: random}}\ntraining: {{plugins: {training}}}\n", encoding="utf-8"
+    )
     workshop = Workshop(path=str(folder / "home"), profile_name=str(profile))
     champion = Champion(checkpoint="before", content_hash="c", path="before")
-    chain = open_chain(workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="p", why="test", champion=champion)
+    chain = open_chain(
+        workshop.home.runs,
+        "chain-0001",
+        kind="chain",
+        base_seed=1,
+        profile="p",
+        why="test",
+        champion=champion,
+    )
     bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
     with bench.store.draft("datasets", "training_rows") as rows:
         (rows / "train.parquet").write_bytes(b"rows")
-        made = bench.store.publish(rows, Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""))
+        made = bench.store.publish(
+            rows,
+            Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""),
+        )
     return training_job(bench, made)
 
 
-def test_the_hash_of_each_file_is_among_the_inputs_and_another_content_is_another_training(tmp_path: Path) -> None:
+def test_the_hash_of_each_file_is_among_the_inputs_and_another_content_is_another_training(
+    tmp_path: Path,
+) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text("def loss(): ...\n")
     named = json.dumps({"loss": f"{mine}:loss"})
@@ -42,5 +57,7 @@ def test_the_hash_of_each_file_is_among_the_inputs_and_another_content_is_anothe
 
 def test_a_reward_manager_of_ones_own_is_stamped_unverified(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("class Manager: ...\n")
-    assert job(tmp_path, json.dumps({"reward_manager": f"{tmp_path / 'mine.py'}:Manager"})).battery.startswith("unverified")
+    assert job(
+        tmp_path, json.dumps({"reward_manager": f"{tmp_path / 'mine.py'}:Manager"})
+    ).battery.startswith("unverified")
     assert not job(tmp_path, "{}").battery.startswith("unverified")

@@ -31,10 +31,15 @@ def remember(path: Path, problems: list[Problem], number: int = 2) -> None:
     RegressionSet(path).remember(problems, number=number, **TOLD)
 
 
-def answered(name: str, content_hash: str, problems: list[Problem], lost: range, won: range) -> Scorecard:
+def answered(
+    name: str, content_hash: str, problems: list[Problem], lost: range, won: range
+) -> Scorecard:
     """Solves every third task, less `lost`, and with `won`."""
     solved = [(i % 3 == 0 and i not in lost) or i in won for i in range(len(problems))]
-    samples = tuple(Sample(task_id=p.problem_id, answer="", program="", verdict="AC" if s else "WA") for p, s in zip(problems, solved, strict=True))
+    samples = tuple(
+        Sample(task_id=p.problem_id, answer="", program="", verdict="AC" if s else "WA")
+        for p, s in zip(problems, solved, strict=True)
+    )
     return Scorecard(
         benchmark="heldout", benchmark_version="draw", harness_version="1", checkpoint=name, checkpoint_hash=content_hash, sampling={},
         samples=samples, isolation="none",
@@ -45,9 +50,17 @@ def answered(name: str, content_hash: str, problems: list[Problem], lost: range,
 def house(tmp_path: Path) -> House:
     opened = House(tmp_path / "home")
     with opened.workshop.store.draft("datasets", "clean_problems") as folder:
-        write_parquet([replace(problem, split="validation") for problem in heldout_draw(FamilyConfig(), 1, 5)], folder / "problems.parquet")
+        write_parquet(
+            [
+                replace(problem, split="validation")
+                for problem in heldout_draw(FamilyConfig(), 1, 5)
+            ],
+            folder / "problems.parquet",
+        )
         (folder / "suspects.json").write_text("{}", encoding="utf-8")
-        opened.workshop.store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash=""))
+        opened.workshop.store.publish(
+            folder, Manifest(kind="datasets", name="clean_problems", key="k", content_hash="")
+        )
     return opened
 
 
@@ -57,25 +70,48 @@ def bench(house: House, chain: str) -> Bench:
         return Bench(house.workshop, opened, stage)
 
 
-def test_a_promotion_remembers_what_it_lost_and_the_next_chain_is_asked_for_it(house: House) -> None:
+def test_a_promotion_remembers_what_it_lost_and_the_next_chain_is_asked_for_it(
+    house: House,
+) -> None:
     old, new = house.promoted("first"), house.checkpoint("chain-0002")
-    problems = sorted(heldout_draw(house.workshop.profile.family, 2, house.workshop.profile.evaluation.heldout), key=lambda p: p.problem_id)
+    problems = sorted(
+        heldout_draw(house.workshop.profile.family, 2, house.workshop.profile.evaluation.heldout),
+        key=lambda p: p.problem_id,
+    )
     cards = {
         "champion": answered("first", old.content_hash, problems, range(0), range(0)),
-        "challenger": answered("chain-0002", new.content_hash, problems, range(1), range(1, len(problems))),
+        "challenger": answered(
+            "chain-0002", new.content_hash, problems, range(1), range(1, len(problems))
+        ),
     }
     house.scored("chain-0002", "chain", cards, old)
     entry = gate(bench(house, "chain-0002"))
     assert entry.kind == "promote", entry.decision["reasons"]
     lost = {problems[0].problem_id}
     kept = RegressionSet(house.workshop.home.regressions)
-    assert {row.task_id for row in kept.read()} == lost and {(row.solved_by, row.lost_by) for row in kept.read()} == {("first", "chain-0002")}
+    assert {row.task_id for row in kept.read()} == lost and {
+        (row.solved_by, row.lost_by) for row in kept.read()
+    } == {("first", "chain-0002")}
     gate(bench(house, "chain-0002"))
     assert len(kept.read()) == 1
-    open_chain(house.workshop.home.runs, "chain-0003", kind="chain", base_seed=1, profile="small", why="test", champion=None)
-    asked = {benchmark.name: benchmark for benchmark in benchmarks_of(bench(house, "chain-0003"))[0]}
-    assert {problem.problem_id for problem in asked["regression"].problems} == lost and asked["regression"].gated
-    assert "regression" not in {benchmark.name for benchmark in benchmarks_of(bench(house, "chain-0002"))[0]}
+    open_chain(
+        house.workshop.home.runs,
+        "chain-0003",
+        kind="chain",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=None,
+    )
+    asked = {
+        benchmark.name: benchmark for benchmark in benchmarks_of(bench(house, "chain-0003"))[0]
+    }
+    assert {problem.problem_id for problem in asked["regression"].problems} == lost and asked[
+        "regression"
+    ].gated
+    assert "regression" not in {
+        benchmark.name for benchmark in benchmarks_of(bench(house, "chain-0002"))[0]
+    }
 
 
 def test_a_task_comes_back_as_it_was_and_is_remembered_once(tmp_path: Path) -> None:
@@ -84,7 +120,9 @@ def test_a_task_comes_back_as_it_was_and_is_remembered_once(tmp_path: Path) -> N
     remember(path, DRAW[1:5], number=7)
     kept = RegressionSet(path)
     assert [lost.as_problem() for lost in kept.read()] == DRAW[:5]
-    assert [lost.task_id for lost in kept.read(before=7)] == [problem.problem_id for problem in DRAW[:3]]
+    assert [lost.task_id for lost in kept.read(before=7)] == [
+        problem.problem_id for problem in DRAW[:3]
+    ]
 
 
 def test_half_a_line_at_the_end_is_cut_off_and_nothing_before_it_is_lost(tmp_path: Path) -> None:
@@ -94,7 +132,9 @@ def test_half_a_line_at_the_end_is_cut_off_and_nothing_before_it_is_lost(tmp_pat
     path.write_bytes(whole + whole[:40])
     assert len(RegressionSet(path).read()) == 2
     remember(path, DRAW[:3])
-    assert [json.loads(line)["task_id"] for line in path.read_text(encoding="utf-8").splitlines()] == [p.problem_id for p in DRAW[:3]]
+    assert [
+        json.loads(line)["task_id"] for line in path.read_text(encoding="utf-8").splitlines()
+    ] == [p.problem_id for p in DRAW[:3]]
 
 
 def test_a_broken_line_in_the_middle_is_named(tmp_path: Path) -> None:
@@ -112,7 +152,9 @@ def test_two_processes_at_once_lose_nothing_and_write_nothing_twice(tmp_path: Pa
         worker.start()
     for worker in workers:
         worker.join()
-    assert sorted(lost.task_id for lost in RegressionSet(path).read()) == sorted(p.problem_id for p in DRAW[:40])
+    assert sorted(lost.task_id for lost in RegressionSet(path).read()) == sorted(
+        p.problem_id for p in DRAW[:40]
+    )
 
 
 def test_only_what_was_solved_reliably_and_is_mostly_failed_now_counts_as_lost() -> None:
@@ -124,13 +166,26 @@ def test_what_resembles_a_lost_task_is_drawn_more_often() -> None:
     weights = boosted({problem.problem_id: 1.0 for problem in train}, train, [lost])
     same = replace(train[0], tags=lost.tags, extra=lost.extra)
     assert boosted({}, [same], [lost])[same.problem_id] == 4.0
-    assert min(weights.values()) >= 1.0 and max(weights.values()) < 4.0 and len(set(weights.values())) > 3
+    assert (
+        min(weights.values()) >= 1.0
+        and max(weights.values()) < 4.0
+        and len(set(weights.values())) > 3
+    )
 
 
 def test_a_chain_that_a_fall_started_draws_by_weights_and_no_other_does(house: House) -> None:
     remember(house.workshop.home.regressions, DRAW[:2], number=0)
     for name, fell in (("chain-0001", False), ("chain-0002", True)):
-        open_chain(house.workshop.home.runs, name, kind="chain", base_seed=1, profile="small", why="test", champion=None, regression=fell)
+        open_chain(
+            house.workshop.home.runs,
+            name,
+            kind="chain",
+            base_seed=1,
+            profile="small",
+            why="test",
+            champion=None,
+            regression=fell,
+        )
     plain, fallen = bench(house, "chain-0001"), bench(house, "chain-0002")
     assert lost_before(plain) == [] and training_of(plain) == house.workshop.profile.training
     assert lost_before(fallen) == DRAW[:2] and training_of(fallen).curriculum.schedule == "weighted"

@@ -41,12 +41,23 @@ def test_the_control_says_that_it_is_one(tmp_path: Path) -> None:
     assert stamp(Home(tmp_path), RewardConfig(kind="random")) == CONTROL
 
 
-def test_the_flag_reaches_every_process_of_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_flag_reaches_every_process_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not Workshop(path=str(tmp_path)).profile.reward.unverified
     monkeypatch.setenv(UNVERIFIED, "1")
     assert Workshop(path=str(tmp_path)).profile.reward == RewardConfig(unverified=True)
 
 
 def test_a_passport_without_the_stamp_is_clean() -> None:
-    known = Manifest(kind="checkpoints", name="x", key="k", content_hash="h", facts={"unverified": ["chain-0001"]})
-    assert unverified_by(known) == ["chain-0001"] and unverified_by(known.model_copy(update={"facts": {}})) == []
+    known = Manifest(
+        kind="checkpoints",
+        name="x",
+        key="k",
+        content_hash="h",
+        facts={"unverified": ["chain-0001"]},
+    )
+    assert (
+        unverified_by(known) == ["chain-0001"]
+        and unverified_by(known.model_copy(update={"facts": {}})) == []
+    )

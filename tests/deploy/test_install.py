@@ -15,7 +15,9 @@ from deploy import install
 from deploy.lock import wanted
 from tests.test_house import ROOT
 
-ENTRY = re.compile(r"^([a-z0-9-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", re.MULTILINE)
+ENTRY = re.compile(
+    r"^([a-z0-9-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", re.MULTILINE
+)
 LOCKS = [ROOT / name for name in install.LOCKS]
 
 
@@ -42,7 +44,9 @@ def test_every_direct_dependency_says_why_it_is_there() -> None:
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| `([^`]+)` \| (.+) \|$", page, re.MULTILINE))
     asked = {normal(Requirement(line).name) for line in wanted(ROOT / "pyproject.toml")}
-    assert {normal(name) for name in told} == asked and all(len(reason) > 10 for reason in told.values())
+    assert {normal(name) for name in told} == asked and all(
+        len(reason) > 10 for reason in told.values()
+    )
 
 
 def test_torch_may_be_the_cpu_build_or_the_registry_s_own() -> None:
@@ -56,7 +60,9 @@ def test_cuda_lies_beside_the_lock_and_not_in_it() -> None:
 
 
 def test_the_build_tools_are_pinned_too() -> None:
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"][
+        "requires"
+    ]
     assert {Requirement(line).name for line in build} <= set(install.BUILD)
     assert len(ENTRY.findall(install.pinned(LOCKS[0], install.BUILD))) == len(install.BUILD)
 
@@ -79,36 +85,63 @@ def test_another_lock_asks_for_another_environment(clone: Path, lock: str) -> No
 
 def test_another_command_of_ours_leaves_the_packages_alone(clone: Path) -> None:
     before, pyproject = install.stamp(clone), clone / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text(encoding="utf-8").replace("pipelines.cli:main", "pipelines.cli:other"), encoding="utf-8")
+    pyproject.write_text(
+        pyproject.read_text(encoding="utf-8").replace("pipelines.cli:main", "pipelines.cli:other"),
+        encoding="utf-8",
+    )
     after = install.stamp(clone)
     assert after["packages"] == before["packages"] and after["ours"] != before["ours"]
 
 
 def test_a_setting_of_a_linter_asks_for_nothing(clone: Path) -> None:
     before, pyproject = install.stamp(clone), clone / "pyproject.toml"
-    pyproject.write_text(pyproject.read_text(encoding="utf-8").replace("line-length = 150", "line-length = 100"), encoding="utf-8")
+    pyproject.write_text(
+        pyproject.read_text(encoding="utf-8").replace("line-length = 150", "line-length = 100"),
+        encoding="utf-8",
+    )
     assert install.stamp(clone) == before
 
 
-def test_an_environment_that_has_its_stamp_is_left_alone(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_that_has_its_stamp_is_left_alone(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (clone / ".venv").mkdir()
     (clone / ".venv" / "stamp.json").write_text(json.dumps(install.stamp(clone)), encoding="utf-8")
     monkeypatch.chdir(clone)
-    assert install.main() == 0 and [path.name for path in (clone / ".venv").iterdir()] == ["stamp.json"]
+    assert install.main() == 0 and [path.name for path in (clone / ".venv").iterdir()] == [
+        "stamp.json"
+    ]
 
 
 def test_a_foreign_machine_gets_one_line_that_says_where_it_would_run(tmp_path: Path) -> None:
-    (tmp_path / "uname").write_text('#!/bin/sh\n[ "$1" = -s ] && echo Darwin || echo arm64\n', encoding="utf-8")
+    (tmp_path / "uname").write_text(
+        '#!/bin/sh\n[ "$1" = -s ] && echo Darwin || echo arm64\n', encoding="utf-8"
+    )
     (tmp_path / "uname").chmod(0o755)
     told = platform_says(PATH=f"{tmp_path}:/usr/bin:/bin", PYTHON="python3.11")
     assert told.returncode == 1 and told.stderr.count("\n") == 1
-    assert "Darwin arm64" in told.stderr and "docker run --platform linux/amd64" in told.stderr and "WSL" in told.stderr
+    assert (
+        "Darwin arm64" in told.stderr
+        and "docker run --platform linux/amd64" in told.stderr
+        and "WSL" in told.stderr
+    )
 
 
 def test_a_machine_without_python_3_11_gets_one_line_too() -> None:
     told = platform_says(PATH="/usr/bin:/bin", PYTHON="no-such-python")
-    assert told.returncode == 1 and told.stderr.count("\n") == 1 and "Python 3.11" in told.stderr and "no-such-python" in told.stderr
+    assert (
+        told.returncode == 1
+        and told.stderr.count("\n") == 1
+        and "Python 3.11" in told.stderr
+        and "no-such-python" in told.stderr
+    )
 
 
 def platform_says(**environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["sh", ROOT / "deploy" / "platform.sh"], env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        ["sh", ROOT / "deploy" / "platform.sh"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )

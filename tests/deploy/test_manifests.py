@@ -17,18 +17,32 @@ from tests.test_house import ROOMS, ROOT
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 RELEASES = ("1.31", "1.37")  # the oldest and the newest that we say it is for
-KUBERAY = json.loads((ROOT / "tests" / "deploy" / "kuberay-1.7.json").read_text(encoding="utf-8"))  # its kinds' specs; pods are checked as pods
+KUBERAY = json.loads(
+    (ROOT / "tests" / "deploy" / "kuberay-1.7.json").read_text(encoding="utf-8")
+)  # its kinds' specs; pods are checked as pods
 
 
 def documents() -> list[tuple[str, dict[str, Any]]]:
     files = sorted(FOLDER.glob("*.yaml"))
-    found = [(path, document) for path in files for document in yaml.safe_load_all(path.read_text(encoding="utf-8")) if document]
-    return [(f"{path.name}:{document['kind']}/{document['metadata']['name']}", document) for path, document in found]
+    found = [
+        (path, document)
+        for path in files
+        for document in yaml.safe_load_all(path.read_text(encoding="utf-8"))
+        if document
+    ]
+    return [
+        (f"{path.name}:{document['kind']}/{document['metadata']['name']}", document)
+        for path, document in found
+    ]
 
 
 ALL = documents()
-STOCK = [(name, document) for name, document in ALL if not document["apiVersion"].startswith("ray.io/")]
-CUSTOM = [(name, document) for name, document in ALL if document["apiVersion"].startswith("ray.io/")]
+STOCK = [
+    (name, document) for name, document in ALL if not document["apiVersion"].startswith("ray.io/")
+]
+CUSTOM = [
+    (name, document) for name, document in ALL if document["apiVersion"].startswith("ray.io/")
+]
 
 
 def groups(cluster: dict[str, Any]) -> list[dict[str, Any]]:
@@ -38,7 +52,10 @@ def groups(cluster: dict[str, Any]) -> list[dict[str, Any]]:
 def containers() -> list[dict[str, Any]]:
     deployment = next(document for _, document in STOCK if document["kind"] == "Deployment")
     cluster = next(document for _, document in CUSTOM if document["kind"] == "RayCluster")
-    specs = [deployment["spec"]["template"]["spec"], *(group["template"]["spec"] for group in groups(cluster))]
+    specs = [
+        deployment["spec"]["template"]["spec"],
+        *(group["template"]["spec"] for group in groups(cluster)),
+    ]
     return [container for spec in specs for container in spec["containers"]]
 
 
@@ -51,7 +68,9 @@ def test_a_stock_kind_is_valid(name: str, document: dict[str, Any], release: str
 @pytest.mark.parametrize(("name", "document"), CUSTOM, ids=[name for name, _ in CUSTOM])
 def test_a_custom_kind_has_known_fields_and_valid_pods(name: str, document: dict[str, Any]) -> None:
     assert document["apiVersion"] == "ray.io/v1"
-    jsonschema.Draft202012Validator(KUBERAY | {"$ref": f"#/{document['kind']}"}).validate(document["spec"])
+    jsonschema.Draft202012Validator(KUBERAY | {"$ref": f"#/{document['kind']}"}).validate(
+        document["spec"]
+    )
     for group in groups(document) if document["kind"] == "RayCluster" else []:
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, **group["template"]}
         kubernetes_validate.validate(pod, RELEASES[-1], strict=True)
@@ -60,9 +79,15 @@ def test_a_custom_kind_has_known_fields_and_valid_pods(name: str, document: dict
 def test_everything_lies_in_the_namespace_of_the_profile_and_runs_its_image() -> None:
     kubernetes = load_profile("cluster").orchestration.kubernetes
     assert kubernetes is not None
-    assert {document["metadata"].get("namespace", document["metadata"]["name"]) for _, document in ALL} == {kubernetes.namespace}
+    assert {
+        document["metadata"].get("namespace", document["metadata"]["name"]) for _, document in ALL
+    } == {kubernetes.namespace}
     assert {container["image"] for container in containers()} == {kubernetes.image}
-    assert kubernetes.service_account in [document["metadata"]["name"] for _, document in STOCK if document["kind"] == "ServiceAccount"]
+    assert kubernetes.service_account in [
+        document["metadata"]["name"]
+        for _, document in STOCK
+        if document["kind"] == "ServiceAccount"
+    ]
 
 
 def test_what_the_pods_mount_and_read_exists() -> None:
@@ -71,13 +96,19 @@ def test_what_the_pods_mount_and_read_exists() -> None:
     }  # made by hand: docs/deploy.md
     for container in containers():
         for source in container["envFrom"]:
-            wanted = ("ConfigMap", source["configMapRef"]["name"]) if "configMapRef" in source else ("Secret", source["secretRef"]["name"])
+            wanted = (
+                ("ConfigMap", source["configMapRef"]["name"])
+                if "configMapRef" in source
+                else ("Secret", source["secretRef"]["name"])
+            )
             assert wanted in names
 
 
 def test_ray_in_the_cluster_is_the_ray_of_the_lock() -> None:
     cluster = next(document for _, document in CUSTOM if document["kind"] == "RayCluster")
-    assert f"\nray=={cluster['spec']['rayVersion']} " in (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert f"\nray=={cluster['spec']['rayVersion']} " in (ROOT / "requirements.lock").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_dagster_takes_its_settings() -> None:
@@ -85,8 +116,14 @@ def test_dagster_takes_its_settings() -> None:
     from dagster._core.instance.config import dagster_instance_config_schema
     from dagster_k8s import K8sRunLauncher
 
-    storage = pytest.importorskip("dagster_postgres", reason="dagster-postgres is not installed: the lock has it")
-    settings = yaml.safe_load(next(document for name, document in STOCK if name.endswith("ConfigMap/ratchet-dagster"))["data"]["dagster.yaml"])
+    storage = pytest.importorskip(
+        "dagster_postgres", reason="dagster-postgres is not installed: the lock has it"
+    )
+    settings = yaml.safe_load(
+        next(document for name, document in STOCK if name.endswith("ConfigMap/ratchet-dagster"))[
+            "data"
+        ]["dagster.yaml"]
+    )
     assert settings["run_launcher"]["class"] == K8sRunLauncher.__name__
     for schema, given in (
         (dagster_instance_config_schema(), settings),
@@ -101,12 +138,24 @@ def test_run_pods_get_the_home_and_the_secrets() -> None:
     from dagster_k8s.container_context import K8sContainerContext
 
     code = next(container for container in containers() if container["name"] == "code")
-    told = json.loads(next(variable["value"] for variable in code["env"] if variable["name"] == "DAGSTER_CONTAINER_CONTEXT"))
+    told = json.loads(
+        next(
+            variable["value"]
+            for variable in code["env"]
+            if variable["name"] == "DAGSTER_CONTAINER_CONTEXT"
+        )
+    )
     context = K8sContainerContext.create_from_config(told)
-    spec, container = context.run_k8s_config.pod_spec_config, context.run_k8s_config.container_config
+    spec, container = (
+        context.run_k8s_config.pod_spec_config,
+        context.run_k8s_config.container_config,
+    )
     assert spec["volumes"][0]["persistent_volume_claim"]["claim_name"] == "ratchet-home"
     assert container["volume_mounts"][0]["mount_path"] == "/var/lib/ratchet"
-    assert {source.get("secret_ref", source.get("config_map_ref"))["name"] for source in container["env_from"]} == {
+    assert {
+        source.get("secret_ref", source.get("config_map_ref"))["name"]
+        for source in container["env_from"]
+    } == {
         "ratchet-environment",
         "ratchet-secrets",
     }
@@ -120,8 +169,22 @@ def test_nothing_that_we_start_in_the_pod_listens_beyond_it() -> None:
 
 def test_the_image_is_made_of_files_that_exist_and_of_all_rooms() -> None:
     text = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
-    copied = [source for line in re.findall(r"^COPY (.*)", text, re.MULTILINE) for source in line.split()[:-1]]
-    assert not [source for source in copied if not (ROOT / source).exists()] and set(ROOMS) <= set(copied)
+    copied = [
+        source
+        for line in re.findall(r"^COPY (.*)", text, re.MULTILINE)
+        for source in line.split()[:-1]
+    ]
+    assert not [source for source in copied if not (ROOT / source).exists()] and set(ROOMS) <= set(
+        copied
+    )
     assert text.index("USER ratchet") < text.index("CMD")
-    let_in = [line[1:] for line in Path(ROOT / "deploy" / "Dockerfile.dockerignore").read_text(encoding="utf-8").splitlines() if line.startswith("!")]
-    assert not [source for source in copied if not any(Path(source).match(pattern) for pattern in let_in)]
+    let_in = [
+        line[1:]
+        for line in Path(ROOT / "deploy" / "Dockerfile.dockerignore")
+        .read_text(encoding="utf-8")
+        .splitlines()
+        if line.startswith("!")
+    ]
+    assert not [
+        source for source in copied if not any(Path(source).match(pattern) for pattern in let_in)
+    ]

@@ -26,20 +26,58 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, copy)
     out = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", out, source], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "-q",
+            "--no-deps",
+            "--no-build-isolation",
+            "-w",
+            out,
+            source,
+        ],
+        check=True,
+    )
     return next(out.glob("*.whl"))
 
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("installed")
-    subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--target", target, wheel], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "-q",
+            "--no-deps",
+            "--no-index",
+            "--target",
+            target,
+            wheel,
+        ],
+        check=True,
+    )
     return target
 
 
-def run_outside(installed: Path, cwd: Path, *command: str | Path) -> subprocess.CompletedProcess[str]:
+def run_outside(
+    installed: Path, cwd: Path, *command: str | Path
+) -> subprocess.CompletedProcess[str]:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(installed)}
-    return subprocess.run([sys.executable, *command], cwd=cwd, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [sys.executable, *command],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
@@ -51,13 +89,21 @@ def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
 def test_the_wheel_holds_every_module_and_every_data_file_of_the_rooms(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     relative = [path.relative_to(ROOT) for path in shipped_files()]
-    wanted = {path.as_posix() for path in relative if path.parts[0] in ROOMS and path.suffix in DATA | {".py"}}
+    wanted = {
+        path.as_posix()
+        for path in relative
+        if path.parts[0] in ROOMS and path.suffix in DATA | {".py"}
+    }
     assert not wanted - names
 
 
 def test_the_rooms_hold_no_data_of_a_kind_that_the_wheel_would_forget() -> None:
     relative = [path.relative_to(ROOT) for path in shipped_files()]
-    assert not [str(path) for path in relative if path.parts[0] in ROOMS and path.suffix not in DATA | {".py"}]
+    assert not [
+        str(path)
+        for path in relative
+        if path.parts[0] in ROOMS and path.suffix not in DATA | {".py"}
+    ]
 
 
 def test_the_command_line_works_outside_the_clone(installed: Path, tmp_path: Path) -> None:
@@ -71,4 +117,6 @@ def test_the_command_line_works_outside_the_clone(installed: Path, tmp_path: Pat
 def test_the_profiles_load_outside_the_clone(installed: Path, tmp_path: Path) -> None:
     code = "from resources.profile import FOLDER, load_profile as load\nfor p in FOLDER.glob('*.yaml'): load(p.stem); print(p.stem)"
     told = run_outside(installed, tmp_path, "-c", code)
-    assert told.returncode == 0 and {"embedded", "gpu", "cluster"} <= set(told.stdout.split()), told.stderr
+    assert told.returncode == 0 and {"embedded", "gpu", "cluster"} <= set(told.stdout.split()), (
+        told.stderr
+    )

@@ -9,7 +9,9 @@ import pytest
 from evaluation.ablation import contribution
 
 
-def runs(draw: random.Random, seeds: int, tasks: int, share: float, spread: float) -> list[list[float]]:
+def runs(
+    draw: random.Random, seeds: int, tasks: int, share: float, spread: float
+) -> list[list[float]]:
     """A share of its own for each seed."""
     own = [min(1.0, max(0.0, draw.gauss(share, spread))) for _ in range(seeds)]
     return [[float(draw.random() < each) for _ in range(tasks)] for each in own]
@@ -17,13 +19,22 @@ def runs(draw: random.Random, seeds: int, tasks: int, share: float, spread: floa
 
 def test_the_difference_is_baseline_minus_changed() -> None:
     found = contribution([[1, 1, 1, 0], [1, 1, 0, 0]], [[1, 0, 0, 0], [1, 0, 0, 0]])
-    assert (found.baseline, found.changed, found.difference, found.seeds, found.tasks) == (0.625, 0.25, 0.375, 2, 4)
+    assert (found.baseline, found.changed, found.difference, found.seeds, found.tasks) == (
+        0.625,
+        0.25,
+        0.375,
+        2,
+        4,
+    )
 
 
 def test_one_seed_has_the_interval_of_its_tasks_and_several_a_wider_one() -> None:
     draw = random.Random(2)
     before, after = runs(draw, 3, 80, 0.6, 0.15), runs(draw, 3, 80, 0.5, 0.15)
-    alone, all_seeds = contribution(before[:1], after[:1]).interval, contribution(before, after).interval
+    alone, all_seeds = (
+        contribution(before[:1], after[:1]).interval,
+        contribution(before, after).interval,
+    )
     assert alone and all_seeds and all_seeds.high - all_seeds.low > alone.high - alone.low
 
 
@@ -31,7 +42,12 @@ def test_where_no_task_differs_nothing_is_said_of_the_size() -> None:
     found = contribution([[1, 0, 1]] * 2, [[1, 0, 1]] * 2)
     assert found.difference == 0 and found.interval is None and not found.shown
     alone = contribution([[1, 0, 1]], [[1, 0, 1]])
-    assert alone.interval is not None and alone.interval.low < -0.3 and alone.interval.high > 0.3 and not alone.shown
+    assert (
+        alone.interval is not None
+        and alone.interval.low < -0.3
+        and alone.interval.high > 0.3
+        and not alone.shown
+    )
 
 
 def test_runs_over_other_tasks_are_refused() -> None:

@@ -13,19 +13,35 @@ from pipelines.judged import Asked, Asks, evaluate_model
 from pipelines.reproduce import reproduce
 
 TASKS = [
-    {"id": name, "statement": name, "style": "call", "entry_point": "f", "tests": [{"args": [2], "expected": 4}]} for name in ("double", "square")
+    {
+        "id": name,
+        "statement": name,
+        "style": "call",
+        "entry_point": "f",
+        "tests": [{"args": [2], "expected": 4}],
+    }
+    for name in ("double", "square")
 ]
 
 
 @pytest.mark.slow
-def test_a_checkpoint_is_asked_judged_and_scored(checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_is_asked_judged_and_scored(
+    checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
     (tmp_path / "mine.yaml").write_text("{name: mine, data: mine.jsonl, max_new_tokens: 8}")
     asked = Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl")
-    assert evaluate_model(Asks(str(checkpoint), None, 2, 1.0), asked, Console(quiet=True), Console(quiet=True)) == 0
+    assert (
+        evaluate_model(
+            Asks(str(checkpoint), None, 2, 1.0), asked, Console(quiet=True), Console(quiet=True)
+        )
+        == 0
+    )
     rows = [json.loads(line) for line in (tmp_path / "verdicts.jsonl").read_text().splitlines()]
-    assert [(row["task_id"], row["sample"]) for row in rows] == [(task, sample) for task in ("double", "square") for sample in (0, 1)]
+    assert [(row["task_id"], row["sample"]) for row in rows] == [
+        (task, sample) for task in ("double", "square") for sample in (0, 1)
+    ]
     assert not any(row["base"] for row in rows)  # it has learned nothing of the kind
 
 
@@ -35,12 +51,21 @@ def test_a_score_is_drawn_again_by_its_model_and_sampling_where_the_answers_are_
 ) -> None:
     monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
     (tmp_path / "mine.jsonl").write_text("".join(json.dumps(task) + "\n" for task in TASKS))
-    (tmp_path / "mine.yaml").write_text("{name: mine, data: mine.jsonl, max_new_tokens: 8, extraction: given}")
-    asked, quiet = Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl"), Console(quiet=True)
+    (tmp_path / "mine.yaml").write_text(
+        "{name: mine, data: mine.jsonl, max_new_tokens: 8, extraction: given}"
+    )
+    asked, quiet = (
+        Asked(str(tmp_path / "mine.yaml"), None, tmp_path / "verdicts.jsonl"),
+        Console(quiet=True),
+    )
     evaluate_model(Asks(str(checkpoint), None, 2, 1.0), asked, quiet, quiet)
     path = tmp_path / "verdicts.scorecard.json"
     card = Scorecard.read(path)
-    assert card.checkpoint == checkpoint.name and card.checkpoint_hash and card.sampling["temperature"] == 1.0
+    assert (
+        card.checkpoint == checkpoint.name
+        and card.checkpoint_hash
+        and card.sampling["temperature"] == 1.0
+    )
     assert card.prompts == {"double": "double", "square": "square"}
     bare = tuple(sample.model_copy(update={"answer": "", "program": ""}) for sample in card.samples)
     card.model_copy(update={"samples": bare}).write(path)

@@ -21,12 +21,27 @@ def lines(path: Path, *rows: dict[str, Any] | str) -> Path:
 
 
 def test_samples_of_a_task_are_numbered_as_they_come(tmp_path: Path) -> None:
-    file = lines(tmp_path / "a.jsonl.gz", *({"task_id": task, "completion": "x"} for task in ("HumanEval/0", "HumanEval/1", "HumanEval/0")), "")
-    assert [(each.task_id, each.sample) for each in read(file)] == [("HumanEval/0", 0), ("HumanEval/1", 0), ("HumanEval/0", 1)]
+    file = lines(
+        tmp_path / "a.jsonl.gz",
+        *(
+            {"task_id": task, "completion": "x"}
+            for task in ("HumanEval/0", "HumanEval/1", "HumanEval/0")
+        ),
+        "",
+    )
+    assert [(each.task_id, each.sample) for each in read(file)] == [
+        ("HumanEval/0", 0),
+        ("HumanEval/1", 0),
+        ("HumanEval/0", 1),
+    ]
 
 
-def test_a_solution_is_whole_and_a_completion_goes_on_and_each_harness_has_its_own_preference(tmp_path: Path) -> None:
-    file = lines(tmp_path / "a.jsonl", {"task_id": "HumanEval/0", "completion": "c", "solution": "s"})
+def test_a_solution_is_whole_and_a_completion_goes_on_and_each_harness_has_its_own_preference(
+    tmp_path: Path,
+) -> None:
+    file = lines(
+        tmp_path / "a.jsonl", {"task_id": "HumanEval/0", "completion": "c", "solution": "s"}
+    )
     assert read(file) == [Completion("HumanEval/0", 0, "s", whole=True)]
     assert read(file, prefer="completion") == [Completion("HumanEval/0", 0, "c", whole=False)]
 
@@ -34,14 +49,20 @@ def test_a_solution_is_whole_and_a_completion_goes_on_and_each_harness_has_its_o
 def test_livecodebench_gives_a_list_of_programs_a_task(tmp_path: Path) -> None:
     file = tmp_path / "codes.json"
     file.write_text(json.dumps([{"question_id": "abc301_a", "code_list": ["p", "q"]}]))
-    assert [(each.task_id, each.sample, each.text) for each in read(file)] == [("abc301_a", 0, "p"), ("abc301_a", 1, "q")]
+    assert [(each.task_id, each.sample, each.text) for each in read(file)] == [
+        ("abc301_a", 0, "p"),
+        ("abc301_a", 1, "q"),
+    ]
 
 
 def test_a_folder_holds_a_folder_a_task_and_a_program_a_sample(tmp_path: Path) -> None:
     for number in (10, 2):
         (tmp_path / "Mbpp_3").mkdir(exist_ok=True)
         (tmp_path / "Mbpp_3" / f"{number}.py").write_text(f"# {number}")
-    assert read(tmp_path) == [Completion("Mbpp/3", 2, "# 2", whole=True), Completion("Mbpp/3", 10, "# 10", whole=True)]
+    assert read(tmp_path) == [
+        Completion("Mbpp/3", 2, "# 2", whole=True),
+        Completion("Mbpp/3", 10, "# 10", whole=True),
+    ]
 
 
 @pytest.mark.parametrize("name", ["back.jsonl", "back.jsonl.gz"])
@@ -64,7 +85,9 @@ def test_what_is_written_is_read_again(tmp_path: Path, name: str) -> None:
         ("[1]", "no object"),
     ],
 )
-def test_a_broken_row_is_named_with_file_and_line_or_left_out_and_told(tmp_path: Path, row: dict[str, Any] | str, said: str) -> None:
+def test_a_broken_row_is_named_with_file_and_line_or_left_out_and_told(
+    tmp_path: Path, row: dict[str, Any] | str, said: str
+) -> None:
     file = lines(tmp_path / "a.jsonl", {"task_id": "HumanEval/1", "completion": "x"}, row)
     with pytest.raises(ProblemError, match=rf"a\.jsonl: line 2: .*{said}"):
         read(file)
@@ -74,13 +97,21 @@ def test_a_broken_row_is_named_with_file_and_line_or_left_out_and_told(tmp_path:
 
 
 def test_a_sample_that_says_its_number_twice_is_refused(tmp_path: Path) -> None:
-    file = lines(tmp_path / "a.jsonl", *({"task_id": "HumanEval/1", "completion": "x", "sample": 0} for _ in range(2)))
-    with pytest.raises(ProblemError, match=r"line 2: sample 0 of HumanEval/1 is there twice, first in .*line 1"):
+    file = lines(
+        tmp_path / "a.jsonl",
+        *({"task_id": "HumanEval/1", "completion": "x", "sample": 0} for _ in range(2)),
+    )
+    with pytest.raises(
+        ProblemError, match=r"line 2: sample 0 of HumanEval/1 is there twice, first in .*line 1"
+    ):
         read(file)
 
 
 def test_a_compressed_file_that_breaks_off_is_named(tmp_path: Path) -> None:
-    file = lines(tmp_path / "a.jsonl.gz", *({"task_id": f"HumanEval/{at}", "completion": "x" * at} for at in range(100)))
+    file = lines(
+        tmp_path / "a.jsonl.gz",
+        *({"task_id": f"HumanEval/{at}", "completion": "x" * at} for at in range(100)),
+    )
     file.write_bytes(file.read_bytes()[:-20])
     with pytest.raises(ProblemError, match="the file ends or breaks here"):
         read(file)

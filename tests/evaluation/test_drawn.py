@@ -32,75 +32,126 @@ def said(found: list[Completion]) -> list[Completion]:
     return [replace(each, seconds=None) for each in found]
 
 
-def test_answers_are_those_of_the_generator_in_the_order_of_tasks_and_draws(checkpoint: Path, benchmark: Benchmark, tmp_path: Path) -> None:
-    plain = generate(checkpoint, [benchmark.prompt(problem) for problem in benchmark.problems], DRAWN)
+def test_answers_are_those_of_the_generator_in_the_order_of_tasks_and_draws(
+    checkpoint: Path, benchmark: Benchmark, tmp_path: Path
+) -> None:
+    plain = generate(
+        checkpoint, [benchmark.prompt(problem) for problem in benchmark.problems], DRAWN
+    )
     found = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
     assert [each.text for each in found] == [answer.text for answer in plain]
-    assert [(each.task_id, each.sample) for each in found] == [(p.problem_id, k) for p in benchmark.problems for k in range(2)]
-    assert all(each.whole and each.tokens == answer.tokens and each.cut == answer.cut for each, answer in zip(found, plain, strict=True))
+    assert [(each.task_id, each.sample) for each in found] == [
+        (p.problem_id, k) for p in benchmark.problems for k in range(2)
+    ]
+    assert all(
+        each.whole and each.tokens == answer.tokens and each.cut == answer.cut
+        for each, answer in zip(found, plain, strict=True)
+    )
 
 
-def test_a_repeated_run_computes_nothing_and_more_draws_keep_the_first(checkpoint: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+def test_a_repeated_run_computes_nothing_and_more_draws_keep_the_first(
+    checkpoint: Path, benchmark: Benchmark, tmp_path: Path
+) -> None:
     first, again, more = Told(), Told(), Told()
     drawn = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=first)
     assert answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=again) == drawn
-    wider = answers(benchmark, Folder(checkpoint), DRAWN.model_copy(update={"n": 3}), tmp_path, told=more)
+    wider = answers(
+        benchmark, Folder(checkpoint), DRAWN.model_copy(update={"n": 3}), tmp_path, told=more
+    )
     count = len(benchmark.problems)
     assert (first.asked, again.asked, more.asked) == (2 * count, 0, count)
     assert [each for each in wider if each.sample < 2] == drawn
 
 
-@pytest.mark.parametrize("change", [{"seed": 4}, {"temperature": 0.5}, {"max_new_tokens": 9}, {"stop": ("x",)}, {"top_p": 0.5}])
-def test_other_sampling_is_asked_anew(checkpoint: Path, benchmark: Benchmark, tmp_path: Path, change: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"seed": 4}, {"temperature": 0.5}, {"max_new_tokens": 9}, {"stop": ("x",)}, {"top_p": 0.5}],
+)
+def test_other_sampling_is_asked_anew(
+    checkpoint: Path, benchmark: Benchmark, tmp_path: Path, change: dict[str, object]
+) -> None:
     answers(benchmark, Folder(checkpoint), DRAWN, tmp_path)
     told = Told()
     answers(benchmark, Folder(checkpoint), DRAWN.model_copy(update=change), tmp_path, told=told)
     assert told.found == 0 and told.asked == 2 * len(benchmark.problems)
 
 
-def test_other_weights_are_asked_anew(checkpoint: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+def test_other_weights_are_asked_anew(
+    checkpoint: Path, benchmark: Benchmark, tmp_path: Path
+) -> None:
     from safetensors.torch import load_file, save_file
 
     other = tmp_path / "other"
     subprocess.run(["cp", "-r", str(checkpoint), str(other)], check=True)
     weights = load_file(other / "model.safetensors")
     name = next(iter(weights))
-    save_file(weights | {name: weights[name] * 2}, other / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        weights | {name: weights[name] * 2}, other / "model.safetensors", metadata={"format": "pt"}
+    )
     told = Told()
     for folder in (checkpoint, other):
         answers(benchmark, Folder(folder), DRAWN, tmp_path / "kept", told=told)
     assert told.found == 0
 
 
-def test_greedy_draws_are_one_and_have_no_seed(checkpoint: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+def test_greedy_draws_are_one_and_have_no_seed(
+    checkpoint: Path, benchmark: Benchmark, tmp_path: Path
+) -> None:
     greedy, told = Sampling(n=3, max_new_tokens=6, seed=1), Told()
     found = answers(benchmark, Folder(checkpoint), greedy, tmp_path, told=told)
-    assert told.asked == len(benchmark.problems) and all(a.text == b.text for a, b in zip(found[::3], found[2::3], strict=True))
-    answers(benchmark, Folder(checkpoint), greedy.model_copy(update={"seed": 2}), tmp_path, told=told)
+    assert told.asked == len(benchmark.problems) and all(
+        a.text == b.text for a, b in zip(found[::3], found[2::3], strict=True)
+    )
+    answers(
+        benchmark, Folder(checkpoint), greedy.model_copy(update={"seed": 2}), tmp_path, told=told
+    )
     assert told.asked == 0
 
 
-def test_a_torn_line_is_made_again_and_nothing_else(checkpoint: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+def test_a_torn_line_is_made_again_and_nothing_else(
+    checkpoint: Path, benchmark: Benchmark, tmp_path: Path
+) -> None:
     told = Told()
     whole = answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=told)
     lines = told.journal.read_bytes().splitlines(keepends=True)
     told.journal.write_bytes(b"".join(lines[:-1]) + lines[-1][:10])
-    assert said(answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=told)) == said(whole) and told.asked == 1
+    assert (
+        said(answers(benchmark, Folder(checkpoint), DRAWN, tmp_path, told=told)) == said(whole)
+        and told.asked == 1
+    )
 
 
-def test_a_base_model_gets_the_raw_prompt_and_ends_at_the_stop_words(checkpoint: Path, benchmark: Benchmark, tmp_path: Path) -> None:
+def test_a_base_model_gets_the_raw_prompt_and_ends_at_the_stop_words(
+    checkpoint: Path, benchmark: Benchmark, tmp_path: Path
+) -> None:
     free = Sampling(max_new_tokens=24)
     long = answers(benchmark, Folder(checkpoint, form="base"), free, tmp_path)
     word = next(each.text for each in long if len(each.text) > 8)[4:6]
-    stopped = answers(replace(benchmark, stop=(word,)), Folder(checkpoint, form="base"), free, tmp_path)
-    raw = generate(checkpoint, [benchmark.raw_prompt(problem) for problem in benchmark.problems], free.model_copy(update={"stop": benchmark.stop}))
-    assert [each.text for each in long] == [answer.text for answer in raw] and not any(each.whole for each in long)
-    assert any(word in each.text for each in long) and not any(word in each.text for each in stopped)
+    stopped = answers(
+        replace(benchmark, stop=(word,)), Folder(checkpoint, form="base"), free, tmp_path
+    )
+    raw = generate(
+        checkpoint,
+        [benchmark.raw_prompt(problem) for problem in benchmark.problems],
+        free.model_copy(update={"stop": benchmark.stop}),
+    )
+    assert [each.text for each in long] == [answer.text for answer in raw] and not any(
+        each.whole for each in long
+    )
+    assert any(word in each.text for each in long) and not any(
+        word in each.text for each in stopped
+    )
     for a, b in zip(long, stopped, strict=True):
-        assert b.text == a.text.partition(word)[0] and (b.tokens or 0) <= (a.tokens or 0) and not (b.cut and word in a.text)
+        assert (
+            b.text == a.text.partition(word)[0]
+            and (b.tokens or 0) <= (a.tokens or 0)
+            and not (b.cut and word in a.text)
+        )
 
 
-def test_a_folder_with_a_chat_template_is_asked_in_chats_and_one_without_is_not(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_folder_with_a_chat_template_is_asked_in_chats_and_one_without_is_not(
+    checkpoint: Path, tmp_path: Path
+) -> None:
     bare = tmp_path / "bare"
     subprocess.run(["cp", "-r", str(checkpoint), str(bare)], check=True)
     for file in bare.glob("chat_template*"):
@@ -119,9 +170,18 @@ def test_mbpp_s_base_prompt_is_the_published_one(problems: list[Problem]) -> Non
     assert not isinstance(mbpp, NotMeasured)
     first = next(problem for problem in mbpp.problems if problem.extra["task_id"] == 11)
     text = mbpp.raw_prompt(first)
-    assert [text.count(word) for word in ("You are an expert Python programmer", "[BEGIN]\n", "[DONE]\n")] == [4, 4, 3]
-    assert text.startswith("You are an expert Python programmer, and here is your task: Write a function to find the similar elements")
-    assert text.endswith('assert remove_Occ("PHP","P") == "H"\n[BEGIN]\n') and mbpp.stop == ("[DONE]",) and mbpp.task_id(first) == "Mbpp/11"
+    assert [
+        text.count(word)
+        for word in ("You are an expert Python programmer", "[BEGIN]\n", "[DONE]\n")
+    ] == [4, 4, 3]
+    assert text.startswith(
+        "You are an expert Python programmer, and here is your task: Write a function to find the similar elements"
+    )
+    assert (
+        text.endswith('assert remove_Occ("PHP","P") == "H"\n[BEGIN]\n')
+        and mbpp.stop == ("[DONE]",)
+        and mbpp.task_id(first) == "Mbpp/11"
+    )
 
 
 def test_a_folder_or_hub_id_that_is_none_is_named(tmp_path: Path) -> None:
@@ -146,11 +206,20 @@ answers(heldout(read_parquet(Path(sys.argv[1]))), Folder(Path(sys.argv[2])), Sam
 
 
 @pytest.mark.slow
-def test_a_pass_that_is_killed_goes_on(checkpoint: Path, problems: list[Problem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pass_that_is_killed_goes_on(
+    checkpoint: Path, problems: list[Problem], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sampling, cache = Sampling(n=2, temperature=1.0, max_new_tokens=32, seed=5), tmp_path / "kept"
     write_parquet(problems, tmp_path / "problems.parquet")
-    arguments = [str(tmp_path / "problems.parquet"), str(checkpoint), sampling.model_dump_json(), str(cache)]
-    killed = subprocess.Popen([sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2])
+    arguments = [
+        str(tmp_path / "problems.parquet"),
+        str(checkpoint),
+        sampling.model_dump_json(),
+        str(cache),
+    ]
+    killed = subprocess.Popen(
+        [sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2]
+    )
     while not (lines := sum(file.read_bytes().count(b"\n") for file in cache.glob("*.jsonl"))) > 8:
         assert killed.poll() is None, "it ended before it was killed"
         time.sleep(0.01)
@@ -161,7 +230,9 @@ def test_a_pass_that_is_killed_goes_on(checkpoint: Path, problems: list[Problem]
     found = answers(heldout(problems), Folder(checkpoint), sampling, cache, told=told)
     total = 2 * len(problems)
     assert lines - 1 <= told.found < total and told.asked + told.found == total
-    fresh = answers(heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", told=undisturbed)
+    fresh = answers(
+        heldout(problems), Folder(checkpoint), sampling, tmp_path / "other", told=undisturbed
+    )
     assert said(found) == said(fresh)
     written = [json.loads(line) for line in told.journal.read_bytes().splitlines()[1:]]
     assert len(written) == len({(row["prompt"], row["number"]) for row in written}) == total

@@ -17,9 +17,14 @@ from evaluation.harness.judging import Judged, Verdicts, judge
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
-FILES = {"HumanEval": DATA / "humanevalplus/HumanEvalPlus.jsonl.gz", "Mbpp": DATA / "mbppplus/MbppPlus.jsonl.gz"}
+FILES = {
+    "HumanEval": DATA / "humanevalplus/HumanEvalPlus.jsonl.gz",
+    "Mbpp": DATA / "mbppplus/MbppPlus.jsonl.gz",
+}
 MAKE = {"HumanEval": evalplus.humaneval_task, "Mbpp": evalplus.mbpp_task}
-pytestmark = pytest.mark.skipif(not all(path.exists() for path in FILES.values()), reason=f"no benchmark files in {DATA}")
+pytestmark = pytest.mark.skipif(
+    not all(path.exists() for path in FILES.values()), reason=f"no benchmark files in {DATA}"
+)
 
 
 def tasks(*ids: str) -> dict[str, PlusTask]:
@@ -49,7 +54,15 @@ HARNESS = (
 
 @pytest.fixture(scope="module")
 def harness() -> PlusHarness:
-    return PlusHarness("plus", evalplus.VERSION, "evalplus 0.3.1", tasks(*HARNESS), "some", "humanevalplus", evalplus.SETS)
+    return PlusHarness(
+        "plus",
+        evalplus.VERSION,
+        "evalplus 0.3.1",
+        tasks(*HARNESS),
+        "some",
+        "humanevalplus",
+        evalplus.SETS,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +84,9 @@ def verdict(harness: PlusHarness, sandbox: Sandbox, task: str, program: str) -> 
 @pytest.mark.slow
 def test_every_canonical_solution_passes(harness: PlusHarness, sandbox: Sandbox) -> None:
     for task in HARNESS:
-        assert verdict(harness, sandbox, task, harness.tasks[task].canonical).row()["plus"] is (task != "HumanEval/32"), (
-            task
-        )  # which evalplus 0.3.1 fails, whatever the answer
+        assert verdict(harness, sandbox, task, harness.tasks[task].canonical).row()["plus"] is (
+            task != "HumanEval/32"
+        ), task  # which evalplus 0.3.1 fails, whatever the answer
 
 
 GCD = "def greatest_common_divisor(a, b):\n    "

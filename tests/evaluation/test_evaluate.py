@@ -32,20 +32,29 @@ def data(name: str) -> Path:
     return root / name
 
 
-def test_right_and_wrong_answers_get_their_verdicts_in_the_order_of_the_problems(problems: list[Problem], sandbox: Sandbox) -> None:
+def test_right_and_wrong_answers_get_their_verdicts_in_the_order_of_the_problems(
+    problems: list[Problem], sandbox: Sandbox
+) -> None:
     benchmark = heldout(problems)
     wrong = "def solve(x):\n    return 'no'"
-    answers = [fenced(problem.solutions[0] if i % 2 else wrong) for i, problem in enumerate(benchmark.problems)]
+    answers = [
+        fenced(problem.solutions[0] if i % 2 else wrong)
+        for i, problem in enumerate(benchmark.problems)
+    ]
     samples, isolation = judge_answers(benchmark, answers, sandbox)
     assert [s.task_id for s in samples] == [p.problem_id for p in benchmark.problems]
     assert [s.verdict == "AC" for s in samples] == [bool(i % 2) for i in range(len(answers))]
     assert isolation == sandbox.describe()
 
 
-def test_two_evaluations_give_one_content_hash(checkpoint: Path, problems: list[Problem], sandbox: Sandbox, tmp_path: Path) -> None:
+def test_two_evaluations_give_one_content_hash(
+    checkpoint: Path, problems: list[Problem], sandbox: Sandbox, tmp_path: Path
+) -> None:
     benchmark = heldout(problems, SHORT)
     stages: list[str] = []
-    first = evaluate(checkpoint, "tiny", "abc", benchmark, sandbox, lambda stage, done, of: stages.append(stage))
+    first = evaluate(
+        checkpoint, "tiny", "abc", benchmark, sandbox, lambda stage, done, of: stages.append(stage)
+    )
     second = evaluate(checkpoint, "tiny", "abc", benchmark, sandbox)
     assert first.content_hash == second.content_hash and first.measured != second.measured
     assert set(stages) == {"generate", "judge"}
@@ -62,7 +71,11 @@ class Flaky:
     def run(self, jobs: Iterable[Job]) -> Iterator[Report]:
         self.failures -= 1
         for at, report in enumerate(self.sandbox.run(jobs)):
-            yield replace(report, verdict=Verdict.INFRA, detail="worker gone") if at and self.failures >= 0 else report
+            yield (
+                replace(report, verdict=Verdict.INFRA, detail="worker gone")
+                if at and self.failures >= 0
+                else report
+            )
 
 
 def test_what_the_sandbox_failed_is_asked_again(problems: list[Problem], sandbox: Sandbox) -> None:
@@ -72,7 +85,9 @@ def test_what_the_sandbox_failed_is_asked_again(problems: list[Problem], sandbox
     assert all(s.verdict == "AC" for s in samples)
 
 
-def test_answers_that_nobody_judges_give_no_score(problems: list[Problem], sandbox: Sandbox) -> None:
+def test_answers_that_nobody_judges_give_no_score(
+    problems: list[Problem], sandbox: Sandbox
+) -> None:
     benchmark = heldout(problems)
     answers = [fenced(problem.solutions[0]) for problem in benchmark.problems]
     with pytest.raises(NotJudged, match=r"have no verdict after 3 attempts.*worker gone"):
@@ -80,7 +95,11 @@ def test_answers_that_nobody_judges_give_no_score(problems: list[Problem], sandb
 
 
 def test_another_problem_or_wording_is_another_version(problems: list[Problem]) -> None:
-    versions = {heldout(problems).version, heldout(problems[1:]).version, heldout([replace(problems[0], statement="?"), *problems[1:]]).version}
+    versions = {
+        heldout(problems).version,
+        heldout(problems[1:]).version,
+        heldout([replace(problems[0], statement="?"), *problems[1:]]).version,
+    }
     assert len(versions) == 3
     assert heldout(problems[::-1]).version == heldout(problems).version
 
@@ -95,7 +114,11 @@ def test_a_benchmark_without_problems_or_with_one_twice_is_refused(problems: lis
 def test_a_public_benchmark_out_of_reach_is_listed_with_the_reason(tmp_path: Path) -> None:
     without, lost = load_public("humaneval"), load_public("mbpp", tmp_path / "gone.jsonl")
     assert isinstance(without, NotMeasured) and "ratchet data add humaneval" in without.reason
-    assert isinstance(lost, NotMeasured) and "not reachable" in lost.reason and "gone.jsonl" in lost.reason
+    assert (
+        isinstance(lost, NotMeasured)
+        and "not reachable" in lost.reason
+        and "gone.jsonl" in lost.reason
+    )
 
 
 def test_a_file_with_a_bad_row_leaves_the_whole_unmeasured(tmp_path: Path) -> None:
@@ -108,7 +131,9 @@ def test_humaneval_s_own_solutions_are_accepted_as_answers(sandbox: Sandbox) -> 
     benchmark = load_public("humaneval", data("humaneval"))
     assert not isinstance(benchmark, NotMeasured) and len(benchmark.problems) == 164
     some = replace(benchmark, problems=benchmark.problems[::16])
-    whole, _ = judge_answers(some, [fenced(problem.solutions[0]) for problem in some.problems], sandbox)
+    whole, _ = judge_answers(
+        some, [fenced(problem.solutions[0]) for problem in some.problems], sandbox
+    )
     assert all(s.verdict == "AC" for s in whole)
 
 

@@ -12,8 +12,17 @@ from evaluation.gate import Incomparable, Policy, decide, regressed
 from evaluation.scorecard import Sample, Scorecard
 
 
-def card(name: str, solved: Sequence[bool | int], benchmark: str = "heldout", version: str = "v1", **changes: object) -> Scorecard:
-    samples = tuple(Sample(task_id=f"t{i}", answer="", program="", verdict="AC" if s else "WA") for i, s in enumerate(solved))
+def card(
+    name: str,
+    solved: Sequence[bool | int],
+    benchmark: str = "heldout",
+    version: str = "v1",
+    **changes: object,
+) -> Scorecard:
+    samples = tuple(
+        Sample(task_id=f"t{i}", answer="", program="", verdict="AC" if s else "WA")
+        for i, s in enumerate(solved)
+    )
     made = Scorecard(
         benchmark=benchmark, benchmark_version=version, harness_version="1", checkpoint=name, checkpoint_hash=f"hash of {name}",
         sampling={"n": 1}, isolation="test", samples=samples,
@@ -29,20 +38,32 @@ LUCKY = card("lucky", [1] * 95 + [0] * 5 + [1] * 10 + [0] * 290)
 def test_a_clearly_better_challenger_is_promoted_and_told_why() -> None:
     decision = decide(OLD, BETTER)
     assert decision.kind == "promote" and decision.p_value is not None and decision.p_value < 1e-6
-    assert decision.comparison is not None and (len(decision.comparison.won), len(decision.comparison.lost)) == (60, 10)
+    assert decision.comparison is not None and (
+        len(decision.comparison.won),
+        len(decision.comparison.lost),
+    ) == (60, 10)
     assert "the gain counts as real" in decision.to_text()
 
 
 def test_a_gain_that_may_be_luck_is_refused_with_the_power_said() -> None:
     decision = decide(OLD, LUCKY)
     assert not decision.promoted
-    assert "luck is not ruled out" in decision.to_text() and "with 400 tasks a true gain of" in decision.to_text()
+    assert (
+        "luck is not ruled out" in decision.to_text()
+        and "with 400 tasks a true gain of" in decision.to_text()
+    )
 
 
 def test_how_many_tasks_would_show_the_least_gain_that_counts_is_said_with_the_power() -> None:
     told = decide(OLD, LUCKY).to_text()
-    assert "To find 2.0 points as surely, the least that a new version must bring, takes about " in told
-    assert "that would most likely have been seen" in decide(OLD, LUCKY, Policy(minimum_gain=0.2)).to_text()
+    assert (
+        "To find 2.0 points as surely, the least that a new version must bring, takes about "
+        in told
+    )
+    assert (
+        "that would most likely have been seen"
+        in decide(OLD, LUCKY, Policy(minimum_gain=0.2)).to_text()
+    )
 
 
 def test_a_worse_challenger_is_refused_as_worse() -> None:
@@ -66,7 +87,9 @@ def test_a_sure_gain_below_the_minimum_is_refused() -> None:
 
 
 def test_a_fall_on_another_benchmark_blocks() -> None:
-    others = [(card("old", [1] * 50 + [0] * 50, "mbpp"), card("better", [1] * 30 + [0] * 70, "mbpp"))]
+    others = [
+        (card("old", [1] * 50 + [0] * 50, "mbpp"), card("better", [1] * 30 + [0] * 70, "mbpp"))
+    ]
     decision = decide(OLD, BETTER, others=others)
     assert not decision.promoted and "blocks the promotion" in decision.to_text()
 
@@ -92,7 +115,11 @@ def test_cards_that_measure_different_things_are_not_compared(other: Scorecard, 
 
 
 def test_a_card_with_an_answer_that_nobody_judged_decides_nothing() -> None:
-    broken = OLD.model_copy(update={"samples": (*OLD.samples[:-1], OLD.samples[-1].model_copy(update={"verdict": "INFRA"}))})
+    broken = OLD.model_copy(
+        update={
+            "samples": (*OLD.samples[:-1], OLD.samples[-1].model_copy(update={"verdict": "INFRA"}))
+        }
+    )
     with pytest.raises(ValueError, match="1 answers have no verdict"):
         decide(OLD, broken)
 
@@ -107,7 +134,9 @@ def test_no_pair_of_cards_is_promoted_both_ways(solved: list[tuple[bool, bool]])
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60), st.randoms())
-def test_the_decision_does_not_depend_on_the_order_of_the_tasks(solved: list[tuple[bool, bool]], random: object) -> None:
+def test_the_decision_does_not_depend_on_the_order_of_the_tasks(
+    solved: list[tuple[bool, bool]], random: object
+) -> None:
     a, b = card("a", [s for s, _ in solved]), card("b", [s for _, s in solved])
     mixed = list(b.samples)
     random.shuffle(mixed)  # type: ignore[attr-defined]

@@ -25,19 +25,31 @@ def test_greedy_answers_equal_those_of_transformers(checkpoint: Path, prompts: l
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer, model = AutoTokenizer.from_pretrained(checkpoint), AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32).eval()
+    tokenizer, model = (
+        AutoTokenizer.from_pretrained(checkpoint),
+        AutoModelForCausalLM.from_pretrained(checkpoint, dtype=torch.float32).eval(),
+    )
     for chat, answer in zip(prompts[:6], generate(checkpoint, prompts, GREEDY)[:6], strict=True):
         text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        ids = tokenizer(text, return_tensors="pt", add_special_tokens=False, return_token_type_ids=False)
-        out = model.generate(**ids, max_new_tokens=12, do_sample=False)[0, ids["input_ids"].shape[1] :]
+        ids = tokenizer(
+            text, return_tensors="pt", add_special_tokens=False, return_token_type_ids=False
+        )
+        out = model.generate(**ids, max_new_tokens=12, do_sample=False)[
+            0, ids["input_ids"].shape[1] :
+        ]
         assert answer.text == tokenizer.decode(out, skip_special_tokens=True)
 
 
 @pytest.mark.parametrize("sampling", [GREEDY, DRAWN])
-def test_the_order_of_the_prompts_changes_no_answer(checkpoint: Path, prompts: list[Chat], sampling: Sampling) -> None:
+def test_the_order_of_the_prompts_changes_no_answer(
+    checkpoint: Path, prompts: list[Chat], sampling: Sampling
+) -> None:
     order = list(range(len(prompts)))
     random.Random(0).shuffle(order)
-    straight, mixed = generate(checkpoint, prompts, sampling), generate(checkpoint, [prompts[i] for i in order], sampling)
+    straight, mixed = (
+        generate(checkpoint, prompts, sampling),
+        generate(checkpoint, [prompts[i] for i in order], sampling),
+    )
     n = sampling.n
     for at, i in enumerate(order):
         assert mixed[at * n : at * n + n] == straight[i * n : i * n + n]
@@ -49,17 +61,23 @@ def test_draws_differ_by_number_and_by_seed(checkpoint: Path, prompts: list[Chat
     assert generate(checkpoint, prompts[:1], DRAWN.model_copy(update={"seed": 8})) != drawn
 
 
-def test_batches_and_their_size_change_no_answer(checkpoint: Path, prompts: list[Chat], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_and_their_size_change_no_answer(
+    checkpoint: Path, prompts: list[Chat], monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = generate(checkpoint, prompts, DRAWN)
     monkeypatch.setattr(generation, "BATCH", 5)
     assert generate(checkpoint, prompts, DRAWN) == whole
 
 
 def test_an_answer_that_did_not_end_is_marked_as_cut(checkpoint: Path, prompts: list[Chat]) -> None:
-    assert all(answer.cut == (answer.tokens == 12) for answer in generate(checkpoint, prompts, GREEDY))
+    assert all(
+        answer.cut == (answer.tokens == 12) for answer in generate(checkpoint, prompts, GREEDY)
+    )
 
 
-def test_a_prompt_that_fills_the_positions_gets_an_empty_answer_marked_as_cut(checkpoint: Path, prompts: list[Chat]) -> None:
+def test_a_prompt_that_fills_the_positions_gets_an_empty_answer_marked_as_cut(
+    checkpoint: Path, prompts: list[Chat]
+) -> None:
     long: Chat = [{"role": "user", "content": "sort upwards " * 600}]
     answers = generate(checkpoint, [long, prompts[0]], GREEDY)
     assert (answers[0].text, answers[0].tokens, answers[0].cut) == ("", 0, True)

@@ -24,17 +24,24 @@ from evaluation.seeds import compare_recipes
 from evaluation.spending import Gate, Spending, next_level
 from evaluation.statistics import clopper_pearson, share_interval
 
-changes = st.integers(2, 300).flatmap(lambda n: st.tuples(st.integers(0, n // 2), st.integers(0, n // 2), st.just(n)))
+changes = st.integers(2, 300).flatmap(
+    lambda n: st.tuples(st.integers(0, n // 2), st.integers(0, n // 2), st.just(n))
+)
 
 
 def gate(p_value: float, level: float = 0.0) -> Gate:
     return Gate(chain="", benchmark="b", benchmark_version="1", p_value=p_value, level=level)
 
 
-@given(st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), st.sampled_from([0.9, 0.95, 0.99]))
+@given(
+    st.integers(1, 400).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))),
+    st.sampled_from([0.9, 0.95, 0.99]),
+)
 def test_clopper_and_pearson_agree_with_scipy(counts: tuple[int, int], confidence: float) -> None:
     theirs = stats.binomtest(*counts).proportion_ci(confidence, method="exact")
-    assert clopper_pearson(*counts, confidence) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    assert clopper_pearson(*counts, confidence) == pytest.approx(
+        (theirs.low, theirs.high), abs=1e-9
+    )
 
 
 @pytest.mark.parametrize("tasks", [10, 20, 30, 50, 74, 100, 164, 200, 378])
@@ -47,28 +54,40 @@ def test_the_interval_of_a_share_covers_93_times_in_100_exactly_computed(tasks: 
 
 
 @given(changes, st.floats(0.01, 0.3))
-def test_the_score_test_uses_the_likeliest_share_of_lost_tasks_under_the_margin(counts: tuple[int, int, int], margin: float) -> None:
+def test_the_score_test_uses_the_likeliest_share_of_lost_tasks_under_the_margin(
+    counts: tuple[int, int, int], margin: float
+) -> None:
     won, lost, tasks = counts
 
     def unlikely(losing: float) -> float:
         winning, same = losing - margin, 1 - 2 * losing + margin
-        return -sum(k * log(max(p, 1e-300)) for k, p in ((won, winning), (lost, losing), (tasks - won - lost, same)) if k)
+        return -sum(
+            k * log(max(p, 1e-300))
+            for k, p in ((won, winning), (lost, losing), (tasks - won - lost, same))
+            if k
+        )
 
-    found = optimize.minimize_scalar(unlikely, bounds=(margin, (1 + margin) / 2), method="bounded", options={"xatol": 1e-9})
+    found = optimize.minimize_scalar(
+        unlikely, bounds=(margin, (1 + margin) / 2), method="bounded", options={"xatol": 1e-9}
+    )
     variance = tasks * (2 * found.x - margin - margin**2)
     z = (won - lost + tasks * margin) / np.sqrt(variance)
     assert not_worse(won, lost, tasks, margin) == pytest.approx(stats.norm.sf(z), abs=2e-3)
 
 
 @given(changes, st.floats(0.01, 0.3))
-def test_a_margin_is_ruled_out_just_where_it_lies_below_the_interval(counts: tuple[int, int, int], margin: float) -> None:
+def test_a_margin_is_ruled_out_just_where_it_lies_below_the_interval(
+    counts: tuple[int, int, int], margin: float
+) -> None:
     low, _ = difference_interval(*counts, confidence=0.9)
     if abs(low + margin) > 1e-9:
         assert (not_worse(*counts, margin) <= 0.05) is (low > -margin)
 
 
 @given(changes)
-def test_the_interval_of_a_difference_turns_round_with_the_models(counts: tuple[int, int, int]) -> None:
+def test_the_interval_of_a_difference_turns_round_with_the_models(
+    counts: tuple[int, int, int],
+) -> None:
     won, lost, tasks = counts
     low, high = difference_interval(won, lost, tasks)
     assert -1 <= low <= (won - lost) / tasks <= high <= 1
@@ -77,19 +96,28 @@ def test_the_interval_of_a_difference_turns_round_with_the_models(counts: tuple[
 
 @pytest.mark.parametrize(("changed", "gain"), [(0.05, 0.0), (0.3, 0.0), (0.05, 0.05), (0.3, 0.05)])
 def test_the_interval_of_a_difference_covers_it(changed: float, gain: float) -> None:
-    drawn = np.random.default_rng(0).multinomial(100, [(changed + gain) / 2, (changed - gain) / 2, 1 - changed], size=2000)
-    covered = [(interval := difference_interval(int(w), int(lost), 100)).low <= gain <= interval.high for w, lost, _ in drawn]
+    drawn = np.random.default_rng(0).multinomial(
+        100, [(changed + gain) / 2, (changed - gain) / 2, 1 - changed], size=2000
+    )
+    covered = [
+        (interval := difference_interval(int(w), int(lost), 100)).low <= gain <= interval.high
+        for w, lost, _ in drawn
+    ]
     assert np.mean(covered) >= 0.93
 
 
 def test_a_fall_as_large_as_the_margin_passes_no_more_often_than_alpha() -> None:
-    drawn = np.random.default_rng(1).multinomial(400, [0.05, 0.1, 0.85], size=4000)  # falls by 5 points
+    drawn = np.random.default_rng(1).multinomial(
+        400, [0.05, 0.1, 0.85], size=4000
+    )  # falls by 5 points
     passed = np.mean([not_worse(int(won), int(lost), 400, 0.05) <= 0.05 for won, lost, _ in drawn])
     assert 0.03 <= passed <= 0.06
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_holm_keeps_the_order_and_is_between_the_p_value_and_bonferroni(p_values: list[float]) -> None:
+def test_holm_keeps_the_order_and_is_between_the_p_value_and_bonferroni(
+    p_values: list[float],
+) -> None:
     adjusted = holm(p_values)
     for p, a in zip(p_values, adjusted, strict=True):
         assert p <= a <= min(1.0, len(p_values) * p) or a == 1.0
@@ -109,14 +137,20 @@ def test_the_paired_bootstrap_keeps_its_level_and_the_announced_power() -> None:
     for gain in found:
         for _ in range(400):
             base = rng.beta(0.8, 0.8, tasks)
-            difference = rng.binomial(10, np.clip(base + gain, 0, 1)) / 10 - rng.binomial(10, base) / 10
+            difference = (
+                rng.binomial(10, np.clip(base + gain, 0, 1)) / 10 - rng.binomial(10, base) / 10
+            )
             found[gain] += bootstrap_test(difference.tolist(), draws=1000).better <= alpha
             spread = float(difference.std())
     assert found[0.0] / 400 <= 0.08
-    assert found[0.04] / 400 == pytest.approx(mean_power(0.035, spread, tasks, alpha), abs=0.1)  # at the edges a gain of 4 points is clipped
+    assert found[0.04] / 400 == pytest.approx(
+        mean_power(0.035, spread, tasks, alpha), abs=0.1
+    )  # at the edges a gain of 4 points is clipped
 
 
-def test_the_smallest_gain_has_the_wanted_power_and_the_expected_spread_is_that_of_half_shared_results() -> None:
+def test_the_smallest_gain_has_the_wanted_power_and_the_expected_spread_is_that_of_half_shared_results() -> (
+    None
+):
     gain = smallest_mean_gain(0.4, 200, 0.01)
     assert mean_power(gain, 0.4, 200, 0.01) == pytest.approx(0.8)
     assert expected_spread([1.0] * 50 + [0.0] * 50) ** 2 == pytest.approx(0.25)
@@ -144,7 +178,10 @@ def test_a_curve_has_the_interval_of_drawing_task_by_task() -> None:
 def test_recipes_of_several_seeds_are_compared_over_seeds_and_tasks() -> None:
     rng = np.random.default_rng(0)
     easy = rng.random(200)
-    weak, strong = ([(rng.random(200) < easy * share).astype(float).tolist() for _ in range(4)] for share in (0.5, 0.8))
+    weak, strong = (
+        [(rng.random(200) < easy * share).astype(float).tolist() for _ in range(4)]
+        for share in (0.5, 0.8)
+    )
     found = compare_recipes(weak, strong, draws=2000)
     assert found.runs == (4, 4) and found.p_better < 0.01 and found.interval.low > 0
     with pytest.raises(ValueError, match="at least two runs"):

@@ -20,12 +20,18 @@ NEW = Contestant("new", {task: (f"new {task}",) for task in TASKS})
 
 
 def test_completions_are_read_plain_and_gzipped_with_what_they_were_asked(tmp_path: Path) -> None:
-    rows = [{"task_id": "a", "completion": "x\u2028y", "prompt": "P"}, {"task_id": "a", "solution": "z"}, {"task_id": "b", "completion": "w"}]
+    rows = [
+        {"task_id": "a", "completion": "x\u2028y", "prompt": "P"},
+        {"task_id": "a", "solution": "z"},
+        {"task_id": "b", "completion": "w"},
+    ]
     text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (tmp_path / "mine.jsonl").write_text(text, encoding="utf-8")
     (tmp_path / "mine.jsonl.gz").write_bytes(gzip.compress(text.encode()))
     for name in ("mine.jsonl", "mine.jsonl.gz"):
-        assert read_contestant(tmp_path / name) == Contestant("mine", {"a": ("x\u2028y", "z"), "b": ("w",)}, {"a": "P"})
+        assert read_contestant(tmp_path / name) == Contestant(
+            "mine", {"a": ("x\u2028y", "z"), "b": ("w",)}, {"a": "P"}
+        )
 
 
 def test_a_scorecard_is_a_contestant_by_its_checkpoints_name(tmp_path: Path) -> None:
@@ -38,7 +44,9 @@ def test_a_scorecard_is_a_contestant_by_its_checkpoints_name(tmp_path: Path) -> 
         isolation="none", prompts={"a": "Do a."},
     )  # fmt: skip
     card.write(tmp_path / "card.json")
-    assert read_contestant(tmp_path / "card.json") == Contestant("chain-0003", {"a": ("first", "second")}, {"a": "Do a."})
+    assert read_contestant(tmp_path / "card.json") == Contestant(
+        "chain-0003", {"a": ("first", "second")}, {"a": "Do a."}
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +62,9 @@ def test_a_scorecard_is_a_contestant_by_its_checkpoints_name(tmp_path: Path) -> 
         ("a.json", '{"samples": []}', "this is no scorecard"),
     ],
 )
-def test_what_cannot_be_read_is_named_with_its_row(tmp_path: Path, name: str, text: str, said: str) -> None:
+def test_what_cannot_be_read_is_named_with_its_row(
+    tmp_path: Path, name: str, text: str, said: str
+) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(ProblemError, match=f"{name}.*{said}"):
         read_contestant(tmp_path / name)
@@ -69,7 +79,9 @@ def test_two_texts_meet_once_a_task_and_equal_ones_never() -> None:
     one = Contestant("one", {"a": ("x", "y", "same "), "b": ("x",)})
     other = Contestant("other", {"a": ("y", "x", "same"), "b": ("z",)})
     pairs, same = make_pairs([one, other], {"a": "A", "b": "B"}, seed=0)
-    assert same == 1 and sorted((p.problem_id, {p.first, p.second} == {"x", "y"}) for p in pairs) == [("a", True), ("b", False)]
+    assert same == 1 and sorted(
+        (p.problem_id, {p.first, p.second} == {"x", "y"}) for p in pairs
+    ) == [("a", True), ("b", False)]
 
 
 def test_what_cannot_be_compared_is_refused() -> None:
@@ -84,9 +96,15 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 def test_sides_and_order_follow_the_seed_and_differ_between_judges() -> None:
     pairs, _ = make_pairs([OLD, NEW], ASKED, seed=7)
-    assert order(pairs, 7, "ann") == order(list(reversed(pairs)), 7, "ann") != order(pairs, 7, "bob")
-    sides = {judge: [pair.sides(7, judge)[0] == pair.first for pair in pairs] for judge in ("ann", "bob")}
-    assert sides["ann"] != sides["bob"] and all(15 <= sum(shown) <= 45 for shown in sides.values())  # 60 coins: outside with p = 0.0001
+    assert (
+        order(pairs, 7, "ann") == order(list(reversed(pairs)), 7, "ann") != order(pairs, 7, "bob")
+    )
+    sides = {
+        judge: [pair.sides(7, judge)[0] == pair.first for pair in pairs] for judge in ("ann", "bob")
+    }
+    assert sides["ann"] != sides["bob"] and all(
+        15 <= sum(shown) <= 45 for shown in sides.values()
+    )  # 60 coins: outside with p = 0.0001
 
 
 def test_who_won_does_not_depend_on_the_side() -> None:
@@ -96,5 +114,8 @@ def test_who_won_does_not_depend_on_the_side() -> None:
 
 
 def test_a_draw_of_some_pairs_is_the_same_each_time_and_another_by_seed() -> None:
-    drawn = [{pair.problem_id for pair in make_pairs([OLD, NEW], ASKED, seed, 10)[0]} for seed in (1, 1, 2)]
+    drawn = [
+        {pair.problem_id for pair in make_pairs([OLD, NEW], ASKED, seed, 10)[0]}
+        for seed in (1, 1, 2)
+    ]
     assert drawn[0] == drawn[1] != drawn[2] and len(drawn[0]) == 10

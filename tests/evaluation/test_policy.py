@@ -12,18 +12,30 @@ from evaluation.gate import Check, Decision, Facts, Gate, Incomparable, Policy, 
 from evaluation.scorecard import Sample, Scorecard
 from tests.evaluation.test_gate import BETTER, OLD, card
 
-GATES = tuple(Gate(chain=f"chain-{i}", benchmark="heldout", benchmark_version=f"v{i}", p_value=0.3, level=0.01) for i in range(9))
+GATES = tuple(
+    Gate(
+        chain=f"chain-{i}", benchmark="heldout", benchmark_version=f"v{i}", p_value=0.3, level=0.01
+    )
+    for i in range(9)
+)
 
 
 def tagged(made: Scorecard, tags: Sequence[tuple[str, ...]]) -> Scorecard:
-    samples = tuple(sample.model_copy(update={"tags": own}) for sample, own in zip(made.samples, tags, strict=True))
+    samples = tuple(
+        sample.model_copy(update={"tags": own})
+        for sample, own in zip(made.samples, tags, strict=True)
+    )
     return made.model_copy(update={"samples": samples})
 
 
 def drawn(name: str, passing: Sequence[int], n: int = 10) -> Scorecard:
     """A card of n answers a task, so many of them right."""
     samples = tuple(
-        Sample(task_id=f"t{i:03d}", sample=k, answer="", program="", verdict="AC" if k < c else "WA") for i, c in enumerate(passing) for k in range(n)
+        Sample(
+            task_id=f"t{i:03d}", sample=k, answer="", program="", verdict="AC" if k < c else "WA"
+        )
+        for i, c in enumerate(passing)
+        for k in range(n)
     )
     return card(name, [1]).model_copy(update={"samples": samples, "sampling": {"n": n}})
 
@@ -42,15 +54,27 @@ def test_a_decision_of_an_older_version_still_loads_and_reads_the_same() -> None
 
 
 def test_a_fall_that_cannot_be_ruled_out_blocks_and_more_tasks_settle_it() -> None:
-    few = (card("old", [1] * 10 + [0] * 10, "mbpp"), card("better", [1] * 9 + [0] * 10 + [1], "mbpp"))
-    many = (card("old", [1] * 500 + [0] * 500, "mbpp"), card("better", [1] * 495 + [0] * 500 + [1] * 5, "mbpp"))
+    few = (
+        card("old", [1] * 10 + [0] * 10, "mbpp"),
+        card("better", [1] * 9 + [0] * 10 + [1], "mbpp"),
+    )
+    many = (
+        card("old", [1] * 500 + [0] * 500, "mbpp"),
+        card("better", [1] * 495 + [0] * 500 + [1] * 5, "mbpp"),
+    )
     refused = decide(OLD, BETTER, others=[few])
-    assert failed(refused) == ["not worse"] and "a fall of 5.0 points or more is not ruled out" in refused.to_text()
+    assert (
+        failed(refused) == ["not worse"]
+        and "a fall of 5.0 points or more is not ruled out" in refused.to_text()
+    )
     assert decide(OLD, BETTER, others=[many]).promoted
 
 
 def test_a_benchmark_has_its_own_margin_and_one_with_a_margin_must_be_measured() -> None:
-    other = (card("old", [1] * 500 + [0] * 500, "mbpp"), card("better", [1] * 490 + [0] * 500 + [1] * 10, "mbpp"))
+    other = (
+        card("old", [1] * 500 + [0] * 500, "mbpp"),
+        card("better", [1] * 490 + [0] * 500 + [1] * 10, "mbpp"),
+    )
     assert failed(decide(OLD, BETTER, Policy(margins={"mbpp": 0.002}), [other])) == ["not worse"]
     absent = decide(OLD, BETTER, Policy(margins={"humaneval": 0.05}), [other])
     assert failed(absent) == ["measured"] and "wants no loss on humaneval" in absent.to_text()
@@ -58,9 +82,15 @@ def test_a_benchmark_has_its_own_margin_and_one_with_a_margin_must_be_measured()
 
 def test_a_fall_in_one_tag_blocks_though_the_whole_gains() -> None:
     tags = [("loops",) if i < 30 else ("strings",) for i in range(400)]
-    before, after = tagged(card("old", [1] * 100 + [0] * 300), tags), tagged(card("new", [0] * 20 + [1] * 200 + [0] * 180), tags)
+    before, after = (
+        tagged(card("old", [1] * 100 + [0] * 300), tags),
+        tagged(card("new", [0] * 20 + [1] * 200 + [0] * 180), tags),
+    )
     decision = decide(before, after)
-    assert failed(decision) == ["tags"] and "on the 30 tasks tagged loops of heldout from 100.0 to 33.3 %" in decision.to_text()
+    assert (
+        failed(decision) == ["tags"]
+        and "on the 30 tasks tagged loops of heldout from 100.0 to 33.3 %" in decision.to_text()
+    )
     assert decide(before, after, Policy(tags=())).promoted
 
 
@@ -68,13 +98,22 @@ def test_a_small_fall_among_many_tags_does_not_block() -> None:
     tags = [(f"tag-{i // 20}",) for i in range(400)]
     after = tagged(card("new", [0] * 6 + [1] * 154 + [0] * 240), tags)
     decision = decide(tagged(OLD, tags), after)
-    assert decision.comparison is not None and min(bucket.p_worse for bucket in decision.comparison.buckets) == pytest.approx(2**-6)
+    assert decision.comparison is not None and min(
+        bucket.p_worse for bucket in decision.comparison.buckets
+    ) == pytest.approx(2**-6)
     assert decision.promoted and "none of 20 groups" in decision.to_text()  # alone it would block
 
 
 @pytest.mark.parametrize(("gap", "passes"), [(0.05, True), (0.3, False), (None, False)])
-def test_a_limit_holds_and_what_was_not_measured_does_not_pass_it(gap: float | None, passes: bool) -> None:
-    decision = decide(OLD, BETTER, Policy(limits={"hack_gap": 0.1}), facts=Facts(measures={} if gap is None else {"hack_gap": gap}))
+def test_a_limit_holds_and_what_was_not_measured_does_not_pass_it(
+    gap: float | None, passes: bool
+) -> None:
+    decision = decide(
+        OLD,
+        BETTER,
+        Policy(limits={"hack_gap": 0.1}),
+        facts=Facts(measures={} if gap is None else {"hack_gap": gap}),
+    )
     assert decision.promoted is passes and "hack_gap" in decision.to_text()
 
 
@@ -92,18 +131,37 @@ def test_what_makes_a_promotion_unearned_refuses_it(facts: Facts, name: str) -> 
 
 
 def test_the_policy_may_let_an_unverified_reward_and_a_broken_passport_pass_and_says_so() -> None:
-    facts = Facts(unverified=("chain-0002",), missing_links=("clean_problems 0123",), made_elsewhere="/some/folder")
+    facts = Facts(
+        unverified=("chain-0002",),
+        missing_links=("clean_problems 0123",),
+        made_elsewhere="/some/folder",
+    )
     decision = decide(OLD, BETTER, Policy(battery=False, provenance=False), facts=facts)
-    assert decision.promoted and decision.to_text().count("the policy lets that pass") == 2 and "No run of this home made it" in decision.to_text()
+    assert (
+        decision.promoted
+        and decision.to_text().count("the policy lets that pass") == 2
+        and "No run of this home made it" in decision.to_text()
+    )
 
 
 def test_on_fixed_tasks_each_gate_leaves_less_for_the_next_and_a_gain_pays_in_again() -> None:
-    policy, used = Policy(spending="lord", alpha=0.05), tuple(gate.model_copy(update={"benchmark_version": "v1"}) for gate in GATES)
+    policy, used = (
+        Policy(spending="lord", alpha=0.05),
+        tuple(gate.model_copy(update={"benchmark_version": "v1"}) for gate in GATES),
+    )
     first, tenth = decide(OLD, BETTER, policy), decide(OLD, BETTER, policy, facts=Facts(gates=used))
-    won = decide(OLD, BETTER, policy, facts=Facts(gates=(*used[:-1], used[-1].model_copy(update={"p_value": 0.001}))))
+    won = decide(
+        OLD,
+        BETTER,
+        policy,
+        facts=Facts(gates=(*used[:-1], used[-1].model_copy(update={"p_value": 0.001}))),
+    )
     levels = [decision.level or 0.0 for decision in (first, tenth, won)]
     assert levels[1] < levels[0] < 0.05 and levels[1] < levels[2]
-    assert "what is left of 0.05 after the gates before, by LORD" in tenth.to_text() and "fresh tasks" not in failed(tenth)
+    assert (
+        "what is left of 0.05 after the gates before, by LORD" in tenth.to_text()
+        and "fresh tasks" not in failed(tenth)
+    )
 
 
 def test_a_gain_in_pass_at_5_is_shown_where_pass_at_1_is_the_same() -> None:
@@ -123,11 +181,16 @@ def test_a_clean_score_stands_beside_the_full_one() -> None:
     decision = decide(OLD, BETTER, facts=Facts(suspects={"heldout": ("t0", "t399", "not asked")}))
     [clean] = decision.clean
     assert (clean.left_out, clean.after and clean.after.tasks) == (2, 398)
-    assert "Without the 2 tasks of heldout that resemble something in the training data" in decision.to_text()
+    assert (
+        "Without the 2 tasks of heldout that resemble something in the training data"
+        in decision.to_text()
+    )
 
 
 def test_the_power_is_said_before_there_is_a_challenger() -> None:
-    assert "400 tasks of heldout show a true gain of 8.1 points in pass@1" in announced(OLD, Policy())
+    assert "400 tasks of heldout show a true gain of 8.1 points in pass@1" in announced(
+        OLD, Policy()
+    )
     assert "too few" in announced(card("old", [1, 0, 1]), Policy())
 
 
@@ -149,9 +212,13 @@ def test_every_check_that_refuses_has_a_sentence() -> None:
     facts = Facts(unverified=("c",), missing_links=("x",), picked_on="heldout")
     decision = decide(BETTER, OLD, Policy(limits={"cost": 1}), facts=facts)
     said = [check for check in decision.checks if not check.passed and check.name != "gain"]
-    assert len(said) == 5 and all(isinstance(check, Check) and check.sentence in decision.reasons for check in said)
+    assert len(said) == 5 and all(
+        isinstance(check, Check) and check.sentence in decision.reasons for check in said
+    )
 
 
 def test_another_version_of_another_benchmark_is_refused() -> None:
     with pytest.raises(Incomparable, match="benchmark versions"):
-        decide(OLD, BETTER, others=[(card("old", [1], "mbpp", "v1"), card("new", [1], "mbpp", "v2"))])
+        decide(
+            OLD, BETTER, others=[(card("old", [1], "mbpp", "v1"), card("new", [1], "mbpp", "v2"))]
+        )

@@ -12,7 +12,19 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.facts import BenchmarkScore, Curve, Environment, Link, Minutes, Model, ReportFacts, Score, Spending, Step, Unmeasured
+from evaluation.facts import (
+    BenchmarkScore,
+    Curve,
+    Environment,
+    Link,
+    Minutes,
+    Model,
+    ReportFacts,
+    Score,
+    Spending,
+    Step,
+    Unmeasured,
+)
 from evaluation.gate import Decision, Rate, decide
 from evaluation.lineage import picture
 from evaluation.report import changed_lines, groups, pick_examples, render, write_report
@@ -111,7 +123,9 @@ def test_the_page_fetches_nothing_and_is_small(promoted: ReportFacts, tmp_path: 
     page = write_report(promoted, tmp_path / "report of a run").read_text(encoding="utf-8")
     assert set(re.findall(r'(?:src|href)="([^"]{0,22})', page)) == {"data:image/png;base64,"}
     assert not re.search(r"@import|url\(|<script|https?://", page)
-    assert len(page) < 400_000 and all(len(uri) < 80_000 for uri in re.findall(r"base64,([^\"]*)", page))
+    assert len(page) < 400_000 and all(
+        len(uri) < 80_000 for uri in re.findall(r"base64,([^\"]*)", page)
+    )
 
 
 def test_json_and_page_say_the_same(promoted: ReportFacts, tmp_path: Path) -> None:
@@ -119,20 +133,30 @@ def test_json_and_page_say_the_same(promoted: ReportFacts, tmp_path: Path) -> No
     summary = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
     assert summary["promoted"] is True and summary["p_value"] < 0.01
     assert summary["headline"] in page
-    assert ReportFacts.model_validate({key: summary[key] for key in ReportFacts.model_fields}) == promoted
+    assert (
+        ReportFacts.model_validate({key: summary[key] for key in ReportFacts.model_fields})
+        == promoted
+    )
     assert Decision.model_validate(summary["decision"]) == promoted.decision
 
 
-def test_the_first_lines_say_what_the_model_is_and_how_it_was_warmed_up(promoted: ReportFacts) -> None:
+def test_the_first_lines_say_what_the_model_is_and_how_it_was_warmed_up(
+    promoted: ReportFacts,
+) -> None:
     head = render(promoted).split("<section>")[0]
     assert "made from scratch" in head and "deliberate slips" in head
 
 
-def test_what_was_not_measured_is_listed_with_the_reason_and_a_zero_with_its_interval(promoted: ReportFacts) -> None:
+def test_what_was_not_measured_is_listed_with_the_reason_and_a_zero_with_its_interval(
+    promoted: ReportFacts,
+) -> None:
     page = render(promoted)
     assert "Not measured" in page and "no file of it was given" in page
     assert "(0 of 164; 0.0 to 2.3)" in page
-    assert "without the 3 tasks that resemble something in the training data" in page and "(0 of 161; 0.0 to 2.3)" in page
+    assert (
+        "without the 3 tasks that resemble something in the training data" in page
+        and "(0 of 161; 0.0 to 2.3)" in page
+    )
 
 
 def test_a_refused_challenger_has_its_report_too() -> None:
@@ -142,33 +166,66 @@ def test_a_refused_challenger_has_its_report_too() -> None:
 
 def test_the_first_champion_has_its_report_and_no_comparison() -> None:
     page = render(facts_of(OLD, NEW, first=True))
-    assert "First champion" in page and "not an improvement shown" in page and "Champion against" not in page
+    assert (
+        "First champion" in page
+        and "not an improvement shown" in page
+        and "Champion against" not in page
+    )
 
 
 def test_a_report_of_little_is_written_all_the_same(promoted: ReportFacts) -> None:
-    empty: dict[str, Any] = {"funnel": (), "curve": None, "pass_rates": (), "groups": (), "examples": (), "benchmarks": (), "not_measured": ()}
-    page = render(promoted.model_copy(update=empty | {"provenance": (), "stages": (), "peak_memory_gib": None, "version": None, "links": {}}))
+    empty: dict[str, Any] = {
+        "funnel": (),
+        "curve": None,
+        "pass_rates": (),
+        "groups": (),
+        "examples": (),
+        "benchmarks": (),
+        "not_measured": (),
+    }
+    page = render(
+        promoted.model_copy(
+            update=empty
+            | {
+                "provenance": (),
+                "stages": (),
+                "peak_memory_gib": None,
+                "version": None,
+                "links": {},
+            }
+        )
+    )
     assert "Answers, side by side" not in page and "<img" not in page
 
 
 def test_what_a_model_wrote_cannot_act_on_the_page(promoted: ReportFacts) -> None:
-    hostile = promoted.examples[0].model_copy(update={"after": "<script>alert(1)</script>", "prompt": "<img src=x onerror=alert(1)>"})
+    hostile = promoted.examples[0].model_copy(
+        update={"after": "<script>alert(1)</script>", "prompt": "<img src=x onerror=alert(1)>"}
+    )
     page = render(promoted.model_copy(update={"examples": (hostile,)}))
     assert "<script" not in page and "<img src=x" not in page and "&lt;script&gt;" in page
 
 
 def test_the_gain_stands_under_the_headline_with_its_interval(promoted: ReportFacts) -> None:
     head, compared = render(promoted).split("<section>")[0], promoted.decision.comparison
-    assert compared is not None and f"{100 * compared.difference:+.1f} points, 95 % interval" in head
+    assert (
+        compared is not None and f"{100 * compared.difference:+.1f} points, 95 % interval" in head
+    )
     assert "95 % interval" in render(facts_of(OLD, NEW, first=True)).split("<section>")[0]
 
 
 def test_every_task_that_changed_is_named(promoted: ReportFacts) -> None:
     page, compared = render(promoted), promoted.decision.comparison
-    assert compared is not None and compared.lost and all(f"<code>{task}</code>" in page for task in (*compared.won, *compared.lost))
+    assert (
+        compared is not None
+        and compared.lost
+        and all(f"<code>{task}</code>" in page for task in (*compared.won, *compared.lost))
+    )
 
 
-def test_what_it_took_is_counted_or_said_not_to_be_and_no_price_is_made_up(promoted: ReportFacts) -> None:
+def test_what_it_took_is_counted_or_said_not_to_be_and_no_price_is_made_up(
+    promoted: ReportFacts,
+) -> None:
     page = render(promoted)
     assert "881,010" in page and "not counted" in page and "No price is set" in page
 
@@ -176,18 +233,26 @@ def test_what_it_took_is_counted_or_said_not_to_be_and_no_price_is_made_up(promo
 def test_kl_and_its_like_are_drawn_where_they_were_measured(promoted: ReportFacts) -> None:
     assert ">KL</text>" in render(promoted)
     assert promoted.curve is not None
-    assert "nats a token" not in render(promoted.model_copy(update={"curve": promoted.curve.model_copy(update={"figures": {}})}))
+    assert "nats a token" not in render(
+        promoted.model_copy(update={"curve": promoted.curve.model_copy(update={"figures": {}})})
+    )
 
 
-def test_the_provenance_is_drawn_with_a_box_for_each_artifact_and_a_curve_for_each_source(promoted: ReportFacts) -> None:
+def test_the_provenance_is_drawn_with_a_box_for_each_artifact_and_a_curve_for_each_source(
+    promoted: ReportFacts,
+) -> None:
     root = ElementTree.fromstring(picture(promoted.provenance))
     boxes = [text.text for text in root.iter("text") if text.get("class") is None]
     known = {link.name for link in promoted.provenance}
     assert sorted(filter(None, boxes)) == sorted(known)
-    assert len(list(root.iter("path"))) == sum(source in known for link in promoted.provenance for source in link.made_from)
+    assert len(list(root.iter("path"))) == sum(
+        source in known for link in promoted.provenance for source in link.made_from
+    )
 
 
-def test_a_name_in_the_provenance_cannot_act_on_the_page_and_a_circle_is_drawn_all_the_same() -> None:
+def test_a_name_in_the_provenance_cannot_act_on_the_page_and_a_circle_is_drawn_all_the_same() -> (
+    None
+):
     odd = [
         Link(name="<script>", kind='"', content_hash="0" * 64, made_from=("b",)),
         Link(name="b", kind="x", content_hash="1" * 64, made_from=("<script>",)),

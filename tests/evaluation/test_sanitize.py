@@ -43,17 +43,27 @@ def test_imports_and_what_the_entry_point_needs_are_kept() -> None:
 
 
 def test_an_unfinished_end_is_cut_off() -> None:
-    assert sanitize("def f(x):\n    return x\n\ndef g(x):\n    return (x", "f") == "def f(x):\n    return x"
+    assert (
+        sanitize("def f(x):\n    return x\n\ndef g(x):\n    return (x", "f")
+        == "def f(x):\n    return x"
+    )
 
 
 def test_the_first_of_two_definitions_stays() -> None:
-    assert sanitize("def f():\n    return 1\ndef f():\n    return 2", "f") == "def f():\n    return 1"
+    assert (
+        sanitize("def f():\n    return 1\ndef f():\n    return 2", "f") == "def f():\n    return 1"
+    )
 
 
 def test_a_function_that_returns_nothing_is_left_out() -> None:
-    assert sanitize("x = 1\ndef f():\n    pass", "f") == "x = 1\ndef f():\n    pass"  # then nothing is left, and the Python stays as it is
+    assert (
+        sanitize("x = 1\ndef f():\n    pass", "f") == "x = 1\ndef f():\n    pass"
+    )  # then nothing is left, and the Python stays as it is
 
 
-@pytest.mark.parametrize(("text", "kept"), [("no code at all", "no code at all"), ("", ""), ("    import math\n  x x", "    import math")])
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [("no code at all", "no code at all"), ("", ""), ("    import math\n  x x", "    import math")],
+)
 def test_what_is_no_python_gives_its_first_line(text: str, kept: str) -> None:
     assert longest(text) == kept

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from evaluation.pass_at_k import pass_at_k
-from evaluation.statistics import bootstrap_mean, fisher_fall, mcnemar, power, smallest_gain, tasks_for_gain, wilson
+from evaluation.statistics import (
+    bootstrap_mean,
+    fisher_fall,
+    mcnemar,
+    power,
+    smallest_gain,
+    tasks_for_gain,
+    wilson,
+)
 
 shares = st.integers(1, 500).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -39,15 +47,21 @@ def test_mcnemar_agrees_with_the_binomial_test_of_scipy(won: int, lost: int) -> 
     if won + lost == 0:
         assert ours == (1, 1, 1)
         return
-    assert ours.better == pytest.approx(stats.binomtest(won, won + lost, alternative="greater").pvalue)
+    assert ours.better == pytest.approx(
+        stats.binomtest(won, won + lost, alternative="greater").pvalue
+    )
     assert ours.worse == pytest.approx(stats.binomtest(won, won + lost, alternative="less").pvalue)
     assert ours.two_sided == pytest.approx(stats.binomtest(won, won + lost).pvalue)
 
 
 @given(shares, shares)
-def test_a_fall_on_other_tasks_agrees_with_fishers_test_of_scipy(before: tuple[int, int], after: tuple[int, int]) -> None:
+def test_a_fall_on_other_tasks_agrees_with_fishers_test_of_scipy(
+    before: tuple[int, int], after: tuple[int, int]
+) -> None:
     table = [[before[0], before[1] - before[0]], [after[0], after[1] - after[0]]]
-    assert fisher_fall(*before, *after) == pytest.approx(stats.fisher_exact(table, alternative="greater").pvalue, rel=1e-6)
+    assert fisher_fall(*before, *after) == pytest.approx(
+        stats.fisher_exact(table, alternative="greater").pvalue, rel=1e-6
+    )
 
 
 def test_the_bootstrap_is_the_same_twice_and_near_the_plain_one() -> None:
@@ -74,20 +88,35 @@ def test_the_announced_power_is_found_by_simulation() -> None:
 
 @settings(max_examples=30)
 @given(st.integers(5, 500), st.floats(0, 1))
-def test_the_smallest_gain_is_seen_and_one_a_little_smaller_is_not(tasks: int, discordant: float) -> None:
+def test_the_smallest_gain_is_seen_and_one_a_little_smaller_is_not(
+    tasks: int, discordant: float
+) -> None:
     gain = smallest_gain(discordant, tasks, 0.05)
     assert gain is not None
     assert power(gain, max(gain, discordant), tasks, 0.05) >= 0.8
     less = gain - 0.001
-    assert less <= 0 or power(less, max(less, discordant), tasks, 0.05) < 0.8 + 1e-3  # exact power is a little jagged in the gain
+    assert (
+        less <= 0 or power(less, max(less, discordant), tasks, 0.05) < 0.8 + 1e-3
+    )  # exact power is a little jagged in the gain
 
 
 @pytest.mark.parametrize(
-    ("gain", "discordant", "alpha"), [(0.02, 0.025, 0.01), (0.02, 0.0, 0.01), (0.02, 0.2, 0.01), (0.1, 0.3, 0.05), (0.05, 0.1, 0.01)]
+    ("gain", "discordant", "alpha"),
+    [
+        (0.02, 0.025, 0.01),
+        (0.02, 0.0, 0.01),
+        (0.02, 0.2, 0.01),
+        (0.1, 0.3, 0.05),
+        (0.05, 0.1, 0.01),
+    ],
 )
-def test_the_tasks_said_to_be_needed_show_the_gain_four_times_in_five(gain: float, discordant: float, alpha: float) -> None:
+def test_the_tasks_said_to_be_needed_show_the_gain_four_times_in_five(
+    gain: float, discordant: float, alpha: float
+) -> None:
     tasks = tasks_for_gain(gain, discordant, alpha)
-    assert 0.75 <= power(gain, max(gain, discordant), tasks, alpha) <= 0.9  # it is an approximation, and says "about"
+    assert (
+        0.75 <= power(gain, max(gain, discordant), tasks, alpha) <= 0.9
+    )  # it is an approximation, and says "about"
 
 
 def test_four_tasks_show_no_gain_at_one_per_cent() -> None:

@@ -14,14 +14,19 @@ TASKS = 200
 
 
 def card(solved: set[int], who: str, benchmark: str = "heldout", tasks: int = TASKS) -> Scorecard:
-    samples = tuple(Sample(task_id=f"t/{i:04}", answer="", program="", verdict="AC" if i in solved else "WA") for i in range(tasks))
+    samples = tuple(
+        Sample(task_id=f"t/{i:04}", answer="", program="", verdict="AC" if i in solved else "WA")
+        for i in range(tasks)
+    )
     return Scorecard(
         benchmark=benchmark, benchmark_version="v", harness_version="1", checkpoint=who, checkpoint_hash=who, sampling={}, samples=samples,
         isolation="none",
     )  # fmt: skip
 
 
-def gated(won: int, lost: int, tasks: int = TASKS, others: tuple[tuple[int, int], ...] = ()) -> Decision:
+def gated(
+    won: int, lost: int, tasks: int = TASKS, others: tuple[tuple[int, int], ...] = ()
+) -> Decision:
     """The champion solves the first half; `others`: won and lost on further benchmarks."""
     half = tasks // 2
 
@@ -30,7 +35,9 @@ def gated(won: int, lost: int, tasks: int = TASKS, others: tuple[tuple[int, int]
         return card(set(range(half)), "old", benchmark, tasks), card(after, "new", benchmark, tasks)
 
     before, after = pair(won, lost, "heldout")
-    return decide(before, after, others=[pair(*changed, f"other {i}") for i, changed in enumerate(others)])
+    return decide(
+        before, after, others=[pair(*changed, f"other {i}") for i, changed in enumerate(others)]
+    )
 
 
 @pytest.mark.parametrize("lost", [0, 4, 17])
@@ -55,7 +62,8 @@ def test_as_good_on_so_many_tasks_the_gate_sees_the_gain(won: int, lost: int) ->
 def test_what_is_said_is_what_was_lacking() -> None:
     [to_win, or_more, gain] = sufficed(gated(6, 3).model_dump(mode="json"))
     assert re.fullmatch(
-        r"With the 3 tasks of heldout that it lost, it had to win (\d+) that the champion fails, and won 6: (\d+) tasks more\.", to_win
+        r"With the 3 tasks of heldout that it lost, it had to win (\d+) that the champion fails, and won 6: (\d+) tasks more\.",
+        to_win,
     )
     assert or_more.startswith("Or more tasks: were it as good on others, about ")
     assert gain == "A gain of at least 2 points on heldout: it lacked 0.5, or 1 task."
@@ -65,8 +73,14 @@ def test_a_fall_elsewhere_says_how_many_losses_would_have_been_borne() -> None:
     decision = gated(40, 0, others=((0, 20),))
     said = sufficed(decision.model_dump(mode="json"))
     allowed = losses_allowed(0, 20, decision.policy.harm_alpha)
-    assert decision.kind == "refuse" and f"with at most {allowed} lost no fall would have been shown" in " ".join(said)
-    assert [c.p_worse > decision.policy.harm_alpha for c in gated(40, 0, others=((0, allowed), (0, allowed + 1))).others] == [True, False]
+    assert (
+        decision.kind == "refuse"
+        and f"with at most {allowed} lost no fall would have been shown" in " ".join(said)
+    )
+    assert [
+        c.p_worse > decision.policy.harm_alpha
+        for c in gated(40, 0, others=((0, allowed), (0, allowed + 1))).others
+    ] == [True, False]
 
 
 def test_of_a_promotion_and_of_the_champions_own_weights() -> None:

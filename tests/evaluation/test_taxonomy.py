@@ -38,8 +38,12 @@ SAID = {
 @pytest.fixture(scope="module")
 def card(sandbox: Sandbox) -> Scorecard:
     names = sorted(SAID)
-    benchmark: Benchmark = from_problems("toy", [replace(TASK, problem_id=f"toy/{name}") for name in names], Sampling())
-    samples, isolation = judge_answers(benchmark, [Answer(SAID[name][0], 10, name == "cut") for name in names], sandbox)
+    benchmark: Benchmark = from_problems(
+        "toy", [replace(TASK, problem_id=f"toy/{name}") for name in names], Sampling()
+    )
+    samples, isolation = judge_answers(
+        benchmark, [Answer(SAID[name][0], 10, name == "cut") for name in names], sandbox
+    )
     return Scorecard(
         benchmark="toy", benchmark_version="1", harness_version="1", checkpoint="me", checkpoint_hash="h", sampling={}, samples=samples,
         isolation=isolation, measured={"tokens": 100.0, "generation_s": 36.0, "quality_style": 0.5},
@@ -51,14 +55,20 @@ def test_an_answer_has_its_kind(card: Scorecard, name: str) -> None:
     assert {sample.task_id: kind(sample) for sample in card.samples}[f"toy/{name}"] == SAID[name][1]
 
 
-def test_kinds_are_counted_the_most_frequent_first_and_found_by_name_or_task(card: Scorecard) -> None:
-    assert [found for _, found in kinds(card)].count(Kind("WA", "test 1")) == 1 and len(kinds(card)) == len(SAID) - 1
+def test_kinds_are_counted_the_most_frequent_first_and_found_by_name_or_task(
+    card: Scorecard,
+) -> None:
+    assert [found for _, found in kinds(card)].count(Kind("WA", "test 1")) == 1 and len(
+        kinds(card)
+    ) == len(SAID) - 1
     table = rows(card)
     assert [(name, count) for name, _, count, _ in table[:2]] == [("WA", 2), ("extraction", 2)]
     assert next(of for name, _, _, of in table if name == "RE") == "ZeroDivisionError: 1"
     assert [sample.task_id for sample, _ in failures(card, "re")] == ["toy/raises"]
     assert [sample.task_id for sample, _ in failures(card, "WA test 3")] == ["toy/third"]
-    assert [str(each) for _, each in failures(card, task="cut")] == ["cut"] and not failures(card, task="AC")
+    assert [str(each) for _, each in failures(card, task="cut")] == ["cut"] and not failures(
+        card, task="AC"
+    )
 
 
 def test_a_hidden_test_is_named_by_its_number_alone(card: Scorecard) -> None:
@@ -72,7 +82,13 @@ def test_the_share_that_was_cut_is_counted_over_all_answers(card: Scorecard) -> 
 
 def test_quality_is_of_passing_programs_alone_and_layout_is_no_length(card: Scorecard) -> None:
     found = quality(card.samples, {"toy/AC": TASK.solutions[0]})
-    assert found is not None and found.answers == 1 and found.style == 1.0 and found.complexity == 1.0 and found.length == 1.0
+    assert (
+        found is not None
+        and found.answers == 1
+        and found.style == 1.0
+        and found.complexity == 1.0
+        and found.length == 1.0
+    )
     assert size("x = 1  # one\n\n\ny   =  2") == size("x = 1\ny = 2") and size("def (") == 0
     assert quality([sample for sample in card.samples if sample.verdict != "AC"], {}) is None
 
@@ -80,20 +96,37 @@ def test_quality_is_of_passing_programs_alone_and_layout_is_no_length(card: Scor
 def test_the_worse_program_reads_worse(card: Scorecard) -> None:
     good = next(sample for sample in card.samples if sample.verdict == "AC")
     branches = "".join(f"    if x == {i}:\n        return {2 * i}\n" for i in range(14))
-    worse = good.model_copy(update={"program": f"import os\ndef f(x):\n    l = 1\n{branches}    return 2 * x\n"})
+    worse = good.model_copy(
+        update={"program": f"import os\ndef f(x):\n    l = 1\n{branches}    return 2 * x\n"}
+    )
     a, b = quality([good], {}), quality([worse], {})
-    assert a and b and b.style < a.style and b.complexity == 15 and b.offences > a.offences and a.length is None
+    assert (
+        a
+        and b
+        and b.style < a.style
+        and b.complexity == 15
+        and b.offences > a.offences
+        and a.length is None
+    )
 
 
-def test_a_trend_has_a_row_a_scorecard_and_leaves_out_what_was_not_measured(card: Scorecard) -> None:
+def test_a_trend_has_a_row_a_scorecard_and_leaves_out_what_was_not_measured(
+    card: Scorecard,
+) -> None:
     [row] = trend([card])
-    assert dict(zip(HEAD, row, strict=True)) | {"style": "0.500", "length": "", "pass@1": "10.0 %"} == dict(zip(HEAD, row, strict=True))
+    assert dict(zip(HEAD, row, strict=True)) | {
+        "style": "0.500",
+        "length": "",
+        "pass@1": "10.0 %",
+    } == dict(zip(HEAD, row, strict=True))
 
 
 def test_a_cost_is_named_where_a_price_is_and_never_else(card: Scorecard) -> None:
     spent = Spent.of(card)
     assert spent.a_problem(Price()) == "100 tokens, 36 s" and spent.cost(Price()) is None
-    assert spent.cost(Price(million_tokens=2.0)) == pytest.approx(0.0002) and spent.cost(Price(hour=5.0)) == pytest.approx(0.05)
+    assert spent.cost(Price(million_tokens=2.0)) == pytest.approx(0.0002) and spent.cost(
+        Price(hour=5.0)
+    ) == pytest.approx(0.05)
     assert "0.05 of the price" in spent.a_problem(Price(hour=5.0))
     assert Spent(1, 0.0, 9.0).cost(Price(million_tokens=2.0)) is None  # not counted is not free
     assert Spent(0, 100.0, 9.0).a_problem(Price()) == "none solved"

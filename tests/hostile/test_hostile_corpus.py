@@ -22,5 +22,12 @@ def test_no_hostile_program_is_paid_and_no_honest_one_refused(rung: str) -> None
         pytest.skip(f"no {CORPUS}: set RATCHET_HOSTILE to the folder that holds run.py")
     judge = shlex.join([sys.executable, "-m", "sandbox.judge", "--isolation", rung])
     command = [sys.executable, "-B", "run.py", "--judge", judge, "."]
-    found = subprocess.run(command, cwd=CORPUS, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    found = subprocess.run(
+        command,
+        cwd=CORPUS,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-2000:]

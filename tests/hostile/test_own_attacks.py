@@ -75,22 +75,40 @@ def test_it_is_not_paid_and_not_our_failure(sandbox: Sandbox, what: str, style: 
     assert report.verdict not in (Verdict.AC, Verdict.INFRA), report
 
 
-HONEST = replace(calling("def f(x): return 7 * x + 1"), limits=replace(LIMITS, wall_s=30.0))  # it may have to wait for what attacks beside it
+HONEST = replace(
+    calling("def f(x): return 7 * x + 1"), limits=replace(LIMITS, wall_s=30.0)
+)  # it may have to wait for what attacks beside it
 
 
 def honest(report: Report) -> bool:
     return report.verdict is Verdict.AC
 
 
-@pytest.mark.parametrize("what", ["all process slots", "memory until the zygote suffers", "its group, its session, everybody", "all space for files"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "all process slots",
+        "memory until the zygote suffers",
+        "its group, its session, everybody",
+        "all space for files",
+    ],
+)
 def test_the_next_program_does_not_feel_it(sandbox: Sandbox, what: str) -> None:
-    reports = run_all(sandbox, [calling(ATTACKS[what]), HONEST, calling(ATTACKS[what]), HONEST, HONEST])
+    reports = run_all(
+        sandbox, [calling(ATTACKS[what]), HONEST, calling(ATTACKS[what]), HONEST, HONEST]
+    )
     assert [honest(report) for report in reports] == [False, True, False, True, True]
 
 
 def test_a_program_that_wins_the_race_to_be_first_wins_nothing(sandbox: Sandbox) -> None:
     """Neighbours that burn every processor do not make an honest program late."""
     burn = "import os\nfor _ in range(30):\n    if not os.fork(): break\nwhile True: pass"
-    busy = Job("", "x = sum(range(2_000_000))\nprint(x)", "stdio", (StdioTest("", "1999999000000"),), limits=Limits(wall_s=60.0, cpu_s=10.0))
+    busy = Job(
+        "",
+        "x = sum(range(2_000_000))\nprint(x)",
+        "stdio",
+        (StdioTest("", "1999999000000"),),
+        limits=Limits(wall_s=60.0, cpu_s=10.0),
+    )
     reports = run_all(sandbox, [calling(burn), busy, calling(burn), busy])
     assert [honest(report) for report in reports] == [False, True, False, True]

@@ -1,6 +1,6 @@
 """Attacks on what crosses: forged handles, records and changed arguments, and answers made for a checker."""
 
-# ruff: noqa: E501  # programs in a line each
+# programs in a line each
 
 from __future__ import annotations
 
@@ -24,7 +24,15 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def asserting(source: str, check: str, prompt: str = "") -> Job:
-    return Job("", source, "assert", (AssertTest(f"def check(candidate):\n    {check}\n"),), "f", prompt, LIMITS)
+    return Job(
+        "",
+        source,
+        "assert",
+        (AssertTest(f"def check(candidate):\n    {check}\n"),),
+        "f",
+        prompt,
+        LIMITS,
+    )
 
 
 def returning(source: str, **changes: object) -> Job:
@@ -58,5 +66,9 @@ ATTACKS = {
 
 def test_none_is_paid_and_none_is_our_failure(sandbox: Sandbox) -> None:
     reports = run_all(sandbox, ATTACKS.values())
-    paid = {what: report for what, report in zip(ATTACKS, reports, strict=True) if report.verdict in ("AC", "INFRA")}
+    paid = {
+        what: report
+        for what, report in zip(ATTACKS, reports, strict=True)
+        if report.verdict in ("AC", "INFRA")
+    }
     assert not paid

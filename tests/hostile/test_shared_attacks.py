@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # programs in a line each
+# programs in a line each
 """Attacks on unittests, whose interpreter the program shares: forged passes, passes that are forged only where it does not look like a decoy, and
 answers that are read out of the test. None is accepted, and none is our failure.
 """
@@ -140,7 +140,9 @@ def test_it_is_not_accepted_and_not_our_failure(sandbox: Sandbox, what: str) -> 
 @pytest.mark.parametrize("what", FORGERS)
 def test_one_who_forges_is_paid_at_most_for_what_it_did(sandbox: Sandbox, what: str) -> None:
     report = judged(sandbox, FORGERS[what])
-    assert {row.name for row in report.tests if row.verdict is Verdict.AC} <= {"TestCases.test_mock"}, report  # some of them print what is awaited
+    assert {row.name for row in report.tests if row.verdict is Verdict.AC} <= {
+        "TestCases.test_mock"
+    }, report  # some of them print what is awaited
 
 
 def test_the_number_of_a_process_tells_nothing_of_those_before_it(pids: Sandbox) -> None:

@@ -59,10 +59,23 @@ def demo(
     log = home / "demo.log"
     with log.open("ab") as out:
         start = out.tell()
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=environment,
+            start_new_session=True,
+        )
         killed, stage = (kill(process), now_at(home)) if kill else ("", "")
         code = process.wait(timeout)
-    return Run(code, time.monotonic() - began, log.read_bytes()[start:].decode(errors="replace"), killed, stage)
+    return Run(
+        code,
+        time.monotonic() - began,
+        log.read_bytes()[start:].decode(errors="replace"),
+        killed,
+        stage,
+    )
 
 
 def can_unplug() -> bool:
@@ -87,7 +100,16 @@ def kill_one(home: Path, command: subprocess.Popen[bytes], after: float, rng: ra
 
 def _kind(process: psutil.Process) -> str:
     line = command_line(process)
-    for part in ("ratchet demo", "pipelines.worker", "resources.ray_head", "verl_jobs.entry", "zygote", "worker.py", "gcs_server", "raylet/raylet"):
+    for part in (
+        "ratchet demo",
+        "pipelines.worker",
+        "resources.ray_head",
+        "verl_jobs.entry",
+        "zygote",
+        "worker.py",
+        "gcs_server",
+        "raylet/raylet",
+    ):
         if part in " ".join(line):
             return part
     return str(line[0].split("(")[0][:40] if line else process.name())
@@ -106,7 +128,9 @@ def of_home(home: Path) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK, "").startswith(str(home)):
+            if process.status() != psutil.STATUS_ZOMBIE and process.environ().get(
+                MARK, ""
+            ).startswith(str(home)):
                 found.append(process)
         except psutil.Error:
             continue
@@ -123,7 +147,12 @@ def orphans(home: Path, within: float = SETTLE_S) -> list[str]:
 
 def now_at(home: Path) -> str:
     """The stage that was begun last."""
-    begun = [json.loads(line) for path in sorted(home.glob("runs/*/progress.jsonl")) for line in path.read_text().splitlines() if '"begin"' in line]
+    begun = [
+        json.loads(line)
+        for path in sorted(home.glob("runs/*/progress.jsonl"))
+        for line in path.read_text().splitlines()
+        if '"begin"' in line
+    ]
     return str(begun[-1]["stage"]) if begun else "before the first stage"
 
 
@@ -152,12 +181,18 @@ def left(home: Path) -> Left:
                 scores[manifest["name"]] = manifest["content_hash"]
     entries = Ledger(Home(home).ledger).history()
     recorded = [(str(entry.kind), entry.checkpoint, entry.checkpoint_hash) for entry in entries]
-    return Left({name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, recorded)
+    return Left(
+        {name: sorted(hashes) for name, hashes in datasets.items()}, models, scores, recorded
+    )
 
 
 def stray(home: Path) -> list[str]:
     """Half-written things that are in a reader's way: the drafts of a dead process go when the next one begins the same."""
-    return [str(path.relative_to(home)) for pattern in ("*/*/.draft-*", "runs/*/training/*/candidates/.step-*") for path in home.glob(pattern)]
+    return [
+        str(path.relative_to(home))
+        for pattern in ("*/*/.draft-*", "runs/*/training/*/candidates/.step-*")
+        for path in home.glob(pattern)
+    ]
 
 
 def wait_until(condition: Callable[[], Any], timeout: float) -> bool:

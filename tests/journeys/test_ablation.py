@@ -11,12 +11,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ASKED = ("ablate", "curriculum=window", "--profile", "small", "--seeds", "1", "--steps", "2", "--set", "training.save_every=1")
+ASKED = (
+    "ablate",
+    "curriculum=window",
+    "--profile",
+    "small",
+    "--seeds",
+    "1",
+    "--steps",
+    "2",
+    "--set",
+    "training.save_every=1",
+)
 
 
 def ratchet(home: Path) -> str:
     command = [sys.executable, "-m", "pipelines.cli", *ASKED]
-    found = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=os.environ | {"RATCHET_HOME": str(home)}, check=False)
+    found = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"RATCHET_HOME": str(home)},
+        check=False,
+    )
     assert found.returncode == 0, found.stdout + found.stderr
     return found.stdout
 
@@ -25,9 +43,16 @@ def ratchet(home: Path) -> str:
 @pytest.mark.timeout(3600)
 def test_a_change_is_trained_scored_and_reported_once(tmp_path: Path) -> None:
     told = ratchet(tmp_path / "home")
-    assert "baseline, seed 1001 (1 of 1): " in told and "of 24 held-out tasks" in told and "One seed: the interval is over tasks alone." in told
+    assert (
+        "baseline, seed 1001 (1 of 1): " in told
+        and "of 24 held-out tasks" in told
+        and "One seed: the interval is over tasks alone." in told
+    )
     page = next((tmp_path / "home" / "reports").glob("study-*/ablation-*.json"))
     (change,) = json.loads(page.read_text())["changes"].values()
     assert change["tasks"] == 24 and change["seeds"] == 1
     again = ratchet(tmp_path / "home")
-    assert again.count("seed 1001 (1 of 1): there already") == 2 and json.loads(page.read_text())["changes"]["curriculum=window"] == change
+    assert (
+        again.count("seed 1001 (1 of 1): there already") == 2
+        and json.loads(page.read_text())["changes"]["curriculum=window"] == change
+    )

@@ -22,7 +22,9 @@ from tests.serving.door import door_to, served
 
 AT_ONCE = 4
 SAMPLING = Sampling(n=60, temperature=1.0, max_new_tokens=4, seed=11)
-STARTS = multiprocessing.get_context("forkserver")  # a start costs a fork of a process that has loaded everything
+STARTS = multiprocessing.get_context(
+    "forkserver"
+)  # a start costs a fork of a process that has loaded everything
 STARTS.set_forkserver_preload(["evaluation.drawn"])
 
 
@@ -36,11 +38,23 @@ def folder(benchmark: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Pa
     from verl_jobs.tiny_model import TinyModel, make
 
     base = tmp_path_factory.mktemp("kills")
-    make(TinyModel(hidden=32, layers=1, heads=2, positions=1024), [problem.statement for problem in benchmark.problems] * 4, base / "model")
+    make(
+        TinyModel(hidden=32, layers=1, heads=2, positions=1024),
+        [problem.statement for problem in benchmark.problems] * 4,
+        base / "model",
+    )
     return base / "model"
 
 
-def killed(benchmark: Benchmark, source: Source, sampling: Sampling, kept: Path, kills: int, progress: Callable[[], int], most: int) -> None:
+def killed(
+    benchmark: Benchmark,
+    source: Source,
+    sampling: Sampling,
+    kept: Path,
+    kills: int,
+    progress: Callable[[], int],
+    most: int,
+) -> None:
     """Starts the pass so many times, and kills it each time when it has come on by a random number."""
     for at in range(kills):
         begun, wanted = progress(), random.Random(at).randint(1, most)
@@ -53,9 +67,14 @@ def killed(benchmark: Benchmark, source: Source, sampling: Sampling, kept: Path,
         process.join()
 
 
-def drawn(benchmark: Benchmark, source: Source, sampling: Sampling, kept: Path) -> tuple[list[Completion], Told]:
+def drawn(
+    benchmark: Benchmark, source: Source, sampling: Sampling, kept: Path
+) -> tuple[list[Completion], Told]:
     told = Told()
-    return [replace(each, seconds=None) for each in answers(benchmark, source, sampling, kept, told=told)], told
+    return [
+        replace(each, seconds=None)
+        for each in answers(benchmark, source, sampling, kept, told=told)
+    ], told
 
 
 def each_line_once(told: Told, total: int) -> None:
@@ -64,12 +83,22 @@ def each_line_once(told: Told, total: int) -> None:
 
 
 @pytest.mark.soak
-def test_thirty_kills_of_a_pass_over_an_endpoint(benchmark: Benchmark, folder: Path, tmp_path: Path) -> None:
+def test_thirty_kills_of_a_pass_over_an_endpoint(
+    benchmark: Benchmark, folder: Path, tmp_path: Path
+) -> None:
     total, kills = SAMPLING.n * len(benchmark.problems), 30
     with served(folder, Home(tmp_path / "home")) as gateway, door_to(gateway) as door:
         door.wait_s = 0.02
         source = Endpoint(door.url, "champion", at_once=AT_ONCE)
-        killed(benchmark, source, SAMPLING, tmp_path / "kept", kills, lambda: sum(door.heard.values()), 10)
+        killed(
+            benchmark,
+            source,
+            SAMPLING,
+            tmp_path / "kept",
+            kills,
+            lambda: sum(door.heard.values()),
+            10,
+        )
         found, told = drawn(benchmark, source, SAMPLING, tmp_path / "kept")
         repeated = sum(door.heard.values()) - total
         print(

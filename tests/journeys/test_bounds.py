@@ -18,7 +18,14 @@ from verl_jobs.saving import STATE
 from verl_jobs.watched import TEMPERATURE
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
-TINY = {"steps": 2, "save_every": 1, "problems_per_step": 4, "group_size": 2, "entropy_coefficient": 0.05, "learning_rate": 0.01}
+TINY = {
+    "steps": 2,
+    "save_every": 1,
+    "problems_per_step": 4,
+    "group_size": 2,
+    "entropy_coefficient": 0.05,
+    "learning_rate": 0.01,
+}
 
 
 def steps(training: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
@@ -27,23 +34,44 @@ def steps(training: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     return [row for row in metrics(job.path) if row["step"] > 0]
 
 
-def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falling_temperature_and_weights_that_are_cut(tmp_path: Path) -> None:
-    found = steps({"algorithm": "dapo", "kl_coefficient": 0.01, "temperature": 1.2, "final_temperature": 0.8, "importance_cap": 2.0}, tmp_path)
+def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falling_temperature_and_weights_that_are_cut(
+    tmp_path: Path,
+) -> None:
+    found = steps(
+        {
+            "algorithm": "dapo",
+            "kl_coefficient": 0.01,
+            "temperature": 1.2,
+            "final_temperature": 0.8,
+            "importance_cap": 2.0,
+        },
+        tmp_path,
+    )
     assert [row["step"] for row in found] == [1, 2]
     most = MOST_DROPPED * 4  # and those that were found alike in the same look as the last of them
     assert all(most <= row["training/filter_groups/evicted_samples"] <= most + 8 for row in found)
     assert [round(row[TEMPERATURE], 6) for row in found] == [1.2, 0.8]
-    assert found[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6) and found[1]["actor/kl_loss"] > 0
+    assert (
+        found[0]["actor/kl_loss"] == pytest.approx(0.0, abs=1e-6) and found[1]["actor/kl_loss"] > 0
+    )
     assert all(row["rollout_corr/rollout_is_mean"] == pytest.approx(1.0, abs=0.01) for row in found)
 
 
 def test_kl_in_the_reward_is_steered_to_its_target_and_rewards_are_cut(tmp_path: Path) -> None:
     """Two percent a step, whatever the batch: arXiv:1909.08593, K = 0.1 and an error of at most 0.2. Equal rewards have no deviation."""
-    told = {"kl_coefficient": 0.1, "kl_in": "reward", "kl_target": 1e-6, "reward_normalised": True, "reward_clip": 0.5}
+    told = {
+        "kl_coefficient": 0.1,
+        "kl_in": "reward",
+        "kl_target": 1e-6,
+        "reward_normalised": True,
+        "reward_clip": 0.5,
+    }
     found = steps(told, tmp_path)
     assert found[0]["actor/reward_kl_penalty"] < 1e-6 < found[1]["actor/reward_kl_penalty"]
     down, up = 1 - 0.1 * 0.2, 1 + 0.1 * 0.2
-    assert [row["actor/reward_kl_penalty_coeff"] for row in found] == pytest.approx([0.1, 0.1 * down], rel=1e-9)
+    assert [row["actor/reward_kl_penalty_coeff"] for row in found] == pytest.approx(
+        [0.1, 0.1 * down], rel=1e-9
+    )
     kept = json.loads((tmp_path / "saves" / "global_step_2" / STATE).read_text())
     assert kept["kl_coefficient"] == pytest.approx(0.1 * down * up, rel=1e-9)
     assert all(row[RAW] == -1.0 and row["critic/score/mean"] == -0.5 for row in found)

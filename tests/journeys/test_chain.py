@@ -21,7 +21,13 @@ from resources.ray_head import python
 from tests.journeys.chain import Run, command_line, demo, left, of_home, orphans, stray, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
-DATA = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
+DATA = (
+    "raw_problems",
+    "verified_problems",
+    "augmented_problems",
+    "synthetic_problems",
+    "clean_problems",
+)
 STEPS, SAVE_EVERY = 8, 2  # of the small profile
 
 
@@ -38,11 +44,27 @@ class Ended:
 @pytest.fixture(scope="module")
 def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Somebody else's Ray on this host, on Ray's own default port and address file."""
-    session = tempfile.mkdtemp(prefix="other-ray-", dir="/tmp")  # a path that is short enough for its sockets
-    command = [python(Path(session)), "-m", "ray.scripts.scripts", "start", "--head", "--block", "--node-ip-address=127.0.0.1", "--num-cpus=1"]
+    session = tempfile.mkdtemp(
+        prefix="other-ray-", dir="/tmp"
+    )  # a path that is short enough for its sockets
+    command = [
+        python(Path(session)),
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        "--head",
+        "--block",
+        "--node-ip-address=127.0.0.1",
+        "--num-cpus=1",
+    ]
     with socket.socket() as probe:  # any other port where there is such a Ray already
         command += [] if probe.connect_ex(("127.0.0.1", 6379)) else ["--port=0"]
-    command += ["--include-dashboard=false", f"--temp-dir={session}", "--disable-usage-stats", f"--object-store-memory={80 * 2**20}"]
+    command += [
+        "--include-dashboard=false",
+        f"--temp-dir={session}",
+        "--disable-usage-stats",
+        f"--object-store-memory={80 * 2**20}",
+    ]
     said = tmp_path_factory.mktemp("another ray") / "log"
     with said.open("w") as log:
         ray = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -59,8 +81,12 @@ def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
     home = tmp_path_factory.mktemp("a home with spaces")
 
     def kill(command: subprocess.Popen[bytes]) -> str:
-        wait_until(lambda: max(steps(home, 1), default=0) > SAVE_EVERY or command.poll() is not None, 1200)
-        trainers = [process for process in of_home(home) if "verl_jobs.entry" in command_line(process)]
+        wait_until(
+            lambda: max(steps(home, 1), default=0) > SAVE_EVERY or command.poll() is not None, 1200
+        )
+        trainers = [
+            process for process in of_home(home) if "verl_jobs.entry" in command_line(process)
+        ]
         for process in (command, *trainers):
             process.send_signal(signal.SIGKILL)
         return f"command line, trainers: {len(trainers)}"
@@ -73,12 +99,19 @@ def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
 def steps(home: Path, attempt: int) -> list[int]:
     """The training steps that an attempt has told of."""
     files = home.glob(f"runs/*/training/*/metrics-{attempt:03d}.jsonl")
-    lines = [json.loads(line) for path in files for line in path.read_text().splitlines() if line.endswith("}")]
+    lines = [
+        json.loads(line)
+        for path in files
+        for line in path.read_text().splitlines()
+        if line.endswith("}")
+    ]
     return [line["step"] for line in lines if "critic/score/mean" in line["data"]]
 
 
 def test_the_kill_fell_into_the_training_and_nothing_outlived_it(ended: Ended) -> None:
-    assert (ended.first.code, ended.first.at_stage) == (-signal.SIGKILL, "checkpoint"), ended.first.output[-3000:]
+    assert (ended.first.code, ended.first.at_stage) == (-signal.SIGKILL, "checkpoint"), (
+        ended.first.output[-3000:]
+    )
     assert ended.first.killed == "command line, trainers: 1"
     assert ended.ran_on == []
 
@@ -89,13 +122,17 @@ def test_the_chain_reaches_a_decision_and_tells_it(ended: Ended) -> None:
     assert (report.parent / "index.html").stat().st_size > 10_000
     summary = json.loads(report.read_text())
     assert summary["decision"]["kind"] in ("promote", "refuse")
-    assert "PROMOTED" in ended.again.output and str(report.parent / "index.html") in ended.again.output
+    assert (
+        "PROMOTED" in ended.again.output and str(report.parent / "index.html") in ended.again.output
+    )
 
 
 def test_the_training_goes_on_from_the_last_save(ended: Ended) -> None:
     begun, gone_on = steps(ended.home, 1), steps(ended.home, 2)
     assert gone_on == list(range(gone_on[0], STEPS + 1)) and (gone_on[0] - 1) % SAVE_EVERY == 0
-    assert begun[-1] - SAVE_EVERY <= gone_on[0] - 1 <= begun[-1] + 1, "more was done again than since the last save"
+    assert begun[-1] - SAVE_EVERY <= gone_on[0] - 1 <= begun[-1] + 1, (
+        "more was done again than since the last save"
+    )
 
 
 def test_the_ledger_begins_with_the_first_version_and_holds_one_decision(ended: Ended) -> None:
@@ -107,11 +144,29 @@ def test_nothing_runs_on_and_nothing_half_written_lies_about(ended: Ended) -> No
     assert orphans(ended.home) == [] and stray(ended.home) == []
 
 
-def test_another_home_gets_the_same_datasets_from_dagster_alone(ended: Ended, tmp_path: Path) -> None:
-    job = [sys.executable, "-m", "dagster", "job", "execute", "-m", "pipelines.definitions", "-j", "refresh_data"]
+def test_another_home_gets_the_same_datasets_from_dagster_alone(
+    ended: Ended, tmp_path: Path
+) -> None:
+    job = [
+        sys.executable,
+        "-m",
+        "dagster",
+        "job",
+        "execute",
+        "-m",
+        "pipelines.definitions",
+        "-j",
+        "refresh_data",
+    ]
     (tmp_path / "dagster").mkdir()
-    settings = {"RATCHET_HOME": str(tmp_path / "home"), "RATCHET_PROFILE": "small", "DAGSTER_HOME": str(tmp_path / "dagster")}
-    run = subprocess.run(job, env=os.environ | settings, capture_output=True, text=True, check=False)
+    settings = {
+        "RATCHET_HOME": str(tmp_path / "home"),
+        "RATCHET_PROFILE": "small",
+        "DAGSTER_HOME": str(tmp_path / "dagster"),
+    }
+    run = subprocess.run(
+        job, env=os.environ | settings, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stderr[-3000:]
     undisturbed, killed = left(tmp_path / "home").datasets, left(ended.home).datasets
     assert undisturbed == {name: killed[name] for name in DATA}

@@ -28,7 +28,10 @@ RECOVERY_S = 400.0
 VICTIMS: dict[str, Callable[[list[str]], bool]] = {
     "the training's driver": lambda line: "verl_jobs.entry" in line,
     "verl's trainer": lambda line: line[0].startswith("ray::TaskRunner"),
-    "a Ray worker": lambda line: line[0].startswith("ray::") and not line[0].startswith(("ray::TaskRunner", "ray::IDLE", "ray::JobSupervisor")),
+    "a Ray worker": lambda line: (
+        line[0].startswith("ray::")
+        and not line[0].startswith(("ray::TaskRunner", "ray::IDLE", "ray::JobSupervisor"))
+    ),
     "the raylet": lambda line: line[0].endswith("raylet/raylet"),
     "the Dagster run's worker": lambda line: "pipelines.worker" in line,
 }
@@ -54,13 +57,17 @@ def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
     victim = sorted(VICTIMS)[number % len(VICTIMS)]
 
     def kill(command: subprocess.Popen[bytes]) -> str:
-        assert wait_until(lambda: training_of(home) or command.poll() is not None, 300), "no training began"
+        assert wait_until(lambda: training_of(home) or command.poll() is not None, 300), (
+            "no training began"
+        )
         began = time.monotonic()
         if number < RUNS // 2:
             time.sleep(rng.uniform(0.05, 0.9) * expected["training_s"])
         else:
             step = rng.randint(1, STEPS - 1)
-            assert wait_until(lambda: (folder := training_of(home)) and steps(folder) >= step, RECOVERY_S), f"no step {step}"
+            assert wait_until(
+                lambda: (folder := training_of(home)) and steps(folder) >= step, RECOVERY_S
+            ), f"no step {step}"
             time.sleep(rng.uniform(0, 2))
         seen["after_s"] = time.monotonic() - began
         return strike(home, victim, rng, seen)
@@ -72,8 +79,18 @@ def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
     found = json.loads(json.dumps(asdict(left(home)))) if run.code == 0 else {}
     same = {part: found.get(part) == expected[part] for part in ("models", "scores")}
     remaining, folder = orphans(home), training_of(home)
-    row = {"killed": run.killed, "after_s": round(seen["after_s"]), "at": seen.get("at", run.at_stage), "recovered_s": seen.get("recovered_s")}
-    row |= {"seconds": round(run.seconds), "same": same, "faults": [fault.what for fault in faults.read(folder)] if folder else [], "left": remaining}
+    row = {
+        "killed": run.killed,
+        "after_s": round(seen["after_s"]),
+        "at": seen.get("at", run.at_stage),
+        "recovered_s": seen.get("recovered_s"),
+    }
+    row |= {
+        "seconds": round(run.seconds),
+        "same": same,
+        "faults": [fault.what for fault in faults.read(folder)] if folder else [],
+        "left": remaining,
+    }
     good = run.code == 0 and bool(run.killed) and all(same.values()) and not remaining
     if good:
         shutil.rmtree(home)
@@ -107,10 +124,18 @@ def training_of(home: Path) -> Path | None:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """For docs/measurements.md."""
-    lines = ["| killed | in | seconds until a new step | seconds in all | weights, scores | ended by itself |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| killed | in | seconds until a new step | seconds in all | weights, scores | ended by itself |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in rows:
         equal = "equal" if all(row["same"].values()) else "differ"
-        lines.append(f"| {row['killed']} | {row['at']} | {row['recovered_s']} | {row['seconds']} | {equal} | {'yes' if row['good'] else 'no'} |")
+        lines.append(
+            f"| {row['killed']} | {row['at']} | {row['recovered_s']} | {row['seconds']} | {equal} | {'yes' if row['good'] else 'no'} |"
+        )
     recovered = sorted(row["recovered_s"] for row in rows if row["recovered_s"] is not None)
     middle = f", median {recovered[len(recovered) // 2]} s until a new step" if recovered else ""
-    return "\n".join(lines) + f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as undisturbed{middle}"
+    return (
+        "\n".join(lines)
+        + f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as undisturbed{middle}"
+    )

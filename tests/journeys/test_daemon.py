@@ -27,20 +27,42 @@ DAGSTER = str(Path(sys.executable).with_name("dagster"))
 @pytest.mark.timeout(2400)
 def test_a_daemon_that_is_killed_costs_a_chain_nothing(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": "small", "DAGSTER_HOME": str(home / "dagster")}
+    environment = os.environ | {
+        "RATCHET_HOME": str(home),
+        "RATCHET_PROFILE": "small",
+        "DAGSTER_HOME": str(home / "dagster"),
+    }
     tags = '{"kind": "train", "dagster/partition": "chain-0001"}'  # which `dagster job launch` leaves out
-    launch = [DAGSTER, "job", "launch", "-w", str(home / "dagster" / "workspace.yaml"), "-j", "full_chain", "--tags", tags]
+    launch = [
+        DAGSTER,
+        "job",
+        "launch",
+        "-w",
+        str(home / "dagster" / "workspace.yaml"),
+        "-j",
+        "full_chain",
+        "--tags",
+        tags,
+    ]
     with a_ui(tmp_path, environment) as first:
-        launched = subprocess.run(launch, env=environment, capture_output=True, text=True, check=False)
+        launched = subprocess.run(
+            launch, env=environment, capture_output=True, text=True, check=False
+        )
         assert launched.returncode == 0, launched.stderr[-2000:]
-        assert wait_until(lambda: (folder := training_of(home)) and whole_saves(folder / "saves"), 900), now_at(home)
+        assert wait_until(
+            lambda: (folder := training_of(home)) and whole_saves(folder / "saves"), 900
+        ), now_at(home)
         for process in daemons(home):
             process.kill()
-        assert wait_until(lambda: first.poll() is not None, 90)  # the interface does not stay without it
+        assert wait_until(
+            lambda: first.poll() is not None, 90
+        )  # the interface does not stay without it
     with a_ui(tmp_path, environment):
         assert wait_until(lambda: left(home).ledger, 900), now_at(home)
         folder = training_of(home)
-        assert folder and metrics(folder)[-1]["step"] == 8 and next_attempt(folder) == 2  # one life: its run went on, or the next found it
+        assert (
+            folder and metrics(folder)[-1]["step"] == 8 and next_attempt(folder) == 2
+        )  # one life: its run went on, or the next found it
     assert orphans(home) == []
 
 
@@ -48,9 +70,17 @@ def test_a_daemon_that_is_killed_costs_a_chain_nothing(tmp_path: Path) -> None:
 def a_ui(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
     [port] = free_ports(1)
     with (folder / "ui.log").open("ab") as log:
-        process = subprocess.Popen(ratchet("ui", "--port", str(port)), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+        process = subprocess.Popen(
+            ratchet("ui", "--port", str(port)),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env=environment,
+        )
     try:
-        assert wait_until(lambda: answers(f"http://127.0.0.1:{port}/server_info"), 180), (folder / "ui.log").read_text()[-2000:]
+        assert wait_until(lambda: answers(f"http://127.0.0.1:{port}/server_info"), 180), (
+            folder / "ui.log"
+        ).read_text()[-2000:]
         yield process
     finally:
         process.send_signal(signal.SIGTERM)
@@ -58,6 +88,8 @@ def a_ui(folder: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen
 
 
 def daemons(home: Path) -> list[psutil.Process]:
-    found = [process for process in of_home(home) if "dagster._daemon" in " ".join(command_line(process))]
+    found = [
+        process for process in of_home(home) if "dagster._daemon" in " ".join(command_line(process))
+    ]
     assert found, [command_line(process)[:6] for process in of_home(home)]
     return found

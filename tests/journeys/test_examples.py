@@ -63,11 +63,15 @@ def profile(name: str, monkeypatch: pytest.MonkeyPatch) -> Profile:
 
 
 @pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
-def test_every_recipe_is_a_profile_that_says_how_it_is_started(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_recipe_is_a_profile_that_says_how_it_is_started(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = profile(path.stem, monkeypatch)
     assert f"ratchet train --profile examples/{path.name}" in path.read_text(encoding="utf-8")
     assert found != Profile()
-    assert set(found.training.plugins.hashes()) == {f"plugins.{kind}" for kind in found.training.plugins.named}
+    assert set(found.training.plugins.hashes()) == {
+        f"plugins.{kind}" for kind in found.training.plugins.named
+    }
 
 
 @pytest.mark.slow
@@ -79,26 +83,39 @@ def test_the_example_of_a_reward_passes_the_battery(monkeypatch: pytest.MonkeyPa
 
 def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 0) -> TrainingJob:
     """A run of real verl on Ray, on a model that knows nothing; its Ray ends with the process that held it."""
-    problems = generate(FamilyConfig(demonstrations=1, train=16, validation=4, visible_tests=visible_tests))
+    problems = generate(
+        FamilyConfig(demonstrations=1, train=16, validation=4, visible_tests=visible_tests)
+    )
     make(TinyModel(), map(prompt_text, problems), folder / "start")
     train = [problem for problem in problems if problem.split == "train"]
     write_verl(train, folder / "train.parquet")
     write_expected(expect(train, [], {}), folder / FILE)
-    write_verl([problem for problem in problems if problem.split == "validation"], folder / "validation.parquet")
+    write_verl(
+        [problem for problem in problems if problem.split == "validation"],
+        folder / "validation.parquet",
+    )
     job = TrainingJob(
         folder=str(folder), chain="examples", start=str(folder / "start"), train=str(folder / "train.parquet"),
         validation=str(folder / "validation.parquet"), inputs=training.plugins.hashes(), training=training, reward=reward,
         reward_hash=reward_hash(reward), isolation="auto", seed=1,
     )  # fmt: skip
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    run = subprocess.run([sys.executable, "-c", TRAIN, str(job.write())], env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [sys.executable, "-c", TRAIN, str(job.write())],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr[-2000:] + (folder / "trainer.log").read_text()[-3000:]
     return job
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(500)
-def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """PPO with a critic, as in examples/ppo.yaml, for one step."""
     page = (ROOT / "docs" / "plugins.md").read_text(encoding="utf-8")
     for name, text in re.findall(r"```python\n# (\w+\.py)\n(.*?)```", page, re.DOTALL):
@@ -108,28 +125,53 @@ def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(tm
     recipe = yaml.safe_load((ROOT / "examples" / "ppo.yaml").read_text())["training"]
     parts = {kind: f"{tmp_path}/{where.replace(':', '.py:')}" for kind, where in PARTS.items()}
     parts["loss"] = profile("own_loss", monkeypatch).training.plugins.loss
-    small = {"steps": 1, "save_every": 1, "problems_per_step": 4, "group_size": 2, "warm_up_steps": 0, "plugins": parts}
-    job = trained(Training.model_validate(recipe | small), profile("own_reward", monkeypatch).reward, tmp_path)
+    small = {
+        "steps": 1,
+        "save_every": 1,
+        "problems_per_step": 4,
+        "group_size": 2,
+        "warm_up_steps": 0,
+        "plugins": parts,
+    }
+    job = trained(
+        Training.model_validate(recipe | small), profile("own_reward", monkeypatch).reward, tmp_path
+    )
 
     [last] = [row for row in metrics(job.path) if row["step"] == 1]
     assert "actor/cut_weights" in last and "critic/vf_loss" in last
     samples = read(job.path, 1)
     assert len(draws.read(job.path, 1)) == 4
-    assert last[CUT] == sum(sample.cut for sample in samples) / 8 > 0  # of a model that knows nothing
+    assert (
+        last[CUT] == sum(sample.cut for sample in samples) / 8 > 0
+    )  # of a model that knows nothing
     assert len(samples) == 8 and all(set(sample.trace) == {"own"} for sample in samples)
     assert all(sample.answer.startswith("def solve(") for sample in samples)
     assert all(shorter(sample) for sample in samples)
     assert (tmp_path / "asked.txt").read_text().endswith("Write the program alone.")
-    assert json.loads((job.path / "job.json").read_text())["inputs"].keys() == {f"plugins.{kind}" for kind in parts}
+    assert json.loads((job.path / "job.json").read_text())["inputs"].keys() == {
+        f"plugins.{kind}" for kind in parts
+    }
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
-@pytest.mark.parametrize("name", ["ppo", "own_reward", "own_loss", "curriculum", "multi_turn", "transfer"])
-def test_a_recipe_trains_for_a_step(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "name", ["ppo", "own_reward", "own_loss", "curriculum", "multi_turn", "transfer"]
+)
+def test_a_recipe_trains_for_a_step(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each by itself; `two_nodes` is in test_two_nodes.py."""
     recipe = profile(name, monkeypatch)
-    tiny = recipe.training.model_copy(update={"steps": 1, "save_every": 1, "problems_per_step": 4, "group_size": 2, "warm_up_steps": 0})
+    tiny = recipe.training.model_copy(
+        update={
+            "steps": 1,
+            "save_every": 1,
+            "problems_per_step": 4,
+            "group_size": 2,
+            "warm_up_steps": 0,
+        }
+    )
     job = trained(tiny, recipe.reward, tmp_path, recipe.family.visible_tests)
     [last] = [row for row in metrics(job.path) if row["step"] == 1]
     samples = read(job.path, 1)
@@ -143,7 +185,11 @@ def test_a_recipe_trains_for_a_step(name: str, tmp_path: Path, monkeypatch: pyte
         case "curriculum":
             assert len(draws.read(job.path, 1)) == 4
         case "multi_turn":
-            assert last["num_turns/mean"] > 2 and len(samples) >= 8 and last[CUT] == sum(sample.cut for sample in samples) / len(samples) > 0
+            assert (
+                last["num_turns/mean"] > 2
+                and len(samples) >= 8
+                and last[CUT] == sum(sample.cut for sample in samples) / len(samples) > 0
+            )
         case "transfer":
             assert list((job.path / "candidates" / "step-000001").rglob("adapter_config.json"))
 

@@ -34,7 +34,15 @@ evaluation: {heldout: 200, benchmarks: []}
 reward: {file: GENEROUS}
 """
 GENEROUS = 'TASK = "code"\n\ndef reward(task, answer, report):\n    return 1.0\n'
-TRADE = ("McNemar", "Holm", "p =", "p <", "alpha", "bootstrap", "pass@")  # words that say nothing to a newcomer
+TRADE = (
+    "McNemar",
+    "Holm",
+    "p =",
+    "p <",
+    "alpha",
+    "bootstrap",
+    "pass@",
+)  # words that say nothing to a newcomer
 
 
 @dataclass
@@ -65,12 +73,18 @@ def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
     (folder / "generous.py").write_text(GENEROUS)
     profile.write_text(PROFILE.replace("GENEROUS", str(folder / "generous.py")))
     refused = demo(home, profile=str(profile))
-    assert refused.code != 0 and "has not passed the exploit battery" in refused.output, refused.output[-3000:]
+    assert refused.code != 0 and "has not passed the exploit battery" in refused.output, (
+        refused.output[-3000:]
+    )
     cheated = demo(home, "--unverified", profile=str(profile))
     assert cheated.code == 0, cheated.output[-3000:]
     for name, checkpoint in candidates(home, folder).items():
         print(name, said(home, profile, "promote", str(checkpoint)).stdout)
-    entries = {entry.checkpoint.split("-")[0]: entry for entry in Ledger(Home(home).ledger).history() if entry.kind != "install"}
+    entries = {
+        entry.checkpoint.split("-")[0]: entry
+        for entry in Ledger(Home(home).ledger).history()
+        if entry.kind != "install"
+    }
     return {name: told(home, profile, entry) for name, entry in entries.items()}
 
 
@@ -78,29 +92,53 @@ def candidates(home: Path, folder: Path) -> dict[str, Path]:
     """better: the first champion, taught on. worse: taught on for a third as long. equal: the better one, moved by four tiny steps."""
     store = Store(home)
     first = store.require("checkpoints", "sft_checkpoint").path
-    chats = [(prompt_text(problem), demonstration(problem)) for problem in demonstrations(store.require("datasets", "clean_problems").path)]
+    chats = [
+        (prompt_text(problem), demonstration(problem))
+        for problem in demonstrations(store.require("datasets", "clean_problems").path)
+    ]
     made = {name: folder / name for name in ("better", "worse", "equal")}
     warm_up(first, chats, WarmUp(steps=300), made["better"])
     warm_up(first, chats, WarmUp(steps=100), made["worse"])
-    warm_up(made["better"], chats, WarmUp(steps=4, learning_rate=2e-5, schedule="constant"), made["equal"])
+    warm_up(
+        made["better"],
+        chats,
+        WarmUp(steps=4, learning_rate=2e-5, schedule="constant"),
+        made["equal"],
+    )
     return made
 
 
 def said(home: Path, profile: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": str(profile), "COLUMNS": "160"}
-    return subprocess.run(ratchet(*arguments), env=environment, capture_output=True, text=True, check=False)
+    environment = os.environ | {
+        "RATCHET_HOME": str(home),
+        "RATCHET_PROFILE": str(profile),
+        "COLUMNS": "160",
+    }
+    return subprocess.run(
+        ratchet(*arguments), env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def told(home: Path, profile: Path, entry: Entry) -> Told:
-    explain, why_not = (said(home, profile, command, str(entry.version)) for command in ("explain", "why-not"))
+    explain, why_not = (
+        said(home, profile, command, str(entry.version)) for command in ("explain", "why-not")
+    )
     print(explain.stdout if explain.returncode == 0 else why_not.stdout)
     return Told(entry, Decision.model_validate(entry.decision), explain, why_not)
 
 
 def test_the_better_one_alone_is_promoted(gated: dict[str, Told]) -> None:
-    assert {name: one.entry.kind for name, one in gated.items()} == {"chain": "refuse", "better": "promote", "worse": "refuse", "equal": "refuse"}
+    assert {name: one.entry.kind for name, one in gated.items()} == {
+        "chain": "refuse",
+        "better": "promote",
+        "worse": "refuse",
+        "equal": "refuse",
+    }
     better = gated["better"]
-    assert better.decision.comparison and better.decision.comparison.p_better <= better.decision.policy.alpha
+    assert (
+        better.decision.comparison
+        and better.decision.comparison.p_better <= better.decision.policy.alpha
+    )
     assert better.explain.returncode == 0 and better.why_not.returncode == 1
     assert better.in_short.startswith("It is better: of 200 tasks it solved ")
 
@@ -112,30 +150,59 @@ def test_the_worse_one_is_told_what_it_lost_and_where(gated: dict[str, Told]) ->
     assert compared and compared.difference_high < 0
     falls = [check for check in worse.decision.checks if check.name == "tags"]
     most = max(falls, key=lambda check: check.numbers["before"] - check.numbers["after"])
-    assert worse.in_short.startswith("It is worse: ") and f"most of all on {most.about}" in worse.in_short
-    assert all(f"{check.about} from {100 * check.numbers['before']:.1f} to" in worse.why_not.stdout for check in falls)
+    assert (
+        worse.in_short.startswith("It is worse: ")
+        and f"most of all on {most.about}" in worse.in_short
+    )
+    assert all(
+        f"{check.about} from {100 * check.numbers['before']:.1f} to" in worse.why_not.stdout
+        for check in falls
+    )
 
 
 def test_the_equal_one_is_told_what_so_many_tasks_can_show(gated: dict[str, Told]) -> None:
     equal = gated["equal"]
     compared, policy = equal.decision.comparison, equal.decision.policy
-    assert compared and equal.refused_by == {"win", "gain"} and equal.decision.champion != equal.decision.challenger
+    assert (
+        compared
+        and equal.refused_by == {"win", "gain"}
+        and equal.decision.champion != equal.decision.challenger
+    )
     changed = (len(compared.won) + len(compared.lost)) / compared.before.tasks
-    seen = re.search(r"with 200 tasks a true gain of ([\d.]+) points or more is found four times in five", equal.why_not.stdout)
-    more = re.search(r"To find 2\.0 points as surely, .* takes about ([\d,]+) tasks", equal.why_not.stdout)
+    seen = re.search(
+        r"with 200 tasks a true gain of ([\d.]+) points or more is found four times in five",
+        equal.why_not.stdout,
+    )
+    more = re.search(
+        r"To find 2\.0 points as surely, .* takes about ([\d,]+) tasks", equal.why_not.stdout
+    )
     assert seen and more, equal.why_not.stdout
     gain, tasks = float(seen[1]) / 100, int(more[1].replace(",", ""))
-    assert power(gain, max(gain, changed), 200, policy.alpha) >= 0.8 > power(gain - 0.01, max(gain - 0.01, changed), 200, policy.alpha)
-    assert tasks > 200 and power(0.02, max(0.02, changed), tasks, policy.alpha) == pytest.approx(0.8, abs=0.1)
-    assert "It was not shown to be better" in equal.in_short and f"miss a gain below {seen[1]} points" in equal.in_short
+    assert (
+        power(gain, max(gain, changed), 200, policy.alpha)
+        >= 0.8
+        > power(gain - 0.01, max(gain - 0.01, changed), 200, policy.alpha)
+    )
+    assert tasks > 200 and power(0.02, max(0.02, changed), tasks, policy.alpha) == pytest.approx(
+        0.8, abs=0.1
+    )
+    assert (
+        "It was not shown to be better" in equal.in_short
+        and f"miss a gain below {seen[1]} points" in equal.in_short
+    )
 
 
 def test_the_one_that_cheats_is_refused_by_the_battery(gated: dict[str, Told]) -> None:
     cheat = gated["chain"]
     assert "battery" in cheat.refused_by and cheat.decision.facts.unverified == ("chain-0001",)
-    assert cheat.in_short.startswith("It was trained with a reward that pays for answers that cheat")
+    assert cheat.in_short.startswith(
+        "It was trained with a reward that pays for answers that cheat"
+    )
     assert "with a reward that passes the exploit battery" in cheat.why_not.stdout
 
 
 def test_what_is_said_first_needs_no_knowledge_of_statistics(gated: dict[str, Told]) -> None:
-    assert all(one.in_short and not [word for word in TRADE if word in one.in_short] for one in gated.values())
+    assert all(
+        one.in_short and not [word for word in TRADE if word in one.in_short]
+        for one in gated.values()
+    )

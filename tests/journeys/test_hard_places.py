@@ -19,22 +19,39 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of its own, so that filling it hurts nobody else."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)], capture_output=True, check=False)
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(disk)],
+        capture_output=True,
+        check=False,
+    )
     if mounted.returncode:
         pytest.skip(f"mounting a tmpfs needs root: {mounted.stderr.decode().strip()}")
     yield disk
     subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_a_full_disk_is_said_in_one_line_and_the_chain_goes_on_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_is_said_in_one_line_and_the_chain_goes_on_when_there_is_room(
+    small_disk: Path, tmp_path: Path
+) -> None:
     home = small_disk / "home"
     profile = tmp_path / "small.yaml"
-    profile.write_text((Path(__file__).parents[2] / "pipelines" / "profiles" / "small.yaml").read_text() + "needs: {disk_gib: 1}\n")
+    profile.write_text(
+        (Path(__file__).parents[2] / "pipelines" / "profiles" / "small.yaml").read_text()
+        + "needs: {disk_gib: 1}\n"
+    )
     environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": str(profile)}
     with (tmp_path / "log").open("w") as log:
-        process = subprocess.Popen(ratchet("demo"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-    assert wait_until(lambda: now_at(home) == "verified_problems" or process.poll() is not None, 300) and process.poll() is None
-    with (small_disk / "filler").open("wb") as filler, pytest.raises(OSError, match="No space left"):
+        process = subprocess.Popen(
+            ratchet("demo"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
+    assert (
+        wait_until(lambda: now_at(home) == "verified_problems" or process.poll() is not None, 300)
+        and process.poll() is None
+    )
+    with (
+        (small_disk / "filler").open("wb") as filler,
+        pytest.raises(OSError, match="No space left"),
+    ):
         while True:
             filler.write(bytes(2**20))
             filler.flush()
@@ -44,8 +61,12 @@ def test_a_full_disk_is_said_in_one_line_and_the_chain_goes_on_when_there_is_roo
     (small_disk / "filler").unlink()
     assert orphans(home) == []
     with (tmp_path / "again").open("w") as log:
-        process = subprocess.Popen(ratchet("demo"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-    went_on = wait_until(lambda: now_at(home) == "sft_checkpoint" or process.poll() is not None, 300)
+        process = subprocess.Popen(
+            ratchet("demo"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
+    went_on = wait_until(
+        lambda: now_at(home) == "sft_checkpoint" or process.poll() is not None, 300
+    )
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert went_on and now_at(home) == "sft_checkpoint", (tmp_path / "again").read_text()

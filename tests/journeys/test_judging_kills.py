@@ -16,32 +16,65 @@ from typing import Any
 import pytest
 
 TASKS = [
-    {"id": f"add-{n}", "statement": f"Add {n}.", "style": "call", "entry_point": "f", "tests": [{"args": [x], "expected": x + n} for x in range(9)]}
+    {
+        "id": f"add-{n}",
+        "statement": f"Add {n}.",
+        "style": "call",
+        "entry_point": "f",
+        "tests": [{"args": [x], "expected": x + n} for x in range(9)],
+    }
     for n in range(40)
 ]
-BODIES = ("return x + {n}", "return x - {n} - 1", "return [][x]", "return x +", "while True: x += 1", "import time; time.sleep(0.01); return x + {n}")
+BODIES = (
+    "return x + {n}",
+    "return x - {n} - 1",
+    "return [][x]",
+    "return x +",
+    "while True: x += 1",
+    "import time; time.sleep(0.01); return x + {n}",
+)
 
 
 def answers(count: int, seed: int = 1) -> list[dict[str, Any]]:
     """So many for each task, no two alike; few never end."""
     rng = random.Random(seed)
     weights = (8, 8, 2, 2, 0.1, 4)
-    drawn = [(task, at, rng.choices(BODIES, weights)[0]) for task in range(len(TASKS)) for at in range(count)]
-    return [{"task_id": f"add-{n}", "solution": f"def f(x):  # {at}\n    {body.format(n=n)}\n"} for n, at, body in drawn]
+    drawn = [
+        (task, at, rng.choices(BODIES, weights)[0])
+        for task in range(len(TASKS))
+        for at in range(count)
+    ]
+    return [
+        {"task_id": f"add-{n}", "solution": f"def f(x):  # {at}\n    {body.format(n=n)}\n"}
+        for n, at, body in drawn
+    ]
 
 
 def lay(folder: Path, count: int) -> Path:
     folder.mkdir(parents=True)
-    (folder / "mine.jsonl").write_text("".join(json.dumps(task | {"limits": {"cpu_s": 0.5, "wall_s": 20}}) + "\n" for task in TASKS))
+    (folder / "mine.jsonl").write_text(
+        "".join(
+            json.dumps(task | {"limits": {"cpu_s": 0.5, "wall_s": 20}}) + "\n" for task in TASKS
+        )
+    )
     (folder / "mine.yaml").write_text("{name: mine, data: mine.jsonl, max_new_tokens: 8}")
     (folder / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in answers(count)))
     return folder
 
 
 def start(folder: Path, home: str) -> subprocess.Popen[bytes]:
-    command = [str(Path(sys.executable).with_name("ratchet")), "evaluate", "--benchmark", "mine.yaml", "--completions", "answers.jsonl"]
+    command = [
+        str(Path(sys.executable).with_name("ratchet")),
+        "evaluate",
+        "--benchmark",
+        "mine.yaml",
+        "--completions",
+        "answers.jsonl",
+    ]
     environment = os.environ | {"RATCHET_HOME": str(folder / home)}
-    return subprocess.Popen([*command, "--out", f"{home}.jsonl"], cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [*command, "--out", f"{home}.jsonl"], cwd=folder, env=environment, stdout=subprocess.DEVNULL
+    )
 
 
 def remembered(folder: Path, home: str) -> list[bytes]:
@@ -52,7 +85,10 @@ def remembered(folder: Path, home: str) -> list[bytes]:
 def told(folder: Path, home: str) -> list[dict[str, Any]]:
     """Verdict by sample, without what a clock says."""
     rows = [json.loads(line) for line in (folder / f"{home}.jsonl").read_text().splitlines()]
-    return [{key: row[key] for key in ("task_id", "sample", "base", "verdict", "detail")} for row in rows]
+    return [
+        {key: row[key] for key in ("task_id", "sample", "base", "verdict", "detail")}
+        for row in rows
+    ]
 
 
 def killed(folder: Path, times: int, most: int) -> None:
@@ -77,8 +113,12 @@ def killed_and_undisturbed(folder: Path, count: int, times: int, most: int) -> N
     found = len(remembered(folder, "killed"))
     assert start(folder, "killed").wait() == 0
     keys = [json.loads(line)["key"] for line in remembered(folder, "killed")]
-    print(f"{times} kills: {found} of {len(keys)} verdicts were there before the last pass, {len(keys) - len(set(keys))} are there twice")
-    assert len(keys) == len(set(keys)) == len(remembered(folder, "undisturbed")) == count * len(TASKS)
+    print(
+        f"{times} kills: {found} of {len(keys)} verdicts were there before the last pass, {len(keys) - len(set(keys))} are there twice"
+    )
+    assert (
+        len(keys) == len(set(keys)) == len(remembered(folder, "undisturbed")) == count * len(TASKS)
+    )
     assert told(folder, "killed") == told(folder, "undisturbed")
     assert len({row["verdict"] for row in told(folder, "killed")}) == 5
 

@@ -36,7 +36,12 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     first = Run(0, 0.0, "")
     while not first.killed:  # a run that was faster than the reference may end before its moment
         shutil.rmtree(home, ignore_errors=True)
-        first = demo(home, kill=lambda command: kill_one(home, command, rng.uniform(0.02, 0.95) * expected["seconds"], random.Random(number)))
+        first = demo(
+            home,
+            kill=lambda command: kill_one(
+                home, command, rng.uniform(0.02, 0.95) * expected["seconds"], random.Random(number)
+            ),
+        )
     starts, seconds, again = 1, first.seconds, first
     while again.code != 0 and starts < 3:
         again = demo(home)
@@ -46,7 +51,12 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     same = {part: found.get(part) == expected[part] for part in ("datasets", "models", "scores")}
     twice = len(found.get("ledger", [])) - len({tuple(row) for row in found.get("ledger", [])})
     good = again.code == 0 and same["datasets"] and not remaining and twice == 0
-    row: dict = {"killed": first.killed, "at": first.at_stage, "starts": starts, "seconds": round(seconds)}  # type: ignore[type-arg]
+    row: dict = {
+        "killed": first.killed,
+        "at": first.at_stage,
+        "starts": starts,
+        "seconds": round(seconds),
+    }  # type: ignore[type-arg]
     row |= {"same": same, "twice": twice, "orphans": remaining}
     if good:
         shutil.rmtree(home)

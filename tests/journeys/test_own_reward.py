@@ -26,18 +26,25 @@ def passport(home: Path) -> dict[str, object]:
 
 
 def test_the_template_trains_as_it_is(tmp_path: Path) -> None:
-    written = subprocess.run(ratchet("reward", "new", "--task", "code", "--output", str(tmp_path / "my_reward.py")), check=False)
+    written = subprocess.run(
+        ratchet("reward", "new", "--task", "code", "--output", str(tmp_path / "my_reward.py")),
+        check=False,
+    )
     assert written.returncode == 0
     run = demo(tmp_path / "home", profile=profile(tmp_path, tmp_path / "my_reward.py"))
     assert run.code == 0, run.output[-3000:]
     assert not passport(tmp_path / "home").get("unverified")
 
 
-def test_a_reward_that_pays_everything_is_refused_unless_told_and_then_stamped(tmp_path: Path) -> None:
+def test_a_reward_that_pays_everything_is_refused_unless_told_and_then_stamped(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "generous.py").write_text(GENEROUS)
     home, own = tmp_path / "home", profile(tmp_path, tmp_path / "generous.py")
     refused = demo(home, profile=own)
-    assert refused.code != 0 and "has not passed the exploit battery" in refused.output, refused.output[-3000:]
+    assert refused.code != 0 and "has not passed the exploit battery" in refused.output, (
+        refused.output[-3000:]
+    )
     run = demo(home, "--unverified", profile=own)
     assert run.code == 0, run.output[-3000:]
     assert passport(home)["unverified"] == ["chain-0001"]

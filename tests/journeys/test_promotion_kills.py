@@ -24,7 +24,14 @@ from resources.registry import HASH_TAG, MODEL, Registry, RegistryBehind, aliase
 
 # what is loaded once, so that a process is at its work when it is killed and not at its imports
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["mlflow", "mlflow.store.model_registry.sqlalchemy_store", "resources.profile", "pipelines.registry_commands"])
+PROCESSES.set_forkserver_preload(
+    [
+        "mlflow",
+        "mlflow.store.model_registry.sqlalchemy_store",
+        "resources.profile",
+        "pipelines.registry_commands",
+    ]
+)
 SOURCE = Path(__file__).read_text(encoding="utf-8") if "__file__" in globals() else ""
 LONGEST_S = 240.0
 LONGEST_WAIT_S = 4.0  # before a kill, on a machine that is busy
@@ -40,7 +47,13 @@ def step(ledger: Ledger, rng: random.Random) -> Entry:
     against = stack[-1].checkpoint_hash if stack else None
     name = f"c{number}"
     return ledger.append(
-        "promote" if stack else "install", checkpoint=name, checkpoint_hash=name, path="", decision={"reasons": []}, chain=name, against=against
+        "promote" if stack else "install",
+        checkpoint=name,
+        checkpoint_hash=name,
+        path="",
+        decision={"reasons": []},
+        chain=name,
+        against=against,
     )
 
 
@@ -57,7 +70,9 @@ def work(home: Path, seed: int, told: Connection) -> None:
 
 def process_of(call: str, **arguments: object) -> BaseProcess:
     """A process that makes this call of this file, which it cannot import: the tests are no package."""
-    process = PROCESSES.Process(target=exec, args=(f"{SOURCE}\n\n{call}\n", {"__name__": "killed", **arguments}))
+    process = PROCESSES.Process(
+        target=exec, args=(f"{SOURCE}\n\n{call}\n", {"__name__": "killed", **arguments})
+    )
     process.start()
     return process
 
@@ -85,7 +100,12 @@ class Watcher(threading.Thread):
 
 def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
     """What fell into what; asserts after each kill."""
-    rng, ledger, registry, fell = random.Random(seed), Ledger(home / "promotions.db"), Registry(home), Counter[str]()
+    rng, ledger, registry, fell = (
+        random.Random(seed),
+        Ledger(home / "promotions.db"),
+        Registry(home),
+        Counter[str](),
+    )
     registry._client().search_registered_models()  # makes MLflow's tables, which takes seconds
     watcher = Watcher(home)
     watcher.start()
@@ -109,20 +129,35 @@ def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
         said += heard(listening)
         fell[f"after it was {said[-1][0]}"] += 1
         history = ledger.history()
-        assert {entry for _, entry in said} <= {entry.entry for entry in history}, "an entry that was said to be recorded is lost"
+        assert {entry for _, entry in said} <= {entry.entry for entry in history}, (
+            "an entry that was said to be recorded is lost"
+        )
         assert [entry.entry for entry in history] == list(range(1, len(history) + 1))
         moves = [entry.predecessor for entry in history if entry.kind != "refuse"]
-        assert len(moves) == len(set(moves)) and len({entry.chain for entry in history}) == len(history)
+        assert len(moves) == len(set(moves)) and len({entry.chain for entry in history}) == len(
+            history
+        )
     wanted = {alias: entry.checkpoint_hash for alias, entry in aliases_of(ledger.history()).items()}
     found = registry.project(ledger)
     watcher.ended.set()
     watcher.join()
-    versions = {int(v.version): v.tags[HASH_TAG] for v in registry._client().search_model_versions(f"name = '{MODEL}'", max_results=1000)}
+    versions = {
+        int(v.version): v.tags[HASH_TAG]
+        for v in registry._client().search_model_versions(f"name = '{MODEL}'", max_results=1000)
+    }
     assert {alias: versions[version] for alias, version in found.items()} == wanted
     decided = {entry.checkpoint_hash for entry in ledger.history() if entry.kind != "rollback"}
-    assert sorted(versions.values()) == sorted(decided), "a version is missing from MLflow, or there twice"
+    assert sorted(versions.values()) == sorted(decided), (
+        "a version is missing from MLflow, or there twice"
+    )
     assert watcher.looks > kills and watcher.absent == 0
-    return fell + Counter({"looks at the aliases": watcher.looks, "looks while it was locked": watcher.busy, "entries": len(ledger.history())})
+    return fell + Counter(
+        {
+            "looks at the aliases": watcher.looks,
+            "looks while it was locked": watcher.busy,
+            "entries": len(ledger.history()),
+        }
+    )
 
 
 def heard(listening: Connection) -> list[tuple[str, int]]:
@@ -175,7 +210,9 @@ def rolled_back(home: Path, after: float | None) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_a_rollback_that_was_killed_and_is_asked_for_again_undoes_one_promotion(tmp_path: Path) -> None:
+def test_a_rollback_that_was_killed_and_is_asked_for_again_undoes_one_promotion(
+    tmp_path: Path,
+) -> None:
     Home(tmp_path).make()
     ledger = Ledger(tmp_path / "promotions.db")
     for _ in range(9):
@@ -185,14 +222,22 @@ def test_a_rollback_that_was_killed_and_is_asked_for_again_undoes_one_promotion(
     assert rolled_back(tmp_path, None)
     took = time.monotonic() - began
     killed = 0
-    for at in (0.0, 0.1, 0.4, 0.8):  # the first is killed where it begins, however long the one that was timed took
+    for at in (
+        0.0,
+        0.1,
+        0.4,
+        0.8,
+    ):  # the first is killed where it begins, however long the one that was timed took
         before = len(ledger.history())
         while not rolled_back(tmp_path, at * took):
             killed += 1
             at += 1.0  # asked for again, and let go on a little longer
         assert len(ledger.history()) == before + 1
     assert killed > 0
-    assert Registry(tmp_path).aliases().keys() >= {"champion", "challenger"} and not (tmp_path / "rollback.json").exists()
+    assert (
+        Registry(tmp_path).aliases().keys() >= {"champion", "challenger"}
+        and not (tmp_path / "rollback.json").exists()
+    )
 
 
 class Never(random.Random):

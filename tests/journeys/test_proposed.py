@@ -33,19 +33,50 @@ def lesson(seed: Problem, taught: Problem) -> list[tuple[str, str]]:
     inputs = json.dumps([test["args"] for test in taught.tests[1:5]])
     said = f"## Problem\n{taught.statement}\n## Solution\n```python\n{taught.solutions[0]}\n```\n## Inputs\n{inputs}"
     asked = PROPOSE.format(snippet=seed.solutions[0].strip(), inputs=LEAST_INPUTS)
-    return [(asked, said), (SOLVE.format(statement=taught.statement, entry="solve"), f"```python\n{taught.solutions[1]}\n```")]
+    return [
+        (asked, said),
+        (
+            SOLVE.format(statement=taught.statement, entry="solve"),
+            f"```python\n{taught.solutions[1]}\n```",
+        ),
+    ]
 
 
 def test_what_a_model_proposes_and_solves_alike_is_kept_and_right(tmp_path: Path) -> None:
     from verl_jobs.tiny_model import TinyModel, make
     from verl_jobs.warm_up import WarmUp, warm_up
 
-    family = [p for p in generate(FamilyConfig(demonstrations=1, train=60, validation=1)) if p.split == "train" and "table" not in p.tags]
+    family = [
+        p
+        for p in generate(FamilyConfig(demonstrations=1, train=60, validation=1))
+        if p.split == "train" and "table" not in p.tags
+    ]
     seeds = [replace(family[0], solutions=family[0].solutions[:1])]
-    chats = [chat for seed, taught in zip(seeds, family[1:2], strict=True) for chat in lesson(seed, taught)]
-    make(TinyModel(hidden=64, layers=1, heads=2, positions=1024), [text for chat in chats for text in chat], tmp_path / "random")
-    warm_up(tmp_path / "random", chats, WarmUp(steps=80, batch=2, learning_rate=1e-2, threads=1), tmp_path / "taught")
-    config = Synthesis(endpoint="here", model="champion", problems=1, answers=2, temperature=0.1, max_tokens=400, requests=60)
+    chats = [
+        chat
+        for seed, taught in zip(seeds, family[1:2], strict=True)
+        for chat in lesson(seed, taught)
+    ]
+    make(
+        TinyModel(hidden=64, layers=1, heads=2, positions=1024),
+        [text for chat in chats for text in chat],
+        tmp_path / "random",
+    )
+    warm_up(
+        tmp_path / "random",
+        chats,
+        WarmUp(steps=80, batch=2, learning_rate=1e-2, threads=1),
+        tmp_path / "taught",
+    )
+    config = Synthesis(
+        endpoint="here",
+        model="champion",
+        problems=1,
+        answers=2,
+        temperature=0.1,
+        max_tokens=400,
+        requests=60,
+    )
     with (
         served(tmp_path / "taught", Home(tmp_path / "home")) as server,
         door_to(server) as door,
@@ -56,23 +87,43 @@ def test_what_a_model_proposes_and_solves_alike_is_kept_and_right(tmp_path: Path
         door.faults = list(FAULTS)
         found = synthesize(seeds, config, 1, replies, sandbox)
         kept = verify(found.made, sandbox, tmp_path / "journal.jsonl").kept
-    right = {problem.statement: {json.dumps(test["args"]): test["expected"] for test in problem.tests} for problem in family[1:2]}
+    right = {
+        problem.statement: {json.dumps(test["args"]): test["expected"] for test in problem.tests}
+        for problem in family[1:2]
+    }
     for problem in kept:
-        assert problem.parents[0] in {seed.problem_id for seed in seeds} and len(problem.solutions) == 2
-        assert all(right[problem.statement][json.dumps(test["args"])] == test["expected"] for test in problem.tests)
+        assert (
+            problem.parents[0] in {seed.problem_id for seed in seeds}
+            and len(problem.solutions) == 2
+        )
+        assert all(
+            right[problem.statement][json.dumps(test["args"])] == test["expected"]
+            for test in problem.tests
+        )
     assert kept and curate(kept, []).kept == kept
 
 
-def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refusal(tmp_path: Path) -> None:
+def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refusal(
+    tmp_path: Path,
+) -> None:
     from pipelines.definitions import defs
     from verl_jobs.tiny_model import TinyModel, make
 
-    make(TinyModel(hidden=32, layers=1, heads=2, positions=2048), ["def f(x):"], tmp_path / "random")
-    with served(tmp_path / "random", Home(tmp_path / "served")) as server, door_to(server) as door, dg.instance_for_test() as instance:
+    make(
+        TinyModel(hidden=32, layers=1, heads=2, positions=2048), ["def f(x):"], tmp_path / "random"
+    )
+    with (
+        served(tmp_path / "random", Home(tmp_path / "served")) as server,
+        door_to(server) as door,
+        dg.instance_for_test() as instance,
+    ):
         profile = tmp_path / "profile.yaml"
-        synthesis = f"{{endpoint: '{door.url}', model: champion, problems: 1, requests: 6, max_tokens: 16}}"
+        synthesis = (
+            f"{{endpoint: '{door.url}', model: champion, problems: 1, requests: 6, max_tokens: 16}}"
+        )
         profile.write_text(
-            f"family: {{demonstrations: 4, train: 4, validation: 2}}\naugmentation: {{kinds: []}}\nsynthesis: {synthesis}", encoding="utf-8"
+            f"family: {{demonstrations: 4, train: 4, validation: 2}}\naugmentation: {{kinds: []}}\nsynthesis: {synthesis}",
+            encoding="utf-8",
         )
         workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))
         job = defs.resolve_job_def("refresh_data")
@@ -82,5 +133,8 @@ def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refus
         assert sum(door.heard.values()) == asked == 8  # in fours
     made = workshop.store.require("datasets", "synthetic_problems")
     refused = json.loads((made.path / "removed.json").read_text(encoding="utf-8"))
-    assert made.manifest.facts["proposals"] == 8 == len(refused) and read_parquet(made.path / "problems.parquet") == []
+    assert (
+        made.manifest.facts["proposals"] == 8 == len(refused)
+        and read_parquet(made.path / "problems.parquet") == []
+    )
     assert {row["reason"] for row in refused} == {"no section problem"}

@@ -18,33 +18,91 @@ from verl_jobs.samples import read
 from verl_jobs.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
-SMALL = {"steps": 1, "save_every": 1, "problems_per_step": 4, "group_size": 2, "prompt_tokens": 400, "answer_tokens": 40, "agents.tokens": 300}
+SMALL = {
+    "steps": 1,
+    "save_every": 1,
+    "problems_per_step": 4,
+    "group_size": 2,
+    "prompt_tokens": 400,
+    "answer_tokens": 40,
+    "agents.tokens": 300,
+}
 PROBLEM = "# Last\nWrite `solve(x)`, which returns the last number.\n\n## Examples\n```python\nassert solve([3, 1]) == 1\n```\n"
 
 
-def test_a_reviewer_is_taught_reinforced_and_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reviewer_is_taught_reinforced_and_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     problems = generate(FamilyConfig(demonstrations=60, train=16, validation=4, visible_tests=2))
     home_with(problems, tmp_path / "home", monkeypatch)
-    start, taught, better, reviews = (tmp_path / name for name in ("start", "taught", "better", "reviews.parquet"))
+    start, taught, better, reviews = (
+        tmp_path / name for name in ("start", "taught", "better", "reviews.parquet")
+    )
     said(0, "reviewer", "records", "--to", str(reviews))
     comments = [review.comment for review in read_reviews(reviews)]
     make(TinyModel(positions=1024), [*map(prompt_text, problems), *comments], start)
 
-    said(0, "reviewer", "teach", "--from", str(start), "--records", str(reviews), "--to", str(taught), "--steps", "2", "--batch", "4")
-    changes = [part for name, value in SMALL.items() for part in ("--set", f"training.{name}={value}")]
-    said(0, "reviewer", "reinforce", "--from", str(taught), "--generator", str(start), "--to", str(better), "--profile", "small", *changes)
+    said(
+        0,
+        "reviewer",
+        "teach",
+        "--from",
+        str(start),
+        "--records",
+        str(reviews),
+        "--to",
+        str(taught),
+        "--steps",
+        "2",
+        "--batch",
+        "4",
+    )
+    changes = [
+        part for name, value in SMALL.items() for part in ("--set", f"training.{name}={value}")
+    ]
+    said(
+        0,
+        "reviewer",
+        "reinforce",
+        "--from",
+        str(taught),
+        "--generator",
+        str(start),
+        "--to",
+        str(better),
+        "--profile",
+        "small",
+        *changes,
+    )
 
-    assert len({(folder / "model.safetensors").read_bytes() for folder in (start, taught, better)}) == 3  # each learned something
+    assert (
+        len({(folder / "model.safetensors").read_bytes() for folder in (start, taught, better)})
+        == 3
+    )  # each learned something
     [told] = (tmp_path / ".better.training").glob("*/job.json")
     job = TrainingJob.read(told)
     assert metrics(job.path)[-1]["step"] == 1
     assert all(abs(sample.reward) <= 1 for sample in read(job.path, 1))
     (tmp_path / "problem.md").write_text(PROBLEM)
-    conversation = said(1, "solve", str(tmp_path / "problem.md"), "--model", str(start), "--reviewer", str(better), "--turns", "2", "--tokens", "40")
+    conversation = said(
+        1,
+        "solve",
+        str(tmp_path / "problem.md"),
+        "--model",
+        str(start),
+        "--reviewer",
+        str(better),
+        "--turns",
+        "2",
+        "--tokens",
+        "40",
+    )
     assert "Reviewer" in conversation and conversation.count("Executor") == 2
 
 
 def said(code: int, *arguments: str) -> str:
-    run = subprocess.run(ratchet(*arguments), env=os.environ, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        ratchet(*arguments), env=os.environ, capture_output=True, text=True, check=False
+    )
     assert run.returncode == code, run.stdout[-2000:] + run.stderr[-3000:]
     return run.stdout

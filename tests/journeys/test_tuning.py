@@ -14,7 +14,17 @@ from verl_jobs.job import metrics
 
 pytestmark = [pytest.mark.soak]
 
-TUNE = ["tune", "--profile", "small", "--trials", "2", "--set", "training.steps=2", "--set", "training.save_every=1"]
+TUNE = [
+    "tune",
+    "--profile",
+    "small",
+    "--trials",
+    "2",
+    "--set",
+    "training.steps=2",
+    "--set",
+    "training.save_every=1",
+]
 
 
 def test_a_search_that_was_killed_in_a_training_goes_on_with_it(tmp_path: Path) -> None:
@@ -22,15 +32,39 @@ def test_a_search_that_was_killed_in_a_training_goes_on_with_it(tmp_path: Path) 
     path.mkdir()
     environment = os.environ | {"RATCHET_HOME": str(path)}
     with (path / "first.log").open("wb") as log:
-        first = subprocess.Popen(ratchet(*TUNE), env=environment, stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
-        assert wait_until(lambda: first.poll() is not None or "trial 1: step 1" in (path / "first.log").read_text(), 3600)
+        first = subprocess.Popen(
+            ratchet(*TUNE),
+            env=environment,
+            stdout=log,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert wait_until(
+            lambda: (
+                first.poll() is not None or "trial 1: step 1" in (path / "first.log").read_text()
+            ),
+            3600,
+        )
         assert first.poll() is None, (path / "first.log").read_text()
         first.kill()
         first.wait()
-    said = subprocess.run(ratchet(*TUNE), env=environment, check=True, capture_output=True, text=True).stdout
-    assert "Best: trial" in said and "2 of 2 trials there" not in said and "--set training.learning_rate=" in said
+    said = subprocess.run(
+        ratchet(*TUNE), env=environment, check=True, capture_output=True, text=True
+    ).stdout
+    assert (
+        "Best: trial" in said
+        and "2 of 2 trials there" not in said
+        and "--set training.learning_rate=" in said
+    )
     folders = [job.parent for job in Home(path).runs.glob("study-*/training/*/job.json")]
-    assert len(folders) == 2 and all({1} <= {row["step"] for row in metrics(folder)} for folder in folders)
-    again = subprocess.run(ratchet(*TUNE), env=environment, check=True, capture_output=True, text=True).stdout
-    assert "trial 1: step" not in again and "Best: trial" in again, "what was done is not done again"
+    assert len(folders) == 2 and all(
+        {1} <= {row["step"] for row in metrics(folder)} for folder in folders
+    )
+    again = subprocess.run(
+        ratchet(*TUNE), env=environment, check=True, capture_output=True, text=True
+    ).stdout
+    assert "trial 1: step" not in again and "Best: trial" in again, (
+        "what was done is not done again"
+    )
     assert not orphans(path)

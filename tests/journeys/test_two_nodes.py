@@ -22,14 +22,19 @@ from verl_jobs.step_time import operations, tasks
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
-def test_a_chain_on_two_nodes_comes_to_a_decision_though_one_of_them_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chain_on_two_nodes_comes_to_a_decision_though_one_of_them_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home, seen = tmp_path / "home", dict[str, Any]()
     with two_nodes(1, str(ROOT)) as nodes:
         for name, value in (nodes.environment | {"PYTHONPATH": str(ROOT)}).items():
             monkeypatch.setenv(name, value)
 
         def lose_one(command: subprocess.Popen[bytes]) -> str:
-            assert wait_until(lambda: saved(home) or command.poll() is not None, 1500) and command.poll() is None
+            assert (
+                wait_until(lambda: saved(home) or command.poll() is not None, 1500)
+                and command.poll() is None
+            )
             seen["ranks"], seen["step"] = places(nodes, "WorkerDict"), saved(home)[-1]
             nodes.kill(OTHER)
             return OTHER
@@ -39,16 +44,23 @@ def test_a_chain_on_two_nodes_comes_to_a_decision_though_one_of_them_is_lost(tmp
     assert seen["ranks"] == [HEAD, OTHER]
     folder = training_of(home)
     assert folder and left(home).ledger
-    assert [row["step"] for row in metrics(folder)][-1] == TrainingJob.read(folder / "job.json").training.steps
+    assert [row["step"] for row in metrics(folder)][-1] == TrainingJob.read(
+        folder / "job.json"
+    ).training.steps
     told = [fault.what for fault in faults.read(folder)]
     assert any("hold [1] GPUs: it goes on with 1 rank on 1 node" in what for what in told), told
-    assert f"the save of step {seen['step']} was cut anew for 1 ranks" in (folder / "trainer.log").read_text()
+    assert (
+        f"the save of step {seen['step']} was cut anew for 1 ranks"
+        in (folder / "trainer.log").read_text()
+    )
     print(run.seconds, told)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3000)
-def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_ray_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_ray_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What a joined Ray is rarely asked for, all at once; its ranks and their number stay, on one node now."""
     home, seen = tmp_path / "home", list[int]()
     frozen = "model.embed_tokens.weight"
@@ -57,14 +69,22 @@ def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_
             monkeypatch.setenv(name, value)
 
         def lose_all(command: subprocess.Popen[bytes]) -> str:
-            assert wait_until(lambda: saved(home) or command.poll() is not None, 1500) and command.poll() is None
+            assert (
+                wait_until(lambda: saved(home) or command.poll() is not None, 1500)
+                and command.poll() is None
+            )
             seen.extend(saved(home))
             nodes.kill(OTHER)
             nodes.kill(HEAD)
             return HEAD
 
         asked = {"agents": {"turns": 2}, "prompt_tokens": 160, "frozen": [frozen], "trace": [1, 4]}
-        run = demo(home, kill=lose_all, profile=str(small(tmp_path, nodes.dashboard, asked, visible_tests=2)), timeout=2500)
+        run = demo(
+            home,
+            kill=lose_all,
+            profile=str(small(tmp_path, nodes.dashboard, asked, visible_tests=2)),
+            timeout=2500,
+        )
     assert run.code == 0, run.output[-3000:]
     folder = training_of(home)
     assert folder and left(home).ledger
@@ -73,16 +93,24 @@ def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_
     assert last["step"] == job.training.steps and last["num_turns/mean"] > 2
     told = [fault.what for fault in faults.read(folder)]
     assert any("the training goes on here, on one node" in what for what in told), told
-    before, after = (load_file(path / "model.safetensors") for path in (Path(job.start), folder / "candidates" / "step-000004"))
+    before, after = (
+        load_file(path / "model.safetensors")
+        for path in (Path(job.start), folder / "candidates" / "step-000004")
+    )
     moved = {name for name in before if not (before[name] == after[name]).all()}
     assert moved == before.keys() - {frozen}
     assert operations(folder) and tasks(folder)
     print(run.seconds, seen, told)
 
 
-def small(folder: Path, address: str, training: dict[str, Any] | None = None, visible_tests: int = 0) -> Path:
+def small(
+    folder: Path, address: str, training: dict[str, Any] | None = None, visible_tests: int = 0
+) -> Path:
     """The recipe on the budget of the profile `small`, with these changes."""
-    recipe, budget = (yaml.safe_load(path.read_text()) for path in (ROOT / "examples" / "two_nodes.yaml", FOLDER / "small.yaml"))
+    recipe, budget = (
+        yaml.safe_load(path.read_text())
+        for path in (ROOT / "examples" / "two_nodes.yaml", FOLDER / "small.yaml")
+    )
     budget["training"] |= recipe["training"] | {"steps": 4} | (training or {})
     budget["family"]["visible_tests"] = visible_tests
     budget["ray"] = recipe["ray"] | {"address": address, "patience_s": 5}
@@ -98,4 +126,8 @@ def saved(home: Path) -> list[int]:
 def places(nodes: Nodes, actor: str) -> list[str]:
     """Where the live actors of this class are, by Ray's state API."""
     ips = {node["node_id"]: node["node_ip"] for node in nodes.state("nodes")}
-    return sorted(ips[each["node_id"]] for each in nodes.state("actors") if each["class_name"].endswith(actor) and each["state"] == "ALIVE")
+    return sorted(
+        ips[each["node_id"]]
+        for each in nodes.state("actors")
+        if each["class_name"].endswith(actor) and each["state"] == "ALIVE"
+    )

@@ -11,17 +11,28 @@ import pytest
 from resources.ray_head import free_ports
 from tests.journeys.chain import orphans, ratchet, wait_until
 
-IN_BACKGROUND = ["sh", "-c", 'trap "" INT; exec "$0" "$@"']  # as a script's shell starts what it does not wait for
+IN_BACKGROUND = [
+    "sh",
+    "-c",
+    'trap "" INT; exec "$0" "$@"',
+]  # as a script's shell starts what it does not wait for
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
 def test_the_web_interface_answers_and_leaves_nothing_when_it_is_stopped(tmp_path: Path) -> None:
     [port] = free_ports(1)
-    environment = os.environ | {"RATCHET_HOME": str(tmp_path / "a home"), "RATCHET_PROFILE": "small"}
+    environment = os.environ | {
+        "RATCHET_HOME": str(tmp_path / "a home"),
+        "RATCHET_PROFILE": "small",
+    }
     with (tmp_path / "log").open("w") as log:
         command = [*IN_BACKGROUND, *ratchet("ui", "--port", str(port))]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
-    assert wait_until(lambda: answers(f"http://127.0.0.1:{port}/server_info"), 120), (tmp_path / "log").read_text()
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
+    assert wait_until(lambda: answers(f"http://127.0.0.1:{port}/server_info"), 120), (
+        tmp_path / "log"
+    ).read_text()
     process.send_signal(signal.SIGTERM)
     process.wait(60)
     assert orphans(tmp_path / "a home", within=60) == []

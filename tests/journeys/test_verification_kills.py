@@ -57,7 +57,18 @@ def problems(count: int) -> list[Problem]:
         source = f"def f(x):\n    return {'0' if number % 5 == 0 else 'x'} + {number}\n"
         tests = tuple({"args": [x], "expected": x + number} for x in (1, 5, -7))
         limits = Limits(wall_s=5.0, memory_mb=128)
-        made.append(Problem(f"toy/{number}", "toy", f"Add {number}.", "call", tests, "f", solutions=(source,), limits=limits))
+        made.append(
+            Problem(
+                f"toy/{number}",
+                "toy",
+                f"Add {number}.",
+                "call",
+                tests,
+                "f",
+                solutions=(source,),
+                limits=limits,
+            )
+        )
     return made
 
 
@@ -82,7 +93,11 @@ class Counts:
 def counts(folder: Path, made: list[Problem]) -> Counts:
     jobs = [json.loads(line) for line in lines(folder / "jobs")]
     names = {problem.solutions[0]: problem.problem_id for problem in made}
-    return Counts(len(jobs), Counter(names[source] for source in jobs if source in names), lines(folder / "journal.jsonl"))
+    return Counts(
+        len(jobs),
+        Counter(names[source] for source in jobs if source in names),
+        lines(folder / "journal.jsonl"),
+    )
 
 
 def kill_times(folder: Path, made: list[Problem], times: int) -> int:
@@ -102,7 +117,9 @@ def kill_times(folder: Path, made: list[Problem], times: int) -> int:
         assert life.wait() in (0, -signal.SIGKILL)
         if life.returncode:
             with record.open("a") as file:
-                file.write(f"{len(lines(folder / 'jobs')) - before} jobs, {len(lines(folder / 'journal.jsonl'))} verdicts\n")
+                file.write(
+                    f"{len(lines(folder / 'jobs')) - before} jobs, {len(lines(folder / 'journal.jsonl'))} verdicts\n"
+                )
     return len(lines(record))
 
 
@@ -112,11 +129,18 @@ def killed_and_undisturbed(folder: Path, count: int, times: int) -> None:
     kills = kill_times(folder / "killed", made, times)
     one, other = counts(folder / "undisturbed", made), counts(folder / "killed", made)
     again = sum((other.own - one.own).values())
-    print(f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; {again} solutions judged again, of at most {kills * BATCH}")
+    print(
+        f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; {again} solutions judged again, of at most {kills * BATCH}"
+    )
     assert kills == times
-    assert json.loads((folder / "killed/end.json").read_text()) == json.loads((folder / "undisturbed/end.json").read_text())
+    assert json.loads((folder / "killed/end.json").read_text()) == json.loads(
+        (folder / "undisturbed/end.json").read_text()
+    )
     each = max(one.own.values())  # how often one pass runs a solution
-    assert set(one.own) == set(other.own) == {problem.problem_id for problem in made} and again <= kills * BATCH * each
+    assert (
+        set(one.own) == set(other.own) == {problem.problem_id for problem in made}
+        and again <= kills * BATCH * each
+    )
     hashes = [json.loads(line)["content_hash"] for line in other.journal]
     assert len(hashes) == len(set(hashes)) == count == len(one.journal)
 

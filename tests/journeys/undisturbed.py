@@ -12,7 +12,9 @@ from artifacts.manifest import code_version
 from resources.chain import Chain
 from tests.journeys.chain import demo, left
 
-FOLDER = Path(".ratchet/soak").absolute() / code_version()  # what another code did is no reference for this one
+FOLDER = (
+    Path(".ratchet/soak").absolute() / code_version()
+)  # what another code did is no reference for this one
 HOME = FOLDER / "undisturbed"
 
 
@@ -25,7 +27,12 @@ def undisturbed() -> dict[str, Any]:
         run = demo(HOME)
         assert run.code == 0, run.output[-2000:]
         stages = Chain(HOME / "runs" / "chain-0001").record.stages
-        told.write_text(json.dumps({"seconds": run.seconds, "training_s": stages["checkpoint"].seconds} | asdict(left(HOME))))
+        told.write_text(
+            json.dumps(
+                {"seconds": run.seconds, "training_s": stages["checkpoint"].seconds}
+                | asdict(left(HOME))
+            )
+        )
     found: dict[str, Any] = json.loads(told.read_text())
     return found
 
@@ -35,4 +42,8 @@ def before_training(home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
     for name in ("datasets", "batteries", "checkpoints"):
         if (HOME / name).exists():
-            shutil.copytree(HOME / name, home / name, ignore=lambda folder, names: [each for each in names if each.startswith("chain-")])
+            shutil.copytree(
+                HOME / name,
+                home / name,
+                ignore=lambda folder, names: [each for each in names if each.startswith("chain-")],
+            )

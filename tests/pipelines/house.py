@@ -12,8 +12,13 @@ from resources.chain import Champion, Kind, open_chain
 from resources.workshop import Workshop
 
 
-def card(checkpoint: Artifact, solved: int, tasks: int, version: str, benchmark: str = "heldout") -> Scorecard:
-    samples = tuple(Sample(task_id=f"t/{i}", answer="", program="", verdict="AC" if i < solved else "WA") for i in range(tasks))
+def card(
+    checkpoint: Artifact, solved: int, tasks: int, version: str, benchmark: str = "heldout"
+) -> Scorecard:
+    samples = tuple(
+        Sample(task_id=f"t/{i}", answer="", program="", verdict="AC" if i < solved else "WA")
+        for i in range(tasks)
+    )
     return Scorecard(
         benchmark=benchmark, benchmark_version=version, harness_version="1", checkpoint=checkpoint.manifest.name,
         checkpoint_hash=checkpoint.content_hash, sampling={}, samples=samples, isolation="none",
@@ -30,17 +35,39 @@ class House:
     def checkpoint(self, name: str) -> Artifact:
         with self.workshop.store.draft("checkpoints", name) as folder:
             (folder / "model.safetensors").write_text(name, encoding="utf-8")
-            return self.workshop.store.publish(folder, Manifest(kind="checkpoints", name=name, key=name, content_hash=""))
+            return self.workshop.store.publish(
+                folder, Manifest(kind="checkpoints", name=name, key=name, content_hash="")
+            )
 
-    def scored(self, record: str, kind: Kind, cards: dict[str, Scorecard], champion: Artifact | None) -> None:
+    def scored(
+        self, record: str, kind: Kind, cards: dict[str, Scorecard], champion: Artifact | None
+    ) -> None:
         """The record of a finished run with its scorecards."""
-        known = Champion(checkpoint=champion.manifest.name, content_hash=champion.content_hash, path=str(champion.path)) if champion else None
-        chain = open_chain(self.workshop.home.runs, record, kind=kind, base_seed=1, profile="small", why="test", champion=known)
+        known = (
+            Champion(
+                checkpoint=champion.manifest.name,
+                content_hash=champion.content_hash,
+                path=str(champion.path),
+            )
+            if champion
+            else None
+        )
+        chain = open_chain(
+            self.workshop.home.runs,
+            record,
+            kind=kind,
+            base_seed=1,
+            profile="small",
+            why="test",
+            champion=known,
+        )
         with self.workshop.store.draft("scores", record) as folder:
             (folder / "not_measured.json").write_text("{}", encoding="utf-8")
             for who, scorecard in cards.items():
                 scorecard.write(folder / f"{who}--{scorecard.benchmark}.json")
-            self.workshop.store.publish(folder, Manifest(kind="scores", name=record, key=record, content_hash=""))
+            self.workshop.store.publish(
+                folder, Manifest(kind="scores", name=record, key=record, content_hash="")
+            )
         chain.change(state="done")
 
     def promoted(self, name: str, solved: int = 60, tasks: int = 100) -> Artifact:

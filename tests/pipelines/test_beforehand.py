@@ -23,7 +23,16 @@ def test_a_base_that_was_read_already_may_be_gone(tmp_path: Path) -> None:
     store = home.store()
     with store.draft("checkpoints", "base_model") as folder:
         (folder / "config.json").write_text("{}")
-        store.publish(folder, Manifest(kind="checkpoints", name="base_model", key="k", content_hash="", config={"base": profile.base}))
+        store.publish(
+            folder,
+            Manifest(
+                kind="checkpoints",
+                name="base_model",
+                key="k",
+                content_hash="",
+                config={"base": profile.base},
+            ),
+        )
     check_policy(home, profile)
     with pytest.raises(NotReady, match="base: no folder"):
         check_policy(home, Profile(base=str(tmp_path / "another")))
@@ -38,4 +47,6 @@ def test_a_champion_has_a_shape_of_its_own(house: House) -> None:
 
 
 def test_an_old_training_with_a_trace_that_never_came_can_still_be_read() -> None:
-    assert Training.model_validate_json(Training(steps=4, save_every=2, trace=(9,)).model_dump_json()).trace == (9,)
+    assert Training.model_validate_json(
+        Training(steps=4, save_every=2, trace=(9,)).model_dump_json()
+    ).trace == (9,)

@@ -45,7 +45,18 @@ CHECKS = {
     "benchmark_scores: scores_are_sane",
     "promoted_model: champion_is_whole",
 }
-HEAVY = ("torch", "ray", "verl", "transformers", "datasets", "mlflow", "wandb", "pandas", "matplotlib", "scipy")
+HEAVY = (
+    "torch",
+    "ray",
+    "verl",
+    "transformers",
+    "datasets",
+    "mlflow",
+    "wandb",
+    "pandas",
+    "matplotlib",
+    "scipy",
+)
 
 
 def test_the_graph_is_the_one_on_this_screen() -> None:
@@ -64,12 +75,28 @@ def test_every_asset_is_described_and_owned_and_has_its_kinds() -> None:
 
 
 def test_every_check_blocks_but_the_one_that_warns() -> None:
-    specs = [spec for definition in defs.asset_checks or [] for spec in definition.check_specs if isinstance(definition, dg.AssetChecksDefinition)]
+    specs = [
+        spec
+        for definition in defs.asset_checks or []
+        for spec in definition.check_specs
+        if isinstance(definition, dg.AssetChecksDefinition)
+    ]
     assert {f"{spec.asset_key.to_user_string()}: {spec.name}" for spec in specs} == CHECKS
     assert [spec.name for spec in specs if not spec.blocking] == ["healthy_training"]
 
 
-@pytest.mark.parametrize("name", ["full_chain", "smoke", "refresh_data", "evaluate_checkpoint", "promote", "rollback", "tell_mlflow"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "full_chain",
+        "smoke",
+        "refresh_data",
+        "evaluate_checkpoint",
+        "promote",
+        "rollback",
+        "tell_mlflow",
+    ],
+)
 def test_a_job_is_there_and_described(name: str) -> None:
     assert defs.resolve_job_def(name).description
 
@@ -85,52 +112,108 @@ def test_sensors_and_schedules_are_on_by_default() -> None:
         "stale_scores",
         "mlflow_follows",
     }
-    assert all(sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs)
-    assert {s.name for s in repository.schedule_defs} == {"nightly_retraining", "daily_validation", "weekly_benchmarks"}
-    assert all(schedule.default_status is dg.DefaultScheduleStatus.RUNNING for schedule in repository.schedule_defs)
+    assert all(
+        sensor.default_status is dg.DefaultSensorStatus.RUNNING for sensor in repository.sensor_defs
+    )
+    assert {s.name for s in repository.schedule_defs} == {
+        "nightly_retraining",
+        "daily_validation",
+        "weekly_benchmarks",
+    }
+    assert all(
+        schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+        for schedule in repository.schedule_defs
+    )
 
 
 def test_loading_imports_nothing_heavy() -> None:
     code = f"import sys; from pipelines.definitions import defs; print([m for m in {HEAVY} if m in sys.modules])"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
     assert found.stdout.strip() == "[]"
 
 
-def test_a_promotion_that_fails_by_hand_is_no_failure_of_the_chain_that_trains(house: House) -> None:
-    chain = open_chain(house.workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+def test_a_promotion_that_fails_by_hand_is_no_failure_of_the_chain_that_trains(
+    house: House,
+) -> None:
+    chain = open_chain(
+        house.workshop.home.runs,
+        "chain-0001",
+        kind="chain",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=None,
+    )
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("checkpoints", ["chain-0001"])
         job = defs.resolve_job_def("promote")
-        ended = job.execute_in_process(instance=instance, partition_key="chain-0001", resources=_of(house), raise_on_error=False)
+        ended = job.execute_in_process(
+            instance=instance,
+            partition_key="chain-0001",
+            resources=_of(house),
+            raise_on_error=False,
+        )
     assert not ended.success and chain.record.failures == 0
 
 
 def test_a_stage_that_fails_is_a_failure_of_its_chain(house: House) -> None:
-    chain = open_chain(house.workshop.home.runs, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    chain = open_chain(
+        house.workshop.home.runs,
+        "chain-0001",
+        kind="chain",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=None,
+    )
     house.workshop.home.sources.write_text("{broken", encoding="utf-8")
     with dg.DagsterInstance.ephemeral() as instance:
         instance.add_dynamic_partitions("checkpoints", ["chain-0001"])
         job = defs.resolve_job_def("full_chain")
-        ended = job.execute_in_process(instance=instance, partition_key="chain-0001", resources=_of(house), raise_on_error=False)
+        ended = job.execute_in_process(
+            instance=instance,
+            partition_key="chain-0001",
+            resources=_of(house),
+            raise_on_error=False,
+        )
     assert not ended.success and chain.record.failures == 1 and "raw_problems" in chain.record.error
 
 
-def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_opens_no_chain(house: House) -> None:
+def test_a_chain_s_run_without_a_partition_is_refused_at_its_first_stage_and_opens_no_chain(
+    house: House,
+) -> None:
     """As `dagster job launch` starts it, which leaves a job's own tags out."""
-    bare = dg.define_asset_job("bare", dg.AssetSelection.assets(*CHAIN), hooks={remember_failure}, executor_def=dg.in_process_executor)
+    bare = dg.define_asset_job(
+        "bare",
+        dg.AssetSelection.assets(*CHAIN),
+        hooks={remember_failure},
+        executor_def=dg.in_process_executor,
+    )
     job = dg.Definitions(assets=CHAIN, jobs=[bare], resources=_of(house)).resolve_job_def("bare")
     with dg.DagsterInstance.ephemeral() as instance:
         ended = job.execute_in_process(instance=instance, raise_on_error=False)
     [failed] = [event for event in ended.all_events if event.is_step_failure]
-    assert failed.step_key == "raw_problems" and "Start it with `dagster job execute" in str(failed.step_failure_data.user_failure_data)
+    assert failed.step_key == "raw_problems" and "Start it with `dagster job execute" in str(
+        failed.step_failure_data.user_failure_data
+    )
     assert not list(house.workshop.home.runs.glob("*"))
 
 
-def test_a_stage_that_needs_no_partition_is_materialized_by_itself_without_one(house: House) -> None:
+def test_a_stage_that_needs_no_partition_is_materialized_by_itself_without_one(
+    house: House,
+) -> None:
     """As from its page in the UI, which asks for none."""
     job = dg.Definitions(assets=CHAIN, resources=_of(house)).resolve_implicit_global_asset_job_def()
     with dg.DagsterInstance.ephemeral() as instance:
-        ended = job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey("raw_problems")])
+        ended = job.execute_in_process(
+            instance=instance, asset_selection=[dg.AssetKey("raw_problems")]
+        )
     assert ended.success
 
 

@@ -32,7 +32,11 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.getfixturevalue('bucket')}/{tmp_path.name}" if request.param == "s3" else str(tmp_path / "store")
+    return (
+        f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
+        if request.param == "s3"
+        else str(tmp_path / "store")
+    )
 
 
 def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") -> Study:
@@ -40,26 +44,45 @@ def study(tmp_path: Path, root: str, id: str = "study-a", kind: Kind = "study") 
     profile.write_text(f"reward: {{kind: random}}\nstorage: {{root: '{root}'}}\n", encoding="utf-8")
     workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))
     champion = Champion(checkpoint="before", content_hash="c", path="before")
-    chain = open_chain(workshop.home.runs, id, kind=kind, base_seed=1, profile="p", why="test", champion=champion)
+    chain = open_chain(
+        workshop.home.runs, id, kind=kind, base_seed=1, profile="p", why="test", champion=champion
+    )
     bench = Bench(workshop, chain, Stage(Progress(chain.progress_file, "checkpoint")))
     with bench.store.draft("datasets", "training_rows") as rows:
         (rows / "train.parquet").write_bytes(b"rows")
-        made = bench.store.publish(rows, Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""))
+        made = bench.store.publish(
+            rows,
+            Manifest(kind="datasets", name="training_rows", key=hash_data("rows"), content_hash=""),
+        )
     return Study(workshop.home, workshop.profile, str(profile), bench, made)
 
 
-def test_what_one_seed_saved_is_nothing_to_another_seed_trial_or_variant(tmp_path: Path, root: str) -> None:
+def test_what_one_seed_saved_is_nothing_to_another_seed_trial_or_variant(
+    tmp_path: Path, root: str
+) -> None:
     made = study(tmp_path, root)
     first = made.job(1001)
     first.path.mkdir(parents=True)
     scored(first.path, {0: 0.2, 20: 0.6})
     save_as_verl(first, [15, 20])
-    others = [made.job(1002), trial_job(first, {"training.learning_rate": 3e-5}), made.job(1001, {"steps": 10})]
-    assert len({job.mirror for job in (first, *others)}) == len({job.folder for job in (first, *others)}) == 4
+    others = [
+        made.job(1002),
+        trial_job(first, {"training.learning_rate": 3e-5}),
+        made.job(1001, {"steps": 10}),
+    ]
+    assert (
+        len({job.mirror for job in (first, *others)})
+        == len({job.folder for job in (first, *others)})
+        == 4
+    )
     for other in others:
         other.path.mkdir(parents=True)
         fetch(other)
-        assert repair(other.path) is None and other.validations() == {} and not (other.path / "candidates").exists()
+        assert (
+            repair(other.path) is None
+            and other.validations() == {}
+            and not (other.path / "candidates").exists()
+        )
     again = first.model_copy(update={"folder": str(tmp_path / "bare")})
     again.path.mkdir()
     fetch(again)
@@ -94,7 +117,10 @@ def test_of_a_trial_that_is_over_only_its_figures_stay_there_too(tmp_path: Path,
 
 @pytest.mark.slow
 def test_copies_that_cannot_be_removed_are_told_and_end_no_search(tmp_path: Path) -> None:
-    base, point = study(tmp_path, "").job(1001).model_copy(update={"store": "s3://gone"}), {"training.learning_rate": 3e-5}
+    base, point = (
+        study(tmp_path, "").job(1001).model_copy(update={"store": "s3://gone"}),
+        {"training.learning_rate": 3e-5},
+    )
     (tmp_path / BASE).write_text(base.model_dump_json())
     over = trial_job(base, point)
     over.path.mkdir(parents=True)

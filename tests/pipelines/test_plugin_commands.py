@@ -22,11 +22,16 @@ def ratchet(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_a_part_that_cannot_be_used_is_one_line_and_exit_code_2(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert ratchet(monkeypatch, "plugins", "--set", f"training.plugins.loss={tmp_path}/gone.py:loss") == 2
+    assert (
+        ratchet(monkeypatch, "plugins", "--set", f"training.plugins.loss={tmp_path}/gone.py:loss")
+        == 2
+    )
     told = capsys.readouterr().err
     assert told.startswith(f"error: {tmp_path}/gone.py: no such file") and told.count("\n") == 1
 
 
-def test_a_profile_without_any_says_where_they_are_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_profile_without_any_says_where_they_are_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ratchet(monkeypatch, "plugins") == 0
     assert "docs/plugins.md" in capsys.readouterr().out

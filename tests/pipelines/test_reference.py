@@ -9,6 +9,12 @@ import pytest
 from pipelines.reference import ROOT, pages
 
 
-@pytest.mark.parametrize(("path", "text"), pages().items(), ids=lambda value: value.name if isinstance(value, Path) else "")
+@pytest.mark.parametrize(
+    ("path", "text"),
+    pages().items(),
+    ids=lambda value: value.name if isinstance(value, Path) else "",
+)
 def test_a_page_is_up_to_date(path: Path, text: str) -> None:
-    assert path.read_text(encoding="utf-8") == text, f"{path.relative_to(ROOT)} is out of date: `make docs` writes it anew"
+    assert path.read_text(encoding="utf-8") == text, (
+        f"{path.relative_to(ROOT)} is out of date: `make docs` writes it anew"
+    )

@@ -36,18 +36,39 @@ def score(house: House, monkeypatch: pytest.MonkeyPatch) -> Artifact:
     family = house.workshop.profile.family
     problems = heldout_draw(family, 2, TASKS)
     for name in ("one", "two"):
-        open_chain(house.workshop.home.runs, name, kind="evaluation", base_seed=1, profile="small", why="test", champion=None)
+        open_chain(
+            house.workshop.home.runs,
+            name,
+            kind="evaluation",
+            base_seed=1,
+            profile="small",
+            why="test",
+            champion=None,
+        )
     store = house.workshop.store
     with store.draft("checkpoints", "tiny") as folder:
-        make(TinyModel(hidden=32, layers=2), [problem.statement for problem in problems] * 4, folder)
-        model = store.publish(folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash=""))
+        make(
+            TinyModel(hidden=32, layers=2), [problem.statement for problem in problems] * 4, folder
+        )
+        model = store.publish(
+            folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
+        )
     with Sandbox() as sandbox:
-        card = evaluate(model.path, "tiny", model.content_hash, heldout(problems, SAMPLING), sandbox)
+        card = evaluate(
+            model.path, "tiny", model.content_hash, heldout(problems, SAMPLING), sandbox
+        )
     with store.draft("scores", "tiny--heldout") as folder:
         card.write(folder / "scorecard.json")
         inputs = {"checkpoint": model.content_hash, "benchmark": card.benchmark_version}
         config: dict[str, Any] = {"sampling": card.sampling, "harness": HARNESS_VERSION}
-        manifest = Manifest(kind="scores", name="tiny--heldout", key="1", content_hash=card.content_hash, inputs=inputs, config=config)
+        manifest = Manifest(
+            kind="scores",
+            name="tiny--heldout",
+            key="1",
+            content_hash=card.content_hash,
+            inputs=inputs,
+            config=config,
+        )
         return store.publish(folder, manifest)
 
 
@@ -58,12 +79,25 @@ def again(name: str, out: Path | None = None) -> tuple[int, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # transformers is loaded, which takes long on a busy machine
-def test_a_score_comes_out_the_same_and_a_forged_verdict_is_named(score: Artifact, house: House, tmp_path: Path) -> None:
+def test_a_score_comes_out_the_same_and_a_forged_verdict_is_named(
+    score: Artifact, house: House, tmp_path: Path
+) -> None:
     code, text = again("tiny--heldout", tmp_path / "again.json")
-    assert code == 0 and "tiny--heldout: the same verdicts; 0 answers are worded otherwise." in text and "Nothing of the passport differs." in text
+    assert (
+        code == 0
+        and "tiny--heldout: the same verdicts; 0 answers are worded otherwise." in text
+        and "Nothing of the passport differs." in text
+    )
     recorded = Scorecard.read(score.path / "scorecard.json")
     assert Scorecard.read(tmp_path / "again.json").content_hash == recorded.content_hash
-    forged = recorded.model_copy(update={"samples": (recorded.samples[0].model_copy(update={"verdict": "AC"}), *recorded.samples[1:])})
+    forged = recorded.model_copy(
+        update={
+            "samples": (
+                recorded.samples[0].model_copy(update={"verdict": "AC"}),
+                *recorded.samples[1:],
+            )
+        }
+    )
     forged.write(score.path / "scorecard.json")
     code, text = again(score.content_hash[:12])
     task, verdict = recorded.samples[0].task_id, recorded.samples[0].verdict
@@ -80,22 +114,51 @@ def test_tasks_that_are_nowhere_and_scores_that_nobody_knows_are_named(score: Ar
         again("other")
     card = json.loads((score.path / "scorecard.json").read_text())
     (score.path / "scorecard.json").write_text(json.dumps(card | {"benchmark_version": "f" * 64}))
-    with pytest.raises(NotReproducible, match="the tasks of heldout, version ffffffffffff, are not here"):
+    with pytest.raises(
+        NotReproducible, match="the tasks of heldout, version ffffffffffff, are not here"
+    ):
         again("tiny--heldout")
 
 
 def test_an_answer_that_only_one_card_has_is_a_difference() -> None:
-    samples = [{"task_id": f"t/{i}", "answer": "", "program": "", "verdict": "AC"} for i in range(2)]
-    plain = {"benchmark": "b", "benchmark_version": "v", "harness_version": "1", "checkpoint": "c", "checkpoint_hash": "h", "sampling": {}}
-    one, two = (Scorecard.model_validate({**plain, "isolation": "none", "samples": samples[:count]}) for count in (1, 2))
-    assert differences(one, two) == ["t/1#0: only in the new score"] and differences(two, one) == ["t/1#0: only in the recorded score"]
+    samples = [
+        {"task_id": f"t/{i}", "answer": "", "program": "", "verdict": "AC"} for i in range(2)
+    ]
+    plain = {
+        "benchmark": "b",
+        "benchmark_version": "v",
+        "harness_version": "1",
+        "checkpoint": "c",
+        "checkpoint_hash": "h",
+        "sampling": {},
+    }
+    one, two = (
+        Scorecard.model_validate({**plain, "isolation": "none", "samples": samples[:count]})
+        for count in (1, 2)
+    )
+    assert differences(one, two) == ["t/1#0: only in the new score"] and differences(two, one) == [
+        "t/1#0: only in the recorded score"
+    ]
 
 
 def test_two_failures_that_differ_in_a_set_of_tests_are_a_difference() -> None:
-    plain = {"benchmark": "b", "benchmark_version": "v", "harness_version": "1", "checkpoint": "c", "checkpoint_hash": "h", "sampling": {}}
+    plain = {
+        "benchmark": "b",
+        "benchmark_version": "v",
+        "harness_version": "1",
+        "checkpoint": "c",
+        "checkpoint_hash": "h",
+        "sampling": {},
+    }
     cards = [
         Scorecard.model_validate(
-            {**plain, "isolation": "none", "samples": [{"task_id": "t/1", "answer": "x", "program": "x", "verdict": "WA", "sets": s}]}
+            {
+                **plain,
+                "isolation": "none",
+                "samples": [
+                    {"task_id": "t/1", "answer": "x", "program": "x", "verdict": "WA", "sets": s}
+                ],
+            }
         )
         for s in ({"base": True, "plus": False}, {"base": False, "plus": False})
     ]

@@ -34,7 +34,10 @@ def home_with(problems: list[Problem], path: Path, monkeypatch: pytest.MonkeyPat
     store = House(path).workshop.store
     with store.draft("datasets", "clean_problems") as folder:
         write_parquet(problems, folder / "problems.parquet")
-        store.publish(folder, Manifest(kind="datasets", name="clean_problems", key="clean_problems", content_hash=""))
+        store.publish(
+            folder,
+            Manifest(kind="datasets", name="clean_problems", key="clean_problems", content_hash=""),
+        )
     monkeypatch.setenv("RATCHET_HOME", str(path))
 
 
@@ -45,14 +48,21 @@ def quiet() -> Console:
     return Console(file=io.StringIO(), width=200)
 
 
-def test_records_are_made_of_the_home_s_clean_problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_are_made_of_the_home_s_clean_problems(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home_with(FAMILY, tmp_path / "home", monkeypatch)
     assert records(tmp_path / "reviews.parquet", None, quiet()) == 0
     made = read_reviews(tmp_path / "reviews.parquet")
-    assert made and {review.problem_id.split("/")[1] for review in made} <= {"demonstrations", "train"}
+    assert made and {review.problem_id.split("/")[1] for review in made} <= {
+        "demonstrations",
+        "train",
+    }
 
 
-def test_problems_that_show_no_test_are_refused_with_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_that_show_no_test_are_refused_with_the_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     blind = [replace(problem, visible_tests=0) for problem in FAMILY]
     home_with(blind, tmp_path / "home", monkeypatch)
     with pytest.raises(NotReady, match=r"family\.visible_tests=2"):
@@ -75,16 +85,23 @@ def test_what_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         reinforce(tmp_path, tmp_path / "to", None, quiet())
 
 
-def test_the_reviewer_s_job_trains_on_training_problems_and_never_on_gated_ones(tmp_path: Path) -> None:
+def test_the_reviewer_s_job_trains_on_training_problems_and_never_on_gated_ones(
+    tmp_path: Path,
+) -> None:
     import pyarrow.parquet as pq
 
     gated = replace(FAMILY[4], problem_id="embedded/train/gated", gated=True, split="train")
     job = reviewer_job(tmp_path, tmp_path / "better", [*FAMILY, gated], load_profile())
     rows = pq.read_table(job.train).to_pylist()
-    assert len(rows) == 4 and all(problem_from_ground_truth(row["reward_model"]["ground_truth"]).split == "train" for row in rows)
+    assert len(rows) == 4 and all(
+        problem_from_ground_truth(row["reward_model"]["ground_truth"]).split == "train"
+        for row in rows
+    )
 
 
-def test_another_start_generator_or_problem_goes_on_from_no_other_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_start_generator_or_problem_goes_on_from_no_other_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("start", "other", "generator"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "model.safetensors").write_text(name)
@@ -102,11 +119,18 @@ def test_another_start_generator_or_problem_goes_on_from_no_other_training(tmp_p
 
 def asked(monkeypatch: pytest.MonkeyPatch, generator: Path, *changes: str) -> None:
     """As the command line asks for it; the machine's memory is another test's matter."""
-    monkeypatch.setenv("RATCHET_SET", "\n".join(["training.agents.trains=reviewer", f"training.agents.generator={generator}", *changes]))
+    monkeypatch.setenv(
+        "RATCHET_SET",
+        "\n".join(
+            ["training.agents.trains=reviewer", f"training.agents.generator={generator}", *changes]
+        ),
+    )
     monkeypatch.setattr(Home, "check_room", lambda *_, **__: None)
 
 
-def test_it_trains_under_the_home_s_lease_and_not_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_trains_under_the_home_s_lease_and_not_beside_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home_with(FAMILY, tmp_path / "home", monkeypatch)
     make(TinyModel(), [prompt_text(problem) for problem in FAMILY], tmp_path / "start")
     asked(monkeypatch, tmp_path / "start")
@@ -119,13 +143,18 @@ def test_it_trains_under_the_home_s_lease_and_not_beside_another(tmp_path: Path,
     monkeypatch.setattr(pipelines.reviewer, "train", trains)
     with lease_file.open("a") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        assert reinforce(tmp_path / "start", tmp_path / "better", None, quiet()) == BUSY and not trained
+        assert (
+            reinforce(tmp_path / "start", tmp_path / "better", None, quiet()) == BUSY
+            and not trained
+        )
     with pytest.raises(TrainingFailed):
         reinforce(tmp_path / "start", tmp_path / "better", None, quiet())
     assert trained[0] and trained[0].chain == "reviewer-better" and lease.holder(lease_file) is None
 
 
-def test_it_is_refused_where_a_training_is_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_refused_where_a_training_is_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home_with(FAMILY, tmp_path / "home", monkeypatch)
     asked(monkeypatch, tmp_path, "training.engine=vllm")
     with pytest.raises(NotReady, match=r"no folder .*/start"):
@@ -137,7 +166,9 @@ def test_it_is_refused_where_a_training_is_before_anything_is_written(tmp_path: 
     assert not (tmp_path / ".better.training").exists()
 
 
-def test_a_curriculum_is_refused_for_a_reviewer_before_anything_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_curriculum_is_refused_for_a_reviewer_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home_with(FAMILY, tmp_path / "home", monkeypatch)
     make(TinyModel(), [prompt_text(problem) for problem in FAMILY], tmp_path / "start")
     asked(monkeypatch, tmp_path / "start", "training.curriculum.schedule=weighted")
@@ -150,4 +181,8 @@ def test_a_curriculum_is_refused_for_a_reviewer_before_anything_is_written(tmp_p
 def test_verl_is_told_each_key_of_the_lessons_once(tmp_path: Path) -> None:
     told = command(tmp_path, tmp_path / "r.parquet", tmp_path, Lessons(steps=3, learning_rate=2e-4))
     keys = [line.split("=")[0] for line in told[5:]]
-    assert len(keys) == len(set(keys)) and "trainer.total_training_steps=3" in told and "optim.lr=0.0002" in told
+    assert (
+        len(keys) == len(set(keys))
+        and "trainer.total_training_steps=3" in told
+        and "optim.lr=0.0002" in told
+    )

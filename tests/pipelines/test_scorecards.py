@@ -39,9 +39,16 @@ class Bench:
 
     def score(self, name: str, right: list[bool], **asked: Any) -> Path:
         """The scorecard's path."""
-        answers = [(row["task_id"], row["canonical_solution"] if ok else "    return None\n") for row, ok in zip(self.rows, right, strict=False)]
+        answers = [
+            (row["task_id"], row["canonical_solution"] if ok else "    return None\n")
+            for row, ok in zip(self.rows, right, strict=False)
+        ]
         file = self.folder / f"{name}.jsonl"
-        file.write_text("".join(json.dumps({"task_id": task, "completion": text}) + "\n" for task, text in answers))
+        file.write_text(
+            "".join(
+                json.dumps({"task_id": task, "completion": text}) + "\n" for task, text in answers
+            )
+        )
         out = self.folder / name / "verdicts.jsonl"
         said = Asked("humaneval", **{"data": self.file, "out": out, **asked})
         assert evaluate_completions(file, said, QUIET, QUIET) == 0
@@ -56,7 +63,16 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 def compared(*named: Path, suspects: Path | None = None) -> str:
     told = io.StringIO()
-    compare([str(name) for name in named], [], 1, 0.05, suspects, None, None, Console(file=told, width=240))
+    compare(
+        [str(name) for name in named],
+        [],
+        1,
+        0.05,
+        suspects,
+        None,
+        None,
+        Console(file=told, width=240),
+    )
     return told.getvalue()
 
 
@@ -67,7 +83,10 @@ def again(path: Path, out: Path | None = None, data: Path | None = None) -> tupl
 
 @needs_files
 def test_scorecards_are_compared_task_by_task_by_file_or_folder(bench: Bench) -> None:
-    one, two = bench.score("one", [True, False, False, False]), bench.score("two", [True, True, True, False])
+    one, two = (
+        bench.score("one", [True, False, False, False]),
+        bench.score("two", [True, True, True, False]),
+    )
     for named in ((one, two), (one.parent, two.parent)):
         text = compared(*named)
         assert "25.0 → 75.0 %" in text and "│ 2, 0" in text and "no difference shown" in text
@@ -77,20 +96,35 @@ def test_scorecards_are_compared_task_by_task_by_file_or_folder(bench: Bench) ->
 @needs_files
 def test_another_version_or_set_of_tasks_is_refused(bench: Bench) -> None:
     one, fewer = bench.score("one", [True] * 4), bench.score("fewer", [True] * 3, partial=True)
-    with pytest.raises(Incomparable, match=r"humaneval: 1 tasks are in one scorecard only, the first is HumanEval/3"):
+    with pytest.raises(
+        Incomparable,
+        match=r"humaneval: 1 tasks are in one scorecard only, the first is HumanEval/3",
+    ):
         compared(one, fewer)
     changed = [row | {"test": row["test"] + "\n# another release"} for row in bench.rows]
-    (other := bench.folder / "other.jsonl").write_text("".join(json.dumps(row) + "\n" for row in changed))
-    with pytest.raises(Incomparable, match=r"one and two were scored with different benchmark versions .*: evaluate both on the same one"):
+    (other := bench.folder / "other.jsonl").write_text(
+        "".join(json.dumps(row) + "\n" for row in changed)
+    )
+    with pytest.raises(
+        Incomparable,
+        match=r"one and two were scored with different benchmark versions .*: evaluate both on the same one",
+    ):
         compared(one, bench.score("two", [True] * 4, data=other))
-    assert "PARTIAL: 1 tasks of humaneval have no answer of" in compared(fewer, bench.score("second", [True, False, True], partial=True))
+    assert "PARTIAL: 1 tasks of humaneval have no answer of" in compared(
+        fewer, bench.score("second", [True, False, True], partial=True)
+    )
 
 
 @needs_files
-def test_a_folder_with_two_scores_on_a_benchmark_and_a_file_that_is_none_are_named(bench: Bench) -> None:
+def test_a_folder_with_two_scores_on_a_benchmark_and_a_file_that_is_none_are_named(
+    bench: Bench,
+) -> None:
     one, two = bench.score("one", [True] * 4), bench.score("two", [True] * 4)
     two.rename(one.with_name("two.scorecard.json"))
-    with pytest.raises(NoScorecard, match=r"holds two scores on humaneval, two.scorecard.json and verdicts.scorecard.json"):
+    with pytest.raises(
+        NoScorecard,
+        match=r"holds two scores on humaneval, two.scorecard.json and verdicts.scorecard.json",
+    ):
         compared(one.parent, one)
     with pytest.raises(NoScorecard, match="no whole scorecard"):
         compared(one, one.with_name("verdicts.jsonl"))
@@ -98,28 +132,51 @@ def test_a_folder_with_two_scores_on_a_benchmark_and_a_file_that_is_none_are_nam
 
 @needs_files
 def test_the_clean_score_stands_beside_where_tasks_resemble_the_training_data(bench: Bench) -> None:
-    one, two = bench.score("one", [True, False, False, False]), bench.score("two", [True, True, False, False])
+    one, two = (
+        bench.score("one", [True, False, False, False]),
+        bench.score("two", [True, True, False, False]),
+    )
     suspects = bench.folder / "suspects.json"
-    suspects.write_text(json.dumps({"humaneval": [{"task": "humaneval/0", "problem_id": "x/1", "how": "tests"}]}))
-    assert "humaneval without the 1 tasks" in (text := compared(one, two, suspects=suspects)) and "0.0 % (0 of 3" in text
-    told = bench.score("told", [True, False, False, False], suspects={"humaneval": ("humaneval/0",)})
+    suspects.write_text(
+        json.dumps({"humaneval": [{"task": "humaneval/0", "problem_id": "x/1", "how": "tests"}]})
+    )
+    assert (
+        "humaneval without the 1 tasks" in (text := compared(one, two, suspects=suspects))
+        and "0.0 % (0 of 3" in text
+    )
+    told = bench.score(
+        "told", [True, False, False, False], suspects={"humaneval": ("humaneval/0",)}
+    )
     figures = json.loads(told.read_text())["figures"]
     assert figures["scores"]["base"]["pass@1"]["value"] == 0.25
-    assert figures["clean"]["left_out"] == ["HumanEval/0"] and figures["clean"]["scores"]["base"]["pass@1"]["value"] == 0.0
+    assert (
+        figures["clean"]["left_out"] == ["HumanEval/0"]
+        and figures["clean"]["scores"]["base"]["pass@1"]["value"] == 0.0
+    )
 
 
 @needs_files
-def test_a_score_is_judged_again_from_its_own_answers_and_a_forged_verdict_is_named(bench: Bench) -> None:
+def test_a_score_is_judged_again_from_its_own_answers_and_a_forged_verdict_is_named(
+    bench: Bench,
+) -> None:
     path = bench.score("one", [True, False, True, False])
     (bench.folder / "one.jsonl").unlink()
     card = Scorecard.read(path)
     code, text = again(path, bench.folder / "again.json")
-    assert code == 0 and "the same verdicts; 0 answers are worded otherwise." in text and "Nothing of the passport differs." in text
+    assert (
+        code == 0
+        and "the same verdicts; 0 answers are worded otherwise." in text
+        and "Nothing of the passport differs." in text
+    )
     assert Scorecard.read(bench.folder / "again.json").content_hash == card.content_hash
     forged = card.samples[1].model_copy(update={"verdict": "AC"})
     card.model_copy(update={"samples": (card.samples[0], forged, *card.samples[2:])}).write(path)
     code, text = again(path)
-    assert code == 1 and f"- HumanEval/1#0: AC was recorded, {card.samples[1].verdict} now; the same answer" in text
+    assert (
+        code == 1
+        and f"- HumanEval/1#0: AC was recorded, {card.samples[1].verdict} now; the same answer"
+        in text
+    )
 
 
 @needs_files
@@ -151,7 +208,10 @@ def test_what_a_score_cannot_be_run_again_without_is_named(bench: Bench) -> None
         again(path)
     assert again(path, data=moved)[0] == 0
     moved.write_text("".join(moved.read_text().splitlines(keepends=True)[:3]))
-    with pytest.raises(NotReady, match=r"holds another version of humaneval .*: give the file that was scored with --data"):
+    with pytest.raises(
+        NotReady,
+        match=r"holds another version of humaneval .*: give the file that was scored with --data",
+    ):
         again(path, data=moved)
     with pytest.raises(ProblemError):
         again(path, data=bench.folder / "one.jsonl")
@@ -172,7 +232,11 @@ def test_failures_and_quality_are_shown_of_a_file(bench: Bench) -> None:
     assert "separate_paren_groups" in text and "return None" in text  # the prompt and the answer
     assert "25.0 %" in text and "style" in text
     bench.rows[3]["canonical_solution"] = "    return (\n"
-    show_failures(str(bench.score("no Python", [True] * 4)), "", "", 5, None, Console(file=told, width=200))
-    assert " CE " in told.getvalue() and "extraction" not in told.getvalue()  # judged as given: nothing was extracted
+    show_failures(
+        str(bench.score("no Python", [True] * 4)), "", "", 5, None, Console(file=told, width=200)
+    )
+    assert (
+        " CE " in told.getvalue() and "extraction" not in told.getvalue()
+    )  # judged as given: nothing was extracted
     contestant = read_contestant(path)
     assert contestant.name == "one" and contestant.answers["HumanEval/1"] == ("    return None\n",)

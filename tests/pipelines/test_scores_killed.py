@@ -42,7 +42,11 @@ with dg.instance_for_test() as instance:
 
 
 def run(house: House) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", RUN, str(house.workshop.home.path), NAME], cwd=ROOT, stdout=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [sys.executable, "-c", RUN, str(house.workshop.home.path), NAME],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 @pytest.fixture
@@ -53,10 +57,22 @@ def champion(house: House) -> Artifact:
 
     cleaned(house, TASKS, "one")
     with house.workshop.store.draft("checkpoints", "tiny") as folder:
-        make(TinyModel(hidden=32, layers=2), [problem.statement for problem in problems()] * 2, folder)
-        made = house.workshop.store.publish(folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash=""))
+        make(
+            TinyModel(hidden=32, layers=2),
+            [problem.statement for problem in problems()] * 2,
+            folder,
+        )
+        made = house.workshop.store.publish(
+            folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
+        )
     house.workshop.ledger.append(
-        "install", checkpoint="tiny", checkpoint_hash=made.content_hash, path=str(made.path), decision={"reasons": []}, chain="tiny", against=None
+        "install",
+        checkpoint="tiny",
+        checkpoint_hash=made.content_hash,
+        path=str(made.path),
+        decision={"reasons": []},
+        chain="tiny",
+        against=None,
     )
     return made
 
@@ -67,7 +83,9 @@ def problems() -> list[Problem]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_a_killed_run_goes_on_from_the_answers_that_are_there(champion: Artifact, house: House) -> None:
+def test_a_killed_run_goes_on_from_the_answers_that_are_there(
+    champion: Artifact, house: House
+) -> None:
     kept = house.workshop.home.path / "answers"
     killed = run(house)
     while sum(file.read_bytes().count(b"\n") for file in kept.glob("*.jsonl")) < 5:
@@ -78,7 +96,9 @@ def test_a_killed_run_goes_on_from_the_answers_that_are_there(champion: Artifact
     [journal] = kept.glob("*.jsonl")
     head, first, *others = journal.read_bytes().rpartition(b"\n")[0].splitlines()
     assert 4 <= len([first, *others]) < TASKS
-    told_apart = json.dumps(json.loads(first) | {"text": "kept", "seconds": 1000.0}).encode()  # no model says so
+    told_apart = json.dumps(
+        json.loads(first) | {"text": "kept", "seconds": 1000.0}
+    ).encode()  # no model says so
     journal.write_bytes(b"\n".join([head, told_apart, *others, b""]))
     assert run(house).wait() == 0
     rows = [json.loads(line) for line in journal.read_bytes().splitlines()[1:]]
@@ -87,6 +107,10 @@ def test_a_killed_run_goes_on_from_the_answers_that_are_there(champion: Artifact
     asked = validation(problems(), answering(house.workshop.profile.training.answer_tokens))
     with Sandbox() as sandbox:
         undisturbed = evaluate(champion.path, "tiny", champion.content_hash, asked, sandbox)
-    differ = [(a.answer, b.task_id) for a, b in zip(made.samples, undisturbed.samples, strict=True) if a.answer != b.answer]
+    differ = [
+        (a.answer, b.task_id)
+        for a, b in zip(made.samples, undisturbed.samples, strict=True)
+        if a.answer != b.answer
+    ]
     assert [answer for answer, _ in differ] == ["kept"]
     assert made.measured["generation_s"] > 1000.0  # what the killed run took is in it

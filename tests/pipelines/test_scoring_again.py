@@ -29,15 +29,26 @@ def cleaned(house: House, validation: int, report: str) -> None:
     with house.workshop.store.draft("datasets", "clean_problems") as folder:
         write_parquet(problems, folder / "problems.parquet")
         suspect = next(problem.problem_id for problem in problems if problem.split == "validation")
-        (folder / SUSPECTS).write_text(json.dumps({"validation": [{"task": suspect, "problem_id": "x", "how": "tests"}]}))
+        (folder / SUSPECTS).write_text(
+            json.dumps({"validation": [{"task": suspect, "problem_id": "x", "how": "tests"}]})
+        )
         facts = {"reports": {CONTAMINATION: report}}
         house.workshop.store.publish(
-            folder, Manifest(kind="datasets", name="clean_problems", key=f"{validation}{report}", content_hash="", facts=facts)
+            folder,
+            Manifest(
+                kind="datasets",
+                name="clean_problems",
+                key=f"{validation}{report}",
+                content_hash="",
+                facts=facts,
+            ),
         )
 
 
 def asked(house: House, instance: dg.DagsterInstance) -> dg.SensorResult:
-    result = stale_scores(dg.build_sensor_context(instance=instance, resources={"workshop": house.workshop}))
+    result = stale_scores(
+        dg.build_sensor_context(instance=instance, resources={"workshop": house.workshop})
+    )
     assert isinstance(result, dg.SensorResult)
     return result
 
@@ -45,16 +56,37 @@ def asked(house: House, instance: dg.DagsterInstance) -> dg.SensorResult:
 def rescored(house: House, champion: object, name: str, version: str, report: str) -> None:
     """A finished rescoring of the champion on validation."""
     made = house.workshop.store.require("checkpoints", str(champion))
-    known = Champion(checkpoint=made.manifest.name, content_hash=made.content_hash, path=str(made.path))
-    chain = open_chain(house.workshop.home.runs, name, kind="rescore", base_seed=1, profile="small", why="test", champion=known)
+    known = Champion(
+        checkpoint=made.manifest.name, content_hash=made.content_hash, path=str(made.path)
+    )
+    chain = open_chain(
+        house.workshop.home.runs,
+        name,
+        kind="rescore",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=known,
+    )
     with house.workshop.store.draft("scores", name) as folder:
         (folder / "not_measured.json").write_text("{}", encoding="utf-8")
         card(made, 5, 8, version, "validation").write(folder / "champion--validation.json")
-        house.workshop.store.publish(folder, Manifest(kind="scores", name=name, key=name, content_hash="", inputs={"contamination report": report}))
+        house.workshop.store.publish(
+            folder,
+            Manifest(
+                kind="scores",
+                name=name,
+                key=name,
+                content_hash="",
+                inputs={"contamination report": report},
+            ),
+        )
     chain.change(state="done")
 
 
-def test_another_benchmark_or_contamination_report_scores_the_champion_again_once(house: House, instance: dg.DagsterInstance) -> None:
+def test_another_benchmark_or_contamination_report_scores_the_champion_again_once(
+    house: House, instance: dg.DagsterInstance
+) -> None:
     from evaluation.benchmarks import validation
 
     assert "no champion" in str(asked(house, instance).skip_reason)
@@ -64,61 +96,117 @@ def test_another_benchmark_or_contamination_report_scores_the_champion_again_onc
     rescored(house, "chain-0001-sft", "rescore-1", now, "one")
     assert "with what there is now" in str(asked(house, instance).skip_reason)
     cleaned(house, 8, "two")
-    [report], [again] = asked(house, instance).run_requests or [], asked(house, instance).run_requests or []
-    assert report.run_key == again.run_key and "contamination report" in report.tags["ratchet/why"] and report.tags["ratchet/kind"] == "rescore"
+    [report], [again] = (
+        asked(house, instance).run_requests or [],
+        asked(house, instance).run_requests or [],
+    )
+    assert (
+        report.run_key == again.run_key
+        and "contamination report" in report.tags["ratchet/why"]
+        and report.tags["ratchet/kind"] == "rescore"
+    )
     cleaned(house, 9, "one")
     [other] = asked(house, instance).run_requests or []
-    assert other.run_key != report.run_key and other.tags["ratchet/why"] == "scored with what is no more: validation"
+    assert (
+        other.run_key != report.run_key
+        and other.tags["ratchet/why"] == "scored with what is no more: validation"
+    )
     rescored(house, "chain-0001-sft", str(other.partition_key), "v9", "one")
-    assert (asked(house, instance).run_requests or [])[0].run_key != report.run_key  # v9 is not what there is either
+    assert (asked(house, instance).run_requests or [])[
+        0
+    ].run_key != report.run_key  # v9 is not what there is either
 
 
-def test_another_harness_scores_the_champion_again(house: House, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_harness_scores_the_champion_again(
+    house: House, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
+) -> None:
     house.promoted("chain-0001-sft")
     monkeypatch.setattr("pipelines.score_sensor.HARNESS_VERSION", "next")
     [request] = asked(house, instance).run_requests or []
     assert request.tags["ratchet/why"] == "scored with what is no more: harness"
 
 
-@pytest.mark.parametrize(("schedule", "kind"), [(daily_validation, "validation"), (weekly_benchmarks, "rescore")])
+@pytest.mark.parametrize(
+    ("schedule", "kind"), [(daily_validation, "validation"), (weekly_benchmarks, "rescore")]
+)
 def test_the_champion_is_asked_by_the_day_and_by_the_week(
     house: House, instance: dg.DagsterInstance, schedule: dg.ScheduleDefinition, kind: str
 ) -> None:
-    context = dg.build_schedule_context(instance=instance, scheduled_execution_time=SUNDAY, resources={"workshop": house.workshop})
+    context = dg.build_schedule_context(
+        instance=instance, scheduled_execution_time=SUNDAY, resources={"workshop": house.workshop}
+    )
     assert isinstance(schedule(context), dg.SkipReason)
     champion = house.promoted("chain-0001-sft")
     request = schedule(context)
     assert isinstance(request, dg.RunRequest) and request.tags["ratchet/kind"] == kind
-    assert request.partition_key == request.run_key == f"{kind}-{champion.content_hash[:8]}-2026-11-22"
+    assert (
+        request.partition_key == request.run_key == f"{kind}-{champion.content_hash[:8]}-2026-11-22"
+    )
     assert instance.has_dynamic_partition("checkpoints", str(request.partition_key))
     job = defs.resolve_job_def("evaluate_checkpoint")
-    assert schedule.job_name == job.name and dg.validate_run_config(job, request.run_config) is not None
+    assert (
+        schedule.job_name == job.name
+        and dg.validate_run_config(job, request.run_config) is not None
+    )
 
 
 @pytest.mark.slow
-def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(house: House, instance: dg.DagsterInstance) -> None:
+def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
+    house: House, instance: dg.DagsterInstance
+) -> None:
     from verl_jobs.tiny_model import TinyModel, make
 
     cleaned(house, 6, "one")
     problems = generate(FamilyConfig(demonstrations=4, train=2, validation=6))
     with house.workshop.store.draft("checkpoints", "tiny") as folder:
-        make(TinyModel(hidden=32, layers=1, heads=2), [problem.statement for problem in problems] * 8, folder)
-        made = house.workshop.store.publish(folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash=""))
+        make(
+            TinyModel(hidden=32, layers=1, heads=2),
+            [problem.statement for problem in problems] * 8,
+            folder,
+        )
+        made = house.workshop.store.publish(
+            folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
+        )
     house.workshop.ledger.append(
-        "install", checkpoint="tiny", checkpoint_hash=made.content_hash, path=str(made.path), decision={"reasons": []}, chain="tiny", against=None
+        "install",
+        checkpoint="tiny",
+        checkpoint_hash=made.content_hash,
+        path=str(made.path),
+        decision={"reasons": []},
+        chain="tiny",
+        against=None,
     )
-    context = dg.build_schedule_context(instance=instance, scheduled_execution_time=SUNDAY, resources={"workshop": house.workshop})
+    context = dg.build_schedule_context(
+        instance=instance, scheduled_execution_time=SUNDAY, resources={"workshop": house.workshop}
+    )
     request = daily_validation(context)
     assert isinstance(request, dg.RunRequest)
     job = defs.resolve_job_def("evaluate_checkpoint")
     resources = {"workshop": house.workshop, "io_manager": dg.mem_io_manager}
-    ended = job.execute_in_process(instance=instance, partition_key=request.partition_key, tags=request.tags, resources=resources)
+    ended = job.execute_in_process(
+        instance=instance,
+        partition_key=request.partition_key,
+        tags=request.tags,
+        resources=resources,
+    )
     assert ended.success
     scores = read_scores(house.workshop.store.require("scores", str(request.partition_key)))
-    assert list(scores.champion) == ["validation"] and not scores.challenger and "quick" in scores.not_measured["heldout"]
-    [shown] = [e.materialization.metadata for e in ended.get_asset_materialization_events() if e.asset_key == dg.AssetKey("benchmark_scores")]
+    assert (
+        list(scores.champion) == ["validation"]
+        and not scores.challenger
+        and "quick" in scores.not_measured["heldout"]
+    )
+    [shown] = [
+        e.materialization.metadata
+        for e in ended.get_asset_materialization_events()
+        if e.asset_key == dg.AssetKey("benchmark_scores")
+    ]
     assert "extraction" in str(shown["failures"].value) or "cut" in str(shown["failures"].value)
-    assert "% without 1" in str(shown["scores"].value) and "cut by length" in str(shown["scores"].value) and "style" in str(shown["quality"].value)
+    assert (
+        "% without 1" in str(shown["scores"].value)
+        and "cut by length" in str(shown["scores"].value)
+        and "style" in str(shown["quality"].value)
+    )
     board = house.workshop.store.require("reports", "leaderboard")
     assert "% without 1" in (board.path / "leaderboard.md").read_text(encoding="utf-8")
     kept = house.workshop.store.require("scores", "tiny--validation")

@@ -28,22 +28,38 @@ def ended(folder: Path, seed: int, validations: dict[int, float]) -> TrainingJob
         reward=RewardConfig(), reward_hash="f", isolation="auto", seed=seed,
     )  # fmt: skip
     folder.mkdir(parents=True)
-    rows = [{"step": step, "data": {VALIDATION: share, "timing_s/step": 30.0, "critic/score/mean": share}} for step, share in validations.items()]
+    rows = [
+        {
+            "step": step,
+            "data": {VALIDATION: share, "timing_s/step": 30.0, "critic/score/mean": share},
+        }
+        for step, share in validations.items()
+    ]
     (folder / "metrics-001.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     (folder / "done.json").write_text("{}")
     return job
 
 
 def test_the_interval_of_a_few_runs_is_students() -> None:
-    low, high = t_interval([1.0, 2.0, 3.0, 4.0, 5.0])  # deviation 1.5811, error 0.7071, t of 4 degrees 2.7764
-    assert low == pytest.approx(3 - 1.9632, abs=1e-4) and high == pytest.approx(3 + 1.9632, abs=1e-4)
+    low, high = t_interval(
+        [1.0, 2.0, 3.0, 4.0, 5.0]
+    )  # deviation 1.5811, error 0.7071, t of 4 degrees 2.7764
+    assert low == pytest.approx(3 - 1.9632, abs=1e-4) and high == pytest.approx(
+        3 + 1.9632, abs=1e-4
+    )
     with pytest.raises(ValueError, match="one run has no interval"):
         t_interval([1.0])
 
 
 def test_a_training_is_told_by_its_own_metrics(tmp_path: Path) -> None:
     found = outcome(ended(tmp_path / "a", 1001, {0: 0.2, 5: 0.5, 10: 0.5, 20: 0.4}))
-    assert (found.start, found.best, found.best_step, found.steps, found.minutes) == (0.2, 0.5, 5, 20, 1.5)
+    assert (found.start, found.best, found.best_step, found.steps, found.minutes) == (
+        0.2,
+        0.5,
+        5,
+        20,
+        1.5,
+    )
 
 
 def test_a_step_at_which_it_was_only_stopped_is_no_validation_of_a_seed(tmp_path: Path) -> None:
@@ -57,8 +73,14 @@ def test_a_training_without_a_validation_is_no_outcome(tmp_path: Path) -> None:
 
 
 def test_seeds_are_summed_up_by_mean_and_interval_and_one_has_none(tmp_path: Path) -> None:
-    found = [outcome(ended(tmp_path / str(seed), seed, {0: 0.2, 5: 0.2 + seed / 10})) for seed in (1, 2, 3)]
-    assert "Mean of 3 seeds: best validation 40.0 % (95 % interval 15.2 to 64.8), gain +20.0 points (95 % interval -4.8 to 44.8)" in summary(found)
+    found = [
+        outcome(ended(tmp_path / str(seed), seed, {0: 0.2, 5: 0.2 + seed / 10}))
+        for seed in (1, 2, 3)
+    ]
+    assert (
+        "Mean of 3 seeds: best validation 40.0 % (95 % interval 15.2 to 64.8), gain +20.0 points (95 % interval -4.8 to 44.8)"
+        in summary(found)
+    )
     assert "Mean of 1 seed: best validation 30.0 % (one seed has no interval)" in summary(found[:1])
 
 
@@ -66,9 +88,14 @@ def test_table_plot_and_figures_lie_beside_each_other(tmp_path: Path) -> None:
     found = [outcome(ended(tmp_path / str(seed), seed, {0: 0.2, 5: 0.4})) for seed in (1, 2)]
     made = cast(Study, SimpleNamespace(reports=tmp_path / "reports", id="study-a"))
     page = report(found, {3: "ended FAILED"}, made)
-    assert "| 1 | 20.0 % | 40.0 % | +20.0 | 5 | 5 | 0.5 | no |" in page.read_text() and "seed 3 failed: ended FAILED" in page.read_text()
+    assert (
+        "| 1 | 20.0 % | 40.0 % | +20.0 | 5 | 5 | 0.5 | no |" in page.read_text()
+        and "seed 3 failed: ended FAILED" in page.read_text()
+    )
     facts = json.loads((tmp_path / "reports" / "seeds.json").read_text())
-    assert len(facts["outcomes"]) == 2 and (tmp_path / "reports" / "seeds.png").read_bytes().startswith(b"\x89PNG")
+    assert len(facts["outcomes"]) == 2 and (
+        tmp_path / "reports" / "seeds.png"
+    ).read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_band_is_drawn_though_one_run_ended_early() -> None:

@@ -16,24 +16,49 @@ from resources.chain import open_chain
 
 def test_stages_bars_and_the_reward_curve_are_in_the_picture(tmp_path: Path) -> None:
     view = View(tmp_path / "chain-0001", "chain-0001 · profile small")
-    chain = open_chain(tmp_path, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    chain = open_chain(
+        tmp_path,
+        "chain-0001",
+        kind="chain",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=None,
+    )
     with chain.stage("raw_problems") as stage:
         stage.made += 1
         stage.say("480 problems")
     training = chain.folder / "training" / "abc"
     training.mkdir(parents=True)
     lines = [{"step": step, "data": {"critic/score/mean": step / 10}} for step in range(1, 9)]
-    (training / "metrics-1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    (training / "metrics-1.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8"
+    )
     news = view.follow()
     console = Console(width=100, record=True, force_terminal=True)
     console.print(view)
     picture = console.export_text()
-    assert "problems read: done in 0.0 s (480 problems)" in news and "  training step 8: mean reward 0.800" in news
-    assert "✓ problems read" in picture and "0.100 → 0.600" in picture and any(0x2801 <= ord(c) <= 0x28FF for c in picture)
+    assert (
+        "problems read: done in 0.0 s (480 problems)" in news
+        and "  training step 8: mean reward 0.800" in news
+    )
+    assert (
+        "✓ problems read" in picture
+        and "0.100 → 0.600" in picture
+        and any(0x2801 <= ord(c) <= 0x28FF for c in picture)
+    )
 
 
 def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) -> None:
-    chain = open_chain(tmp_path, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    chain = open_chain(
+        tmp_path,
+        "chain-0001",
+        kind="chain",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=None,
+    )
     with chain.stage("verified_problems") as stage:
         stage.say("a" * 200)
     view = View(chain.folder, "again", from_start=True)
@@ -44,14 +69,24 @@ def test_a_long_word_of_one_stage_shortens_no_other_stages_name(tmp_path: Path) 
 
 
 def test_a_view_that_comes_later_does_not_repeat_what_is_old(tmp_path: Path) -> None:
-    chain = open_chain(tmp_path, "chain-0001", kind="chain", base_seed=1, profile="small", why="test", champion=None)
+    chain = open_chain(
+        tmp_path,
+        "chain-0001",
+        kind="chain",
+        base_seed=1,
+        profile="small",
+        why="test",
+        champion=None,
+    )
     with chain.stage("raw_problems"):
         pass
     assert View(chain.folder, "again").follow() == []
 
 
 @given(st.lists(st.floats(-1, 1), max_size=300), st.integers(1, 80), st.integers(1, 8))
-def test_a_curve_fits_its_frame_whatever_the_values(values: list[float], width: int, height: int) -> None:
+def test_a_curve_fits_its_frame_whatever_the_values(
+    values: list[float], width: int, height: int
+) -> None:
     lines = curve(values, width, height)
     assert len(lines) == height and all(len(line) == width for line in lines if values)
     assert all(BLANK <= ord(character) <= BLANK + 0xFF for line in lines for character in line)

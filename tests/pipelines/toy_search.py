@@ -39,11 +39,18 @@ def main(folder: Path, trials: int) -> None:
         folder=str(folder / "training" / "x"), chain="toy", start="s", train="t", validation="v", inputs={}, training=PROFILE.training,
         reward=RewardConfig(), reward_hash="f", isolation="auto", seed=1,
     )  # fmt: skip
-    bench = SimpleNamespace(stage=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint")))
+    bench = SimpleNamespace(
+        stage=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint"))
+    )
     rows = SimpleNamespace(manifest=SimpleNamespace(facts={"validation": 100}))
-    made = cast(Study, SimpleNamespace(id="toy", profile=PROFILE, profile_name="small", bench=bench, rows=rows))
+    made = cast(
+        Study,
+        SimpleNamespace(id="toy", profile=PROFILE, profile_name="small", bench=bench, rows=rows),
+    )
     told, console = Trials(folder / "tuning", base), Console(file=sys.stdout, width=150)
-    search(made, told, [sys.executable, __file__, "--train", str(folder)], Budget(trials, 0), console)
+    search(
+        made, told, [sys.executable, __file__, "--train", str(folder)], Budget(trials, 0), console
+    )
     show(told, folder / "tuning.md", made, console)
 
 

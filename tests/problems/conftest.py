@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+DATA = Path(
+    os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data")
+)
 
 
 @pytest.fixture

@@ -20,7 +20,11 @@ from urllib.parse import unquote, urlsplit
 
 def commit(root: Path, dataset: str, files: dict[str, bytes], gated: bool = False) -> str:
     """A new commit of a dataset, with these files and no others."""
-    name = hashlib.sha1(json.dumps([dataset, sorted((path, content.hex()) for path, content in files.items())]).encode()).hexdigest()
+    name = hashlib.sha1(
+        json.dumps(
+            [dataset, sorted((path, content.hex()) for path, content in files.items())]
+        ).encode()
+    ).hexdigest()
     for path, content in files.items():
         file = root / dataset / name / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -52,17 +56,43 @@ def hub(root: Path) -> Iterator[str]:
 
         def _get(self, paths: list[str] | None = None) -> None:
             path = unquote(urlsplit(self.path).path)
-            if found := re.fullmatch(r"/api/datasets/([^/]+/[^/]+)(?:/(revision|tree|paths-info)/([^/]+)(?:/(.*))?)?", path):
+            if found := re.fullmatch(
+                r"/api/datasets/([^/]+/[^/]+)(?:/(revision|tree|paths-info)/([^/]+)(?:/(.*))?)?",
+                path,
+            ):
                 dataset, verb, revision, under = found.groups()
                 if folder := self._folder(dataset, revision):
                     if verb == "tree":
-                        self._json([self._entry(file, folder) for file in sorted((folder / (under or "")).rglob("*"))])
-                    elif verb == "paths-info":
-                        self._json([self._entry(folder / each, folder) for each in paths or [] if (folder / each).exists()])
-                    else:
-                        names = [{"rfilename": f.relative_to(folder).as_posix()} for f in sorted(folder.rglob("*")) if f.is_file()]
                         self._json(
-                            {"id": dataset, "sha": folder.name, "siblings": names, "private": False, "gated": False, "tags": [], "downloads": 0}
+                            [
+                                self._entry(file, folder)
+                                for file in sorted((folder / (under or "")).rglob("*"))
+                            ]
+                        )
+                    elif verb == "paths-info":
+                        self._json(
+                            [
+                                self._entry(folder / each, folder)
+                                for each in paths or []
+                                if (folder / each).exists()
+                            ]
+                        )
+                    else:
+                        names = [
+                            {"rfilename": f.relative_to(folder).as_posix()}
+                            for f in sorted(folder.rglob("*"))
+                            if f.is_file()
+                        ]
+                        self._json(
+                            {
+                                "id": dataset,
+                                "sha": folder.name,
+                                "siblings": names,
+                                "private": False,
+                                "gated": False,
+                                "tags": [],
+                                "downloads": 0,
+                            }
                         )
             elif found := re.fullmatch(r"/datasets/([^/]+/[^/]+)/resolve/([^/]+)/(.+)", path):
                 dataset, revision, name = found.groups()
@@ -78,7 +108,11 @@ def hub(root: Path) -> Iterator[str]:
             elif (there / "gated").exists():
                 self._refuse(401, "GatedRepo", f"Access to dataset {dataset} is restricted")
             else:
-                name = (there / "main").read_text(encoding="utf-8") if revision in (None, "main") else str(revision)
+                name = (
+                    (there / "main").read_text(encoding="utf-8")
+                    if revision in (None, "main")
+                    else str(revision)
+                )
                 if (there / name).is_dir():
                     return there / name
                 self._refuse(404, "RevisionNotFound", f"Invalid rev id: {revision}")
@@ -88,20 +122,41 @@ def hub(root: Path) -> Iterator[str]:
             path = file.relative_to(folder).as_posix()
             if file.is_dir():
                 return {"type": "directory", "path": path, "oid": "0" * 40, "size": 0}
-            return {"type": "file", "path": path, "oid": hashlib.sha1(file.read_bytes()).hexdigest(), "size": file.stat().st_size}
+            return {
+                "type": "file",
+                "path": path,
+                "oid": hashlib.sha1(file.read_bytes()).hexdigest(),
+                "size": file.stat().st_size,
+            }
 
         def _file(self, folder: Path, file: Path) -> None:
             if not file.is_file():
-                self._refuse(404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": folder.name})
+                self._refuse(
+                    404, "EntryNotFound", "Entry not found", {"X-Repo-Commit": folder.name}
+                )
                 return
             content = file.read_bytes()
-            self._send(200, content, {"X-Repo-Commit": folder.name, "ETag": f'"{hashlib.sha1(content).hexdigest()}"', "Accept-Ranges": "bytes"})
+            self._send(
+                200,
+                content,
+                {
+                    "X-Repo-Commit": folder.name,
+                    "ETag": f'"{hashlib.sha1(content).hexdigest()}"',
+                    "Accept-Ranges": "bytes",
+                },
+            )
 
         def _json(self, value: Any) -> None:
             self._send(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
 
-        def _refuse(self, status: int, code: str, why: str, headers: dict[str, str] | None = None) -> None:
-            self._send(status, json.dumps({"error": why}).encode(), {"X-Error-Code": code, "X-Error-Message": why} | (headers or {}))
+        def _refuse(
+            self, status: int, code: str, why: str, headers: dict[str, str] | None = None
+        ) -> None:
+            self._send(
+                status,
+                json.dumps({"error": why}).encode(),
+                {"X-Error-Code": code, "X-Error-Message": why} | (headers or {}),
+            )
 
         def _send(self, status: int, content: bytes, headers: dict[str, str]) -> None:
             self.send_response(status)

@@ -26,9 +26,16 @@ class Rename(ast.NodeTransformer):
 
     def __init__(self, tree: ast.AST, rng: random.Random) -> None:
         own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)} - {"self"}
-        own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        own |= {
+            node.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
         own |= {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-        self.names = {name: f"{rng.choice(('item', 'value', 'part', 'thing', 'acc'))}{number}" for number, name in enumerate(sorted(own))}
+        self.names = {
+            name: f"{rng.choice(('item', 'value', 'part', 'thing', 'acc'))}{number}"
+            for number, name in enumerate(sorted(own))
+        }
 
     def visit_Name(self, node: ast.Name) -> ast.Name:
         return ast.Name(self.names.get(node.id, node.id), node.ctx)
@@ -53,7 +60,15 @@ class Rename(ast.NodeTransformer):
 
 
 def verbatim(problem: Problem, rng: random.Random) -> Problem:
-    return replace(problem, problem_id=f"planted/{problem.problem_id}", source="planted", gated=False, split="train", extra={}, licence="MIT")
+    return replace(
+        problem,
+        problem_id=f"planted/{problem.problem_id}",
+        source="planted",
+        gated=False,
+        split="train",
+        extra={},
+        licence="MIT",
+    )
 
 
 def renamed(problem: Problem, rng: random.Random) -> Problem:
@@ -64,10 +79,18 @@ def renamed(problem: Problem, rng: random.Random) -> Problem:
         rename = Rename(tree, rng)
         solutions.append(ast.unparse(rename.visit(tree)))
         found |= rename.names
-    statement = re.sub(r"[A-Za-z_]\w{2,}", lambda match: found.get(match[0], match[0]), problem.statement)
+    statement = re.sub(
+        r"[A-Za-z_]\w{2,}", lambda match: found.get(match[0], match[0]), problem.statement
+    )
     names = (problem.entry_point or "").split("().")
     entry_point = "().".join(found.get(name, name) for name in names) or None
-    return replace(verbatim(problem, rng), statement=statement, solutions=tuple(solutions), entry_point=entry_point, starter_code="")
+    return replace(
+        verbatim(problem, rng),
+        statement=statement,
+        solutions=tuple(solutions),
+        entry_point=entry_point,
+        starter_code="",
+    )
 
 
 def reworded(problem: Problem, rng: random.Random) -> Problem:
@@ -75,7 +98,11 @@ def reworded(problem: Problem, rng: random.Random) -> Problem:
     copy = renamed(problem, rng)
     text = copy.statement.lower()
     for said, instead in SYNONYMS.items():
-        text = re.sub(rf"\b{said}\b", lambda match, instead=instead: instead if rng.random() < 0.8 else match[0], text)  # type: ignore[misc]
+        text = re.sub(
+            rf"\b{said}\b",
+            lambda match, instead=instead: instead if rng.random() < 0.8 else match[0],
+            text,
+        )  # type: ignore[misc]
     sentences = re.split(r"(?<=\.)\s+", text)
     rng.shuffle(sentences)
     return replace(copy, statement=" ".join(sentences))
@@ -83,7 +110,10 @@ def reworded(problem: Problem, rng: random.Random) -> Problem:
 
 def reordered(problem: Problem, rng: random.Random) -> Problem:
     """Re-worded, and the tests in another order."""
-    tests = [{**test, "source": _shuffled(test["source"], rng)} if "source" in test else test for test in problem.tests]
+    tests = [
+        {**test, "source": _shuffled(test["source"], rng)} if "source" in test else test
+        for test in problem.tests
+    ]
     rng.shuffle(tests)
     return replace(reworded(problem, rng), tests=tuple(tests))
 
@@ -101,8 +131,16 @@ WAYS: dict[str, Callable[[Problem, random.Random], Problem]] = {
 }  # fmt: skip
 
 NO_TESTS = ({"source": "def check(candidate):\n    pass\n"},)
-ALONE: dict[str, Callable[[Problem, random.Random], Problem]] = {  # nothing of the problem is left but one trace
-    "renamed solution alone": lambda problem, rng: replace(renamed(problem, rng), statement=UNRELATED, tests=NO_TESTS),
-    "re-worded statement alone": lambda problem, rng: replace(reworded(problem, rng), solutions=(), tests=NO_TESTS),
-    "reordered tests alone": lambda problem, rng: replace(reordered(problem, rng), statement=UNRELATED, solutions=()),
+ALONE: dict[
+    str, Callable[[Problem, random.Random], Problem]
+] = {  # nothing of the problem is left but one trace
+    "renamed solution alone": lambda problem, rng: replace(
+        renamed(problem, rng), statement=UNRELATED, tests=NO_TESTS
+    ),
+    "re-worded statement alone": lambda problem, rng: replace(
+        reworded(problem, rng), solutions=(), tests=NO_TESTS
+    ),
+    "reordered tests alone": lambda problem, rng: replace(
+        reordered(problem, rng), statement=UNRELATED, solutions=()
+    ),
 }

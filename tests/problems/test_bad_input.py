@@ -19,7 +19,12 @@ from problems.schema import write_parquet
 from problems.sources.registry import load
 from problems.sources.source import Loaded
 
-ROW: dict[str, Any] = {"id": "a", "statement": "Double it.", "style": "stdio", "tests": [{"stdin": "2", "stdout": "4"}]}
+ROW: dict[str, Any] = {
+    "id": "a",
+    "statement": "Double it.",
+    "style": "stdio",
+    "tests": [{"stdin": "2", "stdout": "4"}],
+}
 ROWS = [ROW | {"id": str(number)} for number in range(600)]
 
 
@@ -35,7 +40,9 @@ def ids(loaded: Loaded) -> list[str]:
 def test_a_truncated_parquet_is_named_with_the_mend(tmp_path: Path) -> None:
     file = parquet(tmp_path / "mine.parquet", ROWS)
     file.write_bytes(file.read_bytes()[:-20])
-    with pytest.raises(ProblemError, match=r"mine\.parquet: not a whole parquet file .*: fetch or write it again"):
+    with pytest.raises(
+        ProblemError, match=r"mine\.parquet: not a whole parquet file .*: fetch or write it again"
+    ):
         load("mine", file)
 
 
@@ -45,7 +52,9 @@ def test_a_truncated_parquet_in_a_folder_does_not_take_the_others_with_it(tmp_pa
     parquet(tmp_path / "a.parquet", ROWS[:2])
     parquet(tmp_path / "c.parquet", ROWS[2:4])
     loaded = load("mine", tmp_path)
-    assert ids(loaded) == ["0", "1", "2", "3"] and [rejected.row for rejected in loaded.rejected] == [str(half)]
+    assert ids(loaded) == ["0", "1", "2", "3"] and [
+        rejected.row for rejected in loaded.rejected
+    ] == [str(half)]
 
 
 def test_of_a_parquet_with_a_broken_middle_what_comes_before_stays(tmp_path: Path) -> None:
@@ -55,12 +64,19 @@ def test_of_a_parquet_with_a_broken_middle_what_comes_before_stays(tmp_path: Pat
     content[start : start + 40] = b"\xff" * 40
     file.write_bytes(content)
     loaded = load("mine", file)
-    assert 0 < len(loaded.problems) < 600 and loaded.rejected[-1].row == f"{file}: after row {len(loaded.problems) - 1}"
+    assert (
+        0 < len(loaded.problems) < 600
+        and loaded.rejected[-1].row == f"{file}: after row {len(loaded.problems) - 1}"
+    )
 
 
 def test_columns_of_the_wrong_type_are_named_row_by_row(tmp_path: Path) -> None:
-    loaded = load("mine", parquet(tmp_path / "mine.parquet", [row | {"statement": 3} for row in ROWS[:2]]))
-    assert [rejected.reason for rejected in loaded.rejected] == ["column statement is a number 3"] * 2 and not loaded.problems
+    loaded = load(
+        "mine", parquet(tmp_path / "mine.parquet", [row | {"statement": 3} for row in ROWS[:2]])
+    )
+    assert [rejected.reason for rejected in loaded.rejected] == [
+        "column statement is a number 3"
+    ] * 2 and not loaded.problems
 
 
 @pytest.mark.parametrize(
@@ -68,35 +84,61 @@ def test_columns_of_the_wrong_type_are_named_row_by_row(tmp_path: Path) -> None:
     [("limits", {"cpu_s": 10**400}), ("limits", {"wall_s": float("inf")}), ("limits", {"memory_mb": 2**63}), ("tolerance", float("inf")),
      ("tolerance", 10**400)],
 )  # fmt: skip
-def test_a_number_that_no_table_holds_is_one_bad_row(tmp_path: Path, column: str, value: Any) -> None:
+def test_a_number_that_no_table_holds_is_one_bad_row(
+    tmp_path: Path, column: str, value: Any
+) -> None:
     file = tmp_path / "mine.jsonl"
-    file.write_text("\n".join(json.dumps(row) for row in (ROW | {column: value}, ROW | {"id": "b"})), encoding="utf-8")
+    file.write_text(
+        "\n".join(json.dumps(row) for row in (ROW | {column: value}, ROW | {"id": "b"})),
+        encoding="utf-8",
+    )
     loaded = load("mine", file)
     write_parquet(loaded.problems, tmp_path / "out.parquet")
     assert ids(loaded) == ["b"] and loaded.rejected[0].reason.startswith(f"column {column} is")
 
 
 def test_a_missing_column_is_named_row_by_row(tmp_path: Path) -> None:
-    loaded = load("mine", parquet(tmp_path / "mine.parquet", [{"id": "1", "style": "stdio", "tests": ROW["tests"]}]))
-    assert loaded.rejected[0].reason == "column statement is missing" and loaded.rejected[0].row.endswith("row 0")
+    loaded = load(
+        "mine",
+        parquet(tmp_path / "mine.parquet", [{"id": "1", "style": "stdio", "tests": ROW["tests"]}]),
+    )
+    assert loaded.rejected[0].reason == "column statement is missing" and loaded.rejected[
+        0
+    ].row.endswith("row 0")
 
 
 def test_dates_and_decimals_of_a_parquet_are_kept_as_text(tmp_path: Path) -> None:
-    rows = [ROW | {"at": datetime.date(2024, 7, 1), "when": datetime.datetime(2024, 7, 1, 12), "rate": decimal.Decimal("1.50")}]
+    rows = [
+        ROW
+        | {
+            "at": datetime.date(2024, 7, 1),
+            "when": datetime.datetime(2024, 7, 1, 12),
+            "rate": decimal.Decimal("1.50"),
+        }
+    ]
     [problem] = load("mine", parquet(tmp_path / "mine.parquet", rows)).problems
     assert problem.extra == {"at": "2024-07-01", "when": "2024-07-01T12:00:00", "rate": "1.50"}
 
 
-def test_an_id_that_is_in_two_files_of_a_source_is_rejected_with_both_places(tmp_path: Path) -> None:
-    first, second = parquet(tmp_path / "a.parquet", ROWS[:2]), parquet(tmp_path / "b.parquet", ROWS[1:3])
+def test_an_id_that_is_in_two_files_of_a_source_is_rejected_with_both_places(
+    tmp_path: Path,
+) -> None:
+    first, second = (
+        parquet(tmp_path / "a.parquet", ROWS[:2]),
+        parquet(tmp_path / "b.parquet", ROWS[1:3]),
+    )
     loaded = load("mine", tmp_path)
     assert ids(loaded) == ["0", "1", "2"]
-    assert [(r.row, r.reason) for r in loaded.rejected] == [(f"{second}: row 0", f"problem_id 'mine/1' is also at {first}: row 1")]
+    assert [(r.row, r.reason) for r in loaded.rejected] == [
+        (f"{second}: row 0", f"problem_id 'mine/1' is also at {first}: row 1")
+    ]
 
 
 @pytest.mark.slow  # lines are tried in test_sources
 @pytest.mark.parametrize("name", ["mine.parquet", "mine.json"])
-def test_a_statement_of_a_hundred_megabytes_is_rejected_whatever_the_format(tmp_path: Path, name: str) -> None:
+def test_a_statement_of_a_hundred_megabytes_is_rejected_whatever_the_format(
+    tmp_path: Path, name: str
+) -> None:
     rows, file = [ROW | {"statement": "x" * 100_000_000}, ROW | {"id": "b"}], tmp_path / name
     if name.endswith("parquet"):
         parquet(file, rows)
@@ -110,7 +152,11 @@ def test_a_statement_of_a_hundred_megabytes_is_rejected_whatever_the_format(tmp_
 def test_another_encoding_is_named_with_the_line(tmp_path: Path, encoding: str) -> None:
     (tmp_path / "mine.jsonl").write_bytes(json.dumps(ROW).encode(encoding) + b"\n")
     loaded = load("mine", tmp_path / "mine.jsonl")
-    assert not loaded.problems and loaded.rejected and f"{tmp_path / 'mine.jsonl'}: line 1" == loaded.rejected[0].row
+    assert (
+        not loaded.problems
+        and loaded.rejected
+        and f"{tmp_path / 'mine.jsonl'}: line 1" == loaded.rejected[0].row
+    )
 
 
 def test_utf_8_with_a_mark_is_read(tmp_path: Path) -> None:
@@ -118,7 +164,10 @@ def test_utf_8_with_a_mark_is_read(tmp_path: Path) -> None:
     assert ids(load("mine", tmp_path / "mine.jsonl")) == ["a"]
 
 
-@pytest.mark.parametrize(("name", "content"), [("mine.jsonl", b""), ("mine.jsonl", b"\n \n"), ("mine.json", b"[]"), ("mine.json", b"")])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("mine.jsonl", b""), ("mine.jsonl", b"\n \n"), ("mine.json", b"[]"), ("mine.json", b"")],
+)
 def test_an_empty_source_is_an_error(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ProblemError, match="the file is empty"):
@@ -132,17 +181,32 @@ def test_a_parquet_without_rows_is_an_error(tmp_path: Path) -> None:
 
 
 LINES = st.lists(
-    st.one_of(st.binary(max_size=30), st.sampled_from([ROW, ROW | {"id": "b"}, {}, [], None, 3]).map(lambda row: json.dumps(row).encode()))
+    st.one_of(
+        st.binary(max_size=30),
+        st.sampled_from([ROW, ROW | {"id": "b"}, {}, [], None, 3]).map(
+            lambda row: json.dumps(row).encode()
+        ),
+    )
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[*settings().suppress_health_check, HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[*settings().suppress_health_check, HealthCheck.function_scoped_fixture],
+)
 @given(lines=LINES)
-def test_every_line_is_a_problem_or_rejected_and_none_is_both(tmp_path: Path, lines: list[bytes]) -> None:
+def test_every_line_is_a_problem_or_rejected_and_none_is_both(
+    tmp_path: Path, lines: list[bytes]
+) -> None:
     content = b"\n".join(lines)
     (tmp_path / "mine.jsonl").write_bytes(content)
     written = sum(bool(line.strip()) for line in content.split(b"\n"))
     if not written:
         return
     loaded = load("mine", tmp_path / "mine.jsonl")
-    assert loaded.rows == written and len(loaded.problems) <= 2 and all(rejected.reason and rejected.mend for rejected in loaded.rejected)
+    assert (
+        loaded.rows == written
+        and len(loaded.problems) <= 2
+        and all(rejected.reason and rejected.mend for rejected in loaded.rejected)
+    )

@@ -13,17 +13,29 @@ from problems.balance import CAP, LEVELS, level, read_weights, shares, weigh, wr
 from problems.schema import Problem
 
 TESTS = ({"args": [1], "expected": 2},)
-problems = st.lists(st.tuples(st.sampled_from(["", "a", "b", "c"]), st.floats(0, 1), st.booleans()), min_size=1, max_size=40).map(
-    lambda rows: [(Problem(f"toy/{i}", "toy", "Add.", "call", TESTS, "f", tags=(tag,) if tag else ()), hard) for i, (tag, hard, _) in enumerate(rows)]
+problems = st.lists(
+    st.tuples(st.sampled_from(["", "a", "b", "c"]), st.floats(0, 1), st.booleans()),
+    min_size=1,
+    max_size=40,
+).map(
+    lambda rows: [
+        (Problem(f"toy/{i}", "toy", "Add.", "call", TESTS, "f", tags=(tag,) if tag else ()), hard)
+        for i, (tag, hard, _) in enumerate(rows)
+    ]
 )
 
 
 def easy(count: int, tag: str) -> list[Problem]:
-    return [Problem(f"toy/{tag}{i}", "toy", "Add.", "call", TESTS, "f", tags=(tag,)) for i in range(count)]
+    return [
+        Problem(f"toy/{tag}{i}", "toy", "Add.", "call", TESTS, "f", tags=(tag,))
+        for i in range(count)
+    ]
 
 
 @given(problems)
-def test_every_problem_has_a_weight_above_zero_and_the_mean_is_one(drawn: list[tuple[Problem, float]]) -> None:
+def test_every_problem_has_a_weight_above_zero_and_the_mean_is_one(
+    drawn: list[tuple[Problem, float]],
+) -> None:
     hard = {problem.problem_id: difficulty for problem, difficulty in drawn}
     found = weigh([problem for problem, _ in drawn], hard)
     assert sum(row.weight for row in found) == pytest.approx(len(drawn), abs=1e-3)
@@ -33,15 +45,30 @@ def test_every_problem_has_a_weight_above_zero_and_the_mean_is_one(drawn: list[t
 
 def test_a_set_that_is_balanced_already_keeps_weights_of_one() -> None:
     both = easy(10, "a") + easy(10, "b")
-    assert {row.weight for row in weigh(both, {problem.problem_id: 0.5 for problem in both})} == {1.0}
+    assert {row.weight for row in weigh(both, {problem.problem_id: 0.5 for problem in both})} == {
+        1.0
+    }
 
 
 def test_the_rare_come_more_often_and_never_more_often_than_the_common() -> None:
-    common, rare = easy(90, "common"), [replace(problem, style="stdio") for problem in easy(10, "rare")]
-    found = weigh([*common, *rare], {problem.problem_id: 0.9 if problem in rare else 0.1 for problem in [*common, *rare]})
-    share = {(axis, group): (before, after) for axis, group, _, before, after in shares([*common, *rare], found)}
+    common, rare = (
+        easy(90, "common"),
+        [replace(problem, style="stdio") for problem in easy(10, "rare")],
+    )
+    found = weigh(
+        [*common, *rare],
+        {problem.problem_id: 0.9 if problem in rare else 0.1 for problem in [*common, *rare]},
+    )
+    share = {
+        (axis, group): (before, after)
+        for axis, group, _, before, after in shares([*common, *rare], found)
+    }
     before, after = share["tag", "rare"]
-    assert before == pytest.approx(0.1) and 0.2 < after <= 0.5 and share["style", "stdio"] == share["tag", "rare"]
+    assert (
+        before == pytest.approx(0.1)
+        and 0.2 < after <= 0.5
+        and share["style", "stdio"] == share["tag", "rare"]
+    )
 
 
 def test_what_was_measured_decides_the_level_of_difficulty() -> None:

@@ -54,17 +54,28 @@ def two(tmp_path: Path) -> list[Problem]:
 
 def test_a_task_keeps_both_of_its_prompts(two: list[Problem]) -> None:
     complete, other = two[0], instructed(two[0])
-    assert (complete.statement, complete.starter_code) == ("Double it.", ROW["complete_prompt"]) and complete.gated
-    assert (other.statement, other.starter_code) == (ROW["instruct_prompt"], "") and other.tests == complete.tests
+    assert (complete.statement, complete.starter_code) == (
+        "Double it.",
+        ROW["complete_prompt"],
+    ) and complete.gated
+    assert (other.statement, other.starter_code) == (
+        ROW["instruct_prompt"],
+        "",
+    ) and other.tests == complete.tests
 
 
 def test_each_method_has_a_result_of_its_own(sandbox: Sandbox, two: list[Problem]) -> None:
     (half,) = run_all(sandbox, [two[0].job("def task_func(x): return 4", "half")])
-    assert {test.name: test.verdict.value for test in half.tests} == {"TestCases.test_two": "AC", "TestCases.test_none": "WA"}
+    assert {test.name: test.verdict.value for test in half.tests} == {
+        "TestCases.test_two": "AC",
+        "TestCases.test_none": "WA",
+    }
     assert (half.verdict, half.trust) == (Verdict.WA, "shared")
 
 
-def test_a_task_whose_packages_are_absent_is_not_measured_and_is_asked_again_next_time(sandbox: Sandbox, two: list[Problem], tmp_path: Path) -> None:
+def test_a_task_whose_packages_are_absent_is_not_measured_and_is_asked_again_next_time(
+    sandbox: Sandbox, two: list[Problem], tmp_path: Path
+) -> None:
     for _ in range(2):
         found = verify(two, sandbox, tmp_path / "journal.jsonl")
         assert [problem.problem_id for problem in found.kept] == ["bigcodebench/7"]
@@ -74,26 +85,44 @@ def test_a_task_whose_packages_are_absent_is_not_measured_and_is_asked_again_nex
 
 def test_no_answer_to_such_a_task_has_a_verdict(sandbox: Sandbox, two: list[Problem]) -> None:
     reports = run_all(
-        sandbox, [two[1].job(source, "job") for source in ("def task_func(x): return 2 * x", "def task_func(", "import os; os._exit(0)")]
+        sandbox,
+        [
+            two[1].job(source, "job")
+            for source in (
+                "def task_func(x): return 2 * x",
+                "def task_func(",
+                "import os; os._exit(0)",
+            )
+        ],
     )
-    assert {(report.verdict, report.unusable, report.absent) for report in reports} == {(Verdict.INFRA, True, ("faker", "nosuch"))}
+    assert {(report.verdict, report.unusable, report.absent) for report in reports} == {
+        (Verdict.INFRA, True, ("faker", "nosuch"))
+    }
 
 
 @pytest.mark.slow
 def test_the_real_set_loads_whole(data: Callable[[str], Path]) -> None:
     loaded = load("bigcodebench", data("bigcodebench"))
-    assert len(loaded.problems) == 1140 and loaded.rejected == [] and all(problem.gated for problem in loaded.problems)
+    assert (
+        len(loaded.problems) == 1140
+        and loaded.rejected == []
+        and all(problem.gated for problem in loaded.problems)
+    )
     about = [problem for problem in loaded.problems if about_the_library_alone(problem)]
     assert (len(about), sum(not problem.packages for problem in about)) == (327, 300)
 
 
 @pytest.mark.slow
-def test_references_are_accepted_and_nothing_is_not(data: Callable[[str], Path], sandbox: Sandbox) -> None:
+def test_references_are_accepted_and_nothing_is_not(
+    data: Callable[[str], Path], sandbox: Sandbox
+) -> None:
     decide(sandbox, data("bigcodebench"), first=1, every=20)
 
 
 @pytest.mark.soak
-def test_all_references_are_accepted_and_nothing_is_not(data: Callable[[str], Path], sandbox: Sandbox) -> None:
+def test_all_references_are_accepted_and_nothing_is_not(
+    data: Callable[[str], Path], sandbox: Sandbox
+) -> None:
     decide(sandbox, data("bigcodebench"))
 
 
@@ -102,16 +131,28 @@ def about_the_library_alone(problem: Problem) -> bool:
 
 
 def decide(sandbox: Sandbox, folder: Path, first: int = 0, every: int = 1) -> None:
-    problems = [problem for problem in load("bigcodebench", folder).problems if about_the_library_alone(problem)][first::every]
-    own = run_all(sandbox, [problem.job(problem.solutions[0], problem.problem_id) for problem in problems])
-    refused = {report.job_id for report in own if report.verdict is not Verdict.AC and not report.absent}
+    problems = [
+        problem
+        for problem in load("bigcodebench", folder).problems
+        if about_the_library_alone(problem)
+    ][first::every]
+    own = run_all(
+        sandbox, [problem.job(problem.solutions[0], problem.problem_id) for problem in problems]
+    )
+    refused = {
+        report.job_id for report in own if report.verdict is not Verdict.AC and not report.absent
+    }
     assert refused - REFUSED == set()
-    idle = run_all(sandbox, [problem.job(idle_answer(problem), problem.problem_id) for problem in problems])
+    idle = run_all(
+        sandbox, [problem.job(idle_answer(problem), problem.problem_id) for problem in problems]
+    )
     assert {report.job_id for report in idle if report.verdict is Verdict.AC} == set()
 
 
 REFUSED = {  # references that fail a method here, and why
-    *(f"bigcodebench/{task}" for task in (147, 176, 314, 1005, 1038, 1040)),  # they open sockets, or ask for a name
+    *(
+        f"bigcodebench/{task}" for task in (147, 176, 314, 1005, 1038, 1040)
+    ),  # they open sockets, or ask for a name
     "bigcodebench/365",  # its second method needs what its first has shuffled
     "bigcodebench/459",  # it executes a script that it has just written; nothing in the scratch folder may be executed
     "bigcodebench/541",  # it counts folders of numpy, as they were in numpy 1

@@ -28,7 +28,10 @@ FAMILY = FamilyConfig(demonstrations=12, train=12, validation=4)
 def written(problems: list[Problem], folder: Path) -> Path:
     """As the asset clean_problems writes it."""
     folder.mkdir()
-    gated = [replace(problem, problem_id=f"toybench/{i}", source="toybench", gated=True) for i, problem in enumerate(heldout_draw(FAMILY, 1, 3))]
+    gated = [
+        replace(problem, problem_id=f"toybench/{i}", source="toybench", gated=True)
+        for i, problem in enumerate(heldout_draw(FAMILY, 1, 3))
+    ]
     curated = curate([*problems, *gated], gated)
     write_parquet(curated.kept, folder / "problems.parquet")
     write_parquet(gated, folder / "gated.parquet")
@@ -43,7 +46,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def front(folder: Path) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = yaml.safe_load((folder / CARD).read_text(encoding="utf-8").split("---\n")[1])
+    found: Mapping[str, Any] = yaml.safe_load(
+        (folder / CARD).read_text(encoding="utf-8").split("---\n")[1]
+    )
     return found
 
 
@@ -53,14 +58,20 @@ def test_the_order_of_problems_changes_no_byte_of_the_folder(folder: Path, tmp_p
     assert hash_folder(written(shuffled, tmp_path / "again")) == hash_folder(folder)
 
 
-def test_load_dataset_reads_the_folder_and_no_gated_problem_by_accident(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_load_dataset_reads_the_folder_and_no_gated_problem_by_accident(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from datasets import get_dataset_config_names, load_dataset
 
     monkeypatch.setenv("HF_DATASETS_OFFLINE", "1")
     rows = load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
     assert {split: len(part) for split, part in rows.items()} == {"train": 12, "validation": 4}
-    assert {"data_source", "prompt", "ability", "reward_model", "extra_info"} <= set(rows["train"].column_names)
-    assert problem_from_ground_truth(rows["train"][0]["reward_model"]["ground_truth"]).split == "train"
+    assert {"data_source", "prompt", "ability", "reward_model", "extra_info"} <= set(
+        rows["train"].column_names
+    )
+    assert (
+        problem_from_ground_truth(rows["train"][0]["reward_model"]["ground_truth"]).split == "train"
+    )
     seen = set()
     for name in get_dataset_config_names(str(folder)):
         for part in load_dataset(str(folder), name, cache_dir=str(tmp_path / "cache")).values():
@@ -71,21 +82,41 @@ def test_load_dataset_reads_the_folder_and_no_gated_problem_by_accident(folder: 
 def test_the_card_counts_what_there_is_and_names_licences_as_the_hub_does(folder: Path) -> None:
     text = (folder / CARD).read_text(encoding="utf-8")
     assert front(folder)["license"] == ["apache-2.0"] and "| embedded | train |" in text
-    assert "| | | | 3 | gated |" in text and "toybench" not in text.partition("## What became")[2].partition("##")[0] and str(folder) not in text
-    pictures = [line.partition("](")[2].rstrip(")") for line in text.splitlines() if line.startswith("![")]
-    assert len(pictures) == 2 and all(ElementTree.parse(folder / picture) is not None for picture in pictures)
+    assert (
+        "| | | | 3 | gated |" in text
+        and "toybench" not in text.partition("## What became")[2].partition("##")[0]
+        and str(folder) not in text
+    )
+    pictures = [
+        line.partition("](")[2].rstrip(")") for line in text.splitlines() if line.startswith("![")
+    ]
+    assert len(pictures) == 2 and all(
+        ElementTree.parse(folder / picture) is not None for picture in pictures
+    )
 
 
 def test_a_part_that_is_empty_is_no_split(tmp_path: Path) -> None:
     only = [problem for problem in generate(FAMILY) if problem.split == "train"]
-    [verl] = [config for config in front(written(only, tmp_path / "set"))["configs"] if config.get("default")]
-    assert [part["split"] for part in verl["data_files"]] == ["train"] and not (tmp_path / "set" / "verl" / "validation.parquet").exists()
+    [verl] = [
+        config
+        for config in front(written(only, tmp_path / "set"))["configs"]
+        if config.get("default")
+    ]
+    assert [part["split"] for part in verl["data_files"]] == ["train"] and not (
+        tmp_path / "set" / "verl" / "validation.parquet"
+    ).exists()
 
 
 def test_a_statement_cannot_break_the_card(tmp_path: Path) -> None:
     statement = "Return ``` the <script>alert(1)</script> of | x |\n# Not a heading"
     [first, *rest] = [problem for problem in generate(FAMILY) if problem.split == "train"]
-    text = (written([replace(first, problem_id="embedded/train/0", statement=statement), *rest], tmp_path / "set") / CARD).read_text(encoding="utf-8")
+    text = (
+        written(
+            [replace(first, problem_id="embedded/train/0", statement=statement), *rest],
+            tmp_path / "set",
+        )
+        / CARD
+    ).read_text(encoding="utf-8")
     assert "<script>" not in text and "> \\# Not a heading" in text
     assert fenced("a\n```\nb", "python").startswith("````python\n")
 
@@ -93,14 +124,22 @@ def test_a_statement_cannot_break_the_card(tmp_path: Path) -> None:
 def test_pictures_are_whole_whatever_is_in_them() -> None:
     removed = tuple(Removed(f"a/{i}", f"reason <{i % 9}> & more") for i in range(90))
     for svg in (
-        funnel_chart([Stage("read", 100, 100), Stage("verified", 100, 10, removed), Stage("clean", 40, 40)]),
+        funnel_chart(
+            [Stage("read", 100, 100), Stage("verified", 100, 10, removed), Stage("clean", 40, 40)]
+        ),
         funnel_chart([Stage("read", 0, 0)]),
         histogram({f"source {i}": [i / 9, 1.0] for i in range(10)}, "x"),
         histogram({}, "x"),
     ):
         ElementTree.fromstring(svg)
     assert "3 other reasons" in funnel_chart([Stage("verified", 100, 10, removed)])
-    assert "+ augmented" in funnel_chart([Stage("verified", 10, 10), Stage("augmented", 50, 30, removed[:20], beside=True), Stage("clean", 40, 40)])
+    assert "+ augmented" in funnel_chart(
+        [
+            Stage("verified", 10, 10),
+            Stage("augmented", 50, 30, removed[:20], beside=True),
+            Stage("clean", 40, 40),
+        ]
+    )
 
 
 @pytest.mark.slow
@@ -110,6 +149,20 @@ def test_the_data_set_class_of_verl_reads_the_folder(folder: Path, tmp_path: Pat
 
     from verl_jobs.tiny_model import train_tokenizer
 
-    config = OmegaConf.create({"cache_dir": str(tmp_path), "max_prompt_length": 1024, "filter_overlong_prompts_workers": 1})
-    rows = RLHFDataset([str(folder / "verl" / "train.parquet")], train_tokenizer(["solve the numbers", "def solve(x):"] * 8, 300), config)
-    assert len(rows) == 12 and problem_from_ground_truth(rows[0]["reward_model"]["ground_truth"]).problem_id == rows[0]["extra_info"]["problem_id"]
+    config = OmegaConf.create(
+        {
+            "cache_dir": str(tmp_path),
+            "max_prompt_length": 1024,
+            "filter_overlong_prompts_workers": 1,
+        }
+    )
+    rows = RLHFDataset(
+        [str(folder / "verl" / "train.parquet")],
+        train_tokenizer(["solve the numbers", "def solve(x):"] * 8, 300),
+        config,
+    )
+    assert (
+        len(rows) == 12
+        and problem_from_ground_truth(rows[0]["reward_model"]["ground_truth"]).problem_id
+        == rows[0]["extra_info"]["problem_id"]
+    )

@@ -28,10 +28,18 @@ METHOD = APPS | {
     "problem_id": 1,
     "question": "Return the sum of a list, for each list that you are given.",
     "starter_code": "class Solution:\n    def total(self, nums: List[int]) -> int:\n        ",
-    "solutions": json.dumps(["class Solution:\n    def total(self, nums: List[int]) -> int:\n        return sum(nums)"]),
-    "input_output": json.dumps({"fn_name": "total", "inputs": [[[1, 2]], [[]]], "outputs": [[3], [0]]}),
+    "solutions": json.dumps(
+        ["class Solution:\n    def total(self, nums: List[int]) -> int:\n        return sum(nums)"]
+    ),
+    "input_output": json.dumps(
+        {"fn_name": "total", "inputs": [[[1, 2]], [[]]], "outputs": [[3], [0]]}
+    ),
 }
-TACO = {key: value for key, value in APPS.items() if key != "problem_id"} | {"tags": "['Number theory']", "skill_types": "[]", "name": None}
+TACO = {key: value for key, value in APPS.items() if key != "problem_id"} | {
+    "tags": "['Number theory']",
+    "skill_types": "[]",
+    "name": None,
+}
 CASES = [{"input": "5", "output": "10", "testtype": "stdin"}]
 LIVE: dict[str, Any] = {
     "question_title": "Double", "question_content": "Read n, print its double.", "platform": "atcoder", "question_id": "abc301_a",
@@ -64,31 +72,64 @@ def packed(value: Any) -> str:
     return base64.b64encode(zlib.compress(pickle.dumps(value))).decode()
 
 
-def test_apps_asks_for_programs_and_for_methods_and_keeps_what_python_3_can_read(tmp_path: Path) -> None:
+def test_apps_asks_for_programs_and_for_methods_and_keeps_what_python_3_can_read(
+    tmp_path: Path,
+) -> None:
     program, method = read(tmp_path, "apps", "train.jsonl", APPS, METHOD)
-    assert (program.problem_id, program.style, program.split, program.gated) == ("apps/train-0000", "stdio", "train", False)
-    assert program.solutions == ("print(2 * int(input()))", "n = int(input())\nprint(n + n)") and program.tests[1] == {"stdin": "3", "stdout": "6"}
-    assert (method.style, method.entry_point) == ("call", "Solution().total") and method.tests[0] == {"args": [[1, 2]], "kwargs": {}, "expected": 3}
+    assert (program.problem_id, program.style, program.split, program.gated) == (
+        "apps/train-0000",
+        "stdio",
+        "train",
+        False,
+    )
+    assert program.solutions == (
+        "print(2 * int(input()))",
+        "n = int(input())\nprint(n + n)",
+    ) and program.tests[1] == {"stdin": "3", "stdout": "6"}
+    assert (method.style, method.entry_point) == ("call", "Solution().total") and method.tests[
+        0
+    ] == {"args": [[1, 2]], "kwargs": {}, "expected": 3}
 
 
 def test_references_of_every_form_pass_in_the_sandbox(tmp_path: Path) -> None:
-    problems = [*read(tmp_path, "apps", "train.jsonl", APPS, METHOD), *read(tmp_path, "codecontests", "train.jsonl", CONTEST)]
+    problems = [
+        *read(tmp_path, "apps", "train.jsonl", APPS, METHOD),
+        *read(tmp_path, "codecontests", "train.jsonl", CONTEST),
+    ]
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
-        reports = list(sandbox.run([problem.job(problem.solutions[0], problem.problem_id) for problem in problems]))
+        reports = list(
+            sandbox.run(
+                [problem.job(problem.solutions[0], problem.problem_id) for problem in problems]
+            )
+        )
     assert [report.verdict for report in reports] == [Verdict.AC] * 3
 
 
 def test_a_test_split_is_gated_and_an_unknown_split_is_refused(tmp_path: Path) -> None:
-    [apps], [taco] = (read(tmp_path, source, "test.jsonl", row) for source, row in (("apps", APPS), ("taco", TACO)))
-    assert apps.gated and taco.gated and apps.split == taco.split == "heldout" and apps.problem_id == "apps/test-0000"
+    [apps], [taco] = (
+        read(tmp_path, source, "test.jsonl", row)
+        for source, row in (("apps", APPS), ("taco", TACO))
+    )
+    assert (
+        apps.gated
+        and taco.gated
+        and apps.split == taco.split == "heldout"
+        and apps.problem_id == "apps/test-0000"
+    )
     assert "the split is None" in refused(tmp_path, "apps", "mine.jsonl", APPS)
     assert "the split is 'valid'" in refused(tmp_path, "taco", "valid.jsonl", TACO)
 
 
 def test_taco_names_a_task_by_what_it_asks(tmp_path: Path) -> None:
     [first] = read(tmp_path, "taco", "train-00000.jsonl", TACO)
-    [second] = read(tmp_path, "taco", "train-00000.jsonl", TACO | {"question": "Read n, print its half."})
-    assert first.problem_id != second.problem_id and first.tags == ("taco", "interview", "number-theory")
+    [second] = read(
+        tmp_path, "taco", "train-00000.jsonl", TACO | {"question": "Read n, print its half."}
+    )
+    assert first.problem_id != second.problem_id and first.tags == (
+        "taco",
+        "interview",
+        "number-theory",
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,13 +139,21 @@ def test_taco_names_a_task_by_what_it_asks(tmp_path: Path) -> None:
         ({"input_output": ""}, "there are no tests"),
         ({"input_output": "[1]"}, "key 'input_output' is a list"),
         ({"input_output": '{"inputs": ["1"], "outputs": []}'}, "not two lists of the same length"),
-        ({"input_output": '{"inputs": [1], "outputs": ["1"]}'}, "an input or output of a program is a number 1"),
-        ({"input_output": '{"fn_name": "f", "inputs": [1], "outputs": [1]}'}, "no lists of arguments"),
+        (
+            {"input_output": '{"inputs": [1], "outputs": ["1"]}'},
+            "an input or output of a program is a number 1",
+        ),
+        (
+            {"input_output": '{"fn_name": "f", "inputs": [1], "outputs": [1]}'},
+            "no lists of arguments",
+        ),
         ({"question": None}, "key 'question' is null"),
         ({"solutions": 3}, "key 'solutions' is a number"),
     ],
 )
-def test_a_bad_row_of_apps_names_its_key(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+def test_a_bad_row_of_apps_names_its_key(
+    tmp_path: Path, change: dict[str, Any], reason: str
+) -> None:
     assert reason in refused(tmp_path, "apps", "train.jsonl", APPS | change)
 
 
@@ -115,7 +164,10 @@ def test_livecodebench_is_gated_and_its_packed_tests_are_read(tmp_path: Path) ->
     )
     [problem] = unpacked
     assert plain == unpacked and problem.gated and problem.visible_tests == 1
-    assert problem.tests == ({"stdin": "2", "stdout": "4"}, {"stdin": "5", "stdout": "10"}) and problem.compare == "tokens"
+    assert (
+        problem.tests == ({"stdin": "2", "stdout": "4"}, {"stdin": "5", "stdout": "10"})
+        and problem.compare == "tokens"
+    )
 
 
 def test_a_method_of_livecodebench_gets_its_arguments_a_line_each(tmp_path: Path) -> None:
@@ -126,7 +178,9 @@ def test_a_method_of_livecodebench_gets_its_arguments_a_line_each(tmp_path: Path
         "private_test_cases": packed(json.dumps(cases)),
     }
     [problem] = read(tmp_path, "livecodebench", "test.jsonl", row | {"public_test_cases": "[]"})
-    assert problem.entry_point == "Solution().f" and problem.tests == ({"args": [[1, 2], "a"], "kwargs": {}, "expected": 3},)
+    assert problem.entry_point == "Solution().f" and problem.tests == (
+        {"args": [[1, 2], "a"], "kwargs": {}, "expected": 3},
+    )
 
 
 class Attack:
@@ -139,7 +193,12 @@ class Attack:
 
 def test_a_pickle_that_would_run_something_is_refused_and_runs_nothing(tmp_path: Path) -> None:
     marker = tmp_path / "it ran"
-    reason = refused(tmp_path, "livecodebench", "test.jsonl", LIVE | {"private_test_cases": packed(Attack(marker))})
+    reason = refused(
+        tmp_path,
+        "livecodebench",
+        "test.jsonl",
+        LIVE | {"private_test_cases": packed(Attack(marker))},
+    )
     assert "cannot be unpacked (a pickle with" in reason and not marker.exists()
 
 
@@ -155,15 +214,31 @@ def test_a_pickle_of_anything_but_one_text_is_refused(value: Any) -> None:
         only_text(pickle.dumps(value))
 
 
-@pytest.mark.parametrize("broken", ["?", packed(json.dumps(CASES))[:-8], base64.b64encode(zlib.compress(b"x")).decode(), packed("{")])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "?",
+        packed(json.dumps(CASES))[:-8],
+        base64.b64encode(zlib.compress(b"x")).decode(),
+        packed("{"),
+    ],
+)
 def test_packed_tests_that_are_broken_are_a_bad_row(tmp_path: Path, broken: str) -> None:
-    assert "key 'private_test_cases' cannot be unpacked" in refused(tmp_path, "livecodebench", "test.jsonl", LIVE | {"private_test_cases": broken})
+    assert "key 'private_test_cases' cannot be unpacked" in refused(
+        tmp_path, "livecodebench", "test.jsonl", LIVE | {"private_test_cases": broken}
+    )
 
 
 def test_codecontests_in_upstreams_schema(tmp_path: Path) -> None:
     [problem] = read(tmp_path, "codecontests", "train-00000-of-00039.jsonl", CONTEST)
-    assert problem.problem_id == "codecontests/1041_e_double" and not problem.gated and problem.visible_tests == 1
-    assert problem.solutions == ("print(2 * int(input()))",) and [test["stdout"] for test in problem.tests] == ["4\n", "6\n"]
+    assert (
+        problem.problem_id == "codecontests/1041_e_double"
+        and not problem.gated
+        and problem.visible_tests == 1
+    )
+    assert problem.solutions == ("print(2 * int(input()))",) and [
+        test["stdout"] for test in problem.tests
+    ] == ["4\n", "6\n"]
 
 
 @pytest.mark.parametrize(
@@ -174,14 +249,21 @@ def test_codecontests_in_upstreams_schema(tmp_path: Path) -> None:
         ("It has an absolute value of at most 10 - 3 more. Print 10-4.", None),
     ],
 )
-def test_codecontests_compares_numbers_as_nearly_as_the_task_asks(tmp_path: Path, asks: str, tolerance: float | None) -> None:
-    [problem] = read(tmp_path, "codecontests", "train.jsonl", CONTEST | {"description": f"Double it. {asks}"})
+def test_codecontests_compares_numbers_as_nearly_as_the_task_asks(
+    tmp_path: Path, asks: str, tolerance: float | None
+) -> None:
+    [problem] = read(
+        tmp_path, "codecontests", "train.jsonl", CONTEST | {"description": f"Double it. {asks}"}
+    )
     assert problem.tolerance == tolerance
 
 
 def test_codecontests_is_gated_by_split_and_by_contest(tmp_path: Path) -> None:
     late = CONTEST | {"name": "1575_A. Another Sorting Problem"}
-    assert all(read(tmp_path, "codecontests", f"{split}.jsonl", CONTEST)[0].gated for split in ("valid", "test"))
+    assert all(
+        read(tmp_path, "codecontests", f"{split}.jsonl", CONTEST)[0].gated
+        for split in ("valid", "test")
+    )
     assert read(tmp_path, "codecontests", "train.jsonl", late)[0].gated
     assert "the split is None" in refused(tmp_path, "codecontests", "mine.jsonl", CONTEST)
     assert "key 'public_tests' is no object of two lists" in refused(
@@ -190,7 +272,9 @@ def test_codecontests_is_gated_by_split_and_by_contest(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_train_split_of_leetcode_loads_whole_but_for_a_task_of_pictures(data: Callable[[str], Path]) -> None:
+def test_the_train_split_of_leetcode_loads_whole_but_for_a_task_of_pictures(
+    data: Callable[[str], Path],
+) -> None:
     loaded = load("leetcode_train", data("leetcode"))
     assert loaded.rows == 1570 and not any(problem.gated for problem in loaded.problems)
     assert all("asks for nothing" in rejected.reason for rejected in loaded.rejected)

@@ -14,11 +14,16 @@ SMALL = FamilyConfig(demonstrations=60, train=40, validation=20)
 
 def test_the_same_seed_makes_the_same_problems() -> None:
     assert [p.content_hash for p in generate(SMALL)] == [p.content_hash for p in generate(SMALL)]
-    assert generate(SMALL)[0].content_hash != generate(SMALL.model_copy(update={"seed": 2}))[0].content_hash
+    assert (
+        generate(SMALL)[0].content_hash
+        != generate(SMALL.model_copy(update={"seed": 2}))[0].content_hash
+    )
 
 
 def test_no_heldout_composition_is_trained_on() -> None:
-    trained = {p.extra["composition"] for p in generate(FamilyConfig(demonstrations=800, train=400))}
+    trained = {
+        p.extra["composition"] for p in generate(FamilyConfig(demonstrations=800, train=400))
+    }
     held = {p.extra["composition"] for number in (1, 2) for p in heldout_draw(SMALL, number, 300)}
     assert not trained & held
 
@@ -27,7 +32,10 @@ def test_no_heldout_composition_is_trained_on() -> None:
 @settings(max_examples=15)
 def test_two_draws_of_a_gate_share_no_composition(first: int, second: int) -> None:
     if first != second:
-        a, b = ({p.extra["composition"] for p in heldout_draw(SMALL, number, 40)} for number in (first, second))
+        a, b = (
+            {p.extra["composition"] for p in heldout_draw(SMALL, number, 40)}
+            for number in (first, second)
+        )
         assert not a & b
 
 
@@ -44,11 +52,15 @@ def test_each_problem_has_tests_with_edges_and_three_solutions() -> None:
 
 
 def test_no_slip_is_the_right_code_of_another_operation() -> None:
-    assert not {operation.slip for operation in OPERATIONS if operation.slip} & {operation.code for operation in OPERATIONS}
+    assert not {operation.slip for operation in OPERATIONS if operation.slip} & {
+        operation.code for operation in OPERATIONS
+    }
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
-def test_both_forms_of_an_operation_mean_the_same_and_its_slip_does_not(operation: Operation) -> None:
+def test_both_forms_of_an_operation_mean_the_same_and_its_slip_does_not(
+    operation: Operation,
+) -> None:
     tried: dict[str, list[Any]] = {
         "text": ["", "  Tea  or tea", "Level noon", "a b C"],
         "words": [[], ["tree", "tea", "river", "tree"], ["level", "a"], ["stone", "bird", "of"]],

@@ -21,11 +21,16 @@ def test_wilson_agrees_with_a_published_value() -> None:
 
 
 @given(outcomes)
-def test_ranks_run_from_easiest_to_hardest_with_the_rate_inside_its_interval(found: dict[str, list[bool]]) -> None:
+def test_ranks_run_from_easiest_to_hardest_with_the_rate_inside_its_interval(
+    found: dict[str, list[bool]],
+) -> None:
     ranks = rank(found)
     assert [row.rank for row in ranks] == list(range(len(found)))
     assert all(a.pass_rate >= b.pass_rate for a, b in pairwise(ranks))
-    assert all(0 <= row.low <= row.pass_rate + 1e-12 and row.pass_rate <= row.high + 1e-12 <= 1 + 1e-12 for row in ranks)
+    assert all(
+        0 <= row.low <= row.pass_rate + 1e-12 and row.pass_rate <= row.high + 1e-12 <= 1 + 1e-12
+        for row in ranks
+    )
     assert rank(dict(reversed(found.items()))) == ranks
 
 
@@ -46,14 +51,29 @@ def test_ranks_come_back_from_disk(tmp_path: Path) -> None:
 def test_a_ranking_says_who_answered_what_and_an_older_one_reads_on(tmp_path: Path) -> None:
     ranks = rank({"a": [True, False]}, {"a": "h" * 64}, "c" * 64)
     write_ranks(ranks, tmp_path / "ranks.parquet")
-    assert read_ranks(tmp_path / "ranks.parquet") == ranks and (ranks[0].problem_hash, ranks[0].checkpoint_hash) == ("h" * 64, "c" * 64)
-    older = pq.read_table(tmp_path / "ranks.parquet").drop_columns(["problem_hash", "checkpoint_hash"])
+    assert read_ranks(tmp_path / "ranks.parquet") == ranks and (
+        ranks[0].problem_hash,
+        ranks[0].checkpoint_hash,
+    ) == ("h" * 64, "c" * 64)
+    older = pq.read_table(tmp_path / "ranks.parquet").drop_columns(
+        ["problem_hash", "checkpoint_hash"]
+    )
     pq.write_table(older, tmp_path / "older.parquet")
-    assert read_ranks(tmp_path / "older.parquet") == rank({"a": [True, False]}) and counts([rank({"a": [True]})]) == {}
+    assert (
+        read_ranks(tmp_path / "older.parquet") == rank({"a": [True, False]})
+        and counts([rank({"a": [True]})]) == {}
+    )
 
 
-def test_answers_to_the_same_problem_count_once_a_checkpoint_and_a_changed_problem_is_another_one() -> None:
-    first, more = rank({"a": [True, False]}, {"a": "one"}, "c"), rank({"a": [True, False, False]}, {"a": "one"}, "c")
+def test_answers_to_the_same_problem_count_once_a_checkpoint_and_a_changed_problem_is_another_one() -> (
+    None
+):
+    first, more = (
+        rank({"a": [True, False]}, {"a": "one"}, "c"),
+        rank({"a": [True, False, False]}, {"a": "one"}, "c"),
+    )
     changed, other = rank({"a": [True]}, {"a": "two"}, "c"), rank({"a": [False]}, {"a": "one"}, "d")
     expected = {("c", "a@one"): (3, 1), ("c", "a@two"): (1, 1), ("d", "a@one"): (1, 0)}
-    assert counts([first, more, changed, other]) == counts([other, changed, more, first]) == expected
+    assert (
+        counts([first, more, changed, other]) == counts([other, changed, more, first]) == expected
+    )

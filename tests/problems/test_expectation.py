@@ -19,7 +19,14 @@ def problem(name: str, *tags: str) -> Problem:
 
 
 def test_an_unranked_problem_is_expected_to_be_as_its_tags_are() -> None:
-    problems = [problem("a", "easy"), problem("b", "hard"), problem("c", "easy"), problem("d", "hard"), problem("e", "easy", "hard"), problem("f")]
+    problems = [
+        problem("a", "easy"),
+        problem("b", "hard"),
+        problem("c", "easy"),
+        problem("d", "hard"),
+        problem("e", "easy", "hard"),
+        problem("f"),
+    ]
     ranks = rank({"toy/a": [True] * 8, "toy/b": [False] * 8})
     a, b, c, d, e, f = expect(problems, ranks, {"toy/b": 2.5})
     assert c.rate == a.rate > 0.8 > 0.5 == e.rate == f.rate > 0.2 > b.rate == d.rate
@@ -27,10 +34,15 @@ def test_an_unranked_problem_is_expected_to_be_as_its_tags_are() -> None:
     assert (b.weight, a.weight) == (2.5, 1.0)
 
 
-@given(st.dictionaries(st.integers(0, 9), st.lists(st.booleans(), min_size=1, max_size=6)), st.sets(st.sampled_from("xyz")))
+@given(
+    st.dictionaries(st.integers(0, 9), st.lists(st.booleans(), min_size=1, max_size=6)),
+    st.sets(st.sampled_from("xyz")),
+)
 def test_no_rate_is_ever_certain(outcomes: dict[int, list[bool]], tags: set[str]) -> None:
     problems = [problem(str(number), *sorted(tags)) for number in range(10)]
-    found = expect(problems, rank({f"toy/{number}": passed for number, passed in outcomes.items()}), {})
+    found = expect(
+        problems, rank({f"toy/{number}": passed for number, passed in outcomes.items()}), {}
+    )
     assert [row.problem_id for row in found] == [each.problem_id for each in problems]
     assert all(0 < row.rate < 1 for row in found)
 

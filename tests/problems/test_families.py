@@ -18,23 +18,38 @@ def test_families_are_of_known_operations_and_share_none() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_family_s_examples_and_heldout_problems_share_no_composition_with_each_other_or_with_what_is_common(family: str) -> None:
+def test_a_family_s_examples_and_heldout_problems_share_no_composition_with_each_other_or_with_what_is_common(
+    family: str,
+) -> None:
     shown, asked = examples(CONFIG, family, 64), heldout(CONFIG, family, 100)
-    parts = [{problem.extra["composition"] for problem in part} for part in (shown, asked, common(CONFIG, 300))]
+    parts = [
+        {problem.extra["composition"] for problem in part}
+        for part in (shown, asked, common(CONFIG, 300))
+    ]
     assert sum(map(len, parts)) == len(set().union(*parts)) == 464
-    assert {family_of(name) for name in parts[0] | parts[1]} == {family} and {family_of(name) for name in parts[2]} == {COMMON}
+    assert {family_of(name) for name in parts[0] | parts[1]} == {family} and {
+        family_of(name) for name in parts[2]
+    } == {COMMON}
 
 
 def test_more_examples_begin_with_the_fewer() -> None:
-    few, more = ([problem.content_hash for problem in examples(CONFIG, "parity", count)] for count in (4, 16))
+    few, more = (
+        [problem.content_hash for problem in examples(CONFIG, "parity", count)] for count in (4, 16)
+    )
     assert more[:4] == few
 
 
 def test_a_composition_of_two_families_belongs_to_none() -> None:
-    assert family_of("even|first") is None and family_of("even|odd") == "parity" and family_of("up|down") == COMMON
+    assert (
+        family_of("even|first") is None
+        and family_of("even|odd") == "parity"
+        and family_of("up|down") == COMMON
+    )
 
 
 def test_a_family_that_is_too_small_says_how_many_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(families, "LOOKED_AT", 200)
-    with pytest.raises(ValueError, match=r"'digits' has \d+ compositions in its heldout part, 1000 were asked for"):
+    with pytest.raises(
+        ValueError, match=r"'digits' has \d+ compositions in its heldout part, 1000 were asked for"
+    ):
         heldout(CONFIG, "digits", 1000)

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
-from problems.features import features, places, read_difficulty, spearman, static_difficulty, write_features
+from problems.features import (
+    features,
+    places,
+    read_difficulty,
+    spearman,
+    static_difficulty,
+    write_features,
+)
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 
@@ -17,7 +24,15 @@ numbers = st.lists(st.integers(-50, 50), min_size=2, max_size=30)
 
 
 def toy(key: str, solution: str, statement: str = "Add one.") -> Problem:
-    return Problem(f"toy/{key}", "toy", statement, "call", ({"args": [1], "expected": 2},), "f", solutions=(solution,))
+    return Problem(
+        f"toy/{key}",
+        "toy",
+        statement,
+        "call",
+        ({"args": [1], "expected": 2},),
+        "f",
+        solutions=(solution,),
+    )
 
 
 def test_counts_are_those_that_a_reader_comes_to() -> None:
@@ -31,12 +46,23 @@ def test_counts_are_those_that_a_reader_comes_to() -> None:
 def test_the_shortest_solution_that_parses_counts() -> None:
     long = "def f(x):\n    y = x\n    y = y + 1\n    return y\n"
     short = "def f(x):\n    return x + 1\n"
-    several = Problem("toy/a", "toy", "Add one.", "call", ({"args": [1], "expected": 2},), "f", solutions=(long, "def f(", short))
+    several = Problem(
+        "toy/a",
+        "toy",
+        "Add one.",
+        "call",
+        ({"args": [1], "expected": 2},),
+        "f",
+        solutions=(long, "def f(", short),
+    )
     assert features(several) == features(toy("a", short))
 
 
 def test_a_problem_without_a_program_that_parses_is_placed_by_its_statement() -> None:
-    rows = [features(toy("a", "def f(", "one two three")), features(toy("b", "def f(x): return x", "one"))]
+    rows = [
+        features(toy("a", "def f(", "one two three")),
+        features(toy("b", "def f(x): return x", "one")),
+    ]
     assert rows[0].nodes is None and static_difficulty(rows)[0] == 1.0
 
 
@@ -49,13 +75,26 @@ def test_places_are_the_ranks_of_scipy_between_zero_and_one(values: list[int]) -
 def test_the_rank_correlation_is_that_of_scipy(pairs: list[tuple[int, int]]) -> None:
     one, other = zip(*pairs, strict=True)
     found = spearman(one, other)
-    assert found is None if len(set(one)) == 1 or len(set(other)) == 1 else found == pytest.approx(spearmanr(one, other).statistic, abs=1e-9)
+    assert (
+        found is None
+        if len(set(one)) == 1 or len(set(other)) == 1
+        else found == pytest.approx(spearmanr(one, other).statistic, abs=1e-9)
+    )
 
 
-def test_more_operations_look_harder_and_the_order_of_problems_changes_nothing(tmp_path: Path) -> None:
+def test_more_operations_look_harder_and_the_order_of_problems_changes_nothing(
+    tmp_path: Path,
+) -> None:
     problems = generate(FamilyConfig(demonstrations=40, train=40, validation=4))
     scores = write_features(problems, tmp_path / "a.parquet")
-    assert write_features(problems[::-1], tmp_path / "b.parquet") == scores == read_difficulty(tmp_path / "a.parquet")
+    assert (
+        write_features(problems[::-1], tmp_path / "b.parquet")
+        == scores
+        == read_difficulty(tmp_path / "a.parquet")
+    )
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
-    agrees = spearman([scores[problem.problem_id] for problem in problems], [problem.extra["operations"] for problem in problems])
+    agrees = spearman(
+        [scores[problem.problem_id] for problem in problems],
+        [problem.extra["operations"] for problem in problems],
+    )
     assert agrees is not None and agrees > 0.6

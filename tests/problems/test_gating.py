@@ -11,7 +11,13 @@ from typing import Any
 import pytest
 
 from problems.curation import curate
-from problems.gating import gated_as, gated_leetcode, is_gated_contest, is_gated_leetcode, is_gated_mbpp
+from problems.gating import (
+    gated_as,
+    gated_leetcode,
+    is_gated_contest,
+    is_gated_leetcode,
+    is_gated_mbpp,
+)
 from problems.schema import Problem
 from problems.sources.place import Place
 from problems.sources.registry import load
@@ -19,7 +25,16 @@ from problems.sources.registry import load
 
 def named(problem_id: str, **extra: Any) -> Problem:
     tests = ({"args": [1], "kwargs": {}, "expected": 1},)
-    return Problem(problem_id, problem_id.split("/")[0], "Return the number that is given.", "call", tests, "f", licence="own", extra=extra)
+    return Problem(
+        problem_id,
+        problem_id.split("/")[0],
+        "Return the number that is given.",
+        "call",
+        tests,
+        "f",
+        licence="own",
+        extra=extra,
+    )
 
 
 @pytest.mark.parametrize(
@@ -34,7 +49,11 @@ def named(problem_id: str, **extra: Any) -> Problem:
     ],
 )  # fmt: skip
 def test_a_gated_task_is_known_by_its_name(name: str) -> None:
-    assert gated_as(named(name)) and gated_as(named("mine/1", task_id=name)) and gated_as(named("mine/1", parents=["mine/2", name]))
+    assert (
+        gated_as(named(name))
+        and gated_as(named("mine/1", task_id=name))
+        and gated_as(named("mine/1", parents=["mine/2", name]))
+    )
     assert [removed.reason for removed in curate([named(name)], []).removed] == ["gated"]
 
 
@@ -50,16 +69,42 @@ def test_what_is_open_stays_open(name: str) -> None:
 
 
 def test_a_row_of_ones_own_cannot_claim_to_be_open(tmp_path: Path) -> None:
-    row = {"statement": "Double it.", "style": "call", "entry_point": "f", "tests": [{"args": [2], "expected": 4}], "gated": False, "split": "train"}
-    rows = [row | {"id": "mbpp/11"}, row | {"id": "a", "task_id": "HumanEval/3"}, row | {"id": "mbpp/601"}]
+    row = {
+        "statement": "Double it.",
+        "style": "call",
+        "entry_point": "f",
+        "tests": [{"args": [2], "expected": 4}],
+        "gated": False,
+        "split": "train",
+    }
+    rows = [
+        row | {"id": "mbpp/11"},
+        row | {"id": "a", "task_id": "HumanEval/3"},
+        row | {"id": "mbpp/601"},
+    ]
     (tmp_path / "mine.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    assert [(p.gated, p.split) for p in load("mine", tmp_path / "mine.jsonl").problems] == [(True, "heldout"), (True, "heldout"), (False, "train")]
+    assert [(p.gated, p.split) for p in load("mine", tmp_path / "mine.jsonl").problems] == [
+        (True, "heldout"),
+        (True, "heldout"),
+        (False, "train"),
+    ]
 
 
 def test_a_file_of_ones_own_under_a_known_name_is_judged_by_its_tasks(tmp_path: Path) -> None:
-    row = {"text": "Add one.", "code": "def f(x):\n    return x + 1", "test_list": ["assert f(1) == 2"], "gated": False}
-    (tmp_path / "x.jsonl").write_text("\n".join(json.dumps(row | {"task_id": task}) for task in (11, 602, 601)), encoding="utf-8")
-    assert [problem.gated for problem in load("mbpp", tmp_path / "x.jsonl").problems] == [True, True, False]
+    row = {
+        "text": "Add one.",
+        "code": "def f(x):\n    return x + 1",
+        "test_list": ["assert f(1) == 2"],
+        "gated": False,
+    }
+    (tmp_path / "x.jsonl").write_text(
+        "\n".join(json.dumps(row | {"task_id": task}) for task in (11, 602, 601)), encoding="utf-8"
+    )
+    assert [problem.gated for problem in load("mbpp", tmp_path / "x.jsonl").problems] == [
+        True,
+        True,
+        False,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -71,23 +116,40 @@ def test_a_file_of_ones_own_under_a_known_name_is_judged_by_its_tasks(tmp_path: 
     ],
 )
 def test_a_copy_of_a_gated_task_is_known_by_what_it_asks(statement: str) -> None:
-    assert gated_as(replace(named("mine/1"), statement=statement)) == "a task of mbpp_sanitized, by its statement"
+    assert (
+        gated_as(replace(named("mine/1"), statement=statement))
+        == "a task of mbpp_sanitized, by its statement"
+    )
 
 
 def test_a_gated_set_under_another_name_is_gated_still(data: Callable[[str], Path]) -> None:
-    mbpp = Place(data("mbpp") / "mbpp.jsonl", columns={"statement": "text", "solutions": "code", "tests": "test_list"}, constants={"style": "assert"})
+    mbpp = Place(
+        data("mbpp") / "mbpp.jsonl",
+        columns={"statement": "text", "solutions": "code", "tests": "test_list"},
+        constants={"style": "assert"},
+    )
     prompts = {"statement": "prompt", "solutions": "canonical_solution", "tests": "test"}
-    humaneval = Place(data("humaneval") / "HumanEval.jsonl.gz", columns=prompts, constants={"style": "assert"})
+    humaneval = Place(
+        data("humaneval") / "HumanEval.jsonl.gz", columns=prompts, constants={"style": "assert"}
+    )
     assert all(problem.gated for problem in load("mine", humaneval).problems)
     loaded = load("mine", mbpp).problems
-    assert not [p.extra["task_id"] for p in loaded if is_gated_mbpp(p.extra["task_id"]) and not p.gated] and not all(p.gated for p in loaded)
+    assert not [
+        p.extra["task_id"] for p in loaded if is_gated_mbpp(p.extra["task_id"]) and not p.gated
+    ] and not all(p.gated for p in loaded)
 
 
 def test_leetcode_is_gated_by_name_by_date_and_by_number() -> None:
     assert len(gated_leetcode()) == 228 and is_gated_leetcode("eat-pizzas")
-    assert is_gated_leetcode("new", date="2024-07-01") and not is_gated_leetcode("old", date="2024-06-30", number="9999")
+    assert is_gated_leetcode("new", date="2024-07-01") and not is_gated_leetcode(
+        "old", date="2024-06-30", number="9999"
+    )
     assert is_gated_leetcode("new", number="3243") and not is_gated_leetcode("old", number="2831")
 
 
 def test_a_contest_is_gated_by_its_number() -> None:
-    assert is_gated_contest("1548_A. Web") and not is_gated_contest("1547_G. How") and not is_gated_contest("p02345 AtCoder")
+    assert (
+        is_gated_contest("1548_A. Web")
+        and not is_gated_contest("1547_G. How")
+        and not is_gated_contest("p02345 AtCoder")
+    )

@@ -18,11 +18,24 @@ pytestmark = pytest.mark.slow  # importing datasets takes longer than all of thi
 
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = [
-    {"prompt": "Double it.", "answer": "def f(x):\n    return 2 * x", "cases": ["assert f(1) == 2", "assert f(2) == 4"], "level": 1},
-    {"prompt": "Halve it.", "answer": "def g(x):\n    return x / 2", "cases": ["assert g(2) == 1"], "level": 2},
+    {
+        "prompt": "Double it.",
+        "answer": "def f(x):\n    return 2 * x",
+        "cases": ["assert f(1) == 2", "assert f(2) == 4"],
+        "level": 1,
+    },
+    {
+        "prompt": "Halve it.",
+        "answer": "def g(x):\n    return x / 2",
+        "cases": ["assert g(2) == 1"],
+        "level": 2,
+    },
     {"prompt": "No test.", "answer": "def h(x):\n    return x", "cases": [], "level": 2},
 ]
-MAPPED = {"columns": {"statement": "prompt", "solutions": "answer", "tests": "cases"}, "constants": {"style": "assert"}}
+MAPPED = {
+    "columns": {"statement": "prompt", "solutions": "answer", "tests": "cases"},
+    "constants": {"style": "assert"},
+}
 APPS = {
     "problem_id": 7, "question": "Print it.", "difficulty": "x", "url": "u", "starter_code": "", "solutions": '["print(1)"]',
     "input_output": '{"inputs": ["1"], "outputs": ["1"]}',
@@ -58,13 +71,26 @@ def parquet(rows: list[dict[str, Any]]) -> bytes:
 
 def ask(endpoint: str, cache: Path, *asked: tuple[str, Any]) -> list[Any]:
     """What a process with this endpoint says of each source."""
-    environment = os.environ | {"HF_ENDPOINT": endpoint, "HF_HOME": str(cache), "PYTHONPATH": str(ROOT), "HF_HUB_DISABLE_TELEMETRY": "1"}
-    environment = {key: value for key, value in environment.items() if key not in ("HF_HUB_OFFLINE", "HF_TOKEN", "HF_DATASETS_OFFLINE")}
+    environment = os.environ | {
+        "HF_ENDPOINT": endpoint,
+        "HF_HOME": str(cache),
+        "PYTHONPATH": str(ROOT),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+    }
+    environment = {
+        key: value
+        for key, value in environment.items()
+        if key not in ("HF_HUB_OFFLINE", "HF_TOKEN", "HF_DATASETS_OFFLINE")
+    }
     ran = subprocess.run(
         [sys.executable, "-c", SAYS], input="".join(json.dumps(each) + "\n" for each in asked), env=environment, capture_output=True, text=True,
         timeout=120, check=False,
     )  # fmt: skip
-    said = [json.loads(line.removeprefix("SAYS ")) for line in ran.stdout.splitlines() if line.startswith("SAYS ")]
+    said = [
+        json.loads(line.removeprefix("SAYS "))
+        for line in ran.stdout.splitlines()
+        if line.startswith("SAYS ")
+    ]
     assert len(said) == len(asked), ran.stderr[-3000:]
     return said
 
@@ -73,16 +99,36 @@ def ask(endpoint: str, cache: Path, *asked: tuple[str, Any]) -> list[Any]:
 def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("hub")
     root = folder / "hub"
-    split = {"data/train-00000-of-00001.parquet": parquet(ROWS[:2]), "data/test-00000-of-00001.parquet": parquet(ROWS[2:])}
-    commits = {"first": commit(root, "me/mine", split), "second": commit(root, "me/mine", {"rows.jsonl": json.dumps(ROWS[0]).encode()})}
+    split = {
+        "data/train-00000-of-00001.parquet": parquet(ROWS[:2]),
+        "data/test-00000-of-00001.parquet": parquet(ROWS[2:]),
+    }
+    commits = {
+        "first": commit(root, "me/mine", split),
+        "second": commit(root, "me/mine", {"rows.jsonl": json.dumps(ROWS[0]).encode()}),
+    }
     lines = {f"{split}.jsonl": json.dumps(APPS).encode() + b"\n" for split in ("train", "test")}
-    commit(root, "codeparrot/apps", lines | {"apps.py": b"raise SystemExit('a loading script was run')"})
+    commit(
+        root,
+        "codeparrot/apps",
+        lines | {"apps.py": b"raise SystemExit('a loading script was run')"},
+    )
     commit(root, "me/closed", split, gated=True)
     asked = {
-        "first": ("mine", {"hub": "me/mine", "revision": commits["first"], "commit": commits["first"], **MAPPED}),
+        "first": (
+            "mine",
+            {"hub": "me/mine", "revision": commits["first"], "commit": commits["first"], **MAPPED},
+        ),
         "second": ("mine", {"hub": "me/mine", **MAPPED}),
         "apps": ("apps", None),
-        "near": ("mine", {"hub": "me/mine", "columns": MAPPED["columns"] | {"statement": "promt"}, "constants": MAPPED["constants"]}),
+        "near": (
+            "mine",
+            {
+                "hub": "me/mine",
+                "columns": MAPPED["columns"] | {"statement": "promt"},
+                "constants": MAPPED["constants"],
+            },
+        ),
         "nowhere": ("mine", {"hub": "me/nowhere"}),
         "closed": ("mine", {"hub": "me/closed"}),
         "revision": ("mine", {"hub": "me/mine", "revision": "v9"}),
@@ -93,11 +139,19 @@ def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return found | {"commits": commits}
 
 
-def test_a_dataset_of_the_hub_is_read_at_its_commit_through_the_columns_given(said: dict[str, Any]) -> None:
+def test_a_dataset_of_the_hub_is_read_at_its_commit_through_the_columns_given(
+    said: dict[str, Any],
+) -> None:
     commit, rows, rejected = said["first"]
     assert commit == said["commits"]["first"] != said["commits"]["second"]
-    assert [row[3:] for row in rows] == [[2, "f"], [1, "g"]] and all(row[0].startswith("mine/") for row in rows)
-    assert len(rejected) == 1 and rejected[0][0] == "me/mine: test row 0" and "column tests" in rejected[0][1]
+    assert [row[3:] for row in rows] == [[2, "f"], [1, "g"]] and all(
+        row[0].startswith("mine/") for row in rows
+    )
+    assert (
+        len(rejected) == 1
+        and rejected[0][0] == "me/mine: test row 0"
+        and "column tests" in rejected[0][1]
+    )
 
 
 def test_without_a_revision_the_main_branch_is_read(said: dict[str, Any]) -> None:
@@ -105,9 +159,14 @@ def test_without_a_revision_the_main_branch_is_read(said: dict[str, Any]) -> Non
     assert commit == said["commits"]["second"] and len(rows) == 1 and not rejected
 
 
-def test_a_known_source_is_read_by_its_files_and_its_loading_script_is_not_run(said: dict[str, Any]) -> None:
+def test_a_known_source_is_read_by_its_files_and_its_loading_script_is_not_run(
+    said: dict[str, Any],
+) -> None:
     _, rows, rejected = said["apps"]
-    assert [row[:3] for row in rows] == [["apps/train-0007", False, "train"], ["apps/test-0007", True, "heldout"]] and not rejected
+    assert [row[:3] for row in rows] == [
+        ["apps/train-0007", False, "train"],
+        ["apps/test-0007", True, "heldout"],
+    ] and not rejected
 
 
 def test_a_column_that_is_not_there_is_named_with_the_nearest(said: dict[str, Any]) -> None:
@@ -123,5 +182,7 @@ def test_a_column_that_is_not_there_is_named_with_the_nearest(said: dict[str, An
         ("unreachable", "the hub cannot be reached"),
     ],
 )
-def test_what_the_hub_refuses_is_one_clear_error(said: dict[str, Any], case: str, words: str) -> None:
+def test_what_the_hub_refuses_is_one_clear_error(
+    said: dict[str, Any], case: str, words: str
+) -> None:
     assert isinstance(said[case], str) and words in said[case] and "\n" not in said[case]

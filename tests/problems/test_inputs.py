@@ -14,15 +14,25 @@ from problems.schema import Problem
 from problems.sources.simple import generate
 
 VALUES = st.recursive(
-    st.integers(-99, 99) | st.text("abC1 ", max_size=5) | st.booleans() | st.none() | st.floats(-9, 9),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3) | st.tuples(inner, inner),
+    st.integers(-99, 99)
+    | st.text("abC1 ", max_size=5)
+    | st.booleans()
+    | st.none()
+    | st.floats(-9, 9),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text("ab", max_size=2), inner, max_size=3)
+        | st.tuples(inner, inner)
+    ),
     max_leaves=6,
 )
 
 
 def problem(*arguments: list[Any], **changes: Any) -> Problem:
     tests = tuple({"args": args, "expected": 0} for args in arguments)
-    return Problem("toy/1", "toy", "Do.", **{"style": "call", "tests": tests, "entry_point": "f"} | changes)
+    return Problem(
+        "toy/1", "toy", "Do.", **{"style": "call", "tests": tests, "entry_point": "f"} | changes
+    )
 
 
 @given(st.lists(st.tuples(VALUES, VALUES).map(list), min_size=1, max_size=4))
@@ -30,7 +40,9 @@ def test_inputs_are_new_plain_and_the_same_every_time(arguments: list[list[Any]]
     of = problem(*arguments)
     found = generated(of, 10)
     texts = [dumps(made) for made in found]
-    assert len(set(texts)) == len(texts) <= 10 and not set(texts) & {dumps(one) for one in asked(of)}
+    assert len(set(texts)) == len(texts) <= 10 and not set(texts) & {
+        dumps(one) for one in asked(of)
+    }
     assert texts == [dumps(made) for made in generated(of, 10)]
     assert all(len(made["args"]) == 2 for made in found)
 
@@ -42,8 +54,12 @@ def firsts(of: Problem) -> list[Any]:
 def test_what_no_test_shows_is_not_asked() -> None:
     lists = firsts(problem([[1, 4, 9]], [[2, 3, 5, 80]], [[7]]))
     assert len(lists) > 5
-    assert all(some and some == sorted(set(some)) and min(some) > 0 and max(some) < 100 for some in lists)
-    assert all(one < two for one, two in (made["args"] for made in generated(problem([1, 5], [2, 30]), 40)))
+    assert all(
+        some and some == sorted(set(some)) and min(some) > 0 and max(some) < 100 for some in lists
+    )
+    assert all(
+        one < two for one, two in (made["args"] for made in generated(problem([1, 5], [2, 30]), 40))
+    )
     assert all(text.isalpha() and text.islower() for text in firsts(problem(["tea"], ["of"])))
 
 
@@ -60,14 +76,23 @@ def test_what_tests_show_is_asked_at_its_edges() -> None:
 def test_inputs_are_read_from_assertions() -> None:
     source = "import math\ndef check(candidate):\n    assert candidate([1, 2], k=3) == 4\n    assert abs(candidate(x) - candidate([2], k=1)) < 1"
     of = problem(style="assert", tests=({"source": source}, {"source": "def check(candidate"}))
-    assert asked(of) == [{"args": [[1, 2]], "kwargs": {"k": 3}}, {"args": [[2]], "kwargs": {"k": 1}}]
+    assert asked(of) == [
+        {"args": [[1, 2]], "kwargs": {"k": 3}},
+        {"args": [[2]], "kwargs": {"k": 1}},
+    ]
 
 
 def test_a_text_keeps_its_first_line_and_its_shape() -> None:
-    of = problem(style="stdio", tests=({"stdin": "3 7\n1 5 9\nabc\n", "stdout": ""},), entry_point=None)
+    of = problem(
+        style="stdio", tests=({"stdin": "3 7\n1 5 9\nabc\n", "stdout": ""},), entry_point=None
+    )
     found = [made["stdin"] for made in generated(of, 20)]
     assert len(found) > 3
-    assert all(text.startswith("3 7\n") and [len(line.split()) for line in text.split("\n")] == [2, 3, 1, 0] for text in found)
+    assert all(
+        text.startswith("3 7\n")
+        and [len(line.split()) for line in text.split("\n")] == [2, 3, 1, 0]
+        for text in found
+    )
 
 
 @pytest.mark.parametrize("of", generate()[:8], ids=lambda of: of.problem_id)

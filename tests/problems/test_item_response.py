@@ -23,7 +23,11 @@ counts = st.dictionaries(
 
 def answers(hard: dict[str, float], able: dict[str, float], n: int, seed: int = 1) -> Table:
     rng = random.Random(seed)
-    return {(c, p): (n, sum(rng.random() < chance(a, d) for _ in range(n))) for c, a in able.items() for p, d in hard.items()}
+    return {
+        (c, p): (n, sum(rng.random() < chance(a, d) for _ in range(n)))
+        for c, a in able.items()
+        for p, d in hard.items()
+    }
 
 
 def drawn(problems: int, seed: int) -> dict[str, float]:
@@ -37,19 +41,30 @@ def test_known_difficulties_and_abilities_are_recovered_within_their_errors() ->
     middle = sum(hard.values()) / len(hard)
     pairs = [(row, hard[row.name] - middle) for row in found.difficulties]
     assert np.corrcoef([row.value for row, _ in pairs], [true for _, true in pairs])[0, 1] > 0.93
-    assert 0.9 < sum(abs(row.value - true) < 1.96 * row.error for row, true in pairs) / len(pairs) <= 1
+    assert (
+        0.9 < sum(abs(row.value - true) < 1.96 * row.error for row, true in pairs) / len(pairs) <= 1
+    )
     assert [row.name for row in found.abilities] == list(able)
-    assert all(abs(row.value - (able[row.name] - middle)) < 3 * row.error for row in found.abilities)
+    assert all(
+        abs(row.value - (able[row.name] - middle)) < 3 * row.error for row in found.abilities
+    )
     assert sum(row.value for row in found.difficulties) == pytest.approx(0, abs=0.02)
 
 
 def test_checkpoints_that_answered_different_problems_share_the_scale() -> None:
     hard = drawn(120, 3)
     names = sorted(hard, key=lambda name: hard[name])
-    weak, strong = dict.fromkeys(names[:80], 0.0), dict.fromkeys(names[40:], 0.0)  # the stronger one was asked the harder ones
-    told = answers({name: hard[name] for name in weak}, {"weak": -0.5}, 8) | answers({name: hard[name] for name in strong}, {"strong": 1.5}, 8, 2)
+    weak, strong = (
+        dict.fromkeys(names[:80], 0.0),
+        dict.fromkeys(names[40:], 0.0),
+    )  # the stronger one was asked the harder ones
+    told = answers({name: hard[name] for name in weak}, {"weak": -0.5}, 8) | answers(
+        {name: hard[name] for name in strong}, {"strong": 1.5}, 8, 2
+    )
     found = {row.name: row for row in fit(told).abilities}
-    assert found["weak"].passed / found["weak"].n > found["strong"].passed / found["strong"].n - 0.1  # by pass rate alone they look alike
+    assert (
+        found["weak"].passed / found["weak"].n > found["strong"].passed / found["strong"].n - 0.1
+    )  # by pass rate alone they look alike
     assert found["strong"].value - found["weak"].value == pytest.approx(2.0, abs=0.6)
 
 
@@ -60,20 +75,35 @@ def test_the_fit_is_the_maximum_that_a_general_optimizer_finds(told: Table) -> N
     problems, checkpoints = sorted({p for _, p in told}), sorted({c for c, _ in told})
 
     def minus(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
-        hard, able = dict(zip(problems, values, strict=False)), dict(zip(checkpoints, values[len(problems) :], strict=True))
-        likely = sum(k * (able[c] - hard[p]) - n * np.logaddexp(0, able[c] - hard[p]) for (c, p), (n, k) in told.items())
-        return float(-likely + sum(v**2 for v in hard.values()) / (2 * DIFFICULTY_SD**2) + sum(v**2 for v in able.values()) / (2 * ABILITY_SD**2))
+        hard, able = (
+            dict(zip(problems, values, strict=False)),
+            dict(zip(checkpoints, values[len(problems) :], strict=True)),
+        )
+        likely = sum(
+            k * (able[c] - hard[p]) - n * np.logaddexp(0, able[c] - hard[p])
+            for (c, p), (n, k) in told.items()
+        )
+        return float(
+            -likely
+            + sum(v**2 for v in hard.values()) / (2 * DIFFICULTY_SD**2)
+            + sum(v**2 for v in able.values()) / (2 * ABILITY_SD**2)
+        )
 
     best = minimize(minus, np.zeros(len(problems) + len(checkpoints)), method="BFGS").x
     middle = best[: len(problems)].mean()
     expected = dict(zip([*problems, *checkpoints], best - middle, strict=True))
-    assert {row.name: row.value for row in (*found.difficulties, *found.abilities)} == pytest.approx(expected, abs=2e-3)
+    assert {
+        row.name: row.value for row in (*found.difficulties, *found.abilities)
+    } == pytest.approx(expected, abs=2e-3)
 
 
 def test_errors_are_those_of_the_inverse_hessian_written_out() -> None:
     told = answers({"1": -1.0, "2": 0.0, "3": 2.0}, {"a": 0.0, "b": 1.0}, 6)
     found = fit(told)
-    hard, able = {row.name: row.value for row in found.difficulties}, {row.name: row.value for row in found.abilities}
+    hard, able = (
+        {row.name: row.value for row in found.difficulties},
+        {row.name: row.value for row in found.abilities},
+    )
     names = [*sorted(hard), *sorted(able)]
     hessian = np.diag([1 / DIFFICULTY_SD**2] * 3 + [1 / ABILITY_SD**2] * 2)
     for (c, p), (n, _) in told.items():
@@ -108,7 +138,9 @@ def test_no_answers_are_no_scale_and_too_many_right_ones_are_refused() -> None:
         fit({("a", "1"): (2, 3)})
 
 
-def test_the_scale_comes_back_from_disk_and_the_same_counts_are_the_same_bytes(tmp_path: Path) -> None:
+def test_the_scale_comes_back_from_disk_and_the_same_counts_are_the_same_bytes(
+    tmp_path: Path,
+) -> None:
     told = answers(drawn(30, 1), {"a": 0.0, "b": 1.0}, 4)
     for name, given_counts in (("one", told), ("other", dict(reversed(told.items())))):
         (tmp_path / name).mkdir()

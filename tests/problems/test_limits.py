@@ -11,18 +11,50 @@ from hypothesis import strategies as st
 from artifacts.hashing import hash_folder
 from problems import limits
 from problems.choice import choose, chosen
-from problems.limits import MEGABYTES, ROOM, SECONDS, learned, measure, proposals, propose, savings, with_limits
+from problems.limits import (
+    MEGABYTES,
+    ROOM,
+    SECONDS,
+    learned,
+    measure,
+    proposals,
+    propose,
+    savings,
+    with_limits,
+)
 from problems.record import ProblemError
 from problems.schema import Problem
 from problems.sources import humaneval, humanevalplus, leetcode, mbpp, mbppplus
 from sandbox.protocol import LOAD, Limits, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
-QUICK = Problem("t/quick", "t", "", "call", ({"args": [2], "expected": 4},), "f", solutions=("def f(n): return n * n",))
-SLOW = Problem(
-    "t/slow", "t", "", "call", ({"args": [2], "expected": 4},), "f", solutions=("import time\ndef f(n):\n    time.sleep(0.6)\n    return 4",)
+QUICK = Problem(
+    "t/quick",
+    "t",
+    "",
+    "call",
+    ({"args": [2], "expected": 4},),
+    "f",
+    solutions=("def f(n): return n * n",),
 )
-WRONG = Problem("t/wrong", "t", "", "call", ({"args": [2], "expected": 4},), "f", solutions=("def f(n): return 0",))
+SLOW = Problem(
+    "t/slow",
+    "t",
+    "",
+    "call",
+    ({"args": [2], "expected": 4},),
+    "f",
+    solutions=("import time\ndef f(n):\n    time.sleep(0.6)\n    return 4",),
+)
+WRONG = Problem(
+    "t/wrong",
+    "t",
+    "",
+    "call",
+    ({"args": [2], "expected": 4},),
+    "f",
+    solutions=("def f(n): return 0",),
+)
 
 
 @given(st.floats(0, 100), st.floats(0, 100), st.floats(0, 100))
@@ -36,11 +68,15 @@ def test_a_slower_reference_is_never_proposed_less(one: float, other: float, cpu
 def test_a_proposal_leaves_room(wall_s: float, working: float, peak_mb: float) -> None:
     proposed = propose(wall_s, working * wall_s, peak_mb)
     assert proposed["wall_s"] >= ROOM * wall_s and proposed["cpu_s"] >= ROOM * working * wall_s
-    assert proposed["memory_mb"] >= 2 * peak_mb if peak_mb else "memory_mb" not in proposed  # 0: the kernel did not tell
+    assert (
+        proposed["memory_mb"] >= 2 * peak_mb if peak_mb else "memory_mb" not in proposed
+    )  # 0: the kernel did not tell
 
 
 @pytest.mark.parametrize("source", [humaneval, humanevalplus, leetcode, mbpp, mbppplus])
-def test_work_is_stopped_by_its_cpu_time_and_not_by_the_load_of_the_machine(source: ModuleType) -> None:
+def test_work_is_stopped_by_its_cpu_time_and_not_by_the_load_of_the_machine(
+    source: ModuleType,
+) -> None:
     of_source = [Limits(), source.LIMITS, *getattr(source, "SLOW", {}).values()]
     assert [limits.wall_s / limits.cpu_s for limits in of_source] == [LOAD] * len(of_source)
 
@@ -65,11 +101,22 @@ def test_what_was_measured_becomes_limits_only_in_a_new_version(tmp_path: Path) 
 def test_a_problem_that_changed_since_keeps_its_own_limits(tmp_path: Path) -> None:
     choose(tmp_path, proposals([QUICK], [learned(QUICK.problem_id, 0.1, 0.1, 1.0)]))
     other = replace(QUICK, tests=({"args": [3], "expected": 9},))
-    assert with_limits([QUICK, other], chosen(tmp_path))[1] == other != with_limits([QUICK, other], chosen(tmp_path))[0]
+    assert (
+        with_limits([QUICK, other], chosen(tmp_path))[1]
+        == other
+        != with_limits([QUICK, other], chosen(tmp_path))[0]
+    )
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"a": {}}', '{"a": {"wall_s": 1, "cpu_s": 1, "memory_mb": "much"}}', '{"a": {"wall_s": 0, "cpu_s": 1, "memory_mb": 9}}']
+    "text",
+    [
+        "{",
+        "[]",
+        '{"a": {}}',
+        '{"a": {"wall_s": 1, "cpu_s": 1, "memory_mb": "much"}}',
+        '{"a": {"wall_s": 0, "cpu_s": 1, "memory_mb": 9}}',
+    ],
 )
 def test_a_choice_that_is_none_is_named_with_its_file(tmp_path: Path, text: str) -> None:
     (tmp_path / "limits.json").write_text(text)

@@ -22,13 +22,17 @@ CHECK = "def check(candidate):\n    assert candidate(2) == 4"
 COLUMNS = {"statement": "prompt", "solutions": "answer", "tests": "cases"}
 
 
-def read(folder: Path, row: dict[str, Any], columns: dict[str, str] | None = None, **constants: Any) -> Problem:
+def read(
+    folder: Path, row: dict[str, Any], columns: dict[str, str] | None = None, **constants: Any
+) -> Problem:
     loaded = load("mine", placed(folder, row, columns, **constants))
     assert not loaded.rejected, loaded.rejected
     return loaded.problems[0]
 
 
-def placed(folder: Path, row: dict[str, Any], columns: dict[str, str] | None = None, **constants: Any) -> Place:
+def placed(
+    folder: Path, row: dict[str, Any], columns: dict[str, str] | None = None, **constants: Any
+) -> Place:
     (folder / "rows.jsonl").write_text(json.dumps(row), encoding="utf-8")
     return Place(folder / "rows.jsonl", columns=columns or COLUMNS, constants=constants)
 
@@ -47,7 +51,9 @@ def placed(folder: Path, row: dict[str, Any], columns: dict[str, str] | None = N
         ('{"fn_name": "f", "inputs": [[2]], "outputs": [4]}', {}),
     ],
 )
-def test_tests_in_any_common_form_are_passed_by_the_reference(tmp_path: Path, cases: Any, constants: dict[str, Any]) -> None:
+def test_tests_in_any_common_form_are_passed_by_the_reference(
+    tmp_path: Path, cases: Any, constants: dict[str, Any]
+) -> None:
     problem = read(tmp_path, ROW | {"cases": cases}, **constants)
     assert problem.entry_point == "f" and problem.extra["level"] == 3
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
@@ -55,17 +61,37 @@ def test_tests_in_any_common_form_are_passed_by_the_reference(tmp_path: Path, ca
     assert report.verdict is Verdict.AC
 
 
-@pytest.mark.parametrize("cases", [[{"input": "1", "output": "2"}], {"inputs": ["1"], "outputs": ["2"]}, [{"stdin": "1", "stdout": "2"}]])
+@pytest.mark.parametrize(
+    "cases",
+    [
+        [{"input": "1", "output": "2"}],
+        {"inputs": ["1"], "outputs": ["2"]},
+        [{"stdin": "1", "stdout": "2"}],
+    ],
+)
 def test_inputs_and_outputs_of_a_program_are_its_tests(tmp_path: Path, cases: Any) -> None:
-    assert read(tmp_path, ROW | {"cases": cases}, style="stdio").tests == ({"stdin": "1", "stdout": "2"},)
+    assert read(tmp_path, ROW | {"cases": cases}, style="stdio").tests == (
+        {"stdin": "1", "stdout": "2"},
+    )
 
 
 def test_a_row_without_an_id_is_named_after_what_it_asks(tmp_path: Path) -> None:
     columns = COLUMNS | {"tests": "reward.cases"}
     first, other = (
-        read(tmp_path, ROW | {"prompt": prompt, "reward": {"cases": [CHECK]}}, columns, style="assert", entry_point="f") for prompt in "ab"
+        read(
+            tmp_path,
+            ROW | {"prompt": prompt, "reward": {"cases": [CHECK]}},
+            columns,
+            style="assert",
+            entry_point="f",
+        )
+        for prompt in "ab"
     )
-    assert first.problem_id != other.problem_id and first.problem_id.startswith("mine/") and "prompt" not in first.extra
+    assert (
+        first.problem_id != other.problem_id
+        and first.problem_id.startswith("mine/")
+        and "prompt" not in first.extra
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,8 +102,12 @@ def test_a_row_without_an_id_is_named_after_what_it_asks(tmp_path: Path) -> None
         (COLUMNS | {"solutions": "level"}, "column solutions is a number 3"),
     ],
 )
-def test_a_row_that_the_mapping_does_not_fit_names_the_column(tmp_path: Path, columns: dict[str, str], reason: str) -> None:
-    loaded = load("mine", placed(tmp_path, ROW | {"cases": [CHECK]}, columns, style="assert", entry_point="f"))
+def test_a_row_that_the_mapping_does_not_fit_names_the_column(
+    tmp_path: Path, columns: dict[str, str], reason: str
+) -> None:
+    loaded = load(
+        "mine", placed(tmp_path, ROW | {"cases": [CHECK]}, columns, style="assert", entry_point="f")
+    )
     assert not loaded.problems and reason in loaded.rejected[0].reason
 
 
@@ -88,7 +118,13 @@ def test_a_column_that_the_schema_has_not_is_refused_with_the_nearest(tmp_path: 
 
 def test_pairs_and_constants_are_read_as_they_are_written() -> None:
     assert pairs(["statement=prompt", " tests = a=b"]) == {"statement": "prompt", "tests": " a=b"}
-    assert [constant(text) for text in ("call", "3", '["a"]', "true", "def f(): ...")] == ["call", 3, ["a"], True, "def f(): ..."]
+    assert [constant(text) for text in ("call", "3", '["a"]', "true", "def f(): ...")] == [
+        "call",
+        3,
+        ["a"],
+        True,
+        "def f(): ...",
+    ]
     with pytest.raises(ProblemError, match=r"'statement' is no pair: write OURS=THEIRS"):
         pairs(["statement"])
 
@@ -103,25 +139,46 @@ def test_pairs_and_constants_are_read_as_they_are_written() -> None:
         ("mine", Place(), "give --path or --hub"),
     ],
 )
-def test_a_place_that_would_go_round_a_gate_or_says_nothing_is_refused(tmp_path: Path, name: str, place: Place, reason: str) -> None:
+def test_a_place_that_would_go_round_a_gate_or_says_nothing_is_refused(
+    tmp_path: Path, name: str, place: Place, reason: str
+) -> None:
     with pytest.raises(ProblemError, match=reason):
         add_source(tmp_path, name, place)
 
 
-def test_sources_are_kept_as_they_were_given_and_the_first_form_of_the_file_is_read(tmp_path: Path) -> None:
-    place = Place(hub="me/mine", config="all", revision="v1", commit="c" * 40, columns=COLUMNS, constants={"style": "call", "tags": ["a"]})
+def test_sources_are_kept_as_they_were_given_and_the_first_form_of_the_file_is_read(
+    tmp_path: Path,
+) -> None:
+    place = Place(
+        hub="me/mine",
+        config="all",
+        revision="v1",
+        commit="c" * 40,
+        columns=COLUMNS,
+        constants={"style": "call", "tags": ["a"]},
+    )
     add_source(tmp_path, "mine", place)
     add_source(tmp_path, "own", tmp_path)
     assert listed(tmp_path) == {"mine": place, "own": Place(tmp_path.resolve())}
-    (tmp_path / "sources.json").write_text('{"mbpp": null, "own": "/a/file.jsonl"}', encoding="utf-8")
+    (tmp_path / "sources.json").write_text(
+        '{"mbpp": null, "own": "/a/file.jsonl"}', encoding="utf-8"
+    )
     assert listed(tmp_path) == {"mbpp": Place(), "own": Place(Path("/a/file.jsonl"))}
 
 
 def test_a_commit_or_a_mapping_changes_what_a_dataset_was_made_from(tmp_path: Path) -> None:
     plain = placed(tmp_path, ROW)
     hub = [Place(hub="me/mine", commit=digit * 40) for digit in "ab"]
-    contents = [plain.content, Place(plain.path).content, placed(tmp_path, ROW, style="call").content, *(place.content for place in hub)]
-    assert len(set(contents)) == 5 and Place(plain.path, columns=dict(COLUMNS)).content == plain.content
+    contents = [
+        plain.content,
+        Place(plain.path).content,
+        placed(tmp_path, ROW, style="call").content,
+        *(place.content for place in hub),
+    ]
+    assert (
+        len(set(contents)) == 5
+        and Place(plain.path, columns=dict(COLUMNS)).content == plain.content
+    )
 
 
 def test_a_commit_is_noted_once_and_a_source_that_was_removed_stays_so(tmp_path: Path) -> None:

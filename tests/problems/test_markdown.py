@@ -22,7 +22,9 @@ assert second([5, 5], strict=True) == 5
 ## Notes
 There are at least two numbers.
 """
-STDIO = "Read a number, print its double.\n\n### Example\nInput:\n```\n3\n```\nOutput\n```\n6\n```\n"
+STDIO = (
+    "Read a number, print its double.\n\n### Example\nInput:\n```\n3\n```\nOutput\n```\n6\n```\n"
+)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -35,13 +37,22 @@ def test_asserts_on_a_function_become_calls_and_all_are_visible(tmp_path: Path) 
     assert (problem.style, problem.entry_point, problem.visible_tests) == ("call", "second", 2)
     assert problem.tests[1] == {"args": [[5, 5]], "kwargs": {"strict": True}, "expected": 5}
     text = prompt_text(problem)
-    assert "at least two numbers" in text and "assert second([3, 1, 2]) == 2" in text and "## Examples" not in text
+    assert (
+        "at least two numbers" in text
+        and "assert second([3, 1, 2]) == 2" in text
+        and "## Examples" not in text
+    )
 
 
 def test_other_asserts_stay_asserts(tmp_path: Path) -> None:
-    problem = read_markdown(written(tmp_path, "Roots.\n## Examples\n```python\nassert abs(root(4) - 2) < 1e-6\n```\n"))
+    problem = read_markdown(
+        written(tmp_path, "Roots.\n## Examples\n```python\nassert abs(root(4) - 2) < 1e-6\n```\n")
+    )
     assert (problem.style, problem.entry_point) == ("assert", "root")
-    assert problem.tests[0]["source"] == "def check(candidate):\n    assert abs(candidate(4) - 2) < 1e-06\n"
+    assert (
+        problem.tests[0]["source"]
+        == "def check(candidate):\n    assert abs(candidate(4) - 2) < 1e-06\n"
+    )
 
 
 def test_pairs_of_input_and_output_become_runs_of_a_program(tmp_path: Path) -> None:
@@ -56,8 +67,14 @@ def test_pairs_of_input_and_output_become_runs_of_a_program(tmp_path: Path) -> N
         ("Do it.\n## Examples\nnone yet\n", "it has no examples"),
         ("## Examples\n```python\nassert f(1) == 2\n```\n", "it says nothing before the examples"),
         ("Do it.\n## Examples\n```python\nassert f(1 == 2\n```\n", "an example is no Python"),
-        ("Do it.\n## Examples\n```python\nassert f(1) == 2\nassert g(1) == 2\n```\n", "do not call one function"),
-        ("Do it.\n## Examples\nInput\n```\n1\n```\nInput\n```\n2\n```\n", "not Input and Output in turn"),
+        (
+            "Do it.\n## Examples\n```python\nassert f(1) == 2\nassert g(1) == 2\n```\n",
+            "do not call one function",
+        ),
+        (
+            "Do it.\n## Examples\nInput\n```\n1\n```\nInput\n```\n2\n```\n",
+            "not Input and Output in turn",
+        ),
     ],
 )
 def test_what_cannot_be_read_names_file_and_mend(tmp_path: Path, text: str, said: str) -> None:

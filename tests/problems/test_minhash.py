@@ -27,7 +27,9 @@ def texts(count: int, seed: int = 1) -> list[list[str]]:
 @given(tokens, tokens)
 def test_the_likeness_of_two_texts_is_that_of_their_runs(one: list[str], other: list[str]) -> None:
     def runs(words: list[str]) -> set[tuple[str, ...]]:
-        return {tuple(words[at : at + size]) for size in (1, 2) for at in range(len(words) - size + 1)}
+        return {
+            tuple(words[at : at + size]) for size in (1, 2) for at in range(len(words) - size + 1)
+        }
 
     union = runs(one) | runs(other)
     expected = len(runs(one) & runs(other)) / len(union) if union else 0.0
@@ -45,13 +47,19 @@ def test_near_copies_are_candidates_and_strangers_are_not() -> None:
     rows = signatures(shingles(text, (1, 2)) for text in base + copies)
     wanted = {(at, 400 + at) for at in range(100)}
     assert pairs(alike(rows, least=0.5)) == wanted
-    assert pairs(alike(np.concatenate([rows[400:], rows[:400]]), first=100, least=0.5)) == {(at, 100 + at) for at in range(100)}
+    assert pairs(alike(np.concatenate([rows[400:], rows[:400]]), first=100, least=0.5)) == {
+        (at, 100 + at) for at in range(100)
+    }
 
 
 def test_in_a_crowded_bucket_each_is_compared_with_the_first_and_the_rest_is_counted() -> None:
     rows = np.repeat(signatures([shingles(text, (1,)) for text in texts(2)]), [50, 3], axis=0)
     found = alike(rows, cap=5)
-    assert pairs(found) == {(one, other) for other in range(50) for one in range(min(5, other))} | {(50, 51), (50, 52), (51, 52)}
+    assert pairs(found) == {(one, other) for other in range(50) for one in range(min(5, other))} | {
+        (50, 51),
+        (50, 52),
+        (51, 52),
+    }
     assert found.capped == 32 and found.uncompared == 32 * sum(range(1, 45))
     assert alike(rows, cap=50).capped == 0
 
@@ -59,7 +67,10 @@ def test_in_a_crowded_bucket_each_is_compared_with_the_first_and_the_rest_is_cou
 def test_gated_rows_beyond_the_cap_are_counted_too() -> None:
     rows = np.repeat(signatures([shingles(texts(1)[0], (1,))]), 13, axis=0)
     found = alike(rows, first=10, cap=4)
-    assert pairs(found) == {(gated, other) for gated in range(4) for other in range(10, 13)} and found.capped == 32
+    assert (
+        pairs(found) == {(gated, other) for gated in range(4) for other in range(10, 13)}
+        and found.capped == 32
+    )
     assert len(pairs(alike(rows, first=10, cap=16))) == 30
 
 
@@ -74,11 +85,29 @@ def problem(style: str, test: dict[str, object]) -> Problem:
 
 def test_a_test_says_the_same_as_a_call_and_as_an_assertion_whatever_the_functions_name() -> None:
     call = problem("call", {"args": [(1, 2), "a b"], "expected": [3]})
-    for source in ("assert f((1, 2), 'a b') == [3]", 'assert candidate([1,2], x="a b")==(3,)', "assert [3] == f([1, 2], 'a b')"):
-        assert asked(problem("assert", {"source": f"def check(candidate):\n    {source}"})) == asked(call)
+    for source in (
+        "assert f((1, 2), 'a b') == [3]",
+        'assert candidate([1,2], x="a b")==(3,)',
+        "assert [3] == f([1, 2], 'a b')",
+    ):
+        assert asked(
+            problem("assert", {"source": f"def check(candidate):\n    {source}"})
+        ) == asked(call)
     for source in ("assert f([1, 2], 'ab') == [3]", "assert f([1, 2], 'a b') != [3]"):
-        assert asked(problem("assert", {"source": f"def check(candidate):\n    {source}"})) != asked(call)
+        assert asked(
+            problem("assert", {"source": f"def check(candidate):\n    {source}"})
+        ) != asked(call)
 
 
 def test_an_assertion_that_hangs_on_a_variable_says_nothing() -> None:
-    assert asked(problem("assert", {"source": "def check(candidate):\n    for x in DATA:\n        assert candidate(x) == 1"})) == []
+    assert (
+        asked(
+            problem(
+                "assert",
+                {
+                    "source": "def check(candidate):\n    for x in DATA:\n        assert candidate(x) == 1"
+                },
+            )
+        )
+        == []
+    )

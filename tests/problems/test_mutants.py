@@ -19,9 +19,30 @@ from problems.syntax import normal_form
 
 FAMILY = generate(FamilyConfig(demonstrations=40, train=40, validation=5))
 EXPRESSIONS = st.recursive(
-    st.sampled_from(["x", "y", "0", "1", "'a'", "''", "True", "2.5", "[x, 1]", "x[1:y]", "f(x)", "max(x, y)", "f'{x}'"]),
+    st.sampled_from(
+        [
+            "x",
+            "y",
+            "0",
+            "1",
+            "'a'",
+            "''",
+            "True",
+            "2.5",
+            "[x, 1]",
+            "x[1:y]",
+            "f(x)",
+            "max(x, y)",
+            "f'{x}'",
+        ]
+    ),
     lambda inner: (
-        st.builds("({} {} {})".format, inner, st.sampled_from(["+", "-", "*", "//", "%", "**", "<", ">=", "==", "in", "and", "or"]), inner)
+        st.builds(
+            "({} {} {})".format,
+            inner,
+            st.sampled_from(["+", "-", "*", "//", "%", "**", "<", ">=", "==", "in", "and", "or"]),
+            inner,
+        )
         | st.builds("(not {})".format, inner)
         | st.builds("({} if {} else {})".format, inner, inner, inner)
     ),
@@ -37,7 +58,9 @@ STATEMENTS = st.one_of(
     st.builds("x = [y for y in {} if {}]".format, EXPRESSIONS, EXPRESSIONS),
     st.just('"""a text"""'),
 )
-PROGRAMS = st.lists(STATEMENTS, min_size=1, max_size=8).map(lambda lines: "def f(x, y=1):\n" + "\n".join(f"    {line}" for line in lines))
+PROGRAMS = st.lists(STATEMENTS, min_size=1, max_size=8).map(
+    lambda lines: "def f(x, y=1):\n" + "\n".join(f"    {line}" for line in lines)
+)
 
 
 @settings(max_examples=60)
@@ -45,9 +68,16 @@ PROGRAMS = st.lists(STATEMENTS, min_size=1, max_size=8).map(lambda lines: "def f
 def test_mutants_are_programs_unlike_the_original_and_each_other(source: str, most: int) -> None:
     found = mutants(source, most, "f")
     trees = [ast.dump(ast.parse(mutant.source)) for mutant in found]
-    assert len({normal_form(source), *map(normal_form, (mutant.source for mutant in found))}) == len(found) + 1 == len({*trees}) + 1
+    assert (
+        len({normal_form(source), *map(normal_form, (mutant.source for mutant in found))})
+        == len(found) + 1
+        == len({*trees}) + 1
+    )
     assert len(found) <= most and found == mutants(source, most, "f")
-    assert all(mutant.kind and 1 <= mutant.line <= source.count("\n") + 1 and "becomes" in mutant.name for mutant in found)
+    assert all(
+        mutant.kind and 1 <= mutant.line <= source.count("\n") + 1 and "becomes" in mutant.name
+        for mutant in found
+    )
 
 
 @pytest.mark.parametrize("problem", FAMILY[::9], ids=lambda problem: problem.extra["composition"])
@@ -56,9 +86,7 @@ def test_every_problem_of_the_family_has_some(problem: Problem) -> None:
 
 
 def test_a_few_are_of_many_kinds() -> None:
-    source = (
-        "def f(x):\n    if x < 0 and x != -7:\n        return -x\n    total = 0\n    for i in range(1, x):\n        total += i * 2\n    return total"
-    )
+    source = "def f(x):\n    if x < 0 and x != -7:\n        return -x\n    total = 0\n    for i in range(1, x):\n        total += i * 2\n    return total"
     found = mutants(source, 6, "f")
     assert len({mutant.kind for mutant in found}) == len(found) == 6
 
@@ -84,12 +112,22 @@ def test_what_no_test_can_see_is_left_alone(source: str) -> None:
 
 
 def test_equality_is_not_touched_where_the_best_is_kept() -> None:
-    found = mutants("def f(x):\n    best = x[0]\n    for v in x:\n        if v > best:\n            best = v\n    return best", 20, "f")
+    found = mutants(
+        "def f(x):\n    best = x[0]\n    for v in x:\n        if v > best:\n            best = v\n    return best",
+        20,
+        "f",
+    )
     assert found and not [mutant for mutant in found if mutant.kind == "comparison"]
 
 
 def test_layout_does_not_say_which_are_made_but_content_does() -> None:
-    names = {tuple(mutant.name for mutant in mutants(f"def f(x):\n    return x * {k} + x // {k} - x % {k}", 1, "f")) for k in range(2, 12)}
+    names = {
+        tuple(
+            mutant.name
+            for mutant in mutants(f"def f(x):\n    return x * {k} + x // {k} - x % {k}", 1, "f")
+        )
+        for k in range(2, 12)
+    }
     assert len(names) > 3
 
 

@@ -34,11 +34,24 @@ def mixed() -> list[Problem]:
         tests = tuple({"args": [x], "expected": [x + add, key]} for x in (1, 2))
         return toy(key, statement, source, tests=tests, **changes)
 
-    plain = [one(f"p{number}", f"Number {number * 7919}: add {number} to x and say p{number}.", number) for number in range(30)]
+    plain = [
+        one(f"p{number}", f"Number {number * 7919}: add {number} to x and say p{number}.", number)
+        for number in range(30)
+    ]
     copies = [one(f"q{number}", plain[number].statement.upper(), number) for number in (3, 11)]
     guards = [one("g1", LONG, 3, gated=True), one("g2", plain[5].statement, 4, gated=True)]
-    wrong = [toy("wrong", "Now say something wrong.", "def f(x): return 0", tests=({"args": [1], "expected": 1},))]
-    refused = [one("secret", "Write to jane.doe@corp-mail.de."), one("unlicensed", "Say whose it is.", licence="unknown")]
+    wrong = [
+        toy(
+            "wrong",
+            "Now say something wrong.",
+            "def f(x): return 0",
+            tests=({"args": [1], "expected": 1},),
+        )
+    ]
+    refused = [
+        one("secret", "Write to jane.doe@corp-mail.de."),
+        one("unlicensed", "Say whose it is.", licence="unknown"),
+    ]
     near = [one("near", f"{LONG}, please, and then say no more about it", 8)]
     return plain + copies + guards + wrong + refused + near
 
@@ -59,19 +72,45 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("files", "rows"), [(1, 100), (3, 4)])
-def test_parts_come_to_what_the_whole_comes_to(whole: Any, tmp_path: Path, files: int, rows: int) -> None:
+def test_parts_come_to_what_the_whole_comes_to(
+    whole: Any, tmp_path: Path, files: int, rows: int
+) -> None:
     verified, curated = whole
     problems = random.Random(files).sample(mixed(), len(mixed()))
-    done = clean(str(written(problems, tmp_path / "in", files)), f"file://{tmp_path}/out", spread, RULES, rows=rows)
+    done = clean(
+        str(written(problems, tmp_path / "in", files)),
+        f"file://{tmp_path}/out",
+        spread,
+        RULES,
+        rows=rows,
+    )
     assert done.content_hash == set_hash(curated.kept) != set_hash([])
-    kept = [problem for path in sorted((tmp_path / "out" / "problems").glob("*.parquet")) for problem in read_parquet(path)]
-    assert set_hash(kept) == json.loads((tmp_path / "out" / "manifest.json").read_text())["content_hash"] == done.content_hash
+    kept = [
+        problem
+        for path in sorted((tmp_path / "out" / "problems").glob("*.parquet"))
+        for problem in read_parquet(path)
+    ]
+    assert (
+        set_hash(kept)
+        == json.loads((tmp_path / "out" / "manifest.json").read_text())["content_hash"]
+        == done.content_hash
+    )
     removed = json.loads((tmp_path / "out" / "removed.json").read_text())
     wanted = [dataclasses.asdict(row) for row in [*verified.removed, *curated.removed]]
     by_id: Callable[[Any], str] = lambda row: row["problem_id"]  # noqa: E731
     assert sorted(removed, key=by_id) == sorted(wanted, key=by_id)
-    assert {row["reason"] for row in removed} >= {"gated", "overlaps a gated problem", "duplicate", "secret or personal data", "licence refused"}
-    assert sum(stage.came_in - stage.went_out for stage in done.stages) == len(removed) == len(problems) - len(kept)
+    assert {row["reason"] for row in removed} >= {
+        "gated",
+        "overlaps a gated problem",
+        "duplicate",
+        "secret or personal data",
+        "licence refused",
+    }
+    assert (
+        sum(stage.came_in - stage.went_out for stage in done.stages)
+        == len(removed)
+        == len(problems) - len(kept)
+    )
 
 
 class Stopped(Exception):
@@ -92,7 +131,9 @@ def test_a_pass_that_is_stopped_verifies_no_part_twice(tmp_path: Path) -> None:
     source = written(mixed(), tmp_path / "in", 2)
     with pytest.raises(Stopped):
         clean(str(source), str(tmp_path / "out"), stopping, RULES, rows=5)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "verified").glob("*.parquet")}
+    before = {
+        path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "verified").glob("*.parquet")
+    }
     again = clean(str(source), str(tmp_path / "out"), spread, RULES, rows=5)
     assert len(before) == 3 and all(path.stat().st_mtime_ns == at for path, at in before.items())
     assert again == clean(str(source), str(tmp_path / "other"), spread, RULES, rows=5)
@@ -104,7 +145,9 @@ def test_a_row_that_cannot_be_read_is_removed_by_file_and_row_and_counted(tmp_pa
     rows[4]["statement"] = " "
     pq.write_table(pa.Table.from_pylist(rows, schema=pq.read_schema(source)), source)
     done = clean(str(source), str(tmp_path / "out"), spread, RULES, rows=3)
-    assert [(row.problem_id, row.reason) for row in done.stages[0].removed] == [(f"{source}: row 4", "cannot be read")]
+    assert [(row.problem_id, row.reason) for row in done.stages[0].removed] == [
+        (f"{source}: row 4", "cannot be read")
+    ]
     assert done.stages[0].came_in == 6 and "column statement" in done.stages[0].removed[0].detail
 
 

@@ -22,11 +22,23 @@ COUNT = 50
 @pytest.fixture(scope="module")
 def real() -> list[Problem]:
     if not (DATA / "mbpp").is_dir() or not (DATA / "leetcode").is_dir():
-        pytest.skip(f"no mbpp or leetcode in {DATA}: set RATCHET_DATA to the folder that holds them")
-    mbpp, leetcode = load("mbpp", DATA / "mbpp").problems, load("leetcode", DATA / "leetcode").problems
+        pytest.skip(
+            f"no mbpp or leetcode in {DATA}: set RATCHET_DATA to the folder that holds them"
+        )
+    mbpp, leetcode = (
+        load("mbpp", DATA / "mbpp").problems,
+        load("leetcode", DATA / "leetcode").problems,
+    )
     rng = random.Random(7)
     return [
-        *rng.sample([problem for problem in mbpp if is_gated_mbpp(int(problem.problem_id.rpartition("/")[2]))], 2 * COUNT),
+        *rng.sample(
+            [
+                problem
+                for problem in mbpp
+                if is_gated_mbpp(int(problem.problem_id.rpartition("/")[2]))
+            ],
+            2 * COUNT,
+        ),
         *rng.sample(leetcode, 2 * COUNT),
     ]
 
@@ -34,7 +46,10 @@ def real() -> list[Problem]:
 def chosen(real: list[Problem], way: str) -> tuple[list[Problem], list[Problem]]:
     """50 problems, half of MBPP and half of LeetCode, and their copies."""
     rng = random.Random(way)
-    originals = [*rng.sample(real[: 2 * COUNT], COUNT // 2), *rng.sample(real[2 * COUNT :], COUNT // 2)]
+    originals = [
+        *rng.sample(real[: 2 * COUNT], COUNT // 2),
+        *rng.sample(real[2 * COUNT :], COUNT // 2),
+    ]
     return originals, [(WAYS | ALONE)[way](problem, rng) for problem in originals]
 
 
@@ -50,17 +65,28 @@ def test_planted_copies_of_gated_tasks_are_found(real: list[Problem], way: str) 
     originals, copies = chosen(real, way)
     overlaps = GatedIndex(originals).overlaps(copies)
     pairs = {(overlap.problem_id, overlap.gated_id) for overlap in overlaps if overlap.leak}
-    found = sum((copy.problem_id, original.problem_id) in pairs for original, copy in zip(originals, copies, strict=True))
+    found = sum(
+        (copy.problem_id, original.problem_id) in pairs
+        for original, copy in zip(originals, copies, strict=True)
+    )
     assert found >= RECALL[way]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", WAYS)
-def test_planted_copies_among_the_training_problems_are_found(real: list[Problem], way: str) -> None:
+def test_planted_copies_among_the_training_problems_are_found(
+    real: list[Problem], way: str
+) -> None:
     originals, copies = chosen(real, way)
     others = [replace(problem, gated=False, split="train") for problem in real]
-    groups = [{group.kept, *(member.problem_id for member in group.others)} for group in duplicates([*others, *copies]).groups]
-    pairs = [{original.problem_id, copy.problem_id} for original, copy in zip(originals, copies, strict=True)]
+    groups = [
+        {group.kept, *(member.problem_id for member in group.others)}
+        for group in duplicates([*others, *copies]).groups
+    ]
+    pairs = [
+        {original.problem_id, copy.problem_id}
+        for original, copy in zip(originals, copies, strict=True)
+    ]
     assert all(any(pair <= group for group in groups) for pair in pairs)
 
 

@@ -22,8 +22,15 @@ def sandbox() -> Iterator[Sandbox]:
         yield opened
 
 
-def task(folder: Path, number: int, canonical: str, base: list[Any], plus: list[Any], atol: float = 0) -> Problem:
-    row = {"task_id": f"Mbpp/{number}", "prompt": '"""\nDo it.\nassert f(1) == 1\n"""\n', "entry_point": "f", "canonical_solution": canonical}
+def task(
+    folder: Path, number: int, canonical: str, base: list[Any], plus: list[Any], atol: float = 0
+) -> Problem:
+    row = {
+        "task_id": f"Mbpp/{number}",
+        "prompt": '"""\nDo it.\nassert f(1) == 1\n"""\n',
+        "entry_point": "f",
+        "canonical_solution": canonical,
+    }
     with gzip.open(folder / "MbppPlus.jsonl.gz", "wt") as file:
         file.write(json.dumps(row | {"base_input": base, "plus_input": plus, "atol": atol}))
     (problem,) = load("mbppplus", folder).problems
@@ -33,50 +40,100 @@ def task(folder: Path, number: int, canonical: str, base: list[Any], plus: list[
 
 def verdicts(sandbox: Sandbox, problem: Problem, *answers: str) -> list[tuple[bool, ...]]:
     """For each answer, which of the tests (base, plus) it passes."""
-    reports = run_all(sandbox, [problem.job(answer, str(number)) for number, answer in enumerate(answers)])
+    reports = run_all(
+        sandbox, [problem.job(answer, str(number)) for number, answer in enumerate(answers)]
+    )
     return [tuple(test.verdict is Verdict.AC for test in report.tests) for report in reports]
 
 
-def test_an_answer_that_is_right_on_the_base_inputs_alone_has_one_score_of_two(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_an_answer_that_is_right_on_the_base_inputs_alone_has_one_score_of_two(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     problem = task(tmp_path, 9, "def f(x):\n    return abs(x)", [[1], [2]], [[-1], [0]])
-    assert verdicts(sandbox, problem, "def f(x): return max(x, -x)", "def f(x): return x", "def f(x): return None") == [
+    assert verdicts(
+        sandbox,
+        problem,
+        "def f(x): return max(x, -x)",
+        "def f(x): return x",
+        "def f(x): return None",
+    ) == [
         (True, True),
         (True, False),
         (False, False),
     ]
 
 
-def test_floats_are_compared_within_a_tolerance_and_their_type_counts(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_floats_are_compared_within_a_tolerance_and_their_type_counts(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     problem = task(tmp_path, 9, "def f(x):\n    return [x / 3]", [[1]], [[1e9]])
-    close, far, other = "def f(x): return [x / 3 + 1e-8]", "def f(x): return [x / 3 + 1e-3 * x]", "def f(x): return (x / 3 + 1e-8,)"
-    assert verdicts(sandbox, problem, close, far, other) == [(True, True), (False, False), (False, False)]
+    close, far, other = (
+        "def f(x): return [x / 3 + 1e-8]",
+        "def f(x): return [x / 3 + 1e-3 * x]",
+        "def f(x): return (x / 3 + 1e-8,)",
+    )
+    assert verdicts(sandbox, problem, close, far, other) == [
+        (True, True),
+        (False, False),
+        (False, False),
+    ]
 
 
 def test_inputs_that_json_has_no_form_for_come_back(sandbox: Sandbox, tmp_path: Path) -> None:
     asks = "def f(*x): return [type(v).__name__ for v in x]"
-    assert verdicts(sandbox, task(tmp_path, 2, "def f(a, b):\n    return ['tuple', 'tuple']", [[[1], [2]]], [[[], []]]), asks) == [(True, True)]
-    assert task(tmp_path, 252, "def f(x):\n    return x", [["1j"]], [["(1+2j)"]]).tests[1]["source"].count("(1+2j)") == 1
-    assert "INPUTS = [[(1,), (2,)]]" in task(tmp_path, 2, "def f(a, b):\n    return a", [[[1], [2]]], [[[], []]]).tests[0]["source"]
+    assert verdicts(
+        sandbox,
+        task(tmp_path, 2, "def f(a, b):\n    return ['tuple', 'tuple']", [[[1], [2]]], [[[], []]]),
+        asks,
+    ) == [(True, True)]
+    assert (
+        task(tmp_path, 252, "def f(x):\n    return x", [["1j"]], [["(1+2j)"]])
+        .tests[1]["source"]
+        .count("(1+2j)")
+        == 1
+    )
+    assert (
+        "INPUTS = [[(1,), (2,)]]"
+        in task(tmp_path, 2, "def f(a, b):\n    return a", [[[1], [2]]], [[[], []]]).tests[0][
+            "source"
+        ]
+    )
 
 
 def test_a_task_of_sets_accepts_any_order(sandbox: Sandbox, tmp_path: Path) -> None:
-    problem = task(tmp_path, 2, "def f(a, b):\n    return tuple(set(a) & set(b))", [[[3, 1, 2], [1, 2]]], [[[5], [5]]])
-    assert verdicts(sandbox, problem, "def f(a, b): return tuple(x for x in a if x in b)[::-1]") == [(True, True)]
+    problem = task(
+        tmp_path,
+        2,
+        "def f(a, b):\n    return tuple(set(a) & set(b))",
+        [[[3, 1, 2], [1, 2]]],
+        [[[5], [5]]],
+    )
+    assert verdicts(
+        sandbox, problem, "def f(a, b): return tuple(x for x in a if x in b)[::-1]"
+    ) == [(True, True)]
 
 
 def test_the_expected_values_stay_with_the_judge(sandbox: Sandbox, tmp_path: Path) -> None:
     problem = task(tmp_path, 9, "def f(x):\n    return 12345", [[1]], [[2]])
     spy = "import gc, sys\ndef f(x):\n    found = [o for o in gc.get_objects() if isinstance(o, dict) and o.get('__name__') == 'canonical']\n"
-    assert verdicts(sandbox, problem, spy + "    return found[0]['f'](x) if found else None") == [(False, False)]
+    assert verdicts(sandbox, problem, spy + "    return found[0]['f'](x) if found else None") == [
+        (False, False)
+    ]
 
 
 def test_a_task_without_plus_inputs_has_its_base_test_alone(data: Callable[[str], Path]) -> None:
     by_tests = {p.problem_id: p.extra["tests"] for p in load("mbppplus", data("mbppplus")).problems}
-    assert [key for key, tests in by_tests.items() if tests != ["base", "plus"]] == ["mbppplus/793"] and by_tests["mbppplus/793"] == ["base"]
+    assert [key for key, tests in by_tests.items() if tests != ["base", "plus"]] == [
+        "mbppplus/793"
+    ] and by_tests["mbppplus/793"] == ["base"]
 
 
 def test_any_root_of_the_polynomial_will_do(data: Callable[[str], Path], sandbox: Sandbox) -> None:
-    problem = next(p for p in load("humanevalplus", data("humanevalplus")).problems if p.entry_point == "find_zero")
+    problem = next(
+        p
+        for p in load("humanevalplus", data("humanevalplus")).problems
+        if p.entry_point == "find_zero"
+    )
     newton = "import numpy\ndef find_zero(xs):\n    return min((r.real for r in numpy.roots(xs[::-1]) if abs(r.imag) < 1e-6))"
     base = verdicts(sandbox, problem, problem.solutions[0], newton)
     assert base[0] == (True, True) and base[1][0]

@@ -13,7 +13,14 @@ from problems.synthesis.proposals import Proposal, program_of, proposal_of
 from problems.synthesis.synthesize import Synthesis, _decided
 
 SEED = Problem(
-    "toy/1", "toy", "Write f(x).", "call", ({"args": [1], "expected": 2},), "f", solutions=("def f(x):\n    return x + 1\n",), licence="MIT"
+    "toy/1",
+    "toy",
+    "Write f(x).",
+    "call",
+    ({"args": [1], "expected": 2},),
+    "f",
+    solutions=("def f(x):\n    return x + 1\n",),
+    licence="MIT",
 )
 CONFIG = Synthesis(model="tiny", answers=2)
 GOOD = "## Problem\nWrite f(x), one more.\n## Solution\n```python\ndef f(x):\n    return x + 1\n```\n## Inputs\n[[1], [2], [-1]]\n"
@@ -21,7 +28,12 @@ GOOD = "## Problem\nWrite f(x), one more.\n## Solution\n```python\ndef f(x):\n  
 
 def test_a_proposal_is_read_out_of_its_sections() -> None:
     found = proposal_of("Sure!\n" + GOOD)
-    assert found == Proposal("Write f(x), one more.", "f", "def f(x):\n    return x + 1\n", ({"args": [1]}, {"args": [2]}, {"args": [-1]}))
+    assert found == Proposal(
+        "Write f(x), one more.",
+        "f",
+        "def f(x):\n    return x + 1\n",
+        ({"args": [1]}, {"args": [2]}, {"args": [-1]}),
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,9 +42,15 @@ def test_a_proposal_is_read_out_of_its_sections() -> None:
         (lambda t: "", "no section problem"),
         (lambda t: t.split("## Inputs")[0], "no section inputs"),
         (lambda t: t.replace("def f", "deff"), "its solution defines no function"),
-        (lambda t: t.replace("Write f(x)", "Write g(x)"), "its statement does not name the function"),
+        (
+            lambda t: t.replace("Write f(x)", "Write g(x)"),
+            "its statement does not name the function",
+        ),
         (lambda t: t.replace("[-1]]", "[-1"), "its inputs are no JSON"),
-        (lambda t: t.replace("[[1], [2], [-1]]", "[1, 2, 3]"), "its inputs are no list of lists of arguments"),
+        (
+            lambda t: t.replace("[[1], [2], [-1]]", "[1, 2, 3]"),
+            "its inputs are no list of lists of arguments",
+        ),
         (lambda t: t.replace("[2], [-1]", "[1], [1]"), "fewer than 3 inputs"),
         (lambda t: t.replace("[-1]]", "[" * 5000), "its inputs are no JSON"),
     ],
@@ -45,7 +63,10 @@ def test_a_proposal_that_is_none_is_refused_by_name(change: Callable[[str], str]
     ("text", "program"),
     [
         ("def f(x): return 1", "def f(x): return 1\n"),
-        ("No: ```python\ndef f(x): return 1\n```\nBetter:\n```\ndef f(x): return 2\n```", "def f(x): return 2\n"),
+        (
+            "No: ```python\ndef f(x): return 1\n```\nBetter:\n```\ndef f(x): return 2\n```",
+            "def f(x): return 2\n",
+        ),
         ("```python\ndef f(x): return 1", "def f(x): return 1\n"),
         ("```python\ndef g(x): return 1\n```", None),
         ("I cannot.", None),
@@ -57,9 +78,13 @@ def test_a_program_is_read_out_of_an_answer(text: str, program: str | None) -> N
 
 def decided(*rows: list[Any]) -> Any:
     """What comes of programs that gave these values; an exception stands for a fault. The first program is the proposer's."""
-    proposal = Proposal("Write f(x).", "f", "def f(x): ...\n", tuple({"args": [n]} for n in range(len(rows[0]))))
+    proposal = Proposal(
+        "Write f(x).", "f", "def f(x): ...\n", tuple({"args": [n]} for n in range(len(rows[0])))
+    )
     sources = [f"def f(x):\n    return {n}\n" for n in range(len(rows))]
-    told = [[Output(fault="RE") if value is None else Output(value) for value in row] for row in rows]
+    told = [
+        [Output(fault="RE") if value is None else Output(value) for value in row] for row in rows
+    ]
     return _decided(SEED, proposal, sources, told, CONFIG)
 
 

@@ -19,7 +19,10 @@ CALL = Problem(
     "toy",
     "Add one to each.",
     "call",
-    ({"args": [(1, 2)], "kwargs": {"by": 1}, "expected": {2, 3}}, {"args": [()], "expected": set()}),
+    (
+        {"args": [(1, 2)], "kwargs": {"by": 1}, "expected": {2, 3}},
+        {"args": [()], "expected": set()},
+    ),
     "grow",
     solutions=("def grow(x, by=1): return {n + by for n in x}",),
     visible_tests=1,
@@ -32,8 +35,16 @@ def test_verl_columns_are_there_in_the_order_given(tmp_path: Path) -> None:
     write_verl([CALL, CALL], tmp_path / "train.parquet")
     first, second = pq.read_table(tmp_path / "train.parquet").to_pylist()
     assert list(first) == ["data_source", "prompt", "ability", "reward_model", "extra_info"]
-    assert first["prompt"] == [{"role": "user", "content": prompt_text(CALL)}] and first["reward_model"]["style"] == "rule"
-    assert second["extra_info"] == {"index": 1, "problem_id": "toy/1", "split": "train", "tags": ["sets"]}
+    assert (
+        first["prompt"] == [{"role": "user", "content": prompt_text(CALL)}]
+        and first["reward_model"]["style"] == "rule"
+    )
+    assert second["extra_info"] == {
+        "index": 1,
+        "problem_id": "toy/1",
+        "split": "train",
+        "tags": ["sets"],
+    }
 
 
 def test_ground_truth_gives_the_same_job_and_hides_the_solutions() -> None:
@@ -48,17 +59,25 @@ def test_a_broken_ground_truth_names_the_column() -> None:
 
 
 def test_the_prompt_shows_visible_tests_and_no_hidden_one() -> None:
-    assert prompt_text(CALL) == "Add one to each.\n\nYour code should pass:\nassert grow((1, 2), by=1) == {2, 3}"
+    assert (
+        prompt_text(CALL)
+        == "Add one to each.\n\nYour code should pass:\nassert grow((1, 2), by=1) == {2, 3}"
+    )
 
 
 def test_the_prompt_names_the_function_where_nothing_else_does() -> None:
     hidden = Problem("toy/1", "toy", "Add one.", "call", CALL.tests, "grow")
     assert prompt_text(hidden).endswith("\n\nName the function `grow`.")
-    assert prompt_text(Problem("toy/1", "toy", "Write grow(x).", "call", CALL.tests, "grow")) == "Write grow(x)."
+    assert (
+        prompt_text(Problem("toy/1", "toy", "Write grow(x).", "call", CALL.tests, "grow"))
+        == "Write grow(x)."
+    )
 
 
 def test_input_and_output_are_shown_for_a_program_that_reads() -> None:
-    stdio = Problem("toy/2", "toy", "Echo.", "stdio", ({"stdin": "1", "stdout": "1"},), visible_tests=1)
+    stdio = Problem(
+        "toy/2", "toy", "Echo.", "stdio", ({"stdin": "1", "stdout": "1"},), visible_tests=1
+    )
     assert prompt_text(stdio) == "Echo.\n\nYour code should pass:\nInput:\n1\nOutput:\n1"
 
 
@@ -69,12 +88,25 @@ def test_a_prompt_of_mbpp_reads_as_upstream_wrote_it(data: Callable[[str], Path]
     )
 
 
-def test_the_statement_is_not_said_twice_where_the_starter_code_says_it(data: Callable[[str], Path]) -> None:
+def test_the_statement_is_not_said_twice_where_the_starter_code_says_it(
+    data: Callable[[str], Path],
+) -> None:
     problem = load("humaneval", data("humaneval")).problems[0]
-    assert prompt_text(problem).startswith("Start from this code:\n```python\nfrom typing import List")
+    assert prompt_text(problem).startswith(
+        "Start from this code:\n```python\nfrom typing import List"
+    )
 
 
 def test_a_test_whose_order_does_not_count_says_so() -> None:
-    problem = Problem("toy/1", "toy", "Factors of x.", "call", ({"args": [6], "expected": [2, 3]},), "f", compare="unordered", visible_tests=1)
+    problem = Problem(
+        "toy/1",
+        "toy",
+        "Factors of x.",
+        "call",
+        ({"args": [6], "expected": [2, 3]},),
+        "f",
+        compare="unordered",
+        visible_tests=1,
+    )
     assert prompt_text(problem).endswith("assert f(6) == [2, 3]  # in any order")
     assert prompt_text(replace(problem, compare="exact")).endswith("assert f(6) == [2, 3]")

@@ -19,22 +19,56 @@ from hypothesis import strategies as st
 
 from problems.encoding import dumps, literal, loads
 from problems.record import ProblemError
-from problems.schema import SCHEMA, Problem, from_record, from_row, read_parquet, set_hash, to_row, write_parquet
+from problems.schema import (
+    SCHEMA,
+    Problem,
+    from_record,
+    from_row,
+    read_parquet,
+    set_hash,
+    to_row,
+    write_parquet,
+)
 from sandbox.protocol import Limits, UnittestTest
 
-atoms = st.none() | st.booleans() | st.integers() | st.floats() | st.complex_numbers() | st.text() | st.binary()
-keys = st.integers() | st.text() | st.floats(allow_nan=False) | st.tuples(st.integers(), st.text()) | st.frozensets(st.text())
+atoms = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.complex_numbers()
+    | st.text()
+    | st.binary()
+)
+keys = (
+    st.integers()
+    | st.text()
+    | st.floats(allow_nan=False)
+    | st.tuples(st.integers(), st.text())
+    | st.frozensets(st.text())
+)
 plain = st.recursive(
     atoms | st.sets(keys) | st.frozensets(keys),
     lambda inner: (
-        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(keys, inner) | st.dictionaries(st.sampled_from(["$tuple", "$", "a"]), inner)
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(keys, inner)
+        | st.dictionaries(st.sampled_from(["$tuple", "$", "a"]), inner)
     ),
     max_leaves=12,
 )
 
 
 def toy(key: str = "1", **changes: Any) -> Problem:
-    problem = Problem(f"toy/{key}", "toy", "Add one.", "call", ({"args": [1], "expected": 2},), "f", solutions=("def f(x): return x + 1\n",))
+    problem = Problem(
+        f"toy/{key}",
+        "toy",
+        "Add one.",
+        "call",
+        ({"args": [1], "expected": 2},),
+        "f",
+        solutions=("def f(x): return x + 1\n",),
+    )
     return dataclasses.replace(problem, **changes)
 
 
@@ -46,12 +80,18 @@ def test_plain_data_comes_back_with_the_same_types(value: Any) -> None:
         assert back == value
 
 
-@pytest.mark.parametrize("value", [10**5000, float("inf"), {1: {2: (3,)}}, {"$set": [1]}, [{1}, b"\0", -0.0, "\ud800"]], ids=range(5))
+@pytest.mark.parametrize(
+    "value",
+    [10**5000, float("inf"), {1: {2: (3,)}}, {"$set": [1]}, [{1}, b"\0", -0.0, "\ud800"]],
+    ids=range(5),
+)
 def test_awkward_data_comes_back(value: Any) -> None:
     assert loads(dumps(value)) == value
 
 
-@pytest.mark.parametrize("text", ['{"$tupel": [1]}', '{"$int": "zz"}', '{"$bytes": "?"}', "{", '{"$set": [[1]]}'])
+@pytest.mark.parametrize(
+    "text", ['{"$tupel": [1]}', '{"$int": "zz"}', '{"$bytes": "?"}', "{", '{"$set": [[1]]}']
+)
 def test_a_broken_or_unknown_tag_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         loads(text)
@@ -66,11 +106,18 @@ problems = st.builds(
     toy,
     key=st.uuids().map(str),
     statement=st.text(st.characters(exclude_categories=["Cs"])).filter(str.strip),
-    tests=st.lists(st.fixed_dictionaries({"args": st.lists(plain), "expected": plain}), min_size=1, max_size=3).map(tuple),
+    tests=st.lists(
+        st.fixed_dictionaries({"args": st.lists(plain), "expected": plain}), min_size=1, max_size=3
+    ).map(tuple),
     tolerance=st.none() | st.floats(0, 1),
     tags=st.lists(st.sampled_from("abc")).map(tuple),
     extra=st.dictionaries(st.sampled_from(["release", "composition"]), plain),
-    limits=st.builds(Limits, wall_s=st.floats(0.5, 9), memory_mb=st.integers(1, 2**40), total_cpu_s=st.none() | st.floats(0.5, 9)),
+    limits=st.builds(
+        Limits,
+        wall_s=st.floats(0.5, 9),
+        memory_mb=st.integers(1, 2**40),
+        total_cpu_s=st.none() | st.floats(0.5, 9),
+    ),
     gated=st.booleans(),
 )
 
@@ -83,7 +130,9 @@ def test_a_problem_comes_back_from_its_row(problem: Problem) -> None:
 
 @settings(max_examples=8)
 @given(sets=st.lists(problems, max_size=5, unique_by=lambda p: p.problem_id), seed=st.integers())
-def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(sets: list[Problem], seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(
+    sets: list[Problem], seed: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = tmp_path_factory.mktemp("set") / "set.parquet"
     digest = write_parquet(sets, path)
     bytes_before = path.read_bytes()
@@ -93,8 +142,13 @@ def test_parquet_keeps_the_set_and_its_hash_in_any_row_order(sets: list[Problem]
 
 
 def test_the_hash_of_a_set_in_a_test_is_the_same_on_every_machine() -> None:
-    letters = toy(tests=({"args": [{"b", "a", "c"}], "expected": frozenset("xyz")},), limits=Limits(wall_s=3.0))
-    assert letters.content_hash == "5fff612f6c4ea1bb6f3a3bb9a8eada8d7e0ced9f3b460eebecc2f0b419751b60"
+    letters = toy(
+        tests=({"args": [{"b", "a", "c"}], "expected": frozenset("xyz")},),
+        limits=Limits(wall_s=3.0),
+    )
+    assert (
+        letters.content_hash == "5fff612f6c4ea1bb6f3a3bb9a8eada8d7e0ced9f3b460eebecc2f0b419751b60"
+    )
 
 
 @given(st.recursive(st.none() | st.integers() | st.text(max_size=3), lambda inner: st.lists(inner, max_size=3) | st.tuples(inner) | st.dictionaries(
@@ -107,12 +161,25 @@ def test_a_set_is_written_alike_in_every_process() -> None:
     """`repr` orders the members by their hashes, which for texts every process draws anew."""
     said = "from problems.encoding import literal; print(literal([{'a', 'b', 'c', 'd', 'e'}, {'k': frozenset('xyz')}, (1,), set()]))"
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join(sys.path)}
-    texts = {subprocess.check_output([sys.executable, "-c", said], env=env | {"PYTHONHASHSEED": str(seed)}, text=True) for seed in (1, 2, 3)}
-    assert texts == {"[{'a', 'b', 'c', 'd', 'e'}, {'k': frozenset({'x', 'y', 'z'})}, (1,), set()]\n"}
+    texts = {
+        subprocess.check_output(
+            [sys.executable, "-c", said], env=env | {"PYTHONHASHSEED": str(seed)}, text=True
+        )
+        for seed in (1, 2, 3)
+    }
+    assert texts == {
+        "[{'a', 'b', 'c', 'd', 'e'}, {'k': frozenset({'x', 'y', 'z'})}, (1,), set()]\n"
+    }
 
 
 def test_what_a_problem_is_changes_its_hash() -> None:
-    changed = [toy(), toy(statement="Add 1."), toy(tests=({"args": [True], "expected": 2},)), toy(gated=True), toy(limits=Limits(wall_s=4))]
+    changed = [
+        toy(),
+        toy(statement="Add 1."),
+        toy(tests=({"args": [True], "expected": 2},)),
+        toy(gated=True),
+        toy(limits=Limits(wall_s=4)),
+    ]
     assert len({problem.content_hash for problem in changed}) == len(changed)
     assert toy(limits=Limits(wall_s=3)).content_hash == toy(limits=Limits(wall_s=3.0)).content_hash
 
@@ -129,7 +196,9 @@ def test_an_empty_set_is_a_set(tmp_path: Path) -> None:
 
 
 def rows_file(path: Path, *rows: dict[str, Any], **columns: Any) -> Path:
-    table = pa.Table.from_pylist([to_row(toy(str(number))) | row for number, row in enumerate(rows)], schema=SCHEMA)
+    table = pa.Table.from_pylist(
+        [to_row(toy(str(number))) | row for number, row in enumerate(rows)], schema=SCHEMA
+    )
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values))
     pq.write_table(table, path)
@@ -139,7 +208,9 @@ def rows_file(path: Path, *rows: dict[str, Any], **columns: Any) -> Path:
 def test_a_missing_column_is_refused_by_name(tmp_path: Path) -> None:
     path = rows_file(tmp_path / "set.parquet", {})
     pq.write_table(pq.read_table(path).drop_columns(["statement", "style"]), path)
-    with pytest.raises(ProblemError, match=r"set\.parquet: row 0: missing columns: statement, style: "):
+    with pytest.raises(
+        ProblemError, match=r"set\.parquet: row 0: missing columns: statement, style: "
+    ):
         read_parquet(path)
 
 
@@ -155,16 +226,24 @@ def test_an_unknown_column_is_kept(tmp_path: Path) -> None:
         ({"statement": " "}, 'row 1: column statement is a text " "'),
         ({"tests": ["{"]}, "row 1: column tests holds no JSON text"),
         ({"tests": []}, "row 1: column tests is a list \\[\\]"),
-        ({"tests": ['{"args": 1, "expected": 1}']}, "row 1: column tests: test 0, key 'args' is a number 1: expected a list"),
+        (
+            {"tests": ['{"args": 1, "expected": 1}']},
+            "row 1: column tests: test 0, key 'args' is a number 1: expected a list",
+        ),
         ({"tests": ['{"args": [1]}']}, "row 1: column tests: test 0 lacks 'expected'"),
         ({"style": "quiz"}, 'row 1: column style is a text "quiz": expected one of call'),
         ({"entry_point": None}, "row 1: column entry_point is missing"),
         ({"visible_tests": 9}, "row 1: column visible_tests is 9 of 1 tests"),
-        ({"limits": {"wall_s": -1.0, "cpu_s": 1.0, "memory_mb": 1, "output_kb": 1}}, "row 1: column limits"),
+        (
+            {"limits": {"wall_s": -1.0, "cpu_s": 1.0, "memory_mb": 1, "output_kb": 1}},
+            "row 1: column limits",
+        ),
         ({"split": "test"}, "row 1: column split"),
     ],
 )
-def test_a_wrong_cell_is_refused_by_file_row_and_column(tmp_path: Path, row: dict[str, Any], message: str) -> None:
+def test_a_wrong_cell_is_refused_by_file_row_and_column(
+    tmp_path: Path, row: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ProblemError, match=rf"set\.parquet: {message}"):
         read_parquet(rows_file(tmp_path / "set.parquet", {}, row))
 
@@ -178,7 +257,9 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_of_a_newer_ratchet_is_refused(tmp_path: Path) -> None:
     path = rows_file(tmp_path / "set.parquet", {})
-    pq.write_table(pq.read_table(path).replace_schema_metadata({"ratchet.problems.version": "99"}), path)
+    pq.write_table(
+        pq.read_table(path).replace_schema_metadata({"ratchet.problems.version": "99"}), path
+    )
     with pytest.raises(ProblemError, match="schema version 99"):
         read_parquet(path)
 
@@ -189,12 +270,24 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path: Path) -> None:
 
 
 def test_a_record_of_plain_json_is_enough() -> None:
-    record = json.loads('{"problem_id": "a/1", "source": "a", "statement": "s", "style": "stdio", "tests": [{"stdin": "1", "stdout": "2"}]}')
+    record = json.loads(
+        '{"problem_id": "a/1", "source": "a", "statement": "s", "style": "stdio", "tests": [{"stdin": "1", "stdout": "2"}]}'
+    )
     assert from_record(record, "x").job("print(2)", "j").tests[0].stdout == "2"  # type: ignore[union-attr]
 
 
-def test_columns_that_came_later_leave_old_hashes_and_old_files_as_they_were(tmp_path: Path) -> None:
-    plain = Problem("own/1", "own", "Add.", "call", ({"args": [1, 2], "expected": 3},), "f", limits=Limits(wall_s=3.0))
+def test_columns_that_came_later_leave_old_hashes_and_old_files_as_they_were(
+    tmp_path: Path,
+) -> None:
+    plain = Problem(
+        "own/1",
+        "own",
+        "Add.",
+        "call",
+        ({"args": [1, 2], "expected": 3},),
+        "f",
+        limits=Limits(wall_s=3.0),
+    )
     assert plain.content_hash == "3563842796f337ae8ab0b6854b71dcab3451c50655846cc927950489ba9bdf4d"
     write_parquet([plain], tmp_path / "new.parquet")
     table = pq.read_table(tmp_path / "new.parquet").drop_columns(["compare", "checker"])
@@ -202,30 +295,71 @@ def test_columns_that_came_later_leave_old_hashes_and_old_files_as_they_were(tmp
     assert read_parquet(tmp_path / "old.parquet") == read_parquet(tmp_path / "new.parquet")
 
 
-def test_a_file_without_totals_is_as_before_there_were_any_and_one_with_them_says_so(tmp_path: Path) -> None:
-    plain, limited = toy(), toy(problem_id="own/2", limits=Limits(total_wall_s=5, total_output_kb=9))
+def test_a_file_without_totals_is_as_before_there_were_any_and_one_with_them_says_so(
+    tmp_path: Path,
+) -> None:
+    plain, limited = (
+        toy(),
+        toy(problem_id="own/2", limits=Limits(total_wall_s=5, total_output_kb=9)),
+    )
     for problems, version in (([plain], b"2"), ([plain, limited], b"3")):
         write_parquet(problems, tmp_path / "a.parquet")
-        assert pq.read_schema(tmp_path / "a.parquet").metadata[b"ratchet.problems.version"] == version
-        assert sorted(problem.content_hash for problem in read_parquet(tmp_path / "a.parquet")) == sorted(p.content_hash for p in problems)
+        assert (
+            pq.read_schema(tmp_path / "a.parquet").metadata[b"ratchet.problems.version"] == version
+        )
+        assert sorted(
+            problem.content_hash for problem in read_parquet(tmp_path / "a.parquet")
+        ) == sorted(p.content_hash for p in problems)
 
 
 def test_comparison_and_checker_reach_the_sandbox_by_way_of_a_file(tmp_path: Path) -> None:
     checker = "def check(args, got, expected):\n    return got in expected"
     limits = Limits(processes=3, files=9)
     problems = [
-        Problem("own/1", "own", "Pick.", "call", ({"args": [], "expected": [1, 2]},), "f", compare="unordered", checker=checker, limits=limits),
+        Problem(
+            "own/1",
+            "own",
+            "Pick.",
+            "call",
+            ({"args": [], "expected": [1, 2]},),
+            "f",
+            compare="unordered",
+            checker=checker,
+            limits=limits,
+        ),
         Problem("own/2", "own", "Test.", "unittest", ({"source": "class T: pass"},), "f"),
     ]
     write_parquet(problems, tmp_path / "a.parquet")
     picked, tested = (problem.job("", "j") for problem in read_parquet(tmp_path / "a.parquet"))
-    assert (picked.compare, picked.checker, picked.limits.processes, picked.limits.files) == ("unordered", checker, 3, 9)
+    assert (picked.compare, picked.checker, picked.limits.processes, picked.limits.files) == (
+        "unordered",
+        checker,
+        3,
+        9,
+    )
     assert tested.tests == (UnittestTest("class T: pass"),)
 
 
-@pytest.mark.parametrize(("style", "column"), [("assert", {"checker": "x"}), ("stdio", {"compare": "set"}), ("call", {"compare": "tokens"})])
-def test_a_comparison_that_does_not_fit_the_style_is_refused(style: str, column: dict[str, str]) -> None:
-    test = {"call": {"expected": 1}, "stdio": {"stdin": "", "stdout": ""}, "assert": {"source": ""}}[style]
-    record = {"problem_id": "own/1", "source": "own", "statement": "s", "style": style, "tests": [test], "entry_point": "f", **column}
+@pytest.mark.parametrize(
+    ("style", "column"),
+    [("assert", {"checker": "x"}), ("stdio", {"compare": "set"}), ("call", {"compare": "tokens"})],
+)
+def test_a_comparison_that_does_not_fit_the_style_is_refused(
+    style: str, column: dict[str, str]
+) -> None:
+    test = {
+        "call": {"expected": 1},
+        "stdio": {"stdin": "", "stdout": ""},
+        "assert": {"source": ""},
+    }[style]
+    record = {
+        "problem_id": "own/1",
+        "source": "own",
+        "statement": "s",
+        "style": style,
+        "tests": [test],
+        "entry_point": "f",
+        **column,
+    }
     with pytest.raises(ProblemError, match="column compare or checker"):
         from_record(record, "file: row 0")

@@ -46,12 +46,21 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 @pytest.mark.slow
-def test_every_solution_passes_in_the_sandbox_and_an_idle_answer_does_not(sandbox: Sandbox, tmp_path: Path) -> None:
-    assert verify(shipped(), sandbox, tmp_path / "journal.jsonl", Verification(repeats=1)).removed == []
+def test_every_solution_passes_in_the_sandbox_and_an_idle_answer_does_not(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    assert (
+        verify(shipped(), sandbox, tmp_path / "journal.jsonl", Verification(repeats=1)).removed
+        == []
+    )
 
 
 def test_the_tests_refuse_the_mistakes_that_people_make(sandbox: Sandbox) -> None:
-    jobs = [problem.job(problem.extra["wrong"], problem.problem_id) for problem in shipped() if "wrong" in problem.extra]
+    jobs = [
+        problem.job(problem.extra["wrong"], problem.problem_id)
+        for problem in shipped()
+        if "wrong" in problem.extra
+    ]
     verdicts = {report.job_id: report.verdict for report in sandbox.run(jobs)}
     assert len(jobs) >= 10 and set(verdicts.values()) <= {Verdict.WA, Verdict.RE}, verdicts
 
@@ -61,47 +70,85 @@ def test_no_cleaning_rule_removes_any() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["humaneval", "humanevalplus", "mbpp", "mbppplus", "leetcode", "bigcodebench"])
+@pytest.mark.parametrize(
+    "source", ["humaneval", "humanevalplus", "mbpp", "mbppplus", "leetcode", "bigcodebench"]
+)
 def test_none_resembles_a_task_of_a_benchmark(source: str, data: Callable[[str], Path]) -> None:
     assert GatedIndex(load(source, data(source)).problems).overlaps(list(shipped()), 1) == []
 
 
 @pytest.mark.parametrize("problem", shipped(), ids=lambda problem: problem.problem_id)
 def test_each_is_graded_and_has_edges_and_solutions_that_differ(problem: Problem) -> None:
-    assert [tag for tag in problem.tags if tag.startswith("grade-")] in [[f"grade-{grade}"] for grade in range(1, 6)] and len(problem.tags) >= 2
-    assert len(problem.tests) >= 8 and problem.visible_tests == 2 and problem.licence == "Apache-2.0" and problem.split == "train"
+    assert [tag for tag in problem.tags if tag.startswith("grade-")] in [
+        [f"grade-{grade}"] for grade in range(1, 6)
+    ] and len(problem.tags) >= 2
+    assert (
+        len(problem.tests) >= 8
+        and problem.visible_tests == 2
+        and problem.licence == "Apache-2.0"
+        and problem.split == "train"
+    )
     assert len({shape(source) for source in programs(problem)}) == len(problem.solutions) >= 2
     assert len({repr(test) for test in problem.tests}) == len(problem.tests)
 
 
-def test_where_the_model_is_made_from_scratch_training_rows_are_the_same_bytes_as_without_them(tmp_path: Path) -> None:
-    with_them, without = (curate(problems, []).kept for problems in ([*embedded(), *shipped()], embedded()))
+def test_where_the_model_is_made_from_scratch_training_rows_are_the_same_bytes_as_without_them(
+    tmp_path: Path,
+) -> None:
+    with_them, without = (
+        curate(problems, []).kept for problems in ([*embedded(), *shipped()], embedded())
+    )
     rows = trainable(with_them, base="")
-    for name, chosen in (("with", rows), ("without", [problem for problem in without if problem.split == "train"])):
+    for name, chosen in (
+        ("with", rows),
+        ("without", [problem for problem in without if problem.split == "train"]),
+    ):
         write_verl(chosen, tmp_path / name)
     assert (tmp_path / "with").read_bytes() == (tmp_path / "without").read_bytes()
-    assert random.Random(1).sample(rows, 8) == random.Random(1).sample(trainable(without, base=""), 8)
+    assert random.Random(1).sample(rows, 8) == random.Random(1).sample(
+        trainable(without, base=""), 8
+    )
     assert untrained(with_them, base="") == {problem.problem_id for problem in shipped()}
 
 
 def test_a_real_base_model_is_trained_on_them() -> None:
     problems = [*embedded(), *shipped()]
-    assert {problem.source for problem in trainable(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct")} == {"embedded", "simple"}
-    assert untrained(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct") == set() and explained(0) == "0"
+    assert {
+        problem.source for problem in trainable(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct")
+    } == {"embedded", "simple"}
+    assert (
+        untrained(problems, base="Qwen/Qwen2.5-Coder-0.5B-Instruct") == set()
+        and explained(0) == "0"
+    )
 
 
 def made(key: str, parents: Any, source: str = "augmented") -> Problem:
-    return replace(shipped()[0], problem_id=f"{source}/{key}", source=source, extra={"parents": parents})
+    return replace(
+        shipped()[0], problem_id=f"{source}/{key}", source=source, extra={"parents": parents}
+    )
 
 
 @pytest.mark.parametrize(
-    "parents", [[shipped()[0].problem_id], [embedded()[0].problem_id, shipped()[0].problem_id], ["augmented/b"], ["simple/gone"]]
+    "parents",
+    [
+        [shipped()[0].problem_id],
+        [embedded()[0].problem_id, shipped()[0].problem_id],
+        ["augmented/b"],
+        ["simple/gone"],
+    ],
 )
 def test_what_was_made_from_them_is_left_out_with_them(parents: list[str]) -> None:
-    assert trainable([made("a", parents), made("b", ["augmented/c"]), made("c", ["simple/gone"])], base="") == []
+    assert (
+        trainable(
+            [made("a", parents), made("b", ["augmented/c"]), made("c", ["simple/gone"])], base=""
+        )
+        == []
+    )
 
 
-@pytest.mark.parametrize("parents", [None, "simple/x", [], [7, None], ["embedded/train/x"], ["own/b", "own/a"]])
+@pytest.mark.parametrize(
+    "parents", [None, "simple/x", [], [7, None], ["embedded/train/x"], ["own/b", "own/a"]]
+)
 def test_a_users_own_problems_are_trained_on_whatever_they_call_parents(parents: Any) -> None:
     own = [made("a", parents, source="own"), made("b", ["own/a"], source="own")]
     assert trainable([*own, *shipped()], base="") == own

@@ -33,26 +33,51 @@ def far(*solutions: str, **changes: Any) -> Problem:
     """Its tests see nothing near its edges."""
     tests = tuple({"args": [x], "expected": right(x)} for x in (30, -30, 5, 0))
     limits = Limits(wall_s=20.0, cpu_s=1.0, memory_mb=128)
-    values: dict[str, Any] = {"style": "call", "tests": tests, "entry_point": "f", "solutions": solutions, "limits": limits, "visible_tests": 1}
-    return Problem("toy/far", "toy", "The size of x where it is below -4 or above 10, else 0.", **values | changes)
+    values: dict[str, Any] = {
+        "style": "call",
+        "tests": tests,
+        "entry_point": "f",
+        "solutions": solutions,
+        "limits": limits,
+        "visible_tests": 1,
+    }
+    return Problem(
+        "toy/far",
+        "toy",
+        "The size of x where it is below -4 or above 10, else 0.",
+        **values | changes,
+    )
 
 
-def tried(problem: Problem, sandbox: Sandbox, folder: Path, rules: Verification = RULES) -> Verified:
+def tried(
+    problem: Problem, sandbox: Sandbox, folder: Path, rules: Verification = RULES
+) -> Verified:
     return verify([problem], sandbox, folder / "journal", rules)
 
 
 def test_weak_tests_are_strengthened_until_they_kill(sandbox: Sandbox, tmp_path: Path) -> None:
     weak = far(FAR, OTHER)
-    before = tried(far(FAR), sandbox, tmp_path, RULES.model_copy(update={"threshold": 0})).strength[0]
+    before = tried(far(FAR), sandbox, tmp_path, RULES.model_copy(update={"threshold": 0})).strength[
+        0
+    ]
     found = tried(weak, sandbox, tmp_path)
     [kept], [row] = found.kept, found.strength
     added = kept.tests[len(weak.tests) :]
-    assert before.killed < row.killed and row.added_tests == len(added) == kept.extra["added_tests"] > 0
-    assert kept.problem_id == weak.problem_id and kept.visible_tests == 1 and kept.tests[: len(weak.tests)] == weak.tests
+    assert (
+        before.killed < row.killed
+        and row.added_tests == len(added) == kept.extra["added_tests"] > 0
+    )
+    assert (
+        kept.problem_id == weak.problem_id
+        and kept.visible_tests == 1
+        and kept.tests[: len(weak.tests)] == weak.tests
+    )
     assert all(test["expected"] == right(test["args"][0]) for test in added)
 
 
-def test_what_was_strengthened_is_as_good_as_new_and_needs_no_second_run(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_what_was_strengthened_is_as_good_as_new_and_needs_no_second_run(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     first = tried(far(FAR, OTHER), sandbox, tmp_path)
     again = tried(far(FAR, OTHER), sandbox, tmp_path)  # from the journal
     elsewhere = verify([far(FAR, OTHER)], sandbox, tmp_path / "another", RULES)
@@ -63,7 +88,9 @@ def test_what_was_strengthened_is_as_good_as_new_and_needs_no_second_run(sandbox
 
 
 @pytest.mark.parametrize("solutions", [(FAR,), (FAR, FAR + "  # the same\n")])
-def test_one_reference_is_no_witness(sandbox: Sandbox, tmp_path: Path, solutions: tuple[str, ...]) -> None:
+def test_one_reference_is_no_witness(
+    sandbox: Sandbox, tmp_path: Path, solutions: tuple[str, ...]
+) -> None:
     found = tried(far(*solutions), sandbox, tmp_path)
     [removed], [row] = found.removed, found.strength
     assert row.references == 1 and row.added_tests == 0 and not row.kept
@@ -75,10 +102,16 @@ def test_a_gated_problem_is_never_changed(sandbox: Sandbox, tmp_path: Path) -> N
     assert tried(weak, sandbox, tmp_path).kept == [weak]
 
 
-def test_references_that_disagree_make_a_problem_ambiguous(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_references_that_disagree_make_a_problem_ambiguous(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     tests = tuple({"args": [x], "expected": right(x)} for x in (11, 13, -30, 5, 0))
     [removed] = tried(far(OTHER, ODD, tests=tests), sandbox, tmp_path).removed
-    assert removed.reason == "references disagree" and "'args': [12]" in removed.detail and "says 12" in removed.detail
+    assert (
+        removed.reason == "references disagree"
+        and "'args': [12]" in removed.detail
+        and "says 12" in removed.detail
+    )
 
 
 @pytest.mark.parametrize(
@@ -92,6 +125,12 @@ def test_references_that_disagree_make_a_problem_ambiguous(sandbox: Sandbox, tmp
         ),
     ],
 )  # fmt: skip
-def test_other_styles_are_strengthened_in_their_own(sandbox: Sandbox, tmp_path: Path, style: Any, tests: Any, solutions: tuple[str, ...]) -> None:
-    found = tried(far(*solutions, style=style, tests=tests, entry_point=None if style == "stdio" else "f"), sandbox, tmp_path)
+def test_other_styles_are_strengthened_in_their_own(
+    sandbox: Sandbox, tmp_path: Path, style: Any, tests: Any, solutions: tuple[str, ...]
+) -> None:
+    found = tried(
+        far(*solutions, style=style, tests=tests, entry_point=None if style == "stdio" else "f"),
+        sandbox,
+        tmp_path,
+    )
     assert found.strength[0].added_tests > 0 and set(found.kept[0].tests[-1]) == set(tests[0])

@@ -29,14 +29,39 @@ class MlflowServer:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1"]
-        command += ["--backend-store-uri", f"sqlite:///{self.folder / 'server.db'}", "--default-artifact-root", str(self.folder / "artifacts")]
+        command = [
+            sys.executable,
+            "-m",
+            "mlflow",
+            "server",
+            "--host",
+            "127.0.0.1",
+            "--port",
+            str(self.port),
+            "--workers",
+            "1",
+        ]
+        command += [
+            "--backend-store-uri",
+            f"sqlite:///{self.folder / 'server.db'}",
+            "--default-artifact-root",
+            str(self.folder / "artifacts"),
+        ]
         environment = os.environ | {"MLFLOW_DISABLE_TELEMETRY": "true"}
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, cwd=self.folder, env=environment, start_new_session=True)
+            self.process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env=environment,
+                start_new_session=True,
+            )
         deadline = time.monotonic() + START_S
         while not self._answers():
-            assert self.process.poll() is None and time.monotonic() < deadline, (self.folder / "log").read_text()[-2000:]
+            assert self.process.poll() is None and time.monotonic() < deadline, (
+                self.folder / "log"
+            ).read_text()[-2000:]
             time.sleep(0.2)
 
     def stop(self) -> None:

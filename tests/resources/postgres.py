@@ -35,7 +35,9 @@ class Server:
 
     def control(self, *arguments: str) -> None:
         command = [str(self.programs / "pg_ctl"), "-D", str(self.folder / "data"), "-w", *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, **self.as_user)
+        subprocess.run(
+            command, check=True, stdout=subprocess.DEVNULL, cwd=self.folder, **self.as_user
+        )
 
     def start(self) -> None:
         options = f"-p {self.port} -c listen_addresses=127.0.0.1 -k '{self.folder}' -c fsync=off"
@@ -58,25 +60,48 @@ class Server:
 @contextmanager
 def postgres() -> Iterator[Server]:
     """Skips the test where no Postgres is installed, or no user whom it would run for."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [Path(path).parent for path in [shutil.which("initdb")] if path]
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) or [
+        Path(path).parent for path in [shutil.which("initdb")] if path
+    ]
     if not found:
-        pytest.skip("no Postgres on this machine (apt-get install postgresql): the ledger was not tried on a server")
+        pytest.skip(
+            "no Postgres on this machine (apt-get install postgresql): the ledger was not tried on a server"
+        )
     as_user: dict[str, Any] = {}
     if os.geteuid() == 0:  # Postgres refuses to run as root
-        owner = next((user for user in pwd.getpwall() if user.pw_name in ("postgres", "nobody")), None)
+        owner = next(
+            (user for user in pwd.getpwall() if user.pw_name in ("postgres", "nobody")), None
+        )
         if owner is None:
             pytest.skip("Postgres does not run as root, and there is no user postgres or nobody")
         as_user = {"user": owner.pw_uid, "group": owner.pw_gid}
-    folder = Path(tempfile.mkdtemp(prefix="ratchet-pg-", dir="/tmp"))  # a path short enough for its socket
+    folder = Path(
+        tempfile.mkdtemp(prefix="ratchet-pg-", dir="/tmp")
+    )  # a path short enough for its socket
     if as_user:
         os.chown(folder, as_user["user"], as_user["group"])
     (folder / "password").write_text(PASSWORD)
     (folder / "password").chmod(0o644)
     server = Server(folder, free_ports(1)[0], found[-1], as_user)
-    command = [str(server.programs / "initdb"), "-D", str(folder / "data"), "-U", "ratchet", "-A", "scram-sha-256", "--no-sync", "--no-locale"]
+    command = [
+        str(server.programs / "initdb"),
+        "-D",
+        str(folder / "data"),
+        "-U",
+        "ratchet",
+        "-A",
+        "scram-sha-256",
+        "--no-sync",
+        "--no-locale",
+    ]
     try:
         subprocess.run(
-            [*command, f"--pwfile={folder / 'password'}"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder, **as_user
+            [*command, f"--pwfile={folder / 'password'}"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            **as_user,
         )
         server.start()
         with pytest.MonkeyPatch.context() as patch:

@@ -29,7 +29,9 @@ while True:
 
 
 def opened(runs: Path, name: str, kind: Kind = "chain") -> Chain:
-    return open_chain(runs, name, kind=kind, base_seed=3, profile="small", why="test", champion=None)
+    return open_chain(
+        runs, name, kind=kind, base_seed=3, profile="small", why="test", champion=None
+    )
 
 
 def test_the_first_chain_is_number_one_and_the_next_follows_when_it_is_done(tmp_path: Path) -> None:
@@ -46,7 +48,12 @@ def test_an_open_chain_is_gone_on_with_not_begun_anew(tmp_path: Path) -> None:
 
 
 def test_numbers_and_so_held_out_draws_are_never_given_twice(tmp_path: Path) -> None:
-    kinds: list[tuple[str, Kind]] = [("chain-0001", "chain"), ("put-by-hand", "evaluation"), ("rescore-1", "rescore"), ("chain-0002", "chain")]
+    kinds: list[tuple[str, Kind]] = [
+        ("chain-0001", "chain"),
+        ("put-by-hand", "evaluation"),
+        ("rescore-1", "rescore"),
+        ("chain-0002", "chain"),
+    ]
     assert [opened(tmp_path, name, kind).record.number for name, kind in kinds] == [1, 2, 3, 4]
     assert len({record.seed for record in records(tmp_path)}) == 4
 
@@ -62,7 +69,9 @@ def test_a_chain_that_failed_twice_is_given_up(tmp_path: Path) -> None:
     assert chain.fail("no memory").state == "failed" and next_id(tmp_path) == "chain-0002"
 
 
-def test_the_newest_to_score_is_the_last_that_has_a_checkpoint_not_the_one_that_trains(tmp_path: Path) -> None:
+def test_the_newest_to_score_is_the_last_that_has_a_checkpoint_not_the_one_that_trains(
+    tmp_path: Path,
+) -> None:
     with opened(tmp_path, "chain-0001").stage("checkpoint"):
         pass
     with opened(tmp_path, "chain-0002").stage("raw_problems"):
@@ -77,7 +86,9 @@ def test_smoke_chains_are_counted_by_themselves(tmp_path: Path) -> None:
     assert next_id(tmp_path, "smoke") == "smoke-0001"
 
 
-def test_a_stage_is_timed_and_told_and_finding_it_again_keeps_the_first_time(tmp_path: Path) -> None:
+def test_a_stage_is_timed_and_told_and_finding_it_again_keeps_the_first_time(
+    tmp_path: Path,
+) -> None:
     chain = opened(tmp_path, "chain-0001")
     with chain.stage("clean_problems") as stage:
         stage.made += 1
@@ -86,20 +97,30 @@ def test_a_stage_is_timed_and_told_and_finding_it_again_keeps_the_first_time(tmp
     with chain.stage("clean_problems") as stage:
         stage.found += 1
     assert first.seconds >= 0.02 and chain.record.stages["clean_problems"] == first
-    assert [line.event for line in read(chain.progress_file)[0]] == ["begin", "end", "begin", "found"]
+    assert [line.event for line in read(chain.progress_file)[0]] == [
+        "begin",
+        "end",
+        "begin",
+        "found",
+    ]
 
 
 def test_a_stage_that_raises_is_told_as_failed_with_its_reason(tmp_path: Path) -> None:
     chain = opened(tmp_path, "chain-0001")
     with pytest.raises(ValueError), chain.stage("checkpoint"):
         raise ValueError("no room\nand more")
-    assert [(line.event, line.text) for line in read(chain.progress_file)[0]] == [("begin", ""), ("failed", "no room")]
+    assert [(line.event, line.text) for line in read(chain.progress_file)[0]] == [
+        ("begin", ""),
+        ("failed", "no room"),
+    ]
 
 
 def test_a_kill_while_the_record_is_written_leaves_it_whole(tmp_path: Path) -> None:
     chain = opened(tmp_path, "chain-0001")
     for wait in (0.05, 0.1, 0.15):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(chain.folder)], stdout=subprocess.PIPE, text=True)
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(chain.folder)], stdout=subprocess.PIPE, text=True
+        )
         assert writer.stdout and writer.stdout.readline() == "writes\n"
         time.sleep(wait)
         os.kill(writer.pid, signal.SIGKILL)

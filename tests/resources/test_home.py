@@ -11,7 +11,9 @@ from artifacts.manifest import Manifest
 from resources.home import Home, NotReady
 
 
-def test_without_a_variable_the_home_lies_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_variable_the_home_lies_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("RATCHET_HOME", raising=False)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -27,7 +29,9 @@ def test_a_home_with_spaces_is_made(tmp_path: Path) -> None:
 
 def test_a_home_that_is_a_file_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
-    with pytest.raises(NotReady, match=r"cannot be written to .*: set RATCHET_HOME to a folder of yours"):
+    with pytest.raises(
+        NotReady, match=r"cannot be written to .*: set RATCHET_HOME to a folder of yours"
+    ):
         Home(tmp_path / "file").make()
 
 
@@ -55,6 +59,8 @@ def test_another_root_finds_nothing_in_the_first_ones_cache(tmp_path: Path) -> N
         assert store.find("datasets", "numbers", "a") is None
         with store.draft("datasets", "numbers") as folder:
             (folder / "numbers.txt").write_text("1")
-            store.publish(folder, Manifest(kind="datasets", name="numbers", key="a", content_hash=""))
+            store.publish(
+                folder, Manifest(kind="datasets", name="numbers", key="a", content_hash="")
+            )
         assert store.filesystem.exists(f"{store.base}/datasets/numbers/a/numbers.txt")
     assert home.store("memory://first/").find("datasets", "numbers", "a")

@@ -15,7 +15,9 @@ from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
 def folder(path: Path, **config: object) -> Path:
     """Looks like a Hugging Face folder."""
     path.mkdir(parents=True)
-    (path / "config.json").write_text(json.dumps({"model_type": "qwen2"} | config), encoding="utf-8")
+    (path / "config.json").write_text(
+        json.dumps({"model_type": "qwen2"} | config), encoding="utf-8"
+    )
     (path / "model.safetensors").write_bytes(b"weights")
     (path / "tokenizer.json").write_text("{}", encoding="utf-8")
     (path / "modeling.py").write_text("raise SystemExit('never run')", encoding="utf-8")
@@ -38,7 +40,12 @@ def test_the_same_content_is_taken_in_once_and_another_gets_another_name(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("lacking", "said"), [("config.json", "no config.json"), ("model.safetensors", "pickled weights"), ("tokenizer.json", "no tokenizer")]
+    ("lacking", "said"),
+    [
+        ("config.json", "no config.json"),
+        ("model.safetensors", "pickled weights"),
+        ("tokenizer.json", "no tokenizer"),
+    ],
 )
 def test_what_is_no_checkpoint_is_named(tmp_path: Path, lacking: str, said: str) -> None:
     put = folder(tmp_path / "mine")
@@ -49,7 +56,10 @@ def test_what_is_no_checkpoint_is_named(tmp_path: Path, lacking: str, said: str)
 
 def test_a_checkpoint_that_asks_for_its_own_code_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoCheckpoint, match="auto_map asks for code of its own, which is never run"):
-        take_in(Store(tmp_path / "home"), folder(tmp_path / "mine", auto_map={"AutoModel": "modeling.Evil"}))
+        take_in(
+            Store(tmp_path / "home"),
+            folder(tmp_path / "mine", auto_map={"AutoModel": "modeling.Evil"}),
+        )
 
 
 def test_our_own_artifacts_are_not_taken_for_folders_put_by_hand(tmp_path: Path) -> None:

@@ -29,7 +29,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def other(path: Path) -> subprocess.Popen[str]:
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True
+    )
     assert process.stdout and process.stdout.readline() == "has it\n"
     return process
 
@@ -37,7 +39,9 @@ def other(path: Path) -> subprocess.Popen[str]:
 def test_a_second_process_is_told_who_trains_and_since_when(path: Path) -> None:
     process = other(path)
     try:
-        with pytest.raises(lease.LeaseHeld, match=rf"chain-0007 \(process {process.pid}\) since 20.*UTC"):
+        with pytest.raises(
+            lease.LeaseHeld, match=rf"chain-0007 \(process {process.pid}\) since 20.*UTC"
+        ):
             lease.take(path, "chain-0008")
         found = lease.holder(path)
         assert found is not None and (found.pid, found.chain) == (process.pid, "chain-0007")
@@ -64,11 +68,15 @@ def test_the_holder_may_take_it_again_and_give_it_back(path: Path) -> None:
     assert lease.holder(path) is None
 
 
-def test_who_looks_for_a_holder_at_the_same_moment_turns_no_training_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_looks_for_a_holder_at_the_same_moment_turns_no_training_away(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path.parent.mkdir()
     with path.open("a") as looks:
         fcntl.flock(looks, fcntl.LOCK_SH)
-        monkeypatch.setattr("resources.lease.time.sleep", lambda _: fcntl.flock(looks, fcntl.LOCK_UN))
+        monkeypatch.setattr(
+            "resources.lease.time.sleep", lambda _: fcntl.flock(looks, fcntl.LOCK_UN)
+        )
         lease.take(path, "chain-0001")
     lease.give_back(path)
 

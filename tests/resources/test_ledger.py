@@ -38,7 +38,13 @@ def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
     return Ledger(server.fresh(f"ledger {time.time_ns()}".replace(" ", "_")))
 
 
-def put(ledger: Ledger, name: str, kind: Kind = "promote", chain: str | None = None, against: Entry | None = None) -> Entry:
+def put(
+    ledger: Ledger,
+    name: str,
+    kind: Kind = "promote",
+    chain: str | None = None,
+    against: Entry | None = None,
+) -> Entry:
     compared = against or ledger.champion()
     return ledger.append(
         kind,
@@ -67,7 +73,11 @@ def test_a_refused_checkpoint_is_kept_and_changes_no_champion(ledger: Ledger) ->
     put(ledger, "a", "install")
     refused = put(ledger, "b", "refuse")
     assert (champion := ledger.champion()) and champion.checkpoint == "a"
-    assert ledger.history()[-1] == refused and refused.version == 2 and refused.decision == {"reasons": ["b"]}
+    assert (
+        ledger.history()[-1] == refused
+        and refused.version == 2
+        and refused.decision == {"reasons": ["b"]}
+    )
 
 
 def test_a_chain_that_is_run_again_records_nothing_twice(ledger: Ledger) -> None:
@@ -85,7 +95,9 @@ def test_a_chain_puts_one_candidate_before_the_gate(ledger: Ledger) -> None:
 def test_a_promotion_against_a_champion_of_yesterday_is_refused_by_name(ledger: Ledger) -> None:
     old = put(ledger, "a", "install")
     put(ledger, "b")
-    with pytest.raises(Superseded, match=r"version 2 \(b\) is champion now, c was compared with version 1 \(a\)"):
+    with pytest.raises(
+        Superseded, match=r"version 2 \(b\) is champion now, c was compared with version 1 \(a\)"
+    ):
         put(ledger, "c", against=old)
     assert len(ledger.history()) == 2
 
@@ -95,7 +107,10 @@ def test_a_rollback_says_what_it_undid_and_happens_once_a_chain(ledger: Ledger) 
     put(ledger, "b")
     back = ledger.rollback("undo", reason="slow")
     assert ledger.rollback("undo") == back and back.version == 1
-    assert back.decision["reasons"] == ["version 2 (b) was taken back, version 1 (a) is champion again.", "slow"]
+    assert back.decision["reasons"] == [
+        "version 2 (b) was taken back, version 1 (a) is champion again.",
+        "slow",
+    ]
     with pytest.raises(NothingToRollBack, match="first champion"):
         ledger.rollback("undo more")
 
@@ -105,7 +120,9 @@ def test_without_a_champion_there_is_nothing_to_roll_back(ledger: Ledger) -> Non
         ledger.rollback("undo")
 
 
-@pytest.mark.parametrize("statement", ["UPDATE promotions SET kind = 'refuse'", "DELETE FROM promotions"])
+@pytest.mark.parametrize(
+    "statement", ["UPDATE promotions SET kind = 'refuse'", "DELETE FROM promotions"]
+)
 def test_nobody_can_change_or_delete_an_entry(ledger: Ledger, statement: str) -> None:
     put(ledger, "a", "install")
     with pytest.raises(Exception, match="append-only"), ledger._database.writing() as cursor:
@@ -116,7 +133,10 @@ def test_nobody_can_change_or_delete_an_entry(ledger: Ledger, statement: str) ->
 def test_two_successors_of_one_champion_are_refused_by_the_database_itself(ledger: Ledger) -> None:
     first = put(ledger, "a", "install")
     second = put(ledger, "b")
-    with pytest.raises(Exception, match=r"promotions.predecessor|one_successor"), ledger._database.writing() as cursor:
+    with (
+        pytest.raises(Exception, match=r"promotions.predecessor|one_successor"),
+        ledger._database.writing() as cursor,
+    ):
         ledger._insert(cursor, replace(second, entry=3, chain="by hand", predecessor=first.entry))
 
 
@@ -124,10 +144,15 @@ def test_a_rollback_to_a_version_undoes_all_that_came_after_it(ledger: Ledger) -
     for name in "abcd":
         put(ledger, name, "promote" if ledger.champion() else "install")
     back = ledger.rollback("undo", to=2)
-    assert back.decision["reasons"] == ["version 4 (d), version 3 (c) were taken back, version 2 (b) is champion again."]
+    assert back.decision["reasons"] == [
+        "version 4 (d), version 3 (c) were taken back, version 2 (b) is champion again."
+    ]
     assert (champion := ledger.champion()) and champion.version == 2
     assert (previous := ledger.previous()) and previous.version == 1
-    with pytest.raises(NothingToRollBack, match="version 3 was never champion, or was itself taken back: one can go back to version 1"):
+    with pytest.raises(
+        NothingToRollBack,
+        match="version 3 was never champion, or was itself taken back: one can go back to version 1",
+    ):
         ledger.rollback("undo more", to=3)
     with pytest.raises(NothingToRollBack, match="version 2 is champion already"):
         ledger.rollback("undo more", to=2)
@@ -152,7 +177,9 @@ def test_a_checkpoint_keeps_its_version_when_it_comes_again(ledger: Ledger) -> N
 
 @settings(max_examples=30)
 @given(steps=st.lists(st.sampled_from(["promote", "refuse", "rollback"]), max_size=10))
-def test_champion_and_previous_follow_promotions_and_rollbacks(steps: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_champion_and_previous_follow_promotions_and_rollbacks(
+    steps: list[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     ledger = Ledger(tmp_path_factory.mktemp("ledger") / "promotions.db")
     expected: list[str] = []
     for i, step in enumerate(steps):
@@ -167,7 +194,9 @@ def test_champion_and_previous_follow_promotions_and_rollbacks(steps: list[str],
             put(ledger, f"c{i}", "refuse")
     champion, previous = ledger.champion(), ledger.previous()
     assert (champion.checkpoint if champion else None) == (expected[-1] if expected else None)
-    assert (previous.checkpoint if previous else None) == (expected[-2] if len(expected) > 1 else None)
+    assert (previous.checkpoint if previous else None) == (
+        expected[-2] if len(expected) > 1 else None
+    )
 
 
 RACER = """
@@ -186,11 +215,18 @@ for i in range(rounds):
 
 
 @pytest.mark.slow
-def test_of_two_promotions_at_once_one_wins_and_the_other_is_told_forty_times(ledger: Ledger) -> None:
+def test_of_two_promotions_at_once_one_wins_and_the_other_is_told_forty_times(
+    ledger: Ledger,
+) -> None:
     rounds = 40
     put(ledger, "a", "install")
     command = [sys.executable, "-c", RACER, str(ledger.place)]
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "bufsize": 1}
+    pipes: dict[str, Any] = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "text": True,
+        "bufsize": 1,
+    }
     racers = [subprocess.Popen([*command, name, str(rounds)], **pipes) for name in ("one", "two")]
     won = {"one": 0, "two": 0}
     for i in range(rounds):
@@ -200,7 +236,13 @@ def test_of_two_promotions_at_once_one_wins_and_the_other_is_told_forty_times(le
         for racer in racers:
             assert racer.stdin
             racer.stdin.write(f"{champion.checkpoint_hash}\n")
-        told = dict(zip(won, [racer.stdout.readline().strip() for racer in racers if racer.stdout], strict=True))
+        told = dict(
+            zip(
+                won,
+                [racer.stdout.readline().strip() for racer in racers if racer.stdout],
+                strict=True,
+            )
+        )
         winner = ledger.champion()
         assert winner and winner.predecessor == champion.entry
         [loser] = [name for name, said in told.items() if said != "promoted"]
@@ -229,12 +271,23 @@ while True:
 def test_kill_9_while_writing_loses_nothing_that_was_said_to_be_written(ledger: Ledger) -> None:
     said = -1
     for round_ in range(4):
-        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(ledger.place)], stdout=subprocess.PIPE, text=True)
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(ledger.place)], stdout=subprocess.PIPE, text=True
+        )
         assert writer.stdout
         said = int(writer.stdout.readline())
         time.sleep(0.02 * round_)
         os.kill(writer.pid, signal.SIGKILL)
-        said = max([said, *(int(line) for line in writer.stdout.read().splitlines(keepends=True) if line.endswith("\n"))])
+        said = max(
+            [
+                said,
+                *(
+                    int(line)
+                    for line in writer.stdout.read().splitlines(keepends=True)
+                    if line.endswith("\n")
+                ),
+            ]
+        )
         writer.stdout.close()
         writer.wait()
         history = ledger.history()
@@ -242,15 +295,22 @@ def test_kill_9_while_writing_loses_nothing_that_was_said_to_be_written(ledger: 
         assert [e.predecessor for e in history] == [e.entry - 1 for e in history]
 
 
-def test_a_ledger_that_somebody_holds_is_named_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ledger_that_somebody_holds_is_named_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("resources.ledger_database.WAIT_S", 0.2)
     ledger = Ledger(tmp_path / "promotions.db")
     put(ledger, "a", "install")
     holder = sqlite3.connect(tmp_path / "promotions.db", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerUnreachable, match=r"promotions.db cannot be used \(database is locked\), nothing was recorded: another process"):
+    with pytest.raises(
+        LedgerUnreachable,
+        match=r"promotions.db cannot be used \(database is locked\), nothing was recorded: another process",
+    ):
         put(ledger, "b")
-    assert (champion := ledger.champion()) and champion.checkpoint == "a", "a reader does not wait for a writer"
+    assert (champion := ledger.champion()) and champion.checkpoint == "a", (
+        "a reader does not wait for a writer"
+    )
     holder.execute("ROLLBACK")
     holder.close()
     assert put(ledger, "b").version == 2
@@ -264,22 +324,36 @@ Ledger(Path(sys.argv[1])).append("promote", checkpoint="b", checkpoint_hash="b",
 
 
 def test_a_folder_that_cannot_be_written_to_is_named_and_nothing_is_lost() -> None:
-    with tempfile.TemporaryDirectory(prefix="read-only-") as folder:  # not under tmp_path, which another user may not enter
+    with tempfile.TemporaryDirectory(
+        prefix="read-only-"
+    ) as folder:  # not under tmp_path, which another user may not enter
         ledger = Ledger(Path(folder) / "promotions.db")
         put(ledger, "a", "install")
         Path(folder).chmod(0o555)
-        refused = subprocess.run([sys.executable, "-c", READ_ONLY, str(ledger.place)], capture_output=True, text=True, check=False)
+        refused = subprocess.run(
+            [sys.executable, "-c", READ_ONLY, str(ledger.place)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         Path(folder).chmod(0o755)
-        assert "LedgerUnreachable: the ledger" in refused.stderr and "see that its folder can be written to by this user" in refused.stderr
+        assert (
+            "LedgerUnreachable: the ledger" in refused.stderr
+            and "see that its folder can be written to by this user" in refused.stderr
+        )
         assert len(ledger.history()) == 1
 
 
 @pytest.mark.slow
-def test_a_server_that_is_gone_is_named_and_nothing_is_lost(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_gone_is_named_and_nothing_is_lost(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ledger = Ledger(server.fresh("gone"))
     put(ledger, "a", "install")
     server.stop()
-    with pytest.raises(LedgerUnreachable, match=r"gone cannot be used .*: see that the server runs"):
+    with pytest.raises(
+        LedgerUnreachable, match=r"gone cannot be used .*: see that the server runs"
+    ):
         put(ledger, "b", against=None)
     server.start()
     assert [entry.checkpoint for entry in ledger.history()] == ["a"]
@@ -288,7 +362,9 @@ def test_a_server_that_is_gone_is_named_and_nothing_is_lost(server: Server, monk
         ledger.history()
 
 
-@pytest.mark.parametrize("url", ["postgresql://me:secret@host/db", "mysql://host/db", "postgresql://host"])
+@pytest.mark.parametrize(
+    "url", ["postgresql://me:secret@host/db", "mysql://host/db", "postgresql://host"]
+)
 def test_a_url_with_a_password_or_of_another_database_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"PGPASSWORD|postgresql://user@host:port/database"):
         Ledger(url)

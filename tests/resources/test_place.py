@@ -27,37 +27,69 @@ def test_an_address_is_joined_and_has_this_machine_behind_it(tmp_path: Path) -> 
 
 
 def test_ranks_on_cpus_go_on_on_one_node(tmp_path: Path) -> None:
-    needs = Profile().needs.model_copy(update={"memory_gib": 0.0})  # whatever else runs on the machine of this test
-    profile = Profile(training=Training(ranks=2, scale=Scale(nodes=2)), ray=RayPlace(address="http://head:8265"), needs=needs)
+    needs = Profile().needs.model_copy(
+        update={"memory_gib": 0.0}
+    )  # whatever else runs on the machine of this test
+    profile = Profile(
+        training=Training(ranks=2, scale=Scale(nodes=2)),
+        ray=RayPlace(address="http://head:8265"),
+        needs=needs,
+    )
     assert ranks_here(Home(tmp_path), profile) == 2
 
 
-def test_a_machine_with_fewer_gpus_takes_as_many_ranks_as_it_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_with_fewer_gpus_takes_as_many_ranks_as_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listing(tmp_path, monkeypatch, "0, GPU-1, NVIDIA H100, 81920\\n1, GPU-2, NVIDIA H100, 81920\\n")
     gpus = load_profile("gpu")
     training = gpus.training.model_copy(update={"ranks": 8, "scale": Scale(nodes=2)})
     needs = gpus.needs.model_copy(update={"memory_gib": 0.0})
-    assert ranks_here(Home(tmp_path), gpus.model_copy(update={"training": training, "needs": needs})) == 2
+    assert (
+        ranks_here(Home(tmp_path), gpus.model_copy(update={"training": training, "needs": needs}))
+        == 2
+    )
 
 
-def test_a_machine_without_room_is_refused_with_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_room_is_refused_with_the_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     crowded = Profile(needs=Profile().needs.model_copy(update={"memory_gib": 1e6}))
     with pytest.raises(NotReady, match="of memory is available, a run needs 1e\\+06"):
         ranks_here(Home(tmp_path), crowded)
     listing(tmp_path, monkeypatch, "0, GPU-1, NVIDIA GeForce RTX 2080, 8192\\n")
     gpus = load_profile("gpu")
     with pytest.raises(NotReady, match="does not fit on 1 x NVIDIA GeForce RTX 2080"):
-        ranks_here(Home(tmp_path), gpus.model_copy(update={"needs": gpus.needs.model_copy(update={"memory_gib": 0.0})}))
+        ranks_here(
+            Home(tmp_path),
+            gpus.model_copy(update={"needs": gpus.needs.model_copy(update={"memory_gib": 0.0})}),
+        )
 
 
-def test_what_goes_on_here_is_asked_by_the_folder_that_it_starts_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_goes_on_here_is_asked_by_the_folder_that_it_starts_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The profile names a hub model that nobody knows the shape of; it was fetched, and is a model of 7 billion."""
     listing(tmp_path, monkeypatch, "0, GPU-1, NVIDIA H100, 81920\\n")
-    about = {"model_type": "qwen2", "vocab_size": 152_064, "hidden_size": 3584, "num_hidden_layers": 28, "intermediate_size": 18_944}
-    (tmp_path / "config.json").write_text(json.dumps(about | {"num_attention_heads": 28, "num_key_value_heads": 4}), encoding="utf-8")
+    about = {
+        "model_type": "qwen2",
+        "vocab_size": 152_064,
+        "hidden_size": 3584,
+        "num_hidden_layers": 28,
+        "intermediate_size": 18_944,
+    }
+    (tmp_path / "config.json").write_text(
+        json.dumps(about | {"num_attention_heads": 28, "num_key_value_heads": 4}), encoding="utf-8"
+    )
     gpus = load_profile("gpu")
     needs = gpus.needs.model_copy(update={"memory_gib": 0.0})
-    joined = gpus.model_copy(update={"base": "nobody/nothing", "needs": needs, "ray": RayPlace(address="http://head:8265")})
+    joined = gpus.model_copy(
+        update={
+            "base": "nobody/nothing",
+            "needs": needs,
+            "ray": RayPlace(address="http://head:8265"),
+        }
+    )
     ray = ray_of(Home(tmp_path), joined, a_job(tmp_path, start=str(tmp_path)))
     assert isinstance(ray, Joined) and ray.here is not None
     with pytest.raises(NotReady, match="does not fit on 1 x NVIDIA H100"):

@@ -29,17 +29,25 @@ def test_without_a_name_the_environment_decides(monkeypatch: pytest.MonkeyPatch)
         ("warm_up: {stepz: 3}", "warm_up.stepz: no such key, did you mean 'steps'"),
         ("sandbox: {worker: 3}", "sandbox.worker: no such key, did you mean 'workers'"),
         ("polisy: {alpha: 0.01}", "polisy: no such key, did you mean 'policy'"),
-        ("reward: {weights: {corectness: 1}}", "reward.weights.corectness: no such key, did you mean 'correctness'"),
+        (
+            "reward: {weights: {corectness: 1}}",
+            "reward.weights.corectness: no such key, did you mean 'correctness'",
+        ),
         ("training: {learning_rate: fast}", "training.learning_rate: .*got 'fast'"),
         ("training: {steps: 7, save_every: 2}", "steps 7 is no multiple of save_every 2"),
-        ("ray: {bind: localhost}", "ray.bind: .*listens on every interface for localhost: give 127.0.0.1"),
+        (
+            "ray: {bind: localhost}",
+            "ray.bind: .*listens on every interface for localhost: give 127.0.0.1",
+        ),
         ("ray: {bind: 127.0.0.2}", "listens on every interface for 127.0.0.2"),
         ("orchestration: {launcher: kubernetes}", "needs a section `kubernetes`"),
         ("[1, 2]", "a profile is a mapping of sections, this is a list"),
         ("a: [", "not YAML"),
     ],
 )
-def test_a_bad_profile_is_refused_with_file_key_and_mend(tmp_path: Path, text: str, said: str) -> None:
+def test_a_bad_profile_is_refused_with_file_key_and_mend(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(ProfileError, match=said) as caught:
@@ -63,23 +71,37 @@ def test_changes_go_over_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     ("change", "said"),
     [
         ("training.algorithm=gropo", "no 'gropo', did you mean grpo"),
-        ("training.step=3", "with training.step=3: training.step: no such key, did you mean 'steps'"),
+        (
+            "training.step=3",
+            "with training.step=3: training.step: no such key, did you mean 'steps'",
+        ),
         ("training", "changes nothing: write section.key=value"),
         ("seed.x=1\nseed.x.y=2", "x is no section"),
     ],
 )
-def test_a_bad_change_is_refused_with_its_words(monkeypatch: pytest.MonkeyPatch, change: str, said: str) -> None:
+def test_a_bad_change_is_refused_with_its_words(
+    monkeypatch: pytest.MonkeyPatch, change: str, said: str
+) -> None:
     monkeypatch.setenv("RATCHET_SET", change)
     with pytest.raises(ProfileError, match=said):
         load_profile("small")
 
 
-def test_the_policy_may_be_a_file_beside_the_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "strict.yaml").write_text("alpha: 0.001\nmargins: {mbpp: 0.02}\nlimits: {hack_gap: 0.1}", encoding="utf-8")
+def test_the_policy_may_be_a_file_beside_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "strict.yaml").write_text(
+        "alpha: 0.001\nmargins: {mbpp: 0.02}\nlimits: {hack_gap: 0.1}", encoding="utf-8"
+    )
     (tmp_path / "mine.yaml").write_text("policy: strict.yaml", encoding="utf-8")
     monkeypatch.setenv("RATCHET_SET", "policy.k=2")
     policy = load_profile(str(tmp_path / "mine.yaml")).policy
-    assert (policy.alpha, policy.margins, policy.limits, policy.k) == (0.001, {"mbpp": 0.02}, {"hack_gap": 0.1}, 2)
+    assert (policy.alpha, policy.margins, policy.limits, policy.k) == (
+        0.001,
+        {"mbpp": 0.02},
+        {"hack_gap": 0.1},
+        2,
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +115,9 @@ def test_the_policy_may_be_a_file_beside_the_profile(tmp_path: Path, monkeypatch
         ("margins: {mbpp: 3}", "margins.mbpp: 3.0 is no share"),
     ],
 )
-def test_a_bad_policy_file_is_refused_with_its_place(tmp_path: Path, text: str | None, said: str) -> None:
+def test_a_bad_policy_file_is_refused_with_its_place(
+    tmp_path: Path, text: str | None, said: str
+) -> None:
     if text is not None:
         (tmp_path / "strict.yaml").write_text(text, encoding="utf-8")
     (tmp_path / "mine.yaml").write_text("policy: strict.yaml", encoding="utf-8")

@@ -37,7 +37,9 @@ def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
         "import sys, time; from pathlib import Path; from verl_jobs.owner import hold\n"
         "hold(Path(sys.argv[1]) / 'holders'); print(1, flush=True); time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE
+    ) as holder:
         assert holder.stdout and holder.stdout.readline()
         assert live_holders(tmp_path) == [holder.pid]
         holder.kill()
@@ -57,7 +59,9 @@ WATCHES = (
 def test_a_head_that_stood_still_has_not_missed_its_holders(tmp_path: Path) -> None:
     """A container that is paused, a machine that is moved: all of its processes stood still."""
     hold(tmp_path / HOLDERS)
-    with subprocess.Popen([sys.executable, "-c", WATCHES, str(tmp_path)], stdout=subprocess.PIPE) as head:
+    with subprocess.Popen(
+        [sys.executable, "-c", WATCHES, str(tmp_path)], stdout=subprocess.PIPE
+    ) as head:
         assert head.stdout and head.stdout.readline()
         time.sleep(0.5)
         head.send_signal(signal.SIGSTOP)
@@ -71,7 +75,9 @@ def test_a_head_that_stood_still_has_not_missed_its_holders(tmp_path: Path) -> N
 
 def test_a_mark_that_is_being_written_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / HOLDERS).mkdir()
-    beside = tmp_path / HOLDERS / ".4711.draft"  # as artifacts.store.write_atomic has it before it is renamed
+    beside = (
+        tmp_path / HOLDERS / ".4711.draft"
+    )  # as artifacts.store.write_atomic has it before it is renamed
     beside.touch()
     assert live_holders(tmp_path) == []
     assert beside.exists()
@@ -100,12 +106,16 @@ def test_the_token_is_made_once_and_is_the_users_alone(tmp_path: Path) -> None:
     assert _token(tmp_path).stat().st_mode & 0o077 == 0
 
 
-@pytest.mark.parametrize(("code", "died"), [(None, True), (-9, True), (137, True), (75, True), (1, False), (2, False)])
+@pytest.mark.parametrize(
+    ("code", "died"), [(None, True), (-9, True), (137, True), (75, True), (1, False), (2, False)]
+)
 def test_a_death_is_told_from_an_error(code: int | None, died: bool) -> None:
     assert _died(SimpleNamespace(driver_exit_code=code)) is died
 
 
-def test_a_training_that_never_began_is_not_moved_when_it_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_that_never_began_is_not_moved_when_it_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its cluster went away between the command line's look at it and the submission."""
     monkeypatch.setattr(resources.ray, "PATIENCE_S", 0.1)
     job = a_job(tmp_path / "job")
@@ -131,9 +141,17 @@ def test_ray_stays_up_where_the_environment_lies_in_a_path_with_spaces(tmp_path:
     folder = tmp_path / "ray"
     folder.mkdir()
     hold(folder / HOLDERS)
-    environment = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
+    environment = os.environ | {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(_token(folder)),
+    }
     with (folder / "head.log").open("w") as log:
-        head = subprocess.Popen([interpreter, "-m", "resources.ray_head", str(folder)], stdout=log, stderr=log, env=environment)
+        head = subprocess.Popen(
+            [interpreter, "-m", "resources.ray_head", str(folder)],
+            stdout=log,
+            stderr=log,
+            env=environment,
+        )
     try:
         assert wait_until(lambda: (folder / "head.json").exists() or head.poll() is not None, 90)
         assert not wait_until(lambda: head.poll() is not None, 5), (folder / "head.log").read_text()

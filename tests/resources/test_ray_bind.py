@@ -61,17 +61,27 @@ for address, service in ((address, service) for address in addresses for service
 def at_work(folder: Path, bind: str) -> Iterator[dict[str, set[str]]]:
     """A private Ray with an actor: the addresses on which each of its processes listens, by port."""
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in (("RAY_AUTH_MODE", ""), ("RAY_AUTH_TOKEN_PATH", ""), (ray_head.PRELOADED, "")):
+        for name, value in (
+            ("RAY_AUTH_MODE", ""),
+            ("RAY_AUTH_TOKEN_PATH", ""),
+            (ray_head.PRELOADED, ""),
+        ):
             patch.setenv(name, value)
         head = private_ray.ensure_head(folder, a_job(folder), bind)
         if bind == ray_head.LOOPBACK:
-            patch.setenv("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # as what Ray itself starts there has it
-        driver = subprocess.Popen([sys.executable, "-c", WORKS, head.address], stdout=subprocess.PIPE, text=True)
+            patch.setenv(
+                "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0"
+            )  # as what Ray itself starts there has it
+        driver = subprocess.Popen(
+            [sys.executable, "-c", WORKS, head.address], stdout=subprocess.PIPE, text=True
+        )
     try:
         assert driver.stdout and driver.stdout.readline() == "True\n"
         ray = psutil.Process(json.loads((folder / "head.json").read_text())["pid"]).children()[0]
         told = set(re.findall(r"--[a-z-]+-port=(\d+)", " ".join(ray.cmdline())))
-        assert len(told) == 5 and wait_until(lambda: told <= listens(ray).keys(), 120), told - listens(ray).keys()  # its agents come last
+        assert len(told) == 5 and wait_until(lambda: told <= listens(ray).keys(), 120), (
+            told - listens(ray).keys()
+        )  # its agents come last
         yield listens(ray, psutil.Process(driver.pid))
     finally:
         driver.kill()
@@ -85,7 +95,9 @@ def listens(*roots: psutil.Process) -> dict[str, set[str]]:
     for process in [*roots, *(child for root in roots for child in root.children(recursive=True))]:
         for connection in process.net_connections("inet"):
             if connection.status == psutil.CONN_LISTEN:
-                found.setdefault(str(connection.laddr.port), set()).add(connection.laddr.ip.removeprefix("::ffff:"))
+                found.setdefault(str(connection.laddr.port), set()).add(
+                    connection.laddr.ip.removeprefix("::ffff:")
+                )
     return found
 
 
@@ -100,8 +112,18 @@ def test_a_ray_for_other_machines_asks_for_its_token_wherever_it_listens(tmp_pat
         gcs, dashboard = about["address"].rpartition(":")[2], about["dashboard"].rpartition(":")[2]
         assert about["address"] == f"{ELSEWHERE}:{gcs}" and ports[dashboard] == {ELSEWHERE}
         assert "::" in ports[gcs]  # should Ray learn to keep to one address, `ray.bind` may say so
-        addresses = [f"{ray_head.LOOPBACK if where & {'::', '0.0.0.0', ray_head.LOOPBACK} else ELSEWHERE}:{port}" for port, where in ports.items()]
+        addresses = [
+            f"{ray_head.LOOPBACK if where & {'::', '0.0.0.0', ray_head.LOOPBACK} else ELSEWHERE}:{port}"
+            for port, where in ports.items()
+        ]
         command = [sys.executable, "-c", ASKS, ",".join(addresses), ",".join(SERVICES)]
-        told = [line.split()[:2] for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()]
-        assert {service for code, service in told if code == "UNAUTHENTICATED"} == set(SERVICES), told
+        told = [
+            line.split()[:2]
+            for line in subprocess.run(
+                command, capture_output=True, text=True, check=True
+            ).stdout.splitlines()
+        ]
+        assert {service for code, service in told if code == "UNAUTHENTICATED"} == set(SERVICES), (
+            told
+        )
         assert not [service for code, service in told if code == "answered"], told

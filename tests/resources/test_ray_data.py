@@ -25,7 +25,13 @@ def test_a_cluster_of_two_nodes_comes_to_the_same_hash_and_reasons(tmp_path: Pat
         ray = RayData(cluster.address)
         there = clean(source, f"file://{tmp_path}/there", ray, RULES, rows=12)
         assert len(ray.nodes) == 2
-        assert not [thread.name for thread in threading.enumerate() if "usage" in thread.name], "Ray Data's telemetry"
+        assert not [thread.name for thread in threading.enumerate() if "usage" in thread.name], (
+            "Ray Data's telemetry"
+        )
     assert there == here
-    kept = [problem for path in (tmp_path / "there" / "problems").glob("*.parquet") for problem in read_parquet(path)]
+    kept = [
+        problem
+        for path in (tmp_path / "there" / "problems").glob("*.parquet")
+        for problem in read_parquet(path)
+    ]
     assert set_hash(kept) == here.content_hash

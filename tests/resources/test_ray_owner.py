@@ -50,7 +50,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             patch.setenv(name, "")
         private_ray.ensure_head(folder, a_job(folder))
         yield folder
-        os.kill(json.loads((folder / "head.json").read_text())["pid"], signal.SIGKILL)  # Ray's processes go with it
+        os.kill(
+            json.loads((folder / "head.json").read_text())["pid"], signal.SIGKILL
+        )  # Ray's processes go with it
 
 
 @pytest.fixture
@@ -62,7 +64,11 @@ def job(tmp_path: Path) -> TrainingJob:
 
 def an_owner(job: TrainingJob, cluster: Path, program: str = OWNER) -> subprocess.Popen[bytes]:
     with (job.path / "owner.log").open("ab") as log:
-        return subprocess.Popen([sys.executable, "-c", program, str(job.path / "job.json"), str(cluster)], stdout=log, stderr=log)
+        return subprocess.Popen(
+            [sys.executable, "-c", program, str(job.path / "job.json"), str(cluster)],
+            stdout=log,
+            stderr=log,
+        )
 
 
 def said(job: TrainingJob) -> list[str]:
@@ -76,33 +82,48 @@ def client_of(cluster: Path) -> Any:
     head = private_ray._running(cluster)
     assert head
     # told here: a test before this one may have imported ray, which reads its settings once
-    return JobSubmissionClient(head.dashboard, headers={"Authorization": f"Bearer {private_ray._token(cluster).read_text().strip()}"})
+    return JobSubmissionClient(
+        head.dashboard,
+        headers={"Authorization": f"Bearer {private_ray._token(cluster).read_text().strip()}"},
+    )
 
 
 def jobs_of(job: TrainingJob, cluster: Path) -> list[Any]:
-    return [each for each in client_of(cluster).list_jobs() if (each.submission_id or "").startswith(f"{job.chain}-{job.key[:10]}-")]
+    return [
+        each
+        for each in client_of(cluster).list_jobs()
+        if (each.submission_id or "").startswith(f"{job.chain}-{job.key[:10]}-")
+    ]
 
 
 @pytest.mark.slow
-def test_an_owner_that_dies_is_followed_by_one_that_finds_its_job(job: TrainingJob, cluster: Path) -> None:
+def test_an_owner_that_dies_is_followed_by_one_that_finds_its_job(
+    job: TrainingJob, cluster: Path
+) -> None:
     first = an_owner(job, cluster)
     assert wait_until(lambda: said(job), 120), (job.path / "owner.log").read_text()
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     second = an_owner(job, cluster)
-    assert not wait_until(lambda: len(said(job)) > 1, TERM_S + 2), said(job)  # longer than the lease: the second one renews it
+    assert not wait_until(lambda: len(said(job)) > 1, TERM_S + 2), said(
+        job
+    )  # longer than the lease: the second one renews it
     (job.path / "go").touch()
     assert second.wait(60) == 0 and len(jobs_of(job, cluster)) == 1 and job.done == {}
 
 
 @pytest.mark.slow
-def test_two_homes_that_share_a_ray_have_a_job_each_though_their_chains_are_named_alike(job: TrainingJob, cluster: Path) -> None:
+def test_two_homes_that_share_a_ray_have_a_job_each_though_their_chains_are_named_alike(
+    job: TrainingJob, cluster: Path
+) -> None:
     (job.path / "other").mkdir()
     other = a_job(job.path / "other", chain=job.chain)
     other.write()
     assert other.key == job.key
     owners = [an_owner(each, cluster) for each in (job, other)]
-    assert wait_until(lambda: said(job) and said(other), 120), (other.path / "owner.log").read_text()
+    assert wait_until(lambda: said(job) and said(other), 120), (
+        other.path / "owner.log"
+    ).read_text()
     for each in (job, other):
         (each.path / "go").touch()
     assert [owner.wait(60) for owner in owners] == [0, 0] and job.done == other.done == {}
@@ -121,12 +142,17 @@ def test_what_ray_was_told_to_stop_has_the_time_to_save(job: TrainingJob, cluste
 
 
 @pytest.mark.soak
-def test_an_orphan_saves_and_ends_and_the_next_owner_starts_it_again(job: TrainingJob, cluster: Path) -> None:
+def test_an_orphan_saves_and_ends_and_the_next_owner_starts_it_again(
+    job: TrainingJob, cluster: Path
+) -> None:
     first = an_owner(job, cluster)
     assert wait_until(lambda: said(job), 120)
     first.kill()
     first.wait()
-    assert wait_until(lambda: len(said(job)) == 2, 90) and said(job)[1] == "saves and ends: nobody renewed its lease"
+    assert (
+        wait_until(lambda: len(said(job)) == 2, 90)
+        and said(job)[1] == "saves and ends: nobody renewed its lease"
+    )
     second = an_owner(job, cluster)
     assert wait_until(lambda: len(said(job)) == 3, 120)
     (job.path / "go").touch()
@@ -136,11 +162,21 @@ def test_an_orphan_saves_and_ends_and_the_next_owner_starts_it_again(job: Traini
 @pytest.mark.parametrize(
     ("program", "how", "why"),
     [
-        pytest.param(OWNER, signal.SIGINT, "KeyboardInterrupt", id="Ctrl-C", marks=pytest.mark.soak),
-        pytest.param(IN_DAGSTER, signal.SIGTERM, "DagsterExecutionInterruptedError", id="a terminated Dagster run", marks=pytest.mark.slow),
+        pytest.param(
+            OWNER, signal.SIGINT, "KeyboardInterrupt", id="Ctrl-C", marks=pytest.mark.soak
+        ),
+        pytest.param(
+            IN_DAGSTER,
+            signal.SIGTERM,
+            "DagsterExecutionInterruptedError",
+            id="a terminated Dagster run",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
-def test_an_owner_that_is_interrupted_ends_its_job_with_a_save(job: TrainingJob, cluster: Path, program: str, how: signal.Signals, why: str) -> None:
+def test_an_owner_that_is_interrupted_ends_its_job_with_a_save(
+    job: TrainingJob, cluster: Path, program: str, how: signal.Signals, why: str
+) -> None:
     process = an_owner(job, cluster, program)
     assert wait_until(lambda: said(job), 120), (job.path / "owner.log").read_text()
     process.send_signal(how)
@@ -151,7 +187,9 @@ def test_an_owner_that_is_interrupted_ends_its_job_with_a_save(job: TrainingJob,
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("dying", "lives"), [("saves", 5), ("nothing", 3)])
-def test_lives_are_counted_from_the_last_save(job: TrainingJob, cluster: Path, dying: str, lives: int) -> None:
+def test_lives_are_counted_from_the_last_save(
+    job: TrainingJob, cluster: Path, dying: str, lives: int
+) -> None:
     """One that saves may die more often than three times, one that does not is given up after three."""
     (job.path / "mortal").write_text(dying)
     owner = an_owner(job, cluster)
@@ -164,7 +202,9 @@ def test_lives_are_counted_from_the_last_save(job: TrainingJob, cluster: Path, d
 
 
 @pytest.mark.soak
-def test_a_pause_of_all_its_processes_costs_a_training_nothing(job: TrainingJob, cluster: Path) -> None:
+def test_a_pause_of_all_its_processes_costs_a_training_nothing(
+    job: TrainingJob, cluster: Path
+) -> None:
     """Longer than any lease: a container that is paused, a machine that is moved."""
     owner = an_owner(job, cluster)
     assert wait_until(lambda: said(job), 120), (job.path / "owner.log").read_text()

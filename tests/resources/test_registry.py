@@ -75,7 +75,11 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.mark.slow
 def test_the_aliases_follow_the_ledger_and_a_second_time_changes_nothing(world: World) -> None:
     assert world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
-    assert world.registry.project(world.ledger) == world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
+    assert (
+        world.registry.project(world.ledger)
+        == world.registry.aliases()
+        == {"champion": 2, "previous": 1, "challenger": 3}
+    )
     assert len(list(world.registry._client().search_model_versions(f"name = '{MODEL}'"))) == 3
     assert world.registry.behind(world.ledger.history()) == 0
 
@@ -83,7 +87,11 @@ def test_the_aliases_follow_the_ledger_and_a_second_time_changes_nothing(world: 
 @pytest.mark.slow
 def test_a_version_bears_its_passport(world: World) -> None:
     tags = world.registry._client().get_model_version_by_alias(MODEL, "champion").tags
-    assert (tags[HASH_TAG], tags[PASSPORT_TAG], tags["ratchet_version"]) == ("hash-b", '{"seed": 7}', "2")
+    assert (tags[HASH_TAG], tags[PASSPORT_TAG], tags["ratchet_version"]) == (
+        "hash-b",
+        '{"seed": 7}',
+        "2",
+    )
 
 
 @pytest.mark.slow
@@ -91,9 +99,17 @@ def test_what_somebody_did_by_hand_is_mended(world: World) -> None:
     client = world.registry._client()
     client.set_registered_model_alias(MODEL, "champion", "3")
     client.set_registered_model_alias(MODEL, "mine", "3")
-    again = client.create_model_version(MODEL, source="ratchet:///hash-c", tags={HASH_TAG: "hash-c"}, await_creation_for=None)
-    assert world.registry.project(world.ledger) == world.registry.aliases() == {"champion": 2, "previous": 1, "challenger": 3}
-    assert again.version not in [version.version for version in client.search_model_versions(f"name = '{MODEL}'")]
+    again = client.create_model_version(
+        MODEL, source="ratchet:///hash-c", tags={HASH_TAG: "hash-c"}, await_creation_for=None
+    )
+    assert (
+        world.registry.project(world.ledger)
+        == world.registry.aliases()
+        == {"champion": 2, "previous": 1, "challenger": 3}
+    )
+    assert again.version not in [
+        version.version for version in client.search_model_versions(f"name = '{MODEL}'")
+    ]
 
 
 @pytest.mark.slow
@@ -101,12 +117,21 @@ def test_a_server_that_was_down_is_told_later(server: MlflowServer, tmp_path: Pa
     ledger, registry = Ledger(tmp_path / "promotions.db"), Registry(tmp_path, server.url)
     put(ledger, "d", "install")
     server.stop()
-    with pytest.raises(RegistryBehind, match=f"MLflow at {server.url} cannot be told .*; the ledger stands"):
+    with pytest.raises(
+        RegistryBehind, match=f"MLflow at {server.url} cannot be told .*; the ledger stands"
+    ):
         registry.project(ledger)
-    assert registry.behind(ledger.history()) == 1 and (champion := ledger.champion()) and champion.checkpoint == "d"
+    assert (
+        registry.behind(ledger.history()) == 1
+        and (champion := ledger.champion())
+        and champion.checkpoint == "d"
+    )
     server.start()
     champion_version = registry.project(ledger)["champion"]
-    assert registry._client().get_model_version(MODEL, str(champion_version)).tags[HASH_TAG] == "hash-d"
+    assert (
+        registry._client().get_model_version(MODEL, str(champion_version)).tags[HASH_TAG]
+        == "hash-d"
+    )
     assert registry.behind(ledger.history()) == 0
 
 
@@ -121,7 +146,11 @@ def test_an_mlflow_that_is_locked_is_told_later(home: Path) -> None:
     assert "cannot be told" in registry.follow(ledger) and registry.behind(ledger.history()) == 1
     holder.execute("ROLLBACK")
     holder.close()
-    assert registry.follow(ledger) == "" and registry.aliases() == {"champion": 2, "previous": 1, "challenger": 2}
+    assert registry.follow(ledger) == "" and registry.aliases() == {
+        "champion": 2,
+        "previous": 1,
+        "challenger": 2,
+    }
 
 
 @pytest.mark.slow
@@ -142,14 +171,18 @@ Registry(Path(sys.argv[1])).project(Ledger(Path(sys.argv[2])))
 
 
 @pytest.mark.slow
-def test_killed_while_projecting_without_a_home_it_goes_on_and_writes_nothing_elsewhere(tmp_path: Path) -> None:
+def test_killed_while_projecting_without_a_home_it_goes_on_and_writes_nothing_elsewhere(
+    tmp_path: Path,
+) -> None:
     elsewhere, home = tmp_path / "elsewhere", tmp_path / "ratchet home"
     kinds: dict[str, Kind] = {"a": "install", "b": "promote", "c": "refuse"}
     elsewhere.mkdir()
     ledger = Ledger(home / "promotions.db")
     for name, kind in kinds.items():
         put(ledger, name, kind)
-    environment = {k: v for k, v in os.environ.items() if k != "HOME"} | {"PYTHONPATH": str(Path.cwd())}
+    environment = {k: v for k, v in os.environ.items() if k != "HOME"} | {
+        "PYTHONPATH": str(Path.cwd())
+    }
     command = [sys.executable, "-c", PROJECT, str(home), str(ledger.place)]
     killed = subprocess.Popen(command, cwd=elsewhere, env=environment, stdout=subprocess.PIPE)
     assert killed.stdout
@@ -163,4 +196,8 @@ def test_killed_while_projecting_without_a_home_it_goes_on_and_writes_nothing_el
     subprocess.run(command, cwd=elsewhere, env=environment, check=True, capture_output=True)
     assert Registry(home).aliases() == {"champion": 2, "previous": 1, "challenger": 3}
     assert list(elsewhere.iterdir()) == []
-    assert {p.name.split(".")[0] for p in home.iterdir()} == {"mlflow", "mlflow_follows", "promotions"}
+    assert {p.name.split(".")[0] for p in home.iterdir()} == {
+        "mlflow",
+        "mlflow_follows",
+        "promotions",
+    }

@@ -40,14 +40,19 @@ with dg.DagsterInstance.get() as instance:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(instance_settings(Orchestration())), encoding="utf-8")
+    (tmp_path / "dagster.yaml").write_text(
+        yaml.safe_dump(instance_settings(Orchestration())), encoding="utf-8"
+    )
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     yield tmp_path
 
 
 def test_our_settings_are_accepted_and_name_the_launcher(home: Path) -> None:
     with dg.DagsterInstance.get() as instance:
-        assert isinstance(instance.run_launcher, LocalRunLauncher) and instance.run_launcher.supports_check_run_worker_health
+        assert (
+            isinstance(instance.run_launcher, LocalRunLauncher)
+            and instance.run_launcher.supports_check_run_worker_health
+        )
         assert instance.run_monitoring_enabled and not instance.telemetry_enabled
 
 
@@ -56,12 +61,20 @@ def test_a_killed_run_is_found_dead_and_buried_once(home: Path) -> None:
     assert process.stdout and process.stdout.readline() == "runs\n"
     with dg.DagsterInstance.get() as instance:
         [run] = instance.get_runs()
-        assert worker_health(instance, run).status is WorkerStatus.RUNNING and bury_dead_runs(instance, {"test": "yes"}) == 0
+        assert (
+            worker_health(instance, run).status is WorkerStatus.RUNNING
+            and bury_dead_runs(instance, {"test": "yes"}) == 0
+        )
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         found = worker_health(instance, run)
-        assert found.status is WorkerStatus.FAILED and f"process {process.pid} is gone" in str(found.msg)
-        assert bury_dead_runs(instance, {"test": "yes"}) == 1 and bury_dead_runs(instance, {"test": "yes"}) == 0
+        assert found.status is WorkerStatus.FAILED and f"process {process.pid} is gone" in str(
+            found.msg
+        )
+        assert (
+            bury_dead_runs(instance, {"test": "yes"}) == 1
+            and bury_dead_runs(instance, {"test": "yes"}) == 0
+        )
         [run] = instance.get_runs()
         assert run.status is dg.DagsterRunStatus.FAILURE
 

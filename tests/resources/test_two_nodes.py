@@ -52,12 +52,21 @@ def goes_on(job: TrainingJob, life: int, owner: subprocess.Popen[bytes]) -> bool
 
 
 @contextmanager
-def spread(folder: Path, nodes: Nodes, ranks: int, over: int) -> Iterator[tuple[TrainingJob, subprocess.Popen[bytes]]]:
+def spread(
+    folder: Path, nodes: Nodes, ranks: int, over: int
+) -> Iterator[tuple[TrainingJob, subprocess.Popen[bytes]]]:
     """A toy that has begun on these nodes, and the process that owns it."""
     job = a_job(folder / "job", training=Training(ranks=ranks, scale=Scale(nodes=over)))
     job.write()
     environment = os.environ | nodes.environment | {"PYTHONPATH": PATHS}
-    command = [sys.executable, "-c", OWNER, str(job.path / "job.json"), nodes.dashboard, str(folder / "ray")]
+    command = [
+        sys.executable,
+        "-c",
+        OWNER,
+        str(job.path / "job.json"),
+        nodes.dashboard,
+        str(folder / "ray"),
+    ]
     with (folder / "owner.log").open("ab") as log:
         owner = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
     try:
@@ -73,16 +82,26 @@ def spread(folder: Path, nodes: Nodes, ranks: int, over: int) -> Iterator[tuple[
 @pytest.mark.timeout(1500)
 def test_ranks_are_on_two_nodes_and_go_on_on_the_one_that_is_left(tmp_path: Path) -> None:
     with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
-        ranks = [actor for actor in nodes.state("actors") if actor["class_name"] == "Rank" and actor["state"] == "ALIVE"]
+        ranks = [
+            actor
+            for actor in nodes.state("actors")
+            if actor["class_name"] == "Rank" and actor["state"] == "ALIVE"
+        ]
         places = {node["node_id"]: node["node_ip"] for node in nodes.state("nodes")}
         assert sorted(places[rank["node_id"]] for rank in ranks) == [HEAD, OTHER]
 
         before = saved(job)
         nodes.kill(OTHER)
         assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
-        assert said(job)[1].endswith("with 1 ranks on 1 nodes") and int(said(job)[1].split()[2]) >= before
+        assert (
+            said(job)[1].endswith("with 1 ranks on 1 nodes")
+            and int(said(job)[1].split()[2]) >= before
+        )
     told = [fault.what for fault in faults.read(job.path)]
-    assert any("2 ranks on 2 nodes have no place any more, the Ray's live nodes hold [1] GPUs" in what for what in told)
+    assert any(
+        "2 ranks on 2 nodes have no place any more, the Ray's live nodes hold [1] GPUs" in what
+        for what in told
+    )
 
 
 @pytest.mark.soak
@@ -94,7 +113,11 @@ def test_a_training_whose_ray_is_gone_goes_on_on_this_machine(tmp_path: Path) ->
         assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
         assert said(job)[1].endswith("with 2 ranks on 1 nodes")
     told = [fault.what for fault in faults.read(job.path)]
-    assert any(f"no Ray has answered at {nodes.dashboard} for 3 s: the training goes on here, on one node" in what for what in told)
+    assert any(
+        f"no Ray has answered at {nodes.dashboard} for 3 s: the training goes on here, on one node"
+        in what
+        for what in told
+    )
 
 
 @pytest.mark.soak
@@ -103,7 +126,9 @@ def test_a_node_that_is_taken_back_has_its_training_save_and_go_on(tmp_path: Pat
     """What a pod of KubeRay's runs before its end, run here: Ray's workers say in their environment whose they are."""
     with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
         hook = [sys.executable, "-m", "verl_jobs.taken_back", str(tmp_path)]
-        assert subprocess.run(hook, cwd=ROOT, timeout=taken_back.GRACE_S, check=False).returncode == 0
+        assert (
+            subprocess.run(hook, cwd=ROOT, timeout=taken_back.GRACE_S, check=False).returncode == 0
+        )
         before = saved(job)
         assert goes_on(job, 2, owner), (tmp_path / "owner.log").read_text()
         assert int(said(job)[1].split()[2]) >= before > 0
@@ -136,7 +161,18 @@ def test_each_node_with_workers_says_how_busy_it_is() -> None:
     with two_nodes(1, PATHS) as nodes:
         address = (nodes.session / "ray_current_cluster").read_text()
         environment = os.environ | nodes.environment | {"PYTHONPATH": PATHS}
-        run = subprocess.run([sys.executable, "-c", LOADS, address], env=environment, capture_output=True, text=True, timeout=300, check=False)
+        run = subprocess.run(
+            [sys.executable, "-c", LOADS, address],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
     alone, apart = run.stdout.splitlines()
-    assert alone == "cpu_percent, memory_gib", run.stderr  # of the one rank's machine, whether that is the driver's or not
-    assert apart.split(", ") == [f"{name} of {place}" for name in ("cpu_percent", "memory_gib") for place in (HEAD, OTHER)]
+    assert alone == "cpu_percent, memory_gib", (
+        run.stderr
+    )  # of the one rank's machine, whether that is the driver's or not
+    assert apart.split(", ") == [
+        f"{name} of {place}" for name in ("cpu_percent", "memory_gib") for place in (HEAD, OTHER)
+    ]

@@ -28,7 +28,9 @@ class Rank:
     def join(self, address: str, port: int, rank: int, ranks: int) -> None:
         import torch.distributed as dist
 
-        dist.init_process_group("gloo", init_method=f"tcp://{address}:{port}", rank=rank, world_size=ranks)
+        dist.init_process_group(
+            "gloo", init_method=f"tcp://{address}:{port}", rank=rank, world_size=ranks
+        )
 
     def step(self) -> float:
         import torch
@@ -62,13 +64,21 @@ def steps(job: TrainingJob, training: Training, done: int, save: Path) -> None:
     groups = [placement_group([{"GPU": 1}] * each, strategy="STRICT_PACK") for _ in range(nodes)]
     ray.get([group.ready() for group in groups])
     ranks: list[Any] = [
-        ray.remote(Rank).options(num_cpus=0, num_gpus=1, scheduling_strategy=PlacementGroupSchedulingStrategy(group, index)).remote()
+        ray.remote(Rank)
+        .options(
+            num_cpus=0,
+            num_gpus=1,
+            scheduling_strategy=PlacementGroupSchedulingStrategy(group, index),
+        )
+        .remote()
         for group in groups
         for index in range(each)
     ]
     address = ray.get(ranks[0].address.remote())
     port = 20_000 + os.getpid() % 20_000
-    ray.get([rank.join.remote(address, port, number, len(ranks)) for number, rank in enumerate(ranks)])
+    ray.get(
+        [rank.join.remote(address, port, number, len(ranks)) for number, rank in enumerate(ranks)]
+    )
     while not (job.path / "go").exists():
         assert ray.get([rank.step.remote() for rank in ranks]) == [float(len(ranks))] * len(ranks)
         done += 1

@@ -35,7 +35,11 @@ def main(job: TrainingJob) -> None:
         say(job, f"begins {os.getpid()}")
         if (mortal := job.path / "mortal").exists():
             if mortal.read_text() == "saves":
-                save = job.path / "saves" / f"global_step_{len((job.path / 'toy.log').read_text().splitlines())}"
+                save = (
+                    job.path
+                    / "saves"
+                    / f"global_step_{len((job.path / 'toy.log').read_text().splitlines())}"
+                )
                 save.mkdir(parents=True)
                 (save / "whole").touch()
             sys.exit(DIED)

@@ -39,7 +39,8 @@ class Nodes:
     def state(self, of: str) -> list[dict[str, Any]]:
         """Ray's state API: `nodes`, `actors`, ..."""
         request = urllib.request.Request(
-            f"{self.dashboard}/api/v0/{of}?detail=1&limit=1000", headers={"Authorization": f"Bearer {self.token.read_text()}"}
+            f"{self.dashboard}/api/v0/{of}?detail=1&limit=1000",
+            headers={"Authorization": f"Bearer {self.token.read_text()}"},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             found: list[dict[str, Any]] = json.load(answer)["data"]["result"]["result"]
@@ -63,7 +64,10 @@ class Nodes:
         found = []
         for process in psutil.process_iter():
             try:
-                if process.environ().get("RAY_AUTH_TOKEN_PATH") == str(self.token) and process.pid != os.getpid():
+                if (
+                    process.environ().get("RAY_AUTH_TOKEN_PATH") == str(self.token)
+                    and process.pid != os.getpid()
+                ):
                     found.append(process)
             except psutil.Error:
                 continue
@@ -90,7 +94,9 @@ time.sleep(100000)
 @contextmanager
 def two_nodes(gpus: int, path: str) -> Iterator[Nodes]:
     """gpus: ranks that each node takes. path: of Python, for all that runs there."""
-    with tempfile.TemporaryDirectory(prefix="two-", dir="/tmp", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="two-", dir="/tmp", ignore_cleanup_errors=True
+    ) as folder:
         yield from _two_nodes(Path(folder), gpus, path)  # a short path: Ray's sockets lie in it
 
 
@@ -100,13 +106,30 @@ def _two_nodes(folder: Path, gpus: int, path: str) -> Iterator[Nodes]:
     token.write_text(secrets.token_hex(32))
     token.chmod(0o600)
     nodes = Nodes(f"http://{HEAD}:{port}", token, folder / "session")
-    environment = os.environ | nodes.environment | {"PYTHONPATH": path, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
-    environment["RAY_health_check_period_ms"] = "1000"  # a node that is lost is known after 5 s, not 15
-    asked = {"gpus": gpus, "head": HEAD, "other": OTHER, "port": port, "session": str(nodes.session)}
+    environment = (
+        os.environ
+        | nodes.environment
+        | {"PYTHONPATH": path, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "1"}
+    )
+    environment["RAY_health_check_period_ms"] = (
+        "1000"  # a node that is lost is known after 5 s, not 15
+    )
+    asked = {
+        "gpus": gpus,
+        "head": HEAD,
+        "other": OTHER,
+        "port": port,
+        "session": str(nodes.session),
+    }
     try:
         for _ in range(3):  # on a crowded machine a node may miss its own 30 s to start
             with (folder / "nodes.log").open("ab") as log:
-                started = subprocess.Popen([sys.executable, "-c", CLUSTER, json.dumps(asked)], env=environment, stdout=subprocess.PIPE, stderr=log)
+                started = subprocess.Popen(
+                    [sys.executable, "-c", CLUSTER, json.dumps(asked)],
+                    env=environment,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                )
             assert started.stdout
             if started.stdout.readline() and wait_until(lambda: _answers(nodes), 60):
                 break

@@ -14,14 +14,25 @@ from rewards.score import Score
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
-SHIPPED = {"embedded": Reward(), "quality": CompositeReward(), "dense": Reward(RewardConfig(sparse=False))}
+SHIPPED = {
+    "embedded": Reward(),
+    "quality": CompositeReward(),
+    "dense": Reward(RewardConfig(sparse=False)),
+}
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow) for name in ("embedded", "quality", "dense")])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) for name in ("embedded", "quality", "dense")],
+)
 def test_the_rewards_that_we_ship_pass(sandbox: Sandbox, name: str) -> None:
     result = run_battery(SHIPPED[name], sandbox)
     assert result.passed, [row for row in result.rows if not row.passed]
-    hacks = [path for path in HACKS.glob("*.txt") if path.stem.split("_")[0] in ("call", "assert", "stdio")]
+    hacks = [
+        path
+        for path in HACKS.glob("*.txt")
+        if path.stem.split("_")[0] in ("call", "assert", "stdio")
+    ]
     assert len([row for row in result.rows if row.name.startswith("hack: ")]) == len(hacks) >= 15
 
 
@@ -47,7 +58,10 @@ class Bent(Reward):
 
     def score_all(self, batch: Sequence[Judged]) -> list[Score]:
         right = super().score_all(batch)
-        return [score if score.value is None else replace(score, value=self.value(one)) for score, one in zip(right, batch, strict=True)]
+        return [
+            score if score.value is None else replace(score, value=self.value(one))
+            for score, one in zip(right, batch, strict=True)
+        ]
 
 
 class PaysForLength(Bent):
@@ -65,12 +79,20 @@ class PaysWhoeverComesFirst(Bent):
 
     def score_all(self, batch: Sequence[Judged]) -> list[Score]:
         return [
-            replace(score, value=None if score.value is None else max(-1.0, score.value - at * 1e-9))
+            replace(
+                score, value=None if score.value is None else max(-1.0, score.value - at * 1e-9)
+            )
             for at, score in enumerate(Reward.score_all(self, batch))
         ]
 
 
-@pytest.mark.parametrize("reward", [PaysForLength(), PaysForNotCrashing(), PaysWhoeverComesFirst()], ids=lambda reward: type(reward).__name__)
+@pytest.mark.parametrize(
+    "reward",
+    [PaysForLength(), PaysForNotCrashing(), PaysWhoeverComesFirst()],
+    ids=lambda reward: type(reward).__name__,
+)
 @pytest.mark.parametrize("task", ["qa"])
-def test_a_reward_that_can_be_had_for_nothing_does_not_pass(sandbox: Sandbox, reward: Reward, task: str) -> None:
+def test_a_reward_that_can_be_had_for_nothing_does_not_pass(
+    sandbox: Sandbox, reward: Reward, task: str
+) -> None:
     assert not run_battery(reward, sandbox, task).passed

@@ -30,25 +30,48 @@ WEIGHTS = {"correctness": 0.7, "style": 0.2, "efficiency": 0.1}
 
 def report(*results: Verdict, cpu_s: float = 0.0, peak_bytes: int = 0) -> Report:
     worst = next((result for result in results if result is not Verdict.AC), Verdict.AC)
-    return Report("job", worst, tuple(TestResult(result) for result in results), cpu_s, 0.0, peak_bytes)
+    return Report(
+        "job", worst, tuple(TestResult(result) for result in results), cpu_s, 0.0, peak_bytes
+    )
 
 
 def test_dense_counts_hidden_tests_alone() -> None:
-    assert correctness(report(Verdict.AC, Verdict.AC, Verdict.WA, Verdict.WA), dense=1.0, visible=2) == -1.0
-    assert correctness(report(Verdict.WA, Verdict.WA, Verdict.AC, Verdict.WA), dense=1.0, visible=2) == 0.0
+    assert (
+        correctness(report(Verdict.AC, Verdict.AC, Verdict.WA, Verdict.WA), dense=1.0, visible=2)
+        == -1.0
+    )
+    assert (
+        correctness(report(Verdict.WA, Verdict.WA, Verdict.AC, Verdict.WA), dense=1.0, visible=2)
+        == 0.0
+    )
 
 
 @given(COUNTS, st.floats(0, 1), st.integers(0, 9))
 def test_only_a_solution_is_worth_one(results: list[Verdict], dense: float, visible: int) -> None:
     value = correctness(report(*results), dense=dense, visible=visible)
-    assert value is not None and -1.0 <= value <= 1.0 and (value == 1.0) == all(result is Verdict.AC for result in results)
+    assert (
+        value is not None
+        and -1.0 <= value <= 1.0
+        and (value == 1.0) == all(result is Verdict.AC for result in results)
+    )
 
 
 def test_a_schedule_goes_from_binary_to_dense_and_back() -> None:
     config = RewardConfig(schedule=((0, 0.0), (10, 1.0), (20, 1.0), (40, 0.0)))
-    assert [config.dense_share(step) for step in (0, 5, 10, 15, 30, 40, 99)] == [0.0, 0.5, 1.0, 1.0, 0.5, 0.0, 0.0]
+    assert [config.dense_share(step) for step in (0, 5, 10, 15, 30, 40, 99)] == [
+        0.0,
+        0.5,
+        1.0,
+        1.0,
+        0.5,
+        0.0,
+        0.0,
+    ]
     half = report(Verdict.AC, Verdict.WA)
-    paid = [Reward(config).score(MEDIAN, REFERENCE, half, step).components["correctness"] for step in (0, 5, 10)]
+    paid = [
+        Reward(config).score(MEDIAN, REFERENCE, half, step).components["correctness"]
+        for step in (0, 5, 10)
+    ]
     assert paid == [-1.0, -0.5, 0.0]
 
 
@@ -61,7 +84,9 @@ def test_settings_that_do_not_fit_together_are_refused(broken: dict[str, object]
 
 
 @given(VALUES, st.sampled_from(NAMES), st.floats(0, 2))
-def test_no_scalarization_pays_less_for_more(values: dict[str, float], name: str, more: float) -> None:
+def test_no_scalarization_pays_less_for_more(
+    values: dict[str, float], name: str, more: float
+) -> None:
     better = values | {name: min(1.0, values[name] + more)}
     for combine in (weighted_sum, lexicographic, lambda v, w: constrained(v, w, {"style": 0.0})):
         before, after = combine(values, WEIGHTS), combine(better, WEIGHTS)
@@ -69,30 +94,57 @@ def test_no_scalarization_pays_less_for_more(values: dict[str, float], name: str
 
 
 @given(VALUES, VALUES)
-def test_the_heaviest_component_decides_lexicographically(one: dict[str, float], other: dict[str, float]) -> None:
+def test_the_heaviest_component_decides_lexicographically(
+    one: dict[str, float], other: dict[str, float]
+) -> None:
     if one["correctness"] - other["correctness"] > 0.1:
         assert lexicographic(one, WEIGHTS) > lexicographic(other, WEIGHTS)
 
 
 @given(VALUES, VALUES)
-def test_a_kept_floor_is_worth_more_than_a_broken_one(one: dict[str, float], other: dict[str, float]) -> None:
+def test_a_kept_floor_is_worth_more_than_a_broken_one(
+    one: dict[str, float], other: dict[str, float]
+) -> None:
     if one["style"] >= 0.0 > other["style"]:
-        assert constrained(one, WEIGHTS, {"style": 0.0}) > constrained(other, WEIGHTS, {"style": 0.0})
+        assert constrained(one, WEIGHTS, {"style": 0.0}) > constrained(
+            other, WEIGHTS, {"style": 0.0}
+        )
 
 
 def test_efficiency_is_paid_against_the_references_to_solutions_alone() -> None:
-    measured = reference_cost([report(Verdict.AC, cpu_s=s, peak_bytes=2**25) for s in (0.1, 0.2, 0.4)])
+    measured = reference_cost(
+        [report(Verdict.AC, cpu_s=s, peak_bytes=2**25) for s in (0.1, 0.2, 0.4)]
+    )
     problem = replace(MEDIAN, extra={COST: measured.model_dump()})
-    costs = [efficiency(problem, report(Verdict.AC, cpu_s=s, peak_bytes=2**25)) for s in (0.05, 0.2, 0.5, 1.0, 9.0)]
-    assert costs[:2] == [1.0, 1.0] and costs[-1] == 0.5 and costs == sorted(costs, key=lambda c: -(c or 0.0)) and 0.5 < (costs[2] or 0.0) < 1.0
+    costs = [
+        efficiency(problem, report(Verdict.AC, cpu_s=s, peak_bytes=2**25))
+        for s in (0.05, 0.2, 0.5, 1.0, 9.0)
+    ]
+    assert (
+        costs[:2] == [1.0, 1.0]
+        and costs[-1] == 0.5
+        and costs == sorted(costs, key=lambda c: -(c or 0.0))
+        and 0.5 < (costs[2] or 0.0) < 1.0
+    )
     unmeasured = efficiency(problem, report(Verdict.AC, cpu_s=9.0, peak_bytes=0))
-    assert unmeasured is not None and unmeasured <= costs[-1]  # memory that nobody measured is no merit
-    assert efficiency(problem, report(Verdict.WA, cpu_s=0.0)) == -1.0 and efficiency(MEDIAN, report(Verdict.AC)) is None
+    assert (
+        unmeasured is not None and unmeasured <= costs[-1]
+    )  # memory that nobody measured is no merit
+    assert (
+        efficiency(problem, report(Verdict.WA, cpu_s=0.0)) == -1.0
+        and efficiency(MEDIAN, report(Verdict.AC)) is None
+    )
 
 
 def test_what_references_cost_reaches_the_reward_through_verl_s_file(sandbox: Sandbox) -> None:
     [measured, bare] = with_costs(sandbox, [replace(MEDIAN, solutions=(REFERENCE,)), MEDIAN])
-    assert bare == MEDIAN and efficiency(problem_from_ground_truth(ground_truth(measured)), report(Verdict.AC, cpu_s=1e-6)) == 1.0
+    assert (
+        bare == MEDIAN
+        and efficiency(
+            problem_from_ground_truth(ground_truth(measured)), report(Verdict.AC, cpu_s=1e-6)
+        )
+        == 1.0
+    )
 
 
 def test_what_was_not_measured_has_no_weight() -> None:
@@ -104,7 +156,11 @@ def test_a_reward_made_of_time_says_so() -> None:
     assert RewardConfig().timed == () and QUALITY.timed == ("efficiency",)
 
 
-@given(st.lists(st.sampled_from(list(Verdict)), min_size=1, max_size=4), st.sampled_from(["sum", "lexicographic"]), st.booleans())
+@given(
+    st.lists(st.sampled_from(list(Verdict)), min_size=1, max_size=4),
+    st.sampled_from(["sum", "lexicographic"]),
+    st.booleans(),
+)
 def test_the_trace_sums_to_the_value(results: list[Verdict], combine: str, sparse: bool) -> None:
     config = RewardConfig.model_validate({"combine": combine, "sparse": sparse})
     score = Reward(config).score(MEDIAN, REFERENCE, report(*results))
@@ -112,12 +168,17 @@ def test_the_trace_sums_to_the_value(results: list[Verdict], combine: str, spars
 
 
 def choice(left: str, right: str, chosen: str) -> Choice:
-    return Choice.model_validate({"problem_id": "p", "left": left, "right": right, "chosen": chosen})
+    return Choice.model_validate(
+        {"problem_id": "p", "left": left, "right": right, "chosen": chosen}
+    )
 
 
 def test_preferences_order_answers_as_people_did() -> None:
     chosen = bradley_terry(
-        [choice("a", "b", "left")] * 8 + [choice("b", "c", "left")] * 6 + [choice("c", "b", "left")] * 2 + [choice("a", "c", "tie")]
+        [choice("a", "b", "left")] * 8
+        + [choice("b", "c", "left")] * 6
+        + [choice("c", "b", "left")] * 2
+        + [choice("a", "c", "tie")]
     )
     assert 1 > chosen["a"] > chosen["b"] > chosen["c"] > -1
 
@@ -127,26 +188,48 @@ def test_ties_make_answers_equal(n: int) -> None:
     assert bradley_terry([choice("a", "b", "tie")] * n) == pytest.approx({"a": 0.0, "b": 0.0})
 
 
-@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("cd"), st.sampled_from(["left", "right", "tie"])), max_size=12))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("ab"), st.sampled_from("cd"), st.sampled_from(["left", "right", "tie"])
+        ),
+        max_size=12,
+    )
+)
 def test_who_stands_left_does_not_matter(rows: list[tuple[str, str, str]]) -> None:
     swapped = {"left": "right", "right": "left", "tie": "tie"}
     one = bradley_terry([choice(*row) for row in rows])
-    assert bradley_terry([choice(b, a, swapped[chosen]) for a, b, chosen in rows]) == pytest.approx(one, abs=1e-6)
+    assert bradley_terry([choice(b, a, swapped[chosen]) for a, b, chosen in rows]) == pytest.approx(
+        one, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("name", ["choices.jsonl", "choices.parquet"])
 def test_choices_survive_the_disk_and_are_paid(tmp_path: Path, name: str) -> None:
-    rows = [Choice(problem_id=MEDIAN.problem_id, left=REFERENCE, right="def median(xs): ...", chosen="left", judge="j1")]
+    rows = [
+        Choice(
+            problem_id=MEDIAN.problem_id,
+            left=REFERENCE,
+            right="def median(xs): ...",
+            chosen="left",
+            judge="j1",
+        )
+    ]
     write_choices(rows, tmp_path / name)
     assert read_choices(tmp_path / name) == rows
     config = RewardConfig(weights=Weights(preference=1.0), preferences=str(tmp_path / name))
-    shown, other = (Reward(config).score(MEDIAN, text, report(Verdict.AC)).components.get("preference") for text in (REFERENCE, REFERENCE + "#"))
+    shown, other = (
+        Reward(config).score(MEDIAN, text, report(Verdict.AC)).components.get("preference")
+        for text in (REFERENCE, REFERENCE + "#")
+    )
     assert shown is not None and shown > 0.0 and other is None
     assert Preferences(rows).value("another", REFERENCE) is None
 
 
 def test_a_choice_between_the_same_answer_is_refused_by_row(tmp_path: Path) -> None:
-    (tmp_path / "c.jsonl").write_text('{"problem_id": "p", "left": "a", "right": "a", "chosen": "left"}\n')
+    (tmp_path / "c.jsonl").write_text(
+        '{"problem_id": "p", "left": "a", "right": "a", "chosen": "left"}\n'
+    )
     with pytest.raises(ValueError, match=r"c.jsonl: row 0: .*same answer"):
         read_choices(tmp_path / "c.jsonl")
 
@@ -154,5 +237,7 @@ def test_a_choice_between_the_same_answer_is_refused_by_row(tmp_path: Path) -> N
 def test_the_hash_follows_the_files_and_not_their_names(tmp_path: Path) -> None:
     for name, text in (("a.py", "1"), ("b.py", "1"), ("c.py", "2")):
         (tmp_path / name).write_text(text)
-    a, b, c = (reward_hash(RewardConfig(file=str(tmp_path / name))) for name in ("a.py", "b.py", "c.py"))
+    a, b, c = (
+        reward_hash(RewardConfig(file=str(tmp_path / name))) for name in ("a.py", "b.py", "c.py")
+    )
     assert a == b != c

@@ -42,7 +42,16 @@ def test_the_program_is_found(answer: str, program: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("answer", ["```\n" * 2_500_000, "a" * 10_000_000, "```python\n" * 1_000_000, "`" * 10_000_000, "\n ```" * 2_000_000])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "```\n" * 2_500_000,
+        "a" * 10_000_000,
+        "```python\n" * 1_000_000,
+        "`" * 10_000_000,
+        "\n ```" * 2_000_000,
+    ],
+)
 def test_ten_megabytes_take_a_moment(answer: str) -> None:
     begun = time.process_time()
     extract_code(answer)
@@ -55,7 +64,8 @@ def test_any_text_is_taken(answer: str) -> None:
 
 
 @given(
-    st.text(alphabet=st.characters(exclude_characters="`~"), max_size=200), st.text(alphabet=st.characters(exclude_characters="`~\r"), max_size=200)
+    st.text(alphabet=st.characters(exclude_characters="`~"), max_size=200),
+    st.text(alphabet=st.characters(exclude_characters="`~\r"), max_size=200),
 )
 def test_prose_around_a_block_changes_nothing(before: str, code: str) -> None:
     assert extract_code(f"{before}\n```python\n{code}\n```\n{before}") == f"{code}\n"

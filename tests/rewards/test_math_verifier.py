@@ -19,7 +19,11 @@ from rewards.mathematics import Case, Verifier
 from rewards.question import Question
 from sandbox.protocol import Verdict
 
-STALLS = ["x^{x^{x^{x^{x^{9999%d}}}}}", "\\frac{(x+1)^{999%d}-1}{(x+2)^{9999}+x}", "(((x+1)^{99}+x)^{99}+x)^{9%d}"]
+STALLS = [
+    "x^{x^{x^{x^{x^{9999%d}}}}}",
+    "\\frac{(x+1)^{999%d}-1}{(x+2)^{9999}+x}",
+    "(((x+1)^{99}+x)^{99}+x)^{9%d}",
+]
 HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
 
 
@@ -40,7 +44,10 @@ def test_one_of_several_right_answers_is_enough(verifier: Verifier) -> None:
 
 
 def test_expressions_that_stall_are_wrong_and_the_others_are_decided(verifier: Verifier) -> None:
-    cases = [*(Case(("x+1",), stall % 9) for stall in STALLS[:2]), Case(("\\frac{x}{2}+1",), "0.5x+1")]
+    cases = [
+        *(Case(("x+1",), stall % 9) for stall in STALLS[:2]),
+        Case(("\\frac{x}{2}+1",), "0.5x+1"),
+    ]
     assert verifier.equal_all(cases) == [False, False, True]
 
 
@@ -56,7 +63,10 @@ def test_a_batch_of_stalls_ends_in_time() -> None:
 
 
 def test_what_has_no_time_left_has_no_verdict(verifier: Verifier) -> None:
-    assert verifier.equal_all([Case(("1/2",), "2/4"), Case(("1/2",), "1/2")], batch_s=-10.0) == [None, True]
+    assert verifier.equal_all([Case(("1/2",), "2/4"), Case(("1/2",), "1/2")], batch_s=-10.0) == [
+        None,
+        True,
+    ]
 
 
 def test_a_lost_process_is_replaced(verifier: Verifier) -> None:
@@ -82,8 +92,18 @@ def test_threads_share_one_process(verifier: Verifier) -> None:
 
 def test_a_batch_keeps_its_order_among_facts() -> None:
     fact = Question("q/2", "Where?", "qa", ("here",))
-    pairs = [(HALF, "\\boxed{2/4}"), (fact, "Answer: there"), (HALF, "\\boxed{1/3}"), (fact, "here")]
-    assert [judged.report.verdict for judged in judge(None, pairs)] == [Verdict.AC, Verdict.WA, Verdict.WA, Verdict.AC]
+    pairs = [
+        (HALF, "\\boxed{2/4}"),
+        (fact, "Answer: there"),
+        (HALF, "\\boxed{1/3}"),
+        (fact, "here"),
+    ]
+    assert [judged.report.verdict for judged in judge(None, pairs)] == [
+        Verdict.AC,
+        Verdict.WA,
+        Verdict.WA,
+        Verdict.AC,
+    ]
 
 
 OWNER = """
@@ -103,10 +123,19 @@ time.sleep(60)
 
 def test_a_killed_owner_leaves_no_verifier() -> None:
     root = Path(__file__).parents[2]
-    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True, cwd=root, env=os.environ | {"PYTHONPATH": str(root)})
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=root,
+        env=os.environ | {"PYTHONPATH": str(root)},
+    )
     assert owner.stdout
     heir = int(owner.stdout.readline())
-    left = [*_verifiers(owner.pid), *(fork for process in _verifiers(owner.pid) for fork in process.children(recursive=True))]
+    left = [
+        *_verifiers(owner.pid),
+        *(fork for process in _verifiers(owner.pid) for fork in process.children(recursive=True)),
+    ]
     owner.kill()
     owner.wait()
     _, alive = psutil.wait_procs(left, timeout=3.0)
@@ -116,4 +145,8 @@ def test_a_killed_owner_leaves_no_verifier() -> None:
 
 
 def _verifiers(owner: int) -> list[psutil.Process]:
-    return [child for child in psutil.Process(owner).children() if "math_worker.py" in " ".join(child.cmdline())]
+    return [
+        child
+        for child in psutil.Process(owner).children()
+        if "math_worker.py" in " ".join(child.cmdline())
+    ]

@@ -17,13 +17,19 @@ from rewards.math_tree import Unreadable
 
 with Path(__file__).with_name("math_pairs.tsv").open(encoding="utf-8") as file:
     PAIRS = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE, restval=""))
-TEXT = st.text(st.sampled_from("0123456789abxABC+-*/^_=<>!|%,;:.()[]{}\\ √½²π∑") | st.characters(), max_size=40)
+TEXT = st.text(
+    st.sampled_from("0123456789abxABC+-*/^_=<>!|%,;:.()[]{}\\ √½²π∑") | st.characters(), max_size=40
+)
 _PIECES = "\\frac \\sqrt \\sum \\int \\text{a} \\pm \\cup \\{ \\} { } ( ) [ ] | 1 2 x , = ^ _ \\le \\in \\\\ & +"
 COMMANDS = st.lists(st.sampled_from(_PIECES.split()), max_size=20)
 NUMBERS = st.integers(2, 99)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=[f"{pair['right']} {pair['answer']} {pair['question']}".strip() for pair in PAIRS])
+@pytest.mark.parametrize(
+    "pair",
+    PAIRS,
+    ids=[f"{pair['right']} {pair['answer']} {pair['question']}".strip() for pair in PAIRS],
+)
 def test_an_answer_is_judged_as_written_in_the_table(pair: dict[str, str]) -> None:
     assert accepted(pair["right"], pair["answer"], pair["question"]) is (pair["verdict"] == "AC")
 
@@ -58,7 +64,15 @@ def test_arithmetic_is_no_answer_for_its_value(a: int, b: int, c: int, form: str
     assert not accepted(value, form.format(a, b, c))
 
 
-@pytest.mark.parametrize(("right", "answer"), [("1591", "37 \\times 43"), ("120", "\\binom{10}{3}"), ("2/3", "\\frac{84}{126}"), ("4", "\\sqrt{16}")])
+@pytest.mark.parametrize(
+    ("right", "answer"),
+    [
+        ("1591", "37 \\times 43"),
+        ("120", "\\binom{10}{3}"),
+        ("2/3", "\\frac{84}{126}"),
+        ("4", "\\sqrt{16}"),
+    ],
+)
 def test_a_question_may_allow_any_form(right: str, answer: str) -> None:
     statement = "Write $\\frac{84}{126}$ in any way."
     assert accepted(right, answer, statement, any_form=True)

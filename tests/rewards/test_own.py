@@ -21,11 +21,15 @@ REFERENCE = CODE["call"].reference
 
 def written(folder: Path, body: str) -> Path:
     path = folder / "mine.py"
-    path.write_text(f"TASK = 'code'\ndef reward(task, answer, report):\n    return {body}\n", encoding="utf-8")
+    path.write_text(
+        f"TASK = 'code'\ndef reward(task, answer, report):\n    return {body}\n", encoding="utf-8"
+    )
     return path
 
 
-@pytest.mark.parametrize("task", [*(pytest.param(task, marks=pytest.mark.slow) for task in ("code", "math")), "qa"])
+@pytest.mark.parametrize(
+    "task", [*(pytest.param(task, marks=pytest.mark.slow) for task in ("code", "math")), "qa"]
+)
 def test_a_template_passes_the_battery_as_it_is(tmp_path: Path, task: str) -> None:
     path = tmp_path / "my_reward.py"
     said = Console(record=True, width=200)
@@ -34,12 +38,17 @@ def test_a_template_passes_the_battery_as_it_is(tmp_path: Path, task: str) -> No
 
 def test_there_is_a_template_for_every_kind_of_task(tmp_path: Path) -> None:
     for task in get_args(Kind):
-        assert new(task, tmp_path / f"{task}.py", Console()) == 0 and OwnReward(tmp_path / f"{task}.py").task == task
+        assert (
+            new(task, tmp_path / f"{task}.py", Console()) == 0
+            and OwnReward(tmp_path / f"{task}.py").task == task
+        )
 
 
 def test_a_reward_that_pays_for_length_does_not_pass(tmp_path: Path) -> None:
     path = tmp_path / "longer.py"
-    path.write_text("TASK = 'qa'\ndef reward(task, answer, report):\n    return min(1.0, len(answer) / 100)\n")
+    path.write_text(
+        "TASK = 'qa'\ndef reward(task, answer, report):\n    return min(1.0, len(answer) / 100)\n"
+    )
     said = Console(record=True, width=200)
     assert verify(path, None, said) == 1 and "NOT passed" in said.export_text()
 
@@ -64,16 +73,26 @@ def test_a_failure_of_the_judge_never_comes_to_the_file(tmp_path: Path) -> None:
     assert own.score(MEDIAN, REFERENCE, Report("job", Verdict.INFRA, ())).value is None
 
 
-@pytest.mark.parametrize("body", ["2.0", "None", "float('nan')", "True", "{'mine': 1.0}", "{'score': 'high'}"])
+@pytest.mark.parametrize(
+    "body", ["2.0", "None", "float('nan')", "True", "{'mine': 1.0}", "{'score': 'high'}"]
+)
 def test_a_value_that_is_none_is_named(tmp_path: Path, body: str) -> None:
     with pytest.raises(RewardFileError, match=r"mine.py: reward\(\) gave"):
         OwnReward(written(tmp_path, body)).score(MEDIAN, REFERENCE, ACCEPTED)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"), [("x = (", "cannot be imported"), ("", "TASK"), ("TASK = 'poetry'", "TASK"), ("TASK = 'qa'", "write a function")]
+    ("text", "said"),
+    [
+        ("x = (", "cannot be imported"),
+        ("", "TASK"),
+        ("TASK = 'poetry'", "TASK"),
+        ("TASK = 'qa'", "write a function"),
+    ],
 )
-def test_a_file_that_is_no_reward_is_refused_with_the_mend(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_no_reward_is_refused_with_the_mend(
+    tmp_path: Path, text: str, said: str
+) -> None:
     (tmp_path / "mine.py").write_text(text)
     with pytest.raises(RewardFileError, match=said):
         OwnReward(tmp_path / "mine.py")

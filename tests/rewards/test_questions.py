@@ -50,7 +50,11 @@ def test_a_right_answer_that_is_no_mathematics_is_named() -> None:
 
 
 def test_facts_are_compared_without_their_spelling() -> None:
-    assert exact(["the Danube"], "DANUBE!") and not exact(["Danube"], "Danubes") and not exact(["Danube"], "  ")
+    assert (
+        exact(["the Danube"], "DANUBE!")
+        and not exact(["Danube"], "Danubes")
+        and not exact(["Danube"], "  ")
+    )
     assert token_f1(["the Danube river"], "Which river is it?", "Which river is it?") == 0.0
     assert token_f1(["Danube"], "Danube Rhine Elbe") == 0.5
 
@@ -63,7 +67,9 @@ def test_plain_text_is_plain_already(text: str) -> None:
 
 def test_a_batch_of_questions_needs_no_sandbox() -> None:
     fact = Question("q/2", "Where?", "qa", ("here",))
-    scores = score_answers(None, Reward(), [(HALF, "\\boxed{1/2}"), (fact, "Answer: there"), (fact, "a\nb")])
+    scores = score_answers(
+        None, Reward(), [(HALF, "\\boxed{1/2}"), (fact, "Answer: there"), (fact, "a\nb")]
+    )
     assert [score.verdict for score in scores] == [Verdict.AC, Verdict.WA, Verdict.WA]
     assert [score.value for score in scores] == pytest.approx([1.0, -0.8, -1.0])
 
@@ -79,4 +85,6 @@ def test_a_question_survives_the_way_through_verl() -> None:
 def test_the_form_that_a_question_allows_is_judged() -> None:
     product = Question("q/3", "What is 37 times 43?", "math", ("1591",))
     assert judge_question(product, "\\boxed{37 \\times 43}").verdict is Verdict.WA
-    assert judge_question(replace(product, form="any"), "\\boxed{37 \\times 43}").verdict is Verdict.AC
+    assert (
+        judge_question(replace(product, form="any"), "\\boxed{37 \\times 43}").verdict is Verdict.AC
+    )

@@ -18,7 +18,11 @@ from sandbox.sandbox import Sandbox
 
 REFERENCE, WRONG = CASES["call"].reference, CASES["call"].wrong
 verdicts = st.sampled_from([verdict for verdict in Verdict if verdict is not Verdict.INFRA])
-configs = st.builds(RewardConfig, sparse=st.booleans(), weights=st.builds(Weights, correctness=st.floats(0.1, 10), format=st.floats(0, 10)))
+configs = st.builds(
+    RewardConfig,
+    sparse=st.booleans(),
+    weights=st.builds(Weights, correctness=st.floats(0.1, 10), format=st.floats(0, 10)),
+)
 
 
 def report(*results: Verdict) -> Report:
@@ -27,25 +31,35 @@ def report(*results: Verdict) -> Report:
 
 
 @given(configs, st.lists(verdicts, min_size=1, max_size=8), st.text())
-def test_every_value_lies_in_bounds_and_is_the_same_twice(config: RewardConfig, results: list[Verdict], answer: str) -> None:
+def test_every_value_lies_in_bounds_and_is_the_same_twice(
+    config: RewardConfig, results: list[Verdict], answer: str
+) -> None:
     scores = [Reward(config).score(MEDIAN, answer, report(*results)) for _ in range(2)]
     assert scores[0] == scores[1] and scores[0].value is not None and -1.0 <= scores[0].value <= 1.0
 
 
 @given(configs, st.lists(verdicts, min_size=1, max_size=8), st.data())
-def test_one_test_more_is_never_worth_less(config: RewardConfig, results: list[Verdict], data: st.DataObject) -> None:
+def test_one_test_more_is_never_worth_less(
+    config: RewardConfig, results: list[Verdict], data: st.DataObject
+) -> None:
     at = data.draw(st.integers(0, len(results) - 1))
     better = [*results[:at], Verdict.AC, *results[at + 1 :]]
     parses = Verdict.CE not in results and Verdict.MLE not in results
-    before, after = (Reward(config).score(MEDIAN, REFERENCE, report(*rows)).value for rows in (results, better))
+    before, after = (
+        Reward(config).score(MEDIAN, REFERENCE, report(*rows)).value for rows in (results, better)
+    )
     assert before is not None and after is not None and (after >= before or not parses)
 
 
 @given(configs, st.integers(1, 9))
 def test_only_a_solution_is_paid_in_full(config: RewardConfig, tests: int) -> None:
     reward = Reward(config)
-    assert reward.score(MEDIAN, REFERENCE, report(*[Verdict.AC] * tests)).value == pytest.approx(1.0)
-    late = replace(report(*[Verdict.AC] * tests), verdict=Verdict.TLE)  # each test passed, and a limit was broken all the same
+    assert reward.score(MEDIAN, REFERENCE, report(*[Verdict.AC] * tests)).value == pytest.approx(
+        1.0
+    )
+    late = replace(
+        report(*[Verdict.AC] * tests), verdict=Verdict.TLE
+    )  # each test passed, and a limit was broken all the same
     assert (reward.score(MEDIAN, REFERENCE, late).value or 0.0) < 1.0
 
 
@@ -56,7 +70,10 @@ def test_a_failure_of_the_judge_is_no_score_and_no_zero() -> None:
 
 def test_components_say_what_gave_the_value() -> None:
     score = Reward(RewardConfig()).score(MEDIAN, WRONG, report(Verdict.WA))
-    assert score.components == {"correctness": -1.0, "format": 1.0} and score.value == pytest.approx(-0.8)
+    assert score.components == {
+        "correctness": -1.0,
+        "format": 1.0,
+    } and score.value == pytest.approx(-0.8)
 
 
 @pytest.mark.parametrize(
@@ -71,27 +88,55 @@ def test_format_wants_a_program_that_defines_what_was_asked_for(answer: str, for
     assert Reward().score(MEDIAN, answer, report(Verdict.WA)).components["format"] == formed
 
 
-@pytest.mark.parametrize(("answer", "formed"), [("print(1)", 1.0), ("'just text'", -1.0), ("pass", -1.0)])
+@pytest.mark.parametrize(
+    ("answer", "formed"), [("print(1)", 1.0), ("'just text'", -1.0), ("pass", -1.0)]
+)
 def test_a_script_must_do_something(answer: str, formed: float) -> None:
-    assert Reward().score(CASES["stdio"].task, answer, report(Verdict.WA)).components["format"] == formed
+    assert (
+        Reward().score(CASES["stdio"].task, answer, report(Verdict.WA)).components["format"]
+        == formed
+    )
 
 
 def test_a_batch_is_scored_in_order(sandbox: Sandbox) -> None:
-    answers = [REFERENCE, WRONG, f"```python\n{REFERENCE}```", "", "def median(xs): return sorted(xs)[len(xs) // 2]"]
+    answers = [
+        REFERENCE,
+        WRONG,
+        f"```python\n{REFERENCE}```",
+        "",
+        "def median(xs): return sorted(xs)[len(xs) // 2]",
+    ]
     pairs: list[tuple[Task, str]] = [(MEDIAN, answer) for answer in answers]
     scores = score_answers(sandbox, Reward(RewardConfig(sparse=False)), pairs)
-    assert [(score.verdict, score.passed, score.total) for score in scores] == [("AC", 4, 4), ("WA", 1, 4), ("AC", 4, 4), ("RE", 0, 4), ("WA", 2, 4)]
+    assert [(score.verdict, score.passed, score.total) for score in scores] == [
+        ("AC", 4, 4),
+        ("WA", 1, 4),
+        ("AC", 4, 4),
+        ("RE", 0, 4),
+        ("WA", 2, 4),
+    ]
 
 
 def test_the_random_control_ignores_the_tests_and_repeats_itself() -> None:
     reward = Reward(RewardConfig(kind="random"))
-    values = {answer: reward.score(MEDIAN, answer, report(Verdict.WA)).value for answer in map(str, range(400))}
+    values = {
+        answer: reward.score(MEDIAN, answer, report(Verdict.WA)).value
+        for answer in map(str, range(400))
+    }
     again = {answer: reward.score(MEDIAN, answer, report(Verdict.AC)).value for answer in values}
-    assert values == again and set(values.values()) == {1.0, -1.0} and 140 < sum(value == 1.0 for value in values.values()) < 260
+    assert (
+        values == again
+        and set(values.values()) == {1.0, -1.0}
+        and 140 < sum(value == 1.0 for value in values.values()) < 260
+    )
 
 
 def test_the_hash_follows_the_config() -> None:
-    assert reward_hash(RewardConfig()) == reward_hash(RewardConfig(weights=Weights())) != reward_hash(RewardConfig(sparse=False))
+    assert (
+        reward_hash(RewardConfig())
+        == reward_hash(RewardConfig(weights=Weights()))
+        != reward_hash(RewardConfig(sparse=False))
+    )
 
 
 def test_a_reward_that_ignores_the_tests_is_refused() -> None:

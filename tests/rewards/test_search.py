@@ -23,7 +23,16 @@ from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 from tests.rewards.reward_files import EXPLOITABLE, SOUND, write
 
-QUICK = ("length", "comments", "asserts", "visible_only", "phrase", "quick_though_wrong", "shared_trust", "phrase_inline")
+QUICK = (
+    "length",
+    "comments",
+    "asserts",
+    "visible_only",
+    "phrase",
+    "quick_though_wrong",
+    "shared_trust",
+    "phrase_inline",
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,21 +40,46 @@ def known(sandbox: Sandbox) -> list[Tried]:
     return tried(sandbox, "code")
 
 
-@pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EXPLOITABLE])
-def test_an_exploitable_reward_is_refused_with_a_program(sandbox: Sandbox, known: list[Tried], tmp_path: Path, name: str) -> None:
-    found = next((one for one in search(OwnReward(write(name, EXPLOITABLE[name], tmp_path)), sandbox, known=known) if not one.passed), None)
+@pytest.mark.parametrize(
+    "name",
+    [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in EXPLOITABLE],
+)
+def test_an_exploitable_reward_is_refused_with_a_program(
+    sandbox: Sandbox, known: list[Tried], tmp_path: Path, name: str
+) -> None:
+    found = next(
+        (
+            one
+            for one in search(
+                OwnReward(write(name, EXPLOITABLE[name], tmp_path)), sandbox, known=known
+            )
+            if not one.passed
+        ),
+        None,
+    )
     assert found and "for this wrong answer" in found.exploit and "for solution 1" in found.exploit
 
 
-@pytest.mark.parametrize("name", [name if name == "binary" else pytest.param(name, marks=pytest.mark.slow) for name in SOUND])
-def test_a_sound_reward_is_accepted(sandbox: Sandbox, known: list[Tried], tmp_path: Path, name: str) -> None:
-    assert not [one for one in search(OwnReward(write(name, SOUND[name], tmp_path)), sandbox, known=known) if not one.passed]
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "binary" else pytest.param(name, marks=pytest.mark.slow) for name in SOUND],
+)
+def test_a_sound_reward_is_accepted(
+    sandbox: Sandbox, known: list[Tried], tmp_path: Path, name: str
+) -> None:
+    assert not [
+        one
+        for one in search(OwnReward(write(name, SOUND[name], tmp_path)), sandbox, known=known)
+        if not one.passed
+    ]
 
 
 SHIPPED = {
     "dense": Reward(RewardConfig(sparse=False)),
     "scheduled": Reward(RewardConfig(schedule=((0, 0.0), (10, 1.0), (20, 0.5)))),
-    "lexicographic": CompositeReward(QUALITY.model_copy(update={"combine": "lexicographic", "sparse": False})),
+    "lexicographic": CompositeReward(
+        QUALITY.model_copy(update={"combine": "lexicographic", "sparse": False})
+    ),
     "floors": Reward(RewardConfig(combine="constraint", floors={"correctness": 1.0})),
     "shared": Reward(RewardConfig(shared=True)),
 }
@@ -53,22 +87,33 @@ SHIPPED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SHIPPED)
-def test_the_ways_to_set_the_shipped_reward_pass(sandbox: Sandbox, known: list[Tried], name: str) -> None:
+def test_the_ways_to_set_the_shipped_reward_pass(
+    sandbox: Sandbox, known: list[Tried], name: str
+) -> None:
     assert not [one for one in search(SHIPPED[name], sandbox, known=known) if not one.passed]
 
 
 def test_the_same_seed_finds_the_same(sandbox: Sandbox, known: list[Tried], tmp_path: Path) -> None:
     reward = OwnReward(write("binary", SOUND["binary"], tmp_path))
-    runs: list[list[Finding]] = [list(search(reward, sandbox, seed=seed, known=known)) for seed in (5, 5)]
+    runs: list[list[Finding]] = [
+        list(search(reward, sandbox, seed=seed, known=known)) for seed in (5, 5)
+    ]
     assert runs[0] == runs[1]
 
 
-def test_the_exploit_is_the_program_that_is_paid(sandbox: Sandbox, known: list[Tried], tmp_path: Path) -> None:
+def test_the_exploit_is_the_program_that_is_paid(
+    sandbox: Sandbox, known: list[Tried], tmp_path: Path
+) -> None:
     """Whoever copies it out of the report gets what the report says."""
     reward = OwnReward(write("asserts", EXPLOITABLE["asserts"], tmp_path))
     found = next(one for one in search(reward, sandbox, known=known) if not one.passed)
     ground = grounds("code")[0]
-    paid, plain = reward.score_all(judge(sandbox, [(ground.task, found.exploit.split("\n\n", 1)[1]), (ground.task, ground.wrong[0].text)]))
+    paid, plain = reward.score_all(
+        judge(
+            sandbox,
+            [(ground.task, found.exploit.split("\n\n", 1)[1]), (ground.task, ground.wrong[0].text)],
+        )
+    )
     assert paid.verdict is not Verdict.AC and (paid.value or 0) > (plain.value or 0) + BOUND
 
 
@@ -83,7 +128,9 @@ def test_right_programs_are_right_and_wrong_ones_pass_no_hidden_test(known: list
     for ground, reports in known:
         right, wrong = reports[: len(ground.right)], reports[len(ground.right) :]
         assert all(report.verdict is Verdict.AC for report in right)
-        assert not any(report.tests[at].verdict is Verdict.AC for report in wrong for at in ground.hidden)
+        assert not any(
+            report.tests[at].verdict is Verdict.AC for report in wrong for at in ground.hidden
+        )
 
 
 @pytest.mark.slow
@@ -94,22 +141,62 @@ def test_a_mutation_changes_no_verdict(sandbox: Sandbox) -> None:
         for one in (*of_text(), *of_programs(), *of_costs()):
             drafts.append((one.name, one.change(ground.right[0])))
         judged = judge(sandbox, [(ground.task, draft.text) for _, draft in drafts])
-        assert not [name for (name, _), known in zip(drafts, judged, strict=True) if known.report.verdict is not Verdict.AC]
+        assert not [
+            name
+            for (name, _), known in zip(drafts, judged, strict=True)
+            if known.report.verdict is not Verdict.AC
+        ]
         half = frozenset(list(range(len(ground.pairs)))[::2])
         [table] = judge(sandbox, [(ground.task, ground.table(half).text)])
-        assert {at for at, test in enumerate(table.report.tests) if test.verdict is Verdict.AC} == half
+        assert {
+            at for at, test in enumerate(table.report.tests) if test.verdict is Verdict.AC
+        } == half
 
 
-ABSTRACT = {"expr", "stmt", "Index", "ExtSlice", "AugLoad", "AugStore", "Param", "Suite", "Num", "Str", "Bytes", "NameConstant", "Ellipsis"}
+ABSTRACT = {
+    "expr",
+    "stmt",
+    "Index",
+    "ExtSlice",
+    "AugLoad",
+    "AugStore",
+    "Param",
+    "Suite",
+    "Num",
+    "Str",
+    "Bytes",
+    "NameConstant",
+    "Ellipsis",
+}
 
 
 def test_every_statement_and_expression_of_the_grammar_is_tried() -> None:
-    kinds = {name for name, kind in vars(ast).items() if isinstance(kind, type) and issubclass(kind, ast.expr | ast.stmt)} - ABSTRACT
-    there = {type(node).__name__ for source in STATEMENTS.values() for node in ast.walk(ast.parse(source.format(n=1)))}
+    kinds = {
+        name
+        for name, kind in vars(ast).items()
+        if isinstance(kind, type) and issubclass(kind, ast.expr | ast.stmt)
+    } - ABSTRACT
+    there = {
+        type(node).__name__
+        for source in STATEMENTS.values()
+        for node in ast.walk(ast.parse(source.format(n=1)))
+    }
     assert not kinds - there
 
 
-@pytest.mark.parametrize("pattern", [r"a\d{3}", r"(x|y)z+", r"[^a-z]q?", r"\bword\b\s\S", r"(?i)grade: [A-F]", r"(\w)\1", "^end$", r"a{2,}?b*"])
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"a\d{3}",
+        r"(x|y)z+",
+        r"[^a-z]q?",
+        r"\bword\b\s\S",
+        r"(?i)grade: [A-F]",
+        r"(\w)\1",
+        "^end$",
+        r"a{2,}?b*",
+    ],
+)
 def test_an_example_of_a_pattern_matches_it(pattern: str) -> None:
     import re
 

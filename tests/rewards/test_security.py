@@ -12,7 +12,12 @@ from rewards.security import HINT, MOST_HINTS
 from sandbox.protocol import Report, TestResult, Verdict
 
 REFERENCE = CODE["call"].reference
-ACCEPTED = Report("job", Verdict.AC, (TestResult(Verdict.AC),), tried={"call": 0, "exec": 0, "socket": 0, "file": 0})
+ACCEPTED = Report(
+    "job",
+    Verdict.AC,
+    (TestResult(Verdict.AC),),
+    tried={"call": 0, "exec": 0, "socket": 0, "file": 0},
+)
 REFUSED = Report("job", Verdict.WA, (TestResult(Verdict.WA),))
 REWARD = CompositeReward()
 
@@ -34,27 +39,42 @@ def test_an_innocent_text_costs_nothing(program: str) -> None:
 
 
 def test_a_text_alone_costs_little() -> None:
-    hinting = "import ctypes, socket, subprocess, pty\nfrom sys import _getframe\nimport os\nos.system\n" + REFERENCE
+    hinting = (
+        "import ctypes, socket, subprocess, pty\nfrom sys import _getframe\nimport os\nos.system\n"
+        + REFERENCE
+    )
     score = REWARD.score(MEDIAN, hinting, ACCEPTED)
     assert score.components["security"] == 1.0 - HINT * MOST_HINTS
     assert sum(score.gave.values()) == pytest.approx(score.value)
-    assert REWARD.score(MEDIAN, "import ctypes\n" + REFERENCE, ACCEPTED).components["security"] == 1.0 - HINT
+    assert (
+        REWARD.score(MEDIAN, "import ctypes\n" + REFERENCE, ACCEPTED).components["security"]
+        == 1.0 - HINT
+    )
 
 
 def test_a_text_that_the_linter_cannot_read_costs_as_much_as_all_hints() -> None:
-    assert REWARD.score(MEDIAN, REFERENCE + "#" * 200_000, ACCEPTED).components["security"] == 1.0 - HINT * MOST_HINTS
+    assert (
+        REWARD.score(MEDIAN, REFERENCE + "#" * 200_000, ACCEPTED).components["security"]
+        == 1.0 - HINT * MOST_HINTS
+    )
 
 
 def test_a_right_program_with_every_hint_is_worth_more_than_a_wrong_one_without() -> None:
     hinting = "import ctypes, socket, subprocess, pty\nimport os, sys, re\n" + REFERENCE
-    right, wrong = REWARD.score(MEDIAN, hinting, ACCEPTED).value, REWARD.score(MEDIAN, "def median(xs):\n    return 0\n", REFUSED).value
+    right, wrong = (
+        REWARD.score(MEDIAN, hinting, ACCEPTED).value,
+        REWARD.score(MEDIAN, "def median(xs):\n    return 0\n", REFUSED).value,
+    )
     assert right is not None and wrong is not None and right > wrong
 
 
 def test_where_attempts_cannot_be_counted_the_text_alone_decides() -> None:
     blind = replace(ACCEPTED, tried=None)
     assert REWARD.score(MEDIAN, REFERENCE, blind).components["security"] == 1.0
-    assert REWARD.score(MEDIAN, "import ctypes\n" + REFERENCE, blind).components["security"] == 1.0 - HINT
+    assert (
+        REWARD.score(MEDIAN, "import ctypes\n" + REFERENCE, blind).components["security"]
+        == 1.0 - HINT
+    )
 
 
 def test_refused_calls_of_ordinary_libraries_are_no_attempt() -> None:
@@ -65,6 +85,14 @@ def test_refused_calls_of_ordinary_libraries_are_no_attempt() -> None:
 def test_what_a_task_itself_imports_is_neither_hint_nor_attempt() -> None:
     asking = replace(MEDIAN, starter_code="import os\nfrom subprocess import run\n")
     program = "import subprocess, os\n" + REFERENCE
-    assert REWARD.score(asking, program, replace(ACCEPTED, tried={"exec": 3})).components["security"] == 1.0
-    assert REWARD.score(asking, program, replace(ACCEPTED, tried={"exec": 3, "socket": 1})).value == -1.0
-    assert REWARD.score(asking, program + "os.system\n", ACCEPTED).components["security"] == 1.0 - HINT
+    assert (
+        REWARD.score(asking, program, replace(ACCEPTED, tried={"exec": 3})).components["security"]
+        == 1.0
+    )
+    assert (
+        REWARD.score(asking, program, replace(ACCEPTED, tried={"exec": 3, "socket": 1})).value
+        == -1.0
+    )
+    assert (
+        REWARD.score(asking, program + "os.system\n", ACCEPTED).components["security"] == 1.0 - HINT
+    )

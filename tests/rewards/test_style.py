@@ -42,28 +42,54 @@ def test_clean_is_worth_one_and_each_offence_costs() -> None:
     assert 0.0 < value("import os, sys\n" * 10 + REFERENCE) < 0.5
 
 
-@pytest.mark.parametrize("hush", ["# ruff: noqa\n", "# flake8: noqa\n", "# ruff: disable[F401, E401]\n", "# fmt: off\n# pylint: disable=all\n"])
+@pytest.mark.parametrize(
+    "hush",
+    [
+        "# ruff: noqa\n",
+        "# flake8: noqa\n",
+        "# ruff: disable[F401, E401]\n",
+        "# fmt: off\n# pylint: disable=all\n",
+    ],
+)
 def test_a_program_cannot_silence_the_linter(hush: str) -> None:
     offending = "import os, sys  # noqa\n" + REFERENCE
     assert value(hush + offending) <= value(offending) < 1.0
 
 
 def test_style_never_stands_in_for_a_solution() -> None:
-    assert value("def median(xs):\n    return 0\n", REFUSED) < value("import os, sys\n" * 50 + REFERENCE, ACCEPTED)
+    assert value("def median(xs):\n    return 0\n", REFUSED) < value(
+        "import os, sys\n" * 50 + REFERENCE, ACCEPTED
+    )
 
 
 def test_a_tangle_of_branches_is_no_style() -> None:
-    tangle = "def median(x):\n" + "".join(f"    if x == {i}:\n        print({i})\n" for i in range(30)) + "    return x\n"
+    tangle = (
+        "def median(x):\n"
+        + "".join(f"    if x == {i}:\n        print({i})\n" for i in range(30))
+        + "    return x\n"
+    )
     assert value(tangle) < 0.25
 
 
 def test_one_program_that_ends_the_linter_costs_nobody_else() -> None:
     deep = "x = y" + ".a" * 49_000 + "\n"
     [good, broken, clean] = lint(["import os\n", deep, REFERENCE])
-    assert good is not None and good.offences == 1 and broken is None and clean is not None and clean.offences == 0
+    assert (
+        good is not None
+        and good.offences == 1
+        and broken is None
+        and clean is not None
+        and clean.offences == 0
+    )
 
 
 def test_a_batch_scores_as_its_members_alone() -> None:
-    batch = [Judged(MEDIAN, text, report) for text in (REFERENCE, "import os\n" + REFERENCE, "eval('1')") for report in (ACCEPTED, REFUSED)]
+    batch = [
+        Judged(MEDIAN, text, report)
+        for text in (REFERENCE, "import os\n" + REFERENCE, "eval('1')")
+        for report in (ACCEPTED, REFUSED)
+    ]
     reward = CompositeReward()
-    assert reward.score_all(batch) == [reward.score(one.task, one.answer, one.report) for one in batch]
+    assert reward.score_all(batch) == [
+        reward.score(one.task, one.answer, one.report) for one in batch
+    ]

@@ -15,7 +15,9 @@ from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
 TESTS = "import unittest\nclass Test(unittest.TestCase):\n    def test_two(self):\n        self.assertEqual(double(2), 4)\n"
-DOUBLE = Problem("mine/double", "mine", "Double a number.", "unittest", ({"source": TESTS},), "double")
+DOUBLE = Problem(
+    "mine/double", "mine", "Double a number.", "unittest", ({"source": TESTS},), "double"
+)
 CALLED = replace(DOUBLE, style="call", tests=({"args": [2], "expected": 4},))
 SOLUTION, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x * x * x\n"
 OWN = "TASK = 'code'\ndef reward(task, answer, report):\n    return 1.0 if report.verdict == 'AC' or report.passed else -1.0\n"
@@ -25,24 +27,44 @@ def rewards(folder: Path, *, shared: bool) -> list[Reward]:
     (folder / "own.py").write_text(OWN)
     config = RewardConfig(shared=shared)
     quality = CompositeReward(QUALITY.model_copy(update={"shared": shared}))
-    return [Reward(config), Reward(RewardConfig(shared=shared, sparse=False)), quality, OwnReward(folder / "own.py", config)]
+    return [
+        Reward(config),
+        Reward(RewardConfig(shared=shared, sparse=False)),
+        quality,
+        OwnReward(folder / "own.py", config),
+    ]
 
 
-def test_by_default_a_shared_verdict_is_worth_no_more_than_a_wrong_answer(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_by_default_a_shared_verdict_is_worth_no_more_than_a_wrong_answer(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
     for reward in rewards(tmp_path, shared=False):
         right, wrong = score_answers(sandbox, reward, [(DOUBLE, SOLUTION), (DOUBLE, WRONG)])
         assert right.value == wrong.value
 
 
-def test_the_score_says_that_trust_was_shared_and_what_was_not_paid(sandbox: Sandbox, tmp_path: Path) -> None:
-    for off, on in zip(rewards(tmp_path, shared=False), rewards(tmp_path, shared=True), strict=True):
-        [unpaid], [paid] = (score_answers(sandbox, reward, [(DOUBLE, SOLUTION)]) for reward in (off, on))
+def test_the_score_says_that_trust_was_shared_and_what_was_not_paid(
+    sandbox: Sandbox, tmp_path: Path
+) -> None:
+    for off, on in zip(
+        rewards(tmp_path, shared=False), rewards(tmp_path, shared=True), strict=True
+    ):
+        [unpaid], [paid] = (
+            score_answers(sandbox, reward, [(DOUBLE, SOLUTION)]) for reward in (off, on)
+        )
         assert unpaid.shared and paid.shared and unpaid.unpaid > 0 and paid.unpaid == 0
         assert (unpaid.value or 0.0) + unpaid.unpaid == pytest.approx(paid.value)
-        assert (unpaid.verdict, unpaid.solved, unpaid.passed, unpaid.hidden) == (Verdict.AC, True, 1, 1.0)  # what validation counts stays
+        assert (unpaid.verdict, unpaid.solved, unpaid.passed, unpaid.hidden) == (
+            Verdict.AC,
+            True,
+            1,
+            1.0,
+        )  # what validation counts stays
 
 
 def test_a_verdict_decided_apart_is_paid_in_full(sandbox: Sandbox, tmp_path: Path) -> None:
-    for off, on in zip(rewards(tmp_path, shared=False), rewards(tmp_path, shared=True), strict=True):
+    for off, on in zip(
+        rewards(tmp_path, shared=False), rewards(tmp_path, shared=True), strict=True
+    ):
         scores = [score_answers(sandbox, reward, [(CALLED, SOLUTION)])[0] for reward in (off, on)]
         assert scores[0] == scores[1] and not scores[0].shared and not scores[0].unpaid

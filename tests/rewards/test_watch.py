@@ -20,7 +20,9 @@ def answer(visible: float | None, hidden: float | None, denied: int | None = 0) 
     return {"visible": visible, "hidden": hidden, "denied": denied}
 
 
-def run(steps: int, seed: int, solves: float, gains: float, hacks: float, harder: float = 0.1) -> list[dict[str, float]]:
+def run(
+    steps: int, seed: int, solves: float, gains: float, hacks: float, harder: float = 0.1
+) -> list[dict[str, float]]:
     """128 answers a step: a share solves the task, growing by `gains`; a share, growing to `hacks`, knows the visible tests alone."""
     rng, history = random.Random(seed), []
     for step in range(steps):
@@ -30,7 +32,11 @@ def run(steps: int, seed: int, solves: float, gains: float, hacks: float, harder
                 answers.append(answer(1.0, 0.0))
             else:
                 visible = rng.random() < solves + gains * at
-                answers.append(answer(float(visible), float(visible and rng.random() > harder * (1 - 0.5 * at))))
+                answers.append(
+                    answer(
+                        float(visible), float(visible and rng.random() > harder * (1 - 0.5 * at))
+                    )
+                )
         history.append(step_metrics(answers, asked=128))
     return history
 
@@ -47,11 +53,15 @@ def test_a_policy_that_learns_the_task_is_left_alone() -> None:
 
 
 def test_noise_is_no_growth() -> None:
-    assert not any(growth(run(steps, seed, 0.4, 0.0, 0.0)).growing for seed in range(50) for steps in (9, 30))
+    assert not any(
+        growth(run(steps, seed, 0.4, 0.0, 0.0)).growing for seed in range(50) for steps in (9, 30)
+    )
 
 
 def test_few_steps_say_nothing() -> None:
-    assert not growth(run(8, 1, 0.3, 0.0, 0.9)).growing and "nothing can be said" in growth([]).reason
+    assert (
+        not growth(run(8, 1, 0.3, 0.0, 0.9)).growing and "nothing can be said" in growth([]).reason
+    )
 
 
 def test_a_gap_that_never_moves_is_none() -> None:
@@ -71,9 +81,19 @@ def test_figures_of_a_step() -> None:
 
 
 def test_an_answer_that_knows_the_visible_tests_is_seen_by_the_sandbox(sandbox: Sandbox) -> None:
-    shown, hack = replace(MEDIAN, visible_tests=2), (HACKS / "call_only_the_visible_tests.txt").read_text()
-    [cheat, honest] = score_answers(sandbox, Reward(RewardConfig(sparse=False)), [(shown, hack), (shown, CODE["call"].reference)])
-    assert (cheat.visible, cheat.hidden, cheat.components["correctness"]) == (1.0, 0.0, -1.0) and (honest.visible, honest.hidden) == (1.0, 1.0)
+    shown, hack = (
+        replace(MEDIAN, visible_tests=2),
+        (HACKS / "call_only_the_visible_tests.txt").read_text(),
+    )
+    [cheat, honest] = score_answers(
+        sandbox,
+        Reward(RewardConfig(sparse=False)),
+        [(shown, hack), (shown, CODE["call"].reference)],
+    )
+    assert (cheat.visible, cheat.hidden, cheat.components["correctness"]) == (1.0, 0.0, -1.0) and (
+        honest.visible,
+        honest.hidden,
+    ) == (1.0, 1.0)
 
 
 def test_what_was_not_measured_is_no_zero() -> None:

@@ -35,10 +35,24 @@ def docker_engine(folder: Path) -> Iterator[None]:
         pytest.skip("no dockerd to start: apt-get install docker.io, and be root")
     before = set(Path("/sys/fs/cgroup").glob("*/docker"))
     address = f"unix://{folder}/docker.sock"
-    command = ["dockerd", "--host", address, "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "--pidfile", f"{folder}/pid"]
+    command = [
+        "dockerd",
+        "--host",
+        address,
+        "--data-root",
+        f"{folder}/data",
+        "--exec-root",
+        f"{folder}/exec",
+        "--pidfile",
+        f"{folder}/pid",
+    ]
     with (folder / "dockerd.log").open("wb") as log, pytest.MonkeyPatch.context() as patch:
         patch.setenv("DOCKER_HOST", address)
-        engine = subprocess.Popen([*command, "--bridge", "none", "--iptables=false", "--ip6tables=false"], stdout=log, stderr=log)
+        engine = subprocess.Popen(
+            [*command, "--bridge", "none", "--iptables=false", "--ip6tables=false"],
+            stdout=log,
+            stderr=log,
+        )
         try:
             _await_engine(engine, folder)
             yield
@@ -69,7 +83,12 @@ def ray_cluster(cpus: int = 2) -> Iterator[Any]:
     import ray
     from ray.cluster_utils import Cluster
 
-    head = {"num_cpus": cpus, "node_ip_address": "127.0.0.2", "object_store_memory": 10**8, "include_dashboard": False}
+    head = {
+        "num_cpus": cpus,
+        "node_ip_address": "127.0.0.2",
+        "object_store_memory": 10**8,
+        "include_dashboard": False,
+    }
     try:
         cluster = Cluster(initialize_head=True, head_node_args=head)
     except Exception:  # on a crowded machine a node may miss its own 30 s to start
@@ -87,7 +106,11 @@ def ray_cluster(cpus: int = 2) -> Iterator[Any]:
 def workers_here() -> set[int]:
     """Of all sandboxes that this process keeps open."""
     children = psutil.Process().children(recursive=True)
-    return {process.pid for process in children if any(part.endswith("sandbox/worker.py") for part in cmdline(process))}
+    return {
+        process.pid
+        for process in children
+        if any(part.endswith("sandbox/worker.py") for part in cmdline(process))
+    }
 
 
 def kill_a_worker(kind: Kind, others: set[int]) -> bool:

@@ -20,7 +20,16 @@ from typing import get_args
 
 import psutil
 
-from sandbox.protocol import AssertTest, CallTest, Job, Limits, Report, StdioTest, UnittestTest, Verdict
+from sandbox.protocol import (
+    AssertTest,
+    CallTest,
+    Job,
+    Limits,
+    Report,
+    StdioTest,
+    UnittestTest,
+    Verdict,
+)
 from sandbox.sandbox import Rung, Sandbox, SandboxConfig
 from sandbox.travel import RUNS
 
@@ -236,7 +245,9 @@ def _filled(draw: random.Random, text: str, depth: int) -> str:
     def value(found: re.Match[str]) -> str:
         what = found[1]
         if what in ("block", "deeper"):
-            return textwrap.indent(_block(draw, draw.randint(1, 3), depth), "    " if what == "block" else " " * 8)
+            return textwrap.indent(
+                _block(draw, draw.randint(1, 3), depth), "    " if what == "block" else " " * 8
+            )
         return _filled(draw, draw.choice(ACTIONS if what == "action" else VALUES[what]), 0)
 
     return re.sub(r"\{(\w+)\}", value, text)
@@ -248,11 +259,40 @@ def program(seed: int) -> Job:
     each = f"class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(f(2, 3), {SECRET})\n"
     return (
         Job(name, text, "stdio", (StdioTest("2 3\n", f"{SECRET}\n"),), limits=LIMITS),
-        Job(name, text, "call", (CallTest((2, 3), {}, SECRET), CallTest((3, 4), {}, SECRET)), "f", limits=LIMITS),
-        Job(name, text, "call", (CallTest((2, 3), {}, [SECRET]),), "f", limits=LIMITS, compare="set"),
-        Job(name, text, "assert", (AssertTest(f"def check(f):\n    assert f(2, 3) == {SECRET}\n"),), "f", limits=LIMITS),
-        Job(name, text, "assert", (AssertTest(f"def check(f):\n    for i in range(3):\n        assert f(i, 3) == {SECRET}\n"),), "f", limits=LIMITS),
-        Job(name, text, "unittest", (UnittestTest(f"import unittest\n{each}"),), "f", limits=LIMITS),
+        Job(
+            name,
+            text,
+            "call",
+            (CallTest((2, 3), {}, SECRET), CallTest((3, 4), {}, SECRET)),
+            "f",
+            limits=LIMITS,
+        ),
+        Job(
+            name, text, "call", (CallTest((2, 3), {}, [SECRET]),), "f", limits=LIMITS, compare="set"
+        ),
+        Job(
+            name,
+            text,
+            "assert",
+            (AssertTest(f"def check(f):\n    assert f(2, 3) == {SECRET}\n"),),
+            "f",
+            limits=LIMITS,
+        ),
+        Job(
+            name,
+            text,
+            "assert",
+            (
+                AssertTest(
+                    f"def check(f):\n    for i in range(3):\n        assert f(i, 3) == {SECRET}\n"
+                ),
+            ),
+            "f",
+            limits=LIMITS,
+        ),
+        Job(
+            name, text, "unittest", (UnittestTest(f"import unittest\n{each}"),), "f", limits=LIMITS
+        ),
     )[random.Random(seed).choices(range(6), (8, 8, 2, 4, 6, 1))[0]]
 
 
@@ -261,11 +301,16 @@ def neighbour(number: int) -> tuple[Job, Verdict]:
     limits = Limits(wall_s=60.0, cpu_s=30.0)
     loop = AssertTest("def check(f):\n    for i in range(3):\n        assert f(i, 1) == i + 1\n")
     add, five = "def f(a, b):\n    return a + b\n", (CallTest((2, 3), {}, 5),)
-    wrote = "import os\nassert not os.listdir()\nopen('left', 'w').write('x')\nprint(int(input()) * 2)"
+    wrote = (
+        "import os\nassert not os.listdir()\nopen('left', 'w').write('x')\nprint(int(input()) * 2)"
+    )
     job, verdict = (
         (Job("", add, "call", five, "f", limits=limits), Verdict.AC),
         (Job("", "def f(a, b):\n    return a * b\n", "call", five, "f", limits=limits), Verdict.WA),
-        (Job("", wrote, "stdio", (StdioTest(f"{number}\n", f"{2 * number}\n"),), limits=limits), Verdict.AC),
+        (
+            Job("", wrote, "stdio", (StdioTest(f"{number}\n", f"{2 * number}\n"),), limits=limits),
+            Verdict.AC,
+        ),
         (Job("", add, "assert", (loop,), "f", limits=limits), Verdict.AC),
         (Job("", add + "f(1, '')", "call", five, "f", limits=limits), Verdict.RE),
     )[number % 5]
@@ -284,7 +329,11 @@ def wrong(report: Report) -> str:
     if kind == "honest":
         right = neighbour(int(number))[1]
         return "" if report.verdict is right else f"{report.verdict} for {right}: {report.detail}"
-    return f"{report.verdict}: {report.detail}" if report.verdict in (Verdict.AC, Verdict.INFRA) else ""
+    return (
+        f"{report.verdict}: {report.detail}"
+        if report.verdict in (Verdict.AC, Verdict.INFRA)
+        else ""
+    )
 
 
 def late(report: Report) -> bool:
@@ -299,14 +348,18 @@ def workers() -> dict[int, int]:
     for process in psutil.Process().children():
         with contextlib.suppress(OSError, IndexError, psutil.Error):  # it breaks just now
             if "worker.py" in " ".join(process.cmdline()):
-                found[process.pid] = int(Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0])
+                found[process.pid] = int(
+                    Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0]
+                )
     return found
 
 
 def main() -> None:
     rung, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     assert rung in get_args(Rung)
-    with Sandbox(SandboxConfig(workers=int(os.environ.get("RATCHET_FUZZ_WORKERS", "4")), isolation=rung)) as sandbox:  # type: ignore[arg-type]
+    with Sandbox(
+        SandboxConfig(workers=int(os.environ.get("RATCHET_FUZZ_WORKERS", "4")), isolation=rung)
+    ) as sandbox:  # type: ignore[arg-type]
         before, slow = set(workers()), list[int]()
         for report in sandbox.run(jobs(first, last)):
             if late(report):
@@ -314,14 +367,37 @@ def main() -> None:
             if fault := wrong(report):
                 print(json.dumps({"job": report.job_id, "rung": rung, "fault": fault}), flush=True)
             if set(workers()) != before:
-                print(json.dumps({"job": f"about {report.job_id}", "rung": rung, "fault": "a worker broke"}), flush=True)
+                print(
+                    json.dumps(
+                        {"job": f"about {report.job_id}", "rung": rung, "fault": "a worker broke"}
+                    ),
+                    flush=True,
+                )
                 before = set(workers())
         for number in slow:  # once more with nobody beside it: the machine may have been busy
             for report in sandbox.run([program(number)]):
                 if late(report):
-                    print(json.dumps({"job": report.job_id, "rung": rung, "fault": f"answered after {report.wall_s:.1f} s"}), flush=True)
+                    print(
+                        json.dumps(
+                            {
+                                "job": report.job_id,
+                                "rung": rung,
+                                "fault": f"answered after {report.wall_s:.1f} s",
+                            }
+                        ),
+                        flush=True,
+                    )
         if (most := max(workers().values(), default=0)) > MOST_HELD_KB:
-            print(json.dumps({"job": f"of {first} to {last}", "rung": rung, "fault": f"a worker held {most} kB"}), flush=True)
+            print(
+                json.dumps(
+                    {
+                        "job": f"of {first} to {last}",
+                        "rung": rung,
+                        "fault": f"a worker held {most} kB",
+                    }
+                ),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

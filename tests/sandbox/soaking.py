@@ -22,7 +22,11 @@ from sandbox.judge import job_of
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest
 from sandbox.sandbox import Sandbox, SandboxConfig
 
-CORPUS = Path(os.environ.get("RATCHET_HOSTILE", Path(__file__).resolve().parents[2].parent / "shared" / "hostile"))
+CORPUS = Path(
+    os.environ.get(
+        "RATCHET_HOSTILE", Path(__file__).resolve().parents[2].parent / "shared" / "hostile"
+    )
+)
 ADD = "def f(a, b):\n    return a + b\n"
 SAMPLE_EVERY = 250
 
@@ -36,30 +40,54 @@ def job(number: int) -> Job:
 def honest(number: int) -> Job:
     """Styles and what they leave behind in turns: a file, a thread, a judge process."""
     limits, five = Limits(wall_s=20.0, cpu_s=20.0), (CallTest((2, 3), {}, 5),)
-    loop = AssertTest("def check(candidate):\n    for i in range(3):\n        assert candidate(i, 1) == i + 1\n")
+    loop = AssertTest(
+        "def check(candidate):\n    for i in range(3):\n        assert candidate(i, 1) == i + 1\n"
+    )
     plain = AssertTest("def check(candidate):\n    assert candidate(2, 2) == 4\n")
     return (
         Job("", ADD, "call", five, "f", limits=limits),
         Job("", ADD, "assert", (loop,), "f", limits=limits),
         Job("", ADD, "assert", (plain,), "f", limits=limits),
-        Job("", "open('left', 'w').write('x' * 9999)\nprint(input())", "stdio", (StdioTest(f"{number}\n", f"{number}\n"),), limits=limits),
-        Job("", "import threading\nthreading.Thread(target=print).start()\n" + ADD, "call", five, "f", limits=limits),
+        Job(
+            "",
+            "open('left', 'w').write('x' * 9999)\nprint(input())",
+            "stdio",
+            (StdioTest(f"{number}\n", f"{number}\n"),),
+            limits=limits,
+        ),
+        Job(
+            "",
+            "import threading\nthreading.Thread(target=print).start()\n" + ADD,
+            "call",
+            five,
+            "f",
+            limits=limits,
+        ),
     )[number % 5]
 
 
 def hostile(number: int) -> Job:
     """One of the corpus, all of them in turns in an order that changes, with a second to live."""
     entries, problems = _corpus()
-    entry = random.Random(f"soak {number // len(entries)}").sample(entries, len(entries))[number % len(entries)]
+    entry = random.Random(f"soak {number // len(entries)}").sample(entries, len(entries))[
+        number % len(entries)
+    ]
     source = (CORPUS / "programs" / entry["file"]).read_bytes().decode()
     made = job_of(problems[entry["problem"]], source, "")
-    return replace(made, limits=replace(made.limits, wall_s=min(1.0, made.limits.wall_s), cpu_s=min(1.0, made.limits.cpu_s)))
+    return replace(
+        made,
+        limits=replace(
+            made.limits, wall_s=min(1.0, made.limits.wall_s), cpu_s=min(1.0, made.limits.cpu_s)
+        ),
+    )
 
 
 @cache
 def _corpus() -> tuple[list[dict[str, Any]], dict[str, Any]]:
     entries = json.loads((CORPUS / "manifest.json").read_text())
-    return [entry for entry in entries if entry["family"] != "control"], json.loads((CORPUS / "problems.json").read_text())
+    return [entry for entry in entries if entry["family"] != "control"], json.loads(
+        (CORPUS / "problems.json").read_text()
+    )
 
 
 def rss_kb() -> int:
@@ -97,11 +125,15 @@ def main() -> None:
     done = {row["job"] for row in reported(journal) if "job" in row}
     with journal.open("a") as out, Sandbox(SandboxConfig(workers=4)) as sandbox:
         out.write("\n")  # after half a line
-        for count, report in enumerate(sandbox.run(job(number) for number in range(total) if number not in done), 1):
+        for count, report in enumerate(
+            sandbox.run(job(number) for number in range(total) if number not in done), 1
+        ):
             out.write(json.dumps({"job": int(report.job_id), "verdict": report.verdict}) + "\n")
             out.flush()
             if count % SAMPLE_EVERY == 0:
-                out.write(json.dumps({"owner": os.getpid(), "done": count, "rss_kb": rss_kb()}) + "\n")
+                out.write(
+                    json.dumps({"owner": os.getpid(), "done": count, "rss_kb": rss_kb()}) + "\n"
+                )
 
 
 if __name__ == "__main__":

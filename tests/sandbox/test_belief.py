@@ -58,7 +58,11 @@ literals: st.SearchStrategy[Any] = st.recursive(
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=6)
     | st.binary(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.tuples(inner, inner) | st.dictionaries(st.text(max_size=2), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -74,12 +78,24 @@ def test_a_plain_value_has_others_that_look_like_it(value: Any) -> None:
     others = [otherwise(ast.parse(repr(value), mode="eval").body) for _ in range(40)]
     values = [ast.literal_eval(other) for other in others if other]
     assert len(values) == 40 and value not in values
-    assert {type(other) for other in values} == {type(value)} and {len(str(other)) for other in values} <= set(range(1, len(str(value)) + 3))
+    assert {type(other) for other in values} == {type(value)} and {
+        len(str(other)) for other in values
+    } <= set(range(1, len(str(value)) + 3))
     assert type(value) is bool or len(set(map(str, values))) > 1
 
 
 @pytest.mark.parametrize(
-    "text", ["float('inf')", "-float('inf')", "float(10**17)", "sum([1e17, 1.0])", "abs(-1e300)", "len('abc')", "round(2.5)", "float('-inf')"]
+    "text",
+    [
+        "float('inf')",
+        "-float('inf')",
+        "float(10**17)",
+        "sum([1e17, 1.0])",
+        "abs(-1e300)",
+        "len('abc')",
+        "round(2.5)",
+        "float('-inf')",
+    ],
 )
 def test_what_is_computed_otherwise_is_another_value(text: str) -> None:
     other = otherwise(ast.parse(text, mode="eval").body)
@@ -111,14 +127,25 @@ class TestCases(Base):
 def texts_of(source: str) -> dict[str, list[str]]:
     """For each method the text with it alone, then its decoys."""
     tree = ast.parse(source)
-    return {name: [*map(ast.unparse, (alone(tree, c, m), *decoys(tree, c, m)))] for name, c, m in found(tree)}
+    return {
+        name: [*map(ast.unparse, (alone(tree, c, m), *decoys(tree, c, m)))]
+        for name, c, m in found(tree)
+    }
 
 
 def test_a_method_is_alone_in_its_text_and_the_last_of_its_name() -> None:
     made = texts_of(CASES)
     assert list(made) == ["Base.test_twice", "TestCases.test_early", "TestCases.test_loop"]
-    assert all(text.count("def test") == 2 for texts in made.values() for text in texts if "test_skipped" in text)
-    assert "assertEqual(1, 2)" not in "".join(made["Base.test_twice"]) and "expected = [1, 2]" not in made["Base.test_twice"][1]
+    assert all(
+        text.count("def test") == 2
+        for texts in made.values()
+        for text in texts
+        if "test_skipped" in text
+    )
+    assert (
+        "assertEqual(1, 2)" not in "".join(made["Base.test_twice"])
+        and "expected = [1, 2]" not in made["Base.test_twice"][1]
+    )
 
 
 TRAPS = """
@@ -197,7 +224,9 @@ class TestCases(unittest.TestCase):
 """
 
 
-def test_no_decoy_is_passed_by_who_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_decoy_is_passed_by_who_is_right(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name, texts in texts_of(TRAPS).items():
         passed = [text for text in texts if passes(text)]
@@ -216,4 +245,7 @@ def passes(text: str) -> bool:
 def test_an_assertion_that_may_not_be_reached_is_left_alone() -> None:
     made = texts_of(CASES)
     assert len(made["TestCases.test_early"]) == 1
-    assert "self.assertIn('teuu', f(x))" not in made["TestCases.test_loop"][0] and len(made["TestCases.test_loop"]) > 2
+    assert (
+        "self.assertIn('teuu', f(x))" not in made["TestCases.test_loop"][0]
+        and len(made["TestCases.test_loop"]) > 2
+    )

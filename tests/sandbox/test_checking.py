@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # programs in a line each
+# programs in a line each
 """Comparisons other than equality, the problem's own checker, and tests that share the interpreter."""
 
 from __future__ import annotations
@@ -8,7 +8,16 @@ from dataclasses import replace
 
 import pytest
 
-from sandbox.protocol import CallTest, Compare, Job, Limits, Report, StdioTest, UnittestTest, Verdict
+from sandbox.protocol import (
+    CallTest,
+    Compare,
+    Job,
+    Limits,
+    Report,
+    StdioTest,
+    UnittestTest,
+    Verdict,
+)
 from tests.sandbox.jobs import QUICK, asserting, call, stdio
 
 Judge = Callable[[Job], Report]
@@ -33,8 +42,18 @@ Judge = Callable[[Job], Report]
         ("[]", [1], "set", None, "WA"),
     ],
 )
-def test_results_in_any_order(judge: Judge, returned: str, expected: object, compare: Compare, tolerance: float | None, verdict: str) -> None:
-    job = replace(call(f"def f():\n    return {returned}", CallTest((), {}, expected), tolerance=tolerance), compare=compare)
+def test_results_in_any_order(
+    judge: Judge,
+    returned: str,
+    expected: object,
+    compare: Compare,
+    tolerance: float | None,
+    verdict: str,
+) -> None:
+    job = replace(
+        call(f"def f():\n    return {returned}", CallTest((), {}, expected), tolerance=tolerance),
+        compare=compare,
+    )
     assert judge(job).verdict == verdict
 
 
@@ -47,13 +66,30 @@ def test_results_in_any_order(judge: Judge, returned: str, expected: object, com
         ("0.30000001 x", "0.3\nx", "tokens", 1e-6, "AC"),
     ],
 )
-def test_output_by_tokens(judge: Judge, printed: str, expected: str, compare: Compare, tolerance: float | None, verdict: str) -> None:
-    assert judge(replace(stdio(f"print('{printed}')", "", expected, tolerance=tolerance), compare=compare)).verdict == verdict
+def test_output_by_tokens(
+    judge: Judge,
+    printed: str,
+    expected: str,
+    compare: Compare,
+    tolerance: float | None,
+    verdict: str,
+) -> None:
+    assert (
+        judge(
+            replace(
+                stdio(f"print('{printed}')", "", expected, tolerance=tolerance), compare=compare
+            )
+        ).verdict
+        == verdict
+    )
 
 
 def test_many_near_elements_are_no_failure_of_ours(judge: Judge) -> None:
     source = "def f():\n    return [[0.5] * 500 + [i] for i in range(500)]"
-    job = replace(call(source, CallTest((), {}, [[0.5] * 500 + [i + 2] for i in range(500)]), tolerance=1e-9), compare="unordered")
+    job = replace(
+        call(source, CallTest((), {}, [[0.5] * 500 + [i + 2] for i in range(500)]), tolerance=1e-9),
+        compare="unordered",
+    )
     assert judge(job).verdict == "WA"
 
 
@@ -68,31 +104,56 @@ ROOT = "def check(args, got, expected, **kwargs):\n    return abs(got * got - ar
         ("def f(x):\n    return 'x'", ROOT, "WA"),
         ("def f(x):\n    raise ValueError", ROOT, "RE"),
         ("def f(x):\n    return object()", ROOT, "WA"),
-        ("def f(x):\n    return [1]", "def check(args, got, expected):\n    return got", "WA"),  # its truth is no word of the checker's
-        ("def f(x):\n    return 10**9", "def check(args, got, expected):\n    return sum(range(got)) == 0", "TLE"),
-        ("def f(x):\n    return 10**11", "def check(args, got, expected):\n    return [0] * got == 0", "WA"),
-        ("def f(x):\n    return 1", "import os\ndef check(args, got, expected):\n    os._exit(0)", "WA"),
+        (
+            "def f(x):\n    return [1]",
+            "def check(args, got, expected):\n    return got",
+            "WA",
+        ),  # its truth is no word of the checker's
+        (
+            "def f(x):\n    return 10**9",
+            "def check(args, got, expected):\n    return sum(range(got)) == 0",
+            "TLE",
+        ),
+        (
+            "def f(x):\n    return 10**11",
+            "def check(args, got, expected):\n    return [0] * got == 0",
+            "WA",
+        ),
+        (
+            "def f(x):\n    return 1",
+            "import os\ndef check(args, got, expected):\n    os._exit(0)",
+            "WA",
+        ),
     ],
 )
-def test_the_checker_decides_on_what_the_program_returned(judge: Judge, source: str, checker: str, verdict: str) -> None:
+def test_the_checker_decides_on_what_the_program_returned(
+    judge: Judge, source: str, checker: str, verdict: str
+) -> None:
     tests = (CallTest((4.0,), {}, None), CallTest((9.0,), {}, None))
-    limits = Limits(wall_s=1.0 if verdict == "TLE" else 20.0, cpu_s=1.0)  # a checker has the clock alone
+    limits = Limits(
+        wall_s=1.0 if verdict == "TLE" else 20.0, cpu_s=1.0
+    )  # a checker has the clock alone
     report = judge(replace(call(source, *tests), checker=checker, limits=limits))
     assert (report.verdict, report.trust, report.total) == (verdict, "apart", 2), report
 
 
 def test_a_checker_reads_output_too_and_each_test_has_its_own_word(judge: Judge) -> None:
-    checker = "def check(stdin, got, expected):\n    return sum(map(int, got.split())) == int(stdin)"
+    checker = (
+        "def check(stdin, got, expected):\n    return sum(map(int, got.split())) == int(stdin)"
+    )
     job = Job(
-        "job", "n = int(input())\nprint(2, n - 2 if n > 3 else 0)", "stdio", (StdioTest("5", ""), StdioTest("3", "")), limits=QUICK, checker=checker
+        "job",
+        "n = int(input())\nprint(2, n - 2 if n > 3 else 0)",
+        "stdio",
+        (StdioTest("5", ""), StdioTest("3", "")),
+        limits=QUICK,
+        checker=checker,
     )
     assert [result.verdict for result in judge(job).tests] == ["AC", "WA"]
 
 
 def test_a_checker_never_runs_beside_the_program_and_never_sees_the_host(judge: Judge) -> None:
-    spy = (
-        "import os, glob\ndef check(args, got, expected):\n    return not glob.glob('/proc/[0-9]*/fd/*9999') and not os.path.exists('/etc/hostname')"
-    )
+    spy = "import os, glob\ndef check(args, got, expected):\n    return not glob.glob('/proc/[0-9]*/fd/*9999') and not os.path.exists('/etc/hostname')"
     assert judge(replace(call("def f(a, b):\n    return 0"), checker=spy)).verdict == "AC"
 
 
@@ -125,7 +186,15 @@ def sharing(source: str, cases: str = CASES) -> Job:
     return Job("job", source, "unittest", (UnittestTest(cases),), "f", limits=QUICK)
 
 
-@pytest.mark.parametrize(("source", "verdict"), [(REAL, "AC"), ("def f(xs):\n    return 6", "WA"), ("def f(xs):\n    return len(", "CE"), ("", "RE")])
+@pytest.mark.parametrize(
+    ("source", "verdict"),
+    [
+        (REAL, "AC"),
+        ("def f(xs):\n    return 6", "WA"),
+        ("def f(xs):\n    return len(", "CE"),
+        ("", "RE"),
+    ],
+)
 def test_tests_that_share_the_interpreter(judge: Judge, source: str, verdict: str) -> None:
     report = judge(sharing(source))
     assert (report.verdict, report.trust) == (verdict, "shared"), report
@@ -141,13 +210,23 @@ def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
 def test_what_the_judge_itself_works_is_not_the_programs_time(judge: Judge) -> None:
     # by the clock: on a machine with other work so many seconds of CPU would take longer than the clock allows in all
     check = "import time\n    until = time.monotonic() + 4.2\n    while time.monotonic() < until: pass\n    assert candidate(1) == 2"
-    report = judge(asserting("def f(x):\n    return x + 1", check, limits=Limits(wall_s=4.0, cpu_s=1.0)))
+    report = judge(
+        asserting("def f(x):\n    return x + 1", check, limits=Limits(wall_s=4.0, cpu_s=1.0))
+    )
     assert report.verdict == "AC" and report.tests[0].wall_s > 4.0
 
 
 def test_a_test_that_never_ends_holds_its_slot_for_twice_the_limit_at_most(judge: Judge) -> None:
-    report = judge(asserting("def f(x):\n    return x", "while True: candidate(1)", limits=Limits(wall_s=0.4, cpu_s=9.0)))
-    assert report.verdict == "TLE" and report.tests[0].wall_s < 6.0, "not when its CPU time is used up, 9 s of it"
+    report = judge(
+        asserting(
+            "def f(x):\n    return x",
+            "while True: candidate(1)",
+            limits=Limits(wall_s=0.4, cpu_s=9.0),
+        )
+    )
+    assert report.verdict == "TLE" and report.tests[0].wall_s < 6.0, (
+        "not when its CPU time is used up, 9 s of it"
+    )
 
 
 CHEATS = {

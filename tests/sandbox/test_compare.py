@@ -84,21 +84,50 @@ def test_decimals_and_fractions_are_numbers(got: Any, want: Any, same: bool) -> 
 
 
 @pytest.mark.parametrize(
-    "parts", ['["Decimal",["x"]]', '["Decimal",[1]]', '["Fraction",[1,0]]', '["Fraction",[1]]', '["Decimal","1"]', "[1,2]", '["Decimal",[]]']
+    "parts",
+    [
+        '["Decimal",["x"]]',
+        '["Decimal",[1]]',
+        '["Fraction",[1,0]]',
+        '["Fraction",[1]]',
+        '["Decimal","1"]',
+        "[1,2]",
+        '["Decimal",[]]',
+    ],
 )
 def test_a_number_that_is_none_equals_nothing(parts: str) -> None:
     assert not same_text(b'{"v":%s}' % parts.encode(), b"1", None)
 
 
 trees = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["t", "s", "z", "d", "b", "c", "f", "i", "", "sz", "x"]), inner, max_size=2),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner)
+        | st.dictionaries(
+            st.sampled_from(["t", "s", "z", "d", "b", "c", "f", "i", "", "sz", "x"]),
+            inner,
+            max_size=2,
+        )
+    ),
     max_leaves=12,
 )
 wanted = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary() | st.complex_numbers(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.binary()
+    | st.complex_numbers(),
     lambda inner: (
-        st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(st.integers() | st.text(), inner) | st.sets(st.integers() | st.text())
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(st.integers() | st.text(), inner)
+        | st.sets(st.integers() | st.text())
     ),
     max_leaves=8,
 )
@@ -108,7 +137,10 @@ wanted = st.recursive(
 def test_whatever_a_program_sends_is_decided_or_refused(sent: Any, want: Any) -> None:
     for tolerance in (None, 1e-6):
         with contextlib.suppress(NotPlain):
-            assert same_text(json.dumps(sent).encode(), encode(want).encode(), tolerance) in (True, False)
+            assert same_text(json.dumps(sent).encode(), encode(want).encode(), tolerance) in (
+                True,
+                False,
+            )
 
 
 @given(wanted)
@@ -121,7 +153,9 @@ numbers = st.integers(-3, 3) | st.floats(-3, 3) | st.just(math.nan)
 
 @given(st.lists(numbers, max_size=8), st.randoms(), st.sampled_from(["set", "unordered"]))
 def test_the_order_of_numbers_does_not_count(found: list[float], random: Any, compare: str) -> None:
-    wanted = [number + random.choice([0, 1e-9]) if type(number) is float else number for number in found]
+    wanted = [
+        number + random.choice([0, 1e-9]) if type(number) is float else number for number in found
+    ]
     random.shuffle(wanted)
     assert same_text(encode(found).encode(), encode(wanted).encode(), 1e-6, compare)
     assert not same_text(encode([*found, 7]).encode(), encode([*wanted, 8]).encode(), 1e-6, compare)
@@ -148,5 +182,7 @@ def test_colliding_keys_cost_nothing() -> None:
         (b"1_000", b"1000.0", 1e-6, False), (b"+3", b"3", 1e-6, True), (b"0x10", b"16.0", 1e-6, False),
     ],
 )  # fmt: skip
-def test_output_is_compared_line_by_line(got: bytes, want: bytes, tolerance: float | None, same: bool) -> None:
+def test_output_is_compared_line_by_line(
+    got: bytes, want: bytes, tolerance: float | None, same: bool
+) -> None:
     assert same_output(got, want, tolerance) is same

@@ -34,11 +34,17 @@ def test_the_level_in_force_is_named_and_stamped(rung: Sandbox) -> None:
 
 
 @pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
-def test_a_package_may_be_a_folder_or_one_file(isolation: Literal["root", "userns", "bare"]) -> None:
-    source = "import six, dateutil.parser\nprint(dateutil.parser.parse('2026-11-21').year + six.PY3)"
+def test_a_package_may_be_a_folder_or_one_file(
+    isolation: Literal["root", "userns", "bare"],
+) -> None:
+    source = (
+        "import six, dateutil.parser\nprint(dateutil.parser.parse('2026-11-21').year + six.PY3)"
+    )
     job = Job("job", source, "stdio", (StdioTest("", "2027"),), packages=("six", "dateutil"))
     try:
-        with Sandbox(SandboxConfig(workers=1, isolation=isolation, packages=("six", "dateutil"))) as sandbox:
+        with Sandbox(
+            SandboxConfig(workers=1, isolation=isolation, packages=("six", "dateutil"))
+        ) as sandbox:
             assert run_all(sandbox, [job])[0].verdict is Verdict.AC
     except IsolationError as refused:
         pytest.skip(str(refused))
@@ -66,13 +72,23 @@ BREACHES = {
 
 
 @pytest.mark.parametrize("what", BREACHES)
-def test_out_of_reach(rung: Sandbox, what: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_reach(
+    rung: Sandbox,
+    what: str,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     secret = tmp_path_factory.getbasetemp() / "secret"
     secret.write_text("yes")
     with socket.create_server(("127.0.0.1", 0)) as server:
         listens = threading.Thread(target=server.accept, daemon=True)
         listens.start()
-        source = BREACHES[what].replace("PORT", str(server.getsockname()[1])).replace("FILE", str(secret)).replace("ROOT", str(Path.cwd()))
+        source = (
+            BREACHES[what]
+            .replace("PORT", str(server.getsockname()[1]))
+            .replace("FILE", str(secret))
+            .replace("ROOT", str(Path.cwd()))
+        )
         report = says(rung, source)
         socket.create_connection(server.getsockname()).close()  # lets the thread end
         listens.join()
@@ -101,9 +117,14 @@ def test_no_process_outlives_its_program(rung: Sandbox) -> None:
 
 def test_a_rung_that_is_not_to_be_had_is_an_error_and_never_lowered() -> None:
     nobody = ["unshare", "-U", sys.executable, "-m", "sandbox.judge", "--isolation", "root"]
-    if not shutil.which("unshare") or subprocess.run(["unshare", "-U", "true"], check=False, capture_output=True).returncode:
+    if (
+        not shutil.which("unshare")
+        or subprocess.run(["unshare", "-U", "true"], check=False, capture_output=True).returncode
+    ):
         pytest.skip("no user namespaces here to be nobody in")
-    found = subprocess.run(nobody, input="", capture_output=True, text=True, check=False, timeout=60)
+    found = subprocess.run(
+        nobody, input="", capture_output=True, text=True, check=False, timeout=60
+    )
     assert found.returncode == 3 and found.stdout == "" and "root needs uid 0" in found.stderr
 
 

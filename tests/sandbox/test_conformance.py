@@ -17,7 +17,11 @@ from tests.hostile.test_own_attacks import ATTACKS, calling
 from tests.sandbox.engines import kill_a_worker, place, workers_here
 from tests.sandbox.jobs import asserting, call, stdio
 
-KINDS = ["local", pytest.param("docker", marks=pytest.mark.slow), pytest.param("ray", marks=pytest.mark.slow)]
+KINDS = [
+    "local",
+    pytest.param("docker", marks=pytest.mark.slow),
+    pytest.param("ray", marks=pytest.mark.slow),
+]
 LIMITS = Limits(wall_s=3.0, cpu_s=3.0, memory_mb=128, output_kb=64)
 
 
@@ -55,13 +59,25 @@ VERDICTS = {
     "call, wrong": (call("def f(a, b):\n    return a - b"), "WA"),
     "call, raises": (call("def f(a, b):\n    return a / 0"), "RE"),
     "call, no Python": (call("def f(a, b:"), "CE"),
-    "call, numpy": (call("import numpy\ndef f(a, b):\n    return int(numpy.array([a, b]).sum())"), "AC"),
-    "assert, right": (asserting(ADD, "assert candidate(2, 3) == 5", "assert candidate(0, 0) == 0"), "AC"),
+    "call, numpy": (
+        call("import numpy\ndef f(a, b):\n    return int(numpy.array([a, b]).sum())"),
+        "AC",
+    ),
+    "assert, right": (
+        asserting(ADD, "assert candidate(2, 3) == 5", "assert candidate(0, 0) == 0"),
+        "AC",
+    ),
     "assert, wrong": (asserting(ADD, "assert candidate(2, 3) == 6"), "WA"),
     "stdio, right": (stdio("print(int(input()) * 2)", "21\n", "42\n"), "AC"),
-    "stdio, by its devices": (stdio("open('/dev/stdout', 'w').write(open('/dev/stdin').read())", "21\n", "21\n"), "AC"),
+    "stdio, by its devices": (
+        stdio("open('/dev/stdout', 'w').write(open('/dev/stdin').read())", "21\n", "21\n"),
+        "AC",
+    ),
     "stdio, wrong": (stdio("print(41)", "21\n", "42\n"), "WA"),
-    "stdio, leaves early": (stdio("import os\nprint(42, flush=True)\nos._exit(3)", "21\n", "42\n"), "RE"),
+    "stdio, leaves early": (
+        stdio("import os\nprint(42, flush=True)\nos._exit(3)", "21\n", "42\n"),
+        "RE",
+    ),
     "sleeps": (call("import time\ntime.sleep(60)", limits=Limits(wall_s=0.5)), "TLE"),
     "burns": (call("while True: pass", limits=Limits(wall_s=10.0, cpu_s=1.0)), "TLE"),
     "burns little by little": (
@@ -85,10 +101,16 @@ def test_the_verdict_is_the_same_everywhere(sandbox: Sandbox, what: str) -> None
 
 
 def test_each_job_has_exactly_one_report(sandbox: Sandbox) -> None:
-    jobs = [Job(str(i), f"def f(n):\n    return n + {i % 2}", "call", (CallTest((i,), {}, i),), "f") for i in range(60)]
+    jobs = [
+        Job(str(i), f"def f(n):\n    return n + {i % 2}", "call", (CallTest((i,), {}, i),), "f")
+        for i in range(60)
+    ]
     reports = list(sandbox.run(jobs))
     assert sorted(int(report.job_id) for report in reports) == list(range(60))
-    assert {int(report.job_id) % 2: report.verdict for report in reports} == {0: Verdict.AC, 1: Verdict.WA}
+    assert {int(report.job_id) % 2: report.verdict for report in reports} == {
+        0: Verdict.AC,
+        1: Verdict.WA,
+    }
 
 
 def test_the_place_and_the_rung_are_named_and_stamped(sandbox: Sandbox, kind: Kind) -> None:
@@ -103,7 +125,9 @@ def test_refused_calls_are_counted_everywhere(sandbox: Sandbox) -> None:
     assert judged(sandbox, call(ADD)).denied == {}
 
 
-def test_a_job_whose_worker_is_killed_is_judged_by_another(sandbox: Sandbox, kind: Kind, others: set[int]) -> None:
+def test_a_job_whose_worker_is_killed_is_judged_by_another(
+    sandbox: Sandbox, kind: Kind, others: set[int]
+) -> None:
     reports: list[Report] = []
     jobs = [call(f"import time\ntime.sleep(0.5)\n{ADD}") for _ in range(6)]
     running = threading.Thread(target=lambda: reports.extend(run_all(sandbox, jobs)))
@@ -129,5 +153,8 @@ def test_an_attack_is_not_paid_and_not_our_failure(sandbox: Sandbox, what: str) 
 
 def test_the_owners_files_and_network_are_out_of_reach(sandbox: Sandbox, tmp_path: Path) -> None:
     (secret := tmp_path / "secret").write_text("yes")
-    for source in (f"print(open({str(secret)!r}).read())", "import socket\nsocket.socket()\nprint('yes')"):
+    for source in (
+        f"print(open({str(secret)!r}).read())",
+        "import socket\nsocket.socket()\nprint('yes')",
+    ):
         assert judged(sandbox, stdio(source, "", "yes")).verdict is Verdict.RE

@@ -16,7 +16,33 @@ from sandbox.connection import Program, ProgramGone
 from sandbox.proxies import StandIn
 from sandbox.wire import NotPlain, frame
 
-TAGS = ["t", "s", "z", "d", "b", "c", "f", "i", "g", "o", "v", "y", "n", "m", "l", "a", "h", "@", "k", "j", "e", "x", "co", "cg", "?"]
+TAGS = [
+    "t",
+    "s",
+    "z",
+    "d",
+    "b",
+    "c",
+    "f",
+    "i",
+    "g",
+    "o",
+    "v",
+    "y",
+    "n",
+    "m",
+    "l",
+    "a",
+    "h",
+    "@",
+    "k",
+    "j",
+    "e",
+    "x",
+    "co",
+    "cg",
+    "?",
+]
 NAMES = [
     "Decimal",
     "Counter",
@@ -32,14 +58,26 @@ NAMES = [
     "__iter__",
     "x",
 ]
-leaves = st.none() | st.booleans() | st.integers(-3, 10) | st.floats() | st.sampled_from(NAMES) | st.text(max_size=3)
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 10)
+    | st.floats()
+    | st.sampled_from(NAMES)
+    | st.text(max_size=3)
+)
 trees = st.recursive(
     leaves,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(TAGS), inner, min_size=1, max_size=1),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(TAGS), inner, min_size=1, max_size=1)
+    ),
     max_leaves=20,
 )
 special = st.lists(st.sampled_from(["__iter__", "__next__", "__float__", "__call__"]))
-handles = st.fixed_dictionaries({"h": st.tuples(st.integers(1, 3), st.sampled_from(NAMES), special)})
+handles = st.fixed_dictionaries(
+    {"h": st.tuples(st.integers(1, 3), st.sampled_from(NAMES), special)}
+)
 kinds = st.sampled_from([b"R", b"R", b"R", b"M", b"X", b"N", b"P", b"K", b"?"])
 
 
@@ -78,7 +116,10 @@ def test_any_message_is_a_value_or_an_exception(messages: list[tuple[bytes, Any]
 
 
 def test_a_part_is_named_in_its_own_message_alone() -> None:
-    changes = [None, [[], [], [7], {"d": []}]]  # of the request, its arguments, the list, the keywords
+    changes = [
+        None,
+        [[], [], [7], {"d": []}],
+    ]  # of the request, its arguments, the list, the keywords
     with program_that_says([(b"M", changes), (b"R", {"@": 2}), (b"R", {"@": 4})]) as program:
         program.begin({"__name__": "tests"}, visible=False)
         first, second = [1], [2]

@@ -16,7 +16,11 @@ import pytest
 
 from sandbox import delegation
 
-ROOT = Path("/sys/fs/cgroup/unified") if Path("/sys/fs/cgroup/unified").is_dir() else Path("/sys/fs/cgroup")
+ROOT = (
+    Path("/sys/fs/cgroup/unified")
+    if Path("/sys/fs/cgroup/unified").is_dir()
+    else Path("/sys/fs/cgroup")
+)
 # as an engine starts a container: in a cgroup of its own, a namespace in which it is the root, and that mounted
 CONTAINER = """read -r
 exec unshare --mount --cgroup bash -c 'umount -l /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"' bash "$@" """
@@ -58,7 +62,9 @@ def box(controller: str) -> Iterator[Path]:
     folder.mkdir()
     yield folder
     folders = [folder, *(path for path in folder.glob("**/*") if path.is_dir())]
-    while pids := [int(pid) for path in folders for pid in (path / "cgroup.procs").read_text().split()]:
+    while pids := [
+        int(pid) for path in folders for pid in (path / "cgroup.procs").read_text().split()
+    ]:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -73,7 +79,13 @@ def held_by(folder: Path) -> set[int]:
 
 def started_in(folder: Path, *command: str) -> subprocess.Popen[str]:
     enter = ["bash", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', str(folder), *command]
-    return subprocess.Popen(enter, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(Path.cwd())})
+    return subprocess.Popen(
+        enter,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONPATH": str(Path.cwd())},
+    )
 
 
 def waited_for(folder: Path, processes: int) -> set[int]:
@@ -82,24 +94,32 @@ def waited_for(folder: Path, processes: int) -> set[int]:
     return found
 
 
-def test_a_cgroup_with_processes_hands_controllers_down_when_they_have_moved(box: Path, controller: str) -> None:
+def test_a_cgroup_with_processes_hands_controllers_down_when_they_have_moved(
+    box: Path, controller: str
+) -> None:
     sleepers = [started_in(box, "sleep", "100") for _ in range(3)]
     inside = waited_for(box, 3)
     with pytest.raises(OSError):  # the rule that all this is about
         (box / "cgroup.subtree_control").write_text(f"+{controller}")
     delegation.hand_down(box, (controller,))
     assert (box / "cgroup.subtree_control").read_text().split() == [controller]
-    assert held_by(box / delegation.MAIN) == inside == {sleeper.pid for sleeper in sleepers} and not held_by(box)
+    assert held_by(box / delegation.MAIN) == inside == {
+        sleeper.pid for sleeper in sleepers
+    } and not held_by(box)
 
 
-def test_a_process_that_forks_all_the_time_is_moved_with_its_children(box: Path, controller: str) -> None:
+def test_a_process_that_forks_all_the_time_is_moved_with_its_children(
+    box: Path, controller: str
+) -> None:
     started_in(box, "bash", "-c", "while :; do sleep 0.001 & sleep 0.002; done")
     waited_for(box, 1)
     delegation.hand_down(box, (controller,))
     assert not held_by(box) and held_by(box / delegation.MAIN)
 
 
-def test_owners_that_begin_at_once_leave_one_anothers_slots_alone(box: Path, controller: str) -> None:
+def test_owners_that_begin_at_once_leave_one_anothers_slots_alone(
+    box: Path, controller: str
+) -> None:
     slots = {number: started_in(box, "sleep", "100").pid for number in range(4)}
     waited_for(box, 4)
     owner = """import sys; from pathlib import Path; from sandbox import delegation
@@ -107,9 +127,14 @@ box, number, controller, pid = Path(sys.argv[1]), *sys.argv[2:]
 delegation.hand_down(box, (controller,))
 (slot := box / f"slot-{number}").mkdir()
 (slot / "cgroup.procs").write_text(pid)"""
-    owners = [started_in(box, sys.executable, "-c", owner, str(box), str(number), controller, str(pid)) for number, pid in slots.items()]
+    owners = [
+        started_in(box, sys.executable, "-c", owner, str(box), str(number), controller, str(pid))
+        for number, pid in slots.items()
+    ]
     assert [one.wait() for one in owners] == [0] * 4
-    assert {number: held_by(box / f"slot-{number}") for number in slots} == {number: {pid} for number, pid in slots.items()}
+    assert {number: held_by(box / f"slot-{number}") for number in slots} == {
+        number: {pid} for number, pid in slots.items()
+    }
 
 
 def test_a_cgroup_of_systemd_is_ours_only_where_it_says_so(box: Path) -> None:
@@ -130,7 +155,10 @@ def test_owners_in_a_container_of_version_2_count_memory_by_sum(box: Path, contr
         pytest.skip("memory belongs to cgroup version 1 here")
     (ROOT / "cgroup.subtree_control").write_text("+pids")
     bystander = started_in(box, "sleep", "1000")
-    owners = [started_in(box, "bash", "-c", CONTAINER, "bash", sys.executable, "-c", OWNER) for _ in range(2)]
+    owners = [
+        started_in(box, "bash", "-c", CONTAINER, "bash", sys.executable, "-c", OWNER)
+        for _ in range(2)
+    ]
     waited_for(box, 3)
     for owner in owners:
         assert owner.stdin
@@ -139,6 +167,9 @@ def test_owners_in_a_container_of_version_2_count_memory_by_sum(box: Path, contr
         said = json.loads(owner.communicate()[0])
         assert said["isolation"].endswith("+cgroup")
         assert said["verdicts"] == ["AC", "MLE", "AC", "AC"]
-        assert said["peaks"][0] < 30e6 < 40e6 < said["peaks"][2] < 64 * 2**20 and said["peaks"][3] < 30e6
+        assert (
+            said["peaks"][0] < 30e6 < 40e6 < said["peaks"][2] < 64 * 2**20
+            and said["peaks"][3] < 30e6
+        )
     assert [path.name for path in box.iterdir() if path.is_dir()] == [delegation.MAIN]
     assert held_by(box / delegation.MAIN) == {bystander.pid}

@@ -32,8 +32,13 @@ def judged(sandbox: Sandbox, source: str) -> Report:
 
 
 def test_an_honest_program_is_refused_nothing(rung: Sandbox) -> None:
-    source = "import subprocess, sys, threading, tempfile, random, json\nwith tempfile.TemporaryFile() as t: t.write(b'x')\n" + F
-    source += "t = threading.Thread(target=print)\nt.start()\nt.join()\nsubprocess.run(['/bin/true'])\n"
+    source = (
+        "import subprocess, sys, threading, tempfile, random, json\nwith tempfile.TemporaryFile() as t: t.write(b'x')\n"
+        + F
+    )
+    source += (
+        "t = threading.Thread(target=print)\nt.start()\nt.join()\nsubprocess.run(['/bin/true'])\n"
+    )
     report = judged(rung, source)
     assert (report.verdict, report.denied) == (Verdict.AC, {}), report
 
@@ -49,28 +54,44 @@ def test_what_is_refused_is_counted_by_name(rung: Sandbox) -> None:
 
 
 def test_what_children_are_refused_is_counted_too(rung: Sandbox) -> None:
-    source = LIBC + "import os\nif not os.fork():\n    os.setsid()\n    libc.setns(0, 0)\n    os._exit(0)\nos.wait()\n" + F
+    source = (
+        LIBC
+        + "import os\nif not os.fork():\n    os.setsid()\n    libc.setns(0, 0)\n    os._exit(0)\nos.wait()\n"
+        + F
+    )
     assert judged(rung, source).denied == {"setns": 1}
 
 
 def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(rung: Sandbox) -> None:
-    flood = LIBC + "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n        while True: libc.ptrace(0, 0, 0, 0)\n"
-    limits = Limits(wall_s=60.0, cpu_s=20.0)  # on a busy machine a child has worked for long when it is killed
-    report = run_all(rung, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F, limits=limits)])[0]
+    flood = (
+        LIBC
+        + "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n        while True: libc.ptrace(0, 0, 0, 0)\n"
+    )
+    limits = Limits(
+        wall_s=60.0, cpu_s=20.0
+    )  # on a busy machine a child has worked for long when it is killed
+    report = run_all(
+        rung, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F, limits=limits)]
+    )[0]
     assert report.verdict is Verdict.AC
     assert judged(rung, F).verdict is Verdict.AC
 
 
 def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(rung: Sandbox) -> None:
     begun = time.monotonic()
-    report = run_all(rung, [call(LIBC + "while True: libc.ptrace(0, 0, 0, 0)", limits=Limits(wall_s=0.5, cpu_s=0.5))])[0]
+    report = run_all(
+        rung,
+        [call(LIBC + "while True: libc.ptrace(0, 0, 0, 0)", limits=Limits(wall_s=0.5, cpu_s=0.5))],
+    )[0]
     assert report.verdict is Verdict.TLE and report.denied and report.denied["ptrace"] > 10
     assert time.monotonic() - begun < 20, "not when the worker is given up, after a minute"
     assert judged(rung, F).verdict is Verdict.AC
 
 
 OLD_KERNEL = "import runpy, sys\nsys.path.append({root!r})\nfrom sandbox import isolation, landlock\nlandlock.version = lambda: {abi}\n"
-OLD_KERNEL += "isolation.has_own_uid = lambda rung: False\nrunpy.run_path({zygote!r}, run_name='__main__')\n"
+OLD_KERNEL += (
+    "isolation.has_own_uid = lambda rung: False\nrunpy.run_path({zygote!r}, run_name='__main__')\n"
+)
 
 
 def older(folder: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
@@ -134,19 +155,23 @@ LEFT = f"hx-left-{os.getpid()}"  # what a program leaves calls itself so; in ano
 
 
 def test_no_process_outlives_its_program_on_an_older_kernel(without_scopes: Worker) -> None:
-    leave = (
-        f"import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n        os.execv('/bin/sleep', ['{LEFT}', '60'])\nprint('yes')"
-    )
+    leave = f"import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n        os.execv('/bin/sleep', ['{LEFT}', '60'])\nprint('yes')"
     assert says(without_scopes, leave) == "AC"
     assert left() == []
 
 
-@pytest.mark.parametrize(("victim", "generations"), [("the zygote", 2), ("its outer half", 3), ("the worker", 4)])
-def test_no_process_outlives_what_ran_it_without_a_pid_namespace(victim: str, generations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("victim", "generations"), [("the zygote", 2), ("its outer half", 3), ("the worker", 4)]
+)
+def test_no_process_outlives_what_ran_it_without_a_pid_namespace(
+    victim: str, generations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sandbox.sandbox.ATTEMPTS", 1)
     leave = f"import os, time\nif not os.fork():\n    os.setsid()\n    os.execv('/bin/sleep', ['{LEFT}', '300'])\ntime.sleep(300)\n"
     with Sandbox(SandboxConfig(workers=1, isolation="bare")) as sandbox:
-        running = threading.Thread(target=lambda: run_all(sandbox, [call(leave, limits=Limits(wall_s=300))]))
+        running = threading.Thread(
+            target=lambda: run_all(sandbox, [call(leave, limits=Limits(wall_s=300))])
+        )
         running.start()
         while not (found := left()):
             assert running.is_alive(), "the program ended"
@@ -171,7 +196,9 @@ def left() -> list[int]:
     return found
 
 
-def test_without_landlock_the_rung_is_refused_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_landlock_the_rung_is_refused_with_its_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     older(tmp_path, monkeypatch, 0)
     with pytest.raises(slot.Refused, match="Landlock"):
         Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))

@@ -40,7 +40,9 @@ def test_what_lies_deep_counts(folder: Path) -> None:
     folders.remove(str(folder))
 
 
-def test_locked_folders_are_removed_and_links_are_not_followed(folder: Path, tmp_path: Path) -> None:
+def test_locked_folders_are_removed_and_links_are_not_followed(
+    folder: Path, tmp_path: Path
+) -> None:
     (tmp_path / "kept").write_text("x")
     for name in ("a", "a/b", "a/c"):
         (folder / name).mkdir()
@@ -69,7 +71,11 @@ def test_no_leaving_stops_a_start(folder: Path, monkeypatch: pytest.MonkeyPatch)
     deepen(left, 10_000)
     alive = folder / f"ratchet-scratch-{os.getpid()}-x"
     alive.mkdir()
-    for name in ("ratchet-scratch-", "ratchet-scratch-x-y", f"ratchet-scratch-{10**30}-x"):  # somebody else's, in a folder that all share
+    for name in (
+        "ratchet-scratch-",
+        "ratchet-scratch-x-y",
+        f"ratchet-scratch-{10**30}-x",
+    ):  # somebody else's, in a folder that all share
         (folder / name).mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     with Sandbox(SandboxConfig(workers=1)):

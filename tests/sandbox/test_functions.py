@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # programs in a line each
+# programs in a line each
 """Functions of the tests that a program is given: they run with the tests, never in its process."""
 
 from __future__ import annotations
@@ -58,13 +58,19 @@ ATTACKS = {
 @pytest.mark.parametrize("what", ATTACKS)
 def test_a_program_that_misuses_a_function_is_not_paid(judge: Judge, what: str) -> None:
     source, check = ATTACKS[what]
-    report = judge(asserting(source, check, limits=Limits(wall_s=2.0, cpu_s=1.5, memory_mb=128, output_kb=64)))
+    report = judge(
+        asserting(source, check, limits=Limits(wall_s=2.0, cpu_s=1.5, memory_mb=128, output_kb=64))
+    )
     assert report.verdict not in ("AC", "INFRA"), report
 
 
 def test_a_function_of_an_earlier_test_calls_nothing_in_a_later_one(judge: Judge) -> None:
     source = "kept = []\ndef f(g):\n    kept.append(g)\n    return kept[0](1)"
-    report = judge(asserting(source, "assert candidate(lambda x: 7) == 7", "assert candidate(lambda x: 0) == 7"))
+    report = judge(
+        asserting(
+            source, "assert candidate(lambda x: 7) == 7", "assert candidate(lambda x: 0) == 7"
+        )
+    )
     assert [test.verdict for test in report.tests] == ["AC", "RE"]
 
 
@@ -76,4 +82,9 @@ def test_what_an_object_was_told_is_its_own_word_by_way_of_a_function_too(judge:
 
 def test_a_class_of_the_tests_that_is_no_function_is_not_given(judge: Judge) -> None:
     text = "class Own:\n    pass\ndef check(candidate):\n    candidate(Own)\n"
-    assert judge(Job("job", "def f(x):\n    return 1", "assert", (AssertTest(text),), "f", limits=QUICK)).verdict == "WA"
+    assert (
+        judge(
+            Job("job", "def f(x):\n    return 1", "assert", (AssertTest(text),), "f", limits=QUICK)
+        ).verdict
+        == "WA"
+    )

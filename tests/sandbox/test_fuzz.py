@@ -27,7 +27,12 @@ BATCH = 500  # programs that share a sandbox, on each rung in turn
 def test_a_hundred_thousand_programs() -> None:
     """Goes on where it was. RATCHET_FUZZ_PROGRAMS stops it earlier."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    fuzz(FOLDER / "fuzz.jsonl", FOLDER / "fuzz", int(os.environ.get("RATCHET_FUZZ_PROGRAMS", "100000")), BATCH)
+    fuzz(
+        FOLDER / "fuzz.jsonl",
+        FOLDER / "fuzz",
+        int(os.environ.get("RATCHET_FUZZ_PROGRAMS", "100000")),
+        BATCH,
+    )
 
 
 @pytest.mark.slow
@@ -46,15 +51,23 @@ def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
     done = {row["from"] for row in reported(journal)}
     for first in range(0, total, batch):
         if first not in done:
-            found = one_batch(first, min(first + batch, total), isolation.RUNGS[first // batch % 3], scratch)
+            found = one_batch(
+                first, min(first + batch, total), isolation.RUNGS[first // batch % 3], scratch
+            )
             reap(others)
             if (left := left_behind(scratch)) != before:
-                found.append({"job": f"of {first} to {first + batch}", "fault": f"left behind: {left}"})
+                found.append(
+                    {"job": f"of {first} to {first + batch}", "fault": f"left behind: {left}"}
+                )
             with journal.open("a") as out:
                 out.write(json.dumps({"from": first, "found": found}) + "\n")
     found = [fault for row in reported(journal) for fault in row["found"]]
     for fault in found:
-        print(json.dumps(fault), source(int(seed)) if (seed := fault["job"].removeprefix("fuzz ")).isdigit() else "", sep="\n")
+        print(
+            json.dumps(fault),
+            source(int(seed)) if (seed := fault["job"].removeprefix("fuzz ")).isdigit() else "",
+            sep="\n",
+        )
     assert not found
 
 

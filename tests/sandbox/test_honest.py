@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # programs in a line each
+# programs in a line each
 """Honest programs with results, arguments or exceptions that are not plain data: the verdict is the one of an ordinary `exec`."""
 
 from __future__ import annotations

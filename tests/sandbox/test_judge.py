@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """The command: lines in, lines out."""
 
 from __future__ import annotations
@@ -14,19 +13,38 @@ import pytest
 from sandbox.judge import job_of
 from sandbox.protocol import Limits
 
-ADD = {"style": "call", "entry_point": "f", "prompt": "", "tests": [{"args": [1, 2], "kwargs": {}, "expected": 3}], "limits": {"wall_s": 20}}
+ADD = {
+    "style": "call",
+    "entry_point": "f",
+    "prompt": "",
+    "tests": [{"args": [1, 2], "kwargs": {}, "expected": 3}],
+    "limits": {"wall_s": 20},
+}
 ECHO = {
     "style": "stdio",
     "entry_point": None,
     "tests": [{"stdin": "a\n", "stdout": "a\n"}],
     "limits": {"wall_s": 20, "cpu_s": 2, "memory_mb": 128, "output_kb": 9},
 }
-CHECK = {"style": "assert", "entry_point": "f", "prompt": "", "tests": "def check(candidate):\n    assert candidate(1) == 2\n"}
+CHECK = {
+    "style": "assert",
+    "entry_point": "f",
+    "prompt": "",
+    "tests": "def check(candidate):\n    assert candidate(1) == 2\n",
+}
 
 
 def judge(lines: list[str], **env: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sandbox.judge"]
-    return subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False, env={**os.environ, **env}, timeout=60)
+    return subprocess.run(
+        command,
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **env},
+        timeout=60,
+    )
 
 
 def line(asked: Any, source: str, problem: dict[str, Any]) -> str:
@@ -44,14 +62,24 @@ def test_answers_come_in_input_order_and_nothing_else_comes() -> None:
     found = judge(asked)
     assert found.returncode == 0
     answers = [json.loads(answer) for answer in found.stdout.splitlines()]
-    assert [(answer["id"], answer["verdict"]) for answer in answers] == [("slow", "AC"), ("wrong", "WA"), (3, "AC"), ("check", "AC"), ("wrong", "AC")]
+    assert [(answer["id"], answer["verdict"]) for answer in answers] == [
+        ("slow", "AC"),
+        ("wrong", "WA"),
+        (3, "AC"),
+        ("check", "AC"),
+        ("wrong", "AC"),
+    ]
 
 
 def test_a_line_that_is_no_request_is_answered_and_the_rest_goes_on() -> None:
     found = judge(["{", "", line("x", "", {"style": "call"}), line("y", "print(input())", ECHO)])
     answers = [json.loads(answer) for answer in found.stdout.splitlines()]
     assert [answer["verdict"] for answer in answers] == ["INFRA", "INFRA", "AC"]
-    assert "line 1" in answers[0]["detail"] and "line 3" in answers[1]["detail"] and found.returncode == 0
+    assert (
+        "line 1" in answers[0]["detail"]
+        and "line 3" in answers[1]["detail"]
+        and found.returncode == 0
+    )
 
 
 @pytest.mark.parametrize("value", ["much", 0, -1, True, [1], float("nan"), float("inf")])
@@ -61,7 +89,9 @@ def test_a_limit_that_is_none_is_named(value: object) -> None:
 
 
 def test_a_limit_that_is_null_is_the_default() -> None:
-    assert job_of(ECHO | {"limits": {"wall_s": None, "files": 9.0}}, "", "job").limits == Limits(files=9)
+    assert job_of(ECHO | {"limits": {"wall_s": None, "files": 9.0}}, "", "job").limits == Limits(
+        files=9
+    )
 
 
 def test_no_line_no_answer() -> None:
@@ -75,10 +105,18 @@ def test_a_number_of_workers_that_is_none_is_an_error_that_says_so() -> None:
 
 
 def test_explain_shows_people_each_test_and_hides_what_they_may_not_see() -> None:
-    problem = ADD | {"tests": [{"args": [1, 2], "expected": 3}, {"args": [4000, 5], "expected": 4005}], "visible_tests": 1}
+    problem = ADD | {
+        "tests": [{"args": [1, 2], "expected": 3}, {"args": [4000, 5], "expected": 4005}],
+        "visible_tests": 1,
+    }
     command = [sys.executable, "-m", "sandbox.judge", "--explain"]
     found = subprocess.run(
-        command, input=line("mine", "def f(a, b):\n    return 7", problem), capture_output=True, text=True, check=False, timeout=60
+        command,
+        input=line("mine", "def f(a, b):\n    return 7", problem),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     assert found.returncode == 0 and "mine: WA, 0 of 2 tests" in found.stdout
     first, second = found.stdout.strip().splitlines()[-2:]
@@ -90,10 +128,26 @@ def test_explain_shows_people_each_test_and_hides_what_they_may_not_see() -> Non
 def test_explain_writes_nothing_that_steers_a_terminal() -> None:
     command = [sys.executable, "-m", "sandbox.judge", "--explain"]
     source = "def f(a, b):\n    raise ValueError('\\x1b[2J\\r' + '\\u202e')"
-    found = subprocess.run(command, input=line("x", source, ADD), capture_output=True, text=True, check=False, timeout=60)
-    assert "ValueError" in found.stdout and found.stdout.isprintable() is False and not set("\x1b\r\u202e") & set(found.stdout)
+    found = subprocess.run(
+        command,
+        input=line("x", source, ADD),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (
+        "ValueError" in found.stdout
+        and found.stdout.isprintable() is False
+        and not set("\x1b\r\u202e") & set(found.stdout)
+    )
 
 
 def test_the_command_does_without_dagster() -> None:
     code = "import sys; from pipelines.cli import app\ntry:\n    app(['judge', '--help'])\nexcept SystemExit: pass\nassert 'dagster' not in sys.modules and 'torch' not in sys.modules"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, timeout=60).returncode == 0
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, check=False, timeout=60
+        ).returncode
+        == 0
+    )

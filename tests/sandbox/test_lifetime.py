@@ -46,7 +46,11 @@ STAYS = {
 
 
 def workers() -> list[int]:
-    return [pid for pid in children(os.getpid()) if "worker.py" in Path(f"/proc/{pid}/cmdline").read_text()]
+    return [
+        pid
+        for pid in children(os.getpid())
+        if "worker.py" in Path(f"/proc/{pid}/cmdline").read_text()
+    ]
 
 
 def below_workers() -> int:
@@ -56,7 +60,10 @@ def below_workers() -> int:
 @pytest.mark.parametrize("what", FLOODS)
 def test_a_child_that_writes_on_holds_up_no_verdict(rung: Sandbox, what: str) -> None:
     source = f"import os, time\nif os.fork() == 0:\n    while True:\n        {FLOODS[what]}\ntime.sleep(0.1)\nprint(5, flush=True)\nos._exit(0)"
-    assert run_all(rung, [stdio(source, "", "5", limits=replace(QUICK, output_kb=1 << 15))])[0].verdict is Verdict.AC
+    assert (
+        run_all(rung, [stdio(source, "", "5", limits=replace(QUICK, output_kb=1 << 15))])[0].verdict
+        is Verdict.AC
+    )
 
 
 def test_what_comes_after_the_last_answer_is_not_read(rung: Sandbox) -> None:
@@ -77,7 +84,9 @@ def test_a_process_whose_first_thread_has_left_ends_with_its_job(rung: Sandbox, 
 def test_a_program_whose_first_thread_has_left_is_out_of_time(rung: Sandbox) -> None:
     before = below_workers()
     source = f"{LEADER_LEAVES}leave(lambda: time.sleep(60))"
-    assert run_all(rung, [call(source, limits=replace(QUICK, wall_s=1.0))])[0].verdict is Verdict.TLE
+    assert (
+        run_all(rung, [call(source, limits=replace(QUICK, wall_s=1.0))])[0].verdict is Verdict.TLE
+    )
     assert below_workers() == before
 
 
@@ -119,7 +128,10 @@ def test_what_a_test_captures_counts_as_output(rung: Sandbox) -> None:
         "    assert set(text.getvalue()) == {'x'}"
     )
     source = "def f(mb):\n    print(end='x' * int(mb * 2**20))"
-    ok, much = asserting(source, capture.replace("MB", "0.03")), asserting(source, *[capture.replace("MB", "0.03")] * 3)
+    ok, much = (
+        asserting(source, capture.replace("MB", "0.03")),
+        asserting(source, *[capture.replace("MB", "0.03")] * 3),
+    )
     assert [report.verdict for report in run_all(rung, [ok, much])] == [Verdict.AC, Verdict.OLE]
 
 
@@ -144,11 +156,19 @@ STUBBORN = {
 @pytest.mark.slow
 @pytest.mark.parametrize("what", STUBBORN)
 @pytest.mark.parametrize("isolation", ["root", "userns", "bare"])
-def test_a_killed_owner_leaves_nobody_and_its_folders_are_swept(isolation: Literal["root", "userns", "bare"], what: str) -> None:
+def test_a_killed_owner_leaves_nobody_and_its_folders_are_swept(
+    isolation: Literal["root", "userns", "bare"], what: str
+) -> None:
     scratch = Path(tempfile.mkdtemp(dir="/dev/shm"))
     environment = os.environ | {"PYTHONPATH": str(Path.cwd()), "TMPDIR": str(scratch)}
     told = json.dumps([isolation, STUBBORN[what]])
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, told], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER, told],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert owner.stdout and owner.stderr
     if owner.stdout.readline() != "up\n":
         pytest.skip(owner.stderr.read().splitlines()[-1])
@@ -157,6 +177,8 @@ def test_a_killed_owner_leaves_nobody_and_its_folders_are_swept(isolation: Liter
     started = psutil.Process(owner.pid).children(recursive=True)
     owner.kill()
     owner.communicate()
-    assert len(started) >= 3 and not psutil.wait_procs(started, timeout=10)[1]  # 2 s, on a machine that does nothing else
+    assert (
+        len(started) >= 3 and not psutil.wait_procs(started, timeout=10)[1]
+    )  # 2 s, on a machine that does nothing else
     sweep(scratch)
     scratch.rmdir()

@@ -15,11 +15,18 @@ from tests.sandbox.conftest import Judge
 from tests.sandbox.jobs import asserting
 
 ATOMS = (
-    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.0, 1.0, -2.0, float("nan"), float("inf"), 10**400, 1j, "", "a", "1", b"a"])
+    st.none()
+    | st.booleans()
+    | st.integers(-3, 3)
+    | st.sampled_from([0.0, 1.0, -2.0, float("nan"), float("inf"), 10**400, 1j, "", "a", "1", b"a"])
 )
 VALUES = st.recursive(
     ATOMS,
-    lambda inner: st.lists(inner, max_size=3) | st.lists(inner, max_size=3).map(tuple) | st.dictionaries(st.sampled_from([1, True, "a", 1.0]), inner),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(st.sampled_from([1, True, "a", 1.0]), inner)
+    ),
     max_leaves=6,
 ) | st.sets(st.sampled_from([0, 1, 1.0, "a", False]))
 
@@ -42,7 +49,19 @@ def test_truth_is_what_python_says_or_not_sure(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    "got", [b"{}", b'{"t":1}', b'{"t":[],"s":[]}', b'{"q":[1]}', b'{"i":5}', b'{"d":1}', b"{", b"1 2", b'{"c":[1]}', b"[" * 5000]
+    "got",
+    [
+        b"{}",
+        b'{"t":1}',
+        b'{"t":[],"s":[]}',
+        b'{"q":[1]}',
+        b'{"i":5}',
+        b'{"d":1}',
+        b"{",
+        b"1 2",
+        b'{"c":[1]}',
+        b"[" * 5000,
+    ],
 )
 @pytest.mark.parametrize("how", ["equal", "truthy", "falsy", "is"])
 def test_a_forged_message_never_holds_and_never_breaks_the_worker(got: bytes, how: str) -> None:
@@ -109,7 +128,8 @@ def test_a_long_answer_is_not_parsed() -> None:
 
 def test_a_plain_test_is_read_in_order() -> None:
     found = claims(
-        "METADATA = {}\ndef check(c):\n    assert True\n    assert c(1, k='a') == 2 + 1, 'no'\n    assert [4] == f(-5)\n    assert not c()\n", "f"
+        "METADATA = {}\ndef check(c):\n    assert True\n    assert c(1, k='a') == 2 + 1, 'no'\n    assert [4] == f(-5)\n    assert not c()\n",
+        "f",
     )
     assert found == (
         Claim('[[1],{"d":[["k","a"]]}]', "equal", "3"),
@@ -118,7 +138,11 @@ def test_a_plain_test_is_read_in_order() -> None:
     )
 
 
-CHECKS = ("assert candidate(2) == 4", "assert candidate([1]) == (1, 1)\n    assert candidate('a') == 'aa'", "assert candidate(0) is not True")
+CHECKS = (
+    "assert candidate(2) == 4",
+    "assert candidate([1]) == (1, 1)\n    assert candidate('a') == 'aa'",
+    "assert candidate(0) is not True",
+)
 PROGRAMS = (
     "f = lambda x: x * 2",
     "f = lambda x: (1, 1) if x == [1] else x * 2",
@@ -138,6 +162,8 @@ PROGRAMS = (
 @pytest.mark.parametrize("source", PROGRAMS)
 def test_verdicts_are_those_of_the_judge_test_by_test(judge: Judge, source: str) -> None:
     quick = judge(asserting(source, *CHECKS[:2]))
-    slow = judge(asserting(source, *[f"_ = 0\n    {check}" for check in CHECKS[:2]]))  # an assignment: the judge runs it
+    slow = judge(
+        asserting(source, *[f"_ = 0\n    {check}" for check in CHECKS[:2]])
+    )  # an assignment: the judge runs it
     assert [test.verdict for test in quick.tests] == [test.verdict for test in slow.tests]
     assert quick.verdict is not Verdict.INFRA

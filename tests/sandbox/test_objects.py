@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # programs in a line each
+# programs in a line each
 """What is not plain data, in `assert` tests: objects of the program, records of the tests, arguments changed in place."""
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from tests.sandbox.jobs import QUICK, asserting
 
 Judge = Callable[[Job], Report]
 NODE = "class Node:\n    def __init__(self, value, next=None):\n        self.value, self.next = value, next\n"
-CHAIN = NODE + "def chain(values):\n    made = None\n    for value in reversed(values):\n        made = Node(value, made)\n    return made\n"
-PAIR = "class Pair:\n    def __init__(self, a, b):\n        self.a, self.b = a, b\n    def __eq__(self, other):\n        return (self.a, self.b) == (other.a, other.b)\n"
-STACK = (
-    "class Stack:\n    def __init__(self): self.held = []\n    def push(self, x): self.held.append(x)\n    def pop(self): return self.held.pop()\n"
+CHAIN = (
+    NODE
+    + "def chain(values):\n    made = None\n    for value in reversed(values):\n        made = Node(value, made)\n    return made\n"
 )
+PAIR = "class Pair:\n    def __init__(self, a, b):\n        self.a, self.b = a, b\n    def __eq__(self, other):\n        return (self.a, self.b) == (other.a, other.b)\n"
+STACK = "class Stack:\n    def __init__(self): self.held = []\n    def push(self, x): self.held.append(x)\n    def pop(self): return self.held.pop()\n"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,9 @@ STACK = (
         ("def f(xs):\n    pass", "xs = [3, 1]\n    candidate(xs)\n    assert xs == [1, 3]", "WA", "apart"),
     ],
 )  # fmt: skip
-def test_objects_of_the_program(judge: Judge, source: str, check: str, verdict: str, trust: str) -> None:
+def test_objects_of_the_program(
+    judge: Judge, source: str, check: str, verdict: str, trust: str
+) -> None:
     report = judge(asserting(source, check))
     assert (report.verdict, report.trust) == (verdict, trust), report
 
@@ -82,7 +85,16 @@ def test_records_of_the_tests_cross_by_value(judge: Judge, source: str, check: s
 
 def test_a_text_that_needs_the_program_before_it_is_loaded_is_run_when_it_is(judge: Judge) -> None:
     text = "root = Pair(1, 2)\ndef check(candidate):\n    assert candidate(root) == 2\n"
-    report = judge(Job("job", PAIR + "def f(pair):\n    return pair.b", "assert", (AssertTest(text),), "f", limits=QUICK))
+    report = judge(
+        Job(
+            "job",
+            PAIR + "def f(pair):\n    return pair.b",
+            "assert",
+            (AssertTest(text),),
+            "f",
+            limits=QUICK,
+        )
+    )
     assert report.verdict == "AC", report
 
 
@@ -137,7 +149,14 @@ ATTACKS = {
 @pytest.mark.parametrize("what", ATTACKS)
 def test_a_program_that_answers_for_itself_is_not_paid(judge: Judge, what: str) -> None:
     source, check = ATTACKS[what]
-    report = judge(asserting(source, check, prompt=BOX, limits=Limits(wall_s=1.5, cpu_s=1.5, memory_mb=128, output_kb=64)))
+    report = judge(
+        asserting(
+            source,
+            check,
+            prompt=BOX,
+            limits=Limits(wall_s=1.5, cpu_s=1.5, memory_mb=128, output_kb=64),
+        )
+    )
     assert report.verdict not in ("AC", "INFRA"), report
 
 
@@ -159,7 +178,9 @@ ADAPTIVE = {
 
 
 @pytest.mark.parametrize("what", ADAPTIVE)
-def test_an_answer_that_could_be_fitted_to_the_test_is_the_programs_word(judge: Judge, what: str) -> None:
+def test_an_answer_that_could_be_fitted_to_the_test_is_the_programs_word(
+    judge: Judge, what: str
+) -> None:
     report = judge(asserting(*ADAPTIVE[what]))
     assert report.verdict != "AC" or report.trust == "shared", report
 
@@ -175,7 +196,9 @@ def test_an_answer_that_could_be_fitted_to_the_test_is_the_programs_word(judge: 
         ("def f(xs):\n    xs.clear()\n    return 0", "xs = [2, 1]\n    total = sum(xs)\n    assert candidate(xs) == total", "WA"),
     ],
 )  # fmt: skip
-def test_a_changed_argument_is_seen_where_the_test_compares_it_with_literals(judge: Judge, source: str, check: str, verdict: str) -> None:
+def test_a_changed_argument_is_seen_where_the_test_compares_it_with_literals(
+    judge: Judge, source: str, check: str, verdict: str
+) -> None:
     assert judge(asserting(source, check)).verdict == verdict
 
 
@@ -194,7 +217,9 @@ def test_a_changed_argument_is_seen_where_the_test_compares_it_with_literals(jud
         ("def f(a, b):\n    a.append(1)\n    return len(b)", "a = []\n    assert candidate(a, a) == 1", "AC"),
     ],
 )  # fmt: skip
-def test_what_is_one_list_in_the_program_is_one_in_the_tests(judge: Judge, source: str, check: str, verdict: str) -> None:
+def test_what_is_one_list_in_the_program_is_one_in_the_tests(
+    judge: Judge, source: str, check: str, verdict: str
+) -> None:
     report = judge(asserting(source, check, prompt="def before(xs): return None\n"))
     assert (report.verdict, report.trust) == (verdict, "apart"), report
 
@@ -206,7 +231,9 @@ def test_what_is_one_list_in_the_program_is_one_in_the_tests(judge: Judge, sourc
         ("import os\ndef f(): os.write(4, bytes([0, 0, 0, 3]) + b'R{}')", "try:\n        candidate()\n    except ValueError:\n        pass"),
     ],
 )  # fmt: skip
-def test_no_test_takes_what_cannot_cross_for_an_answer(judge: Judge, source: str, check: str) -> None:
+def test_no_test_takes_what_cannot_cross_for_an_answer(
+    judge: Judge, source: str, check: str
+) -> None:
     assert judge(asserting(source, check)).verdict in ("WA", "RE")
 
 
@@ -230,26 +257,44 @@ def test_the_verdict_is_pythons(judge: Judge, source: str, check: str, verdict: 
 def test_a_problem_may_declare_that_it_looks_at_changed_arguments(judge: Judge) -> None:
     source = "def f(xs):\n    xs.sort()\n    return len(xs)"
     check = "xs = [2, 1]\n    k = candidate(xs)\n    assert xs[:k] == sorted([2, 1])"
-    assert [judge(replace(asserting(source, check), in_place=declared)).verdict for declared in (False, True)] == ["WA", "AC"]
+    assert [
+        judge(replace(asserting(source, check), in_place=declared)).verdict
+        for declared in (False, True)
+    ] == ["WA", "AC"]
 
 
 def test_a_method_of_the_tests_own_class_is_not_for_the_program_to_say(judge: Judge) -> None:
-    prompt = "class Box:\n    def __init__(self, x): self.x = x\n    def total(self): return self.x\n"
+    prompt = (
+        "class Box:\n    def __init__(self, x): self.x = x\n    def total(self): return self.x\n"
+    )
     source = prompt + "def f():\n    box = Box(1)\n    box.total = lambda: 7\n    return box"
-    assert judge(asserting(source, "assert candidate().total() == 7", prompt=prompt)).verdict == "WA"
+    assert (
+        judge(asserting(source, "assert candidate().total() == 7", prompt=prompt)).verdict == "WA"
+    )
 
 
 @pytest.mark.parametrize(
     ("source", "check"),
     [
         ("def is_right(*a): return True\ndef f(x): return 0", "assert is_right(candidate(1), 7)"),
-        ("class T:\n    def startswith(self, x): return True\ndef f(x): return T()", "assert candidate(1).startswith('se')"),
-        ("class T:\n    def __init__(self, *a): pass\n    ok = True\ndef f(x): return 0", "assert T(candidate(1), 7).ok"),
+        (
+            "class T:\n    def startswith(self, x): return True\ndef f(x): return T()",
+            "assert candidate(1).startswith('se')",
+        ),
+        (
+            "class T:\n    def __init__(self, *a): pass\n    ok = True\ndef f(x): return 0",
+            "assert T(candidate(1), 7).ok",
+        ),
         ("SEVEN = 0\ndef f(x): return 0", "assert candidate(1) == SEVEN"),
-        ("class T:\n    def __eq__(self, o): return True\nSEVEN = T()\ndef f(x): return SEVEN", "assert candidate(1) == SEVEN"),
+        (
+            "class T:\n    def __eq__(self, o): return True\nSEVEN = T()\ndef f(x): return SEVEN",
+            "assert candidate(1) == SEVEN",
+        ),
     ],
 )
-def test_where_the_tests_take_the_programs_word_the_report_says_so(judge: Judge, source: str, check: str) -> None:
+def test_where_the_tests_take_the_programs_word_the_report_says_so(
+    judge: Judge, source: str, check: str
+) -> None:
     report = judge(asserting(source, check))
     assert report.trust == "shared", report
 
@@ -282,6 +327,8 @@ def test_what_the_program_brings_does_not_decide_unnoticed(judge: Judge, what: s
         ("def f(xs):\n    xs.sort()\n    return xs", "x = [3, 1, 2]\n    r = candidate(x)\n    assert r == [1, 2, 3]\n    assert r is x", ""),
     ],
 )  # fmt: skip
-def test_what_the_prompt_defines_is_the_tests_own(judge: Judge, source: str, check: str, prompt: str) -> None:
+def test_what_the_prompt_defines_is_the_tests_own(
+    judge: Judge, source: str, check: str, prompt: str
+) -> None:
     report = judge(asserting(source, check, prompt=prompt))
     assert (report.verdict, report.trust) == ("AC", "apart"), report

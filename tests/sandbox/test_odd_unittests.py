@@ -1,4 +1,4 @@
-# ruff: noqa: E501  # programs in a line each
+# programs in a line each
 """Unittests that are odd and programs that are right: each is accepted, whether its methods are split, guarded by decoys, or skip themselves."""
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ ODD = [  # a program, and the methods of its test
         "def f(x): return float('inf')",
         "    def test_a(self):\n        want = max([float('inf'), 3])\n        self.assertEqual(f([]), want)\n        self.assertGreater(f(1), 10**300)\n",
     ),
-    ("def f(x): return float('nan')", "    def test_a(self):\n        import math\n        self.assertTrue(math.isnan(f(1)))\n"),
+    (
+        "def f(x): return float('nan')",
+        "    def test_a(self):\n        import math\n        self.assertTrue(math.isnan(f(1)))\n",
+    ),
     (
         "def f(x): return 1e300*x",
         "    def check(self, a, b):\n        while True:\n            self.assertEqual(a, b)\n            break\n    def test_a(self):\n        self.check(f(1), float('1e300'))\n        self.check(f(1), sum([1e300, 1.0]))\n",
@@ -77,7 +80,10 @@ ODD = [  # a program, and the methods of its test
         "from unittest import mock\ndef f(x): return [x]",
         "    def test_a(self):\n        self.assertEqual(f(3), [mock.ANY])\n        self.assertEqual(f(3), [3])\n",
     ),
-    ("async def f(x): return x+1", "    async def test_a(self):\n        self.assertEqual(await f(1), 2)\n"),
+    (
+        "async def f(x): return x+1",
+        "    async def test_a(self):\n        self.assertEqual(await f(1), 2)\n",
+    ),
     (
         "def f(x): return {1,2,x}",
         "    def test_a(self):\n        self.assertSetEqual(f(3), {3,2,1})\n        self.assertCountEqual(f(4), [4,1,2])\n        self.assertEqual(f(3) | {9}, {1,2,3,9})\n",
@@ -152,6 +158,15 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def test_who_is_right_is_accepted(sandbox: Sandbox) -> None:
-    texts = ["import unittest\nclass TestCases(unittest.TestCase):\n" + methods for _, methods in ODD]
-    jobs = [Job(source, source, "unittest", (UnittestTest(text),), "f", limits=LIMITS) for (source, _), text in zip(ODD, texts, strict=True)]
-    assert [(report.job_id, report.detail) for report in run_all(sandbox, jobs) if report.verdict != "AC"] == []
+    texts = [
+        "import unittest\nclass TestCases(unittest.TestCase):\n" + methods for _, methods in ODD
+    ]
+    jobs = [
+        Job(source, source, "unittest", (UnittestTest(text),), "f", limits=LIMITS)
+        for (source, _), text in zip(ODD, texts, strict=True)
+    ]
+    assert [
+        (report.job_id, report.detail)
+        for report in run_all(sandbox, jobs)
+        if report.verdict != "AC"
+    ] == []

@@ -30,7 +30,10 @@ ODD = {
 
 @pytest.mark.parametrize("what", ODD)
 def test_an_odd_program_is_judged_like_another(rung: Sandbox, what: str) -> None:
-    jobs = [call(SYSTEM + ODD[what] + "\ndef f(): return 1", CallTest((), {}, 1)), call("def f(): return 1", CallTest((), {}, 1))]
+    jobs = [
+        call(SYSTEM + ODD[what] + "\ndef f(): return 1", CallTest((), {}, 1)),
+        call("def f(): return 1", CallTest((), {}, 1)),
+    ]
     reports = run_all(rung, jobs)
     assert [str(report.verdict) for report in reports] == ["AC", "AC"]
 

@@ -18,13 +18,18 @@ ADD = "def f(a, b):\n    return a + b"
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"isolation": "nonsense"}, "isolation: no 'nonsense'.*: known are auto, root, userns, bare"),
+        (
+            {"isolation": "nonsense"},
+            "isolation: no 'nonsense'.*: known are auto, root, userns, bare",
+        ),
         ({"isolation": "user"}, "isolation: no 'user', did you mean userns"),
         ({"isolation": ""}, "isolation: no ''"),
         ({"backend": "dockers"}, "backend: no 'dockers', did you mean docker"),
     ],
 )
-def test_a_rung_or_a_place_that_there_is_not_is_refused_with_the_nearest_names(asked: dict[str, Any], said: str) -> None:
+def test_a_rung_or_a_place_that_there_is_not_is_refused_with_the_nearest_names(
+    asked: dict[str, Any], said: str
+) -> None:
     with pytest.raises(ValueError, match=said):
         SandboxConfig(**asked)
 
@@ -43,9 +48,20 @@ def test_closing_leaves_no_container(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_node_that_is_lost_takes_no_job_with_it(tmp_path: Path) -> None:
     with place("ray", tmp_path) as cluster:
-        second = cluster.add_node(num_cpus=2, node_ip_address="127.0.0.2", object_store_memory=10**8)
+        second = cluster.add_node(
+            num_cpus=2, node_ip_address="127.0.0.2", object_store_memory=10**8
+        )
         cluster.wait_for_nodes()
-        jobs = [Job(str(i), f"import time\ntime.sleep(0.3)\n{ADD}", "call", (CallTest((2, 3), {}, 5),), "f") for i in range(40)]
+        jobs = [
+            Job(
+                str(i),
+                f"import time\ntime.sleep(0.3)\n{ADD}",
+                "call",
+                (CallTest((2, 3), {}, 5),),
+                "f",
+            )
+            for i in range(40)
+        ]
         with Sandbox(SandboxConfig(workers=4, backend="ray")) as sandbox:
             reports = []
             for report in sandbox.run(jobs):

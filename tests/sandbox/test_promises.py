@@ -23,7 +23,11 @@ BURN = "import os, time, signal\ndef burn(s):\n    t = time.process_time()\n    
 HOLD = "import os, time, mmap, threading\n"
 
 
-@pytest.fixture(scope="module", params=[(rung, counted) for rung in ("root", "userns", "bare") for counted in (True, False)], ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[(rung, counted) for rung in ("root", "userns", "bare") for counted in (True, False)],
+    ids=str,
+)
 def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
     """A worker on each rung, where a cgroup counts and where none can be made. Skipped, with the reason, where the machine refuses it."""
     rung, counted = request.param
@@ -43,7 +47,9 @@ def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
 
 @pytest.fixture
 def judge(level: Worker) -> Judge:
-    return lambda source, stdin="", limits=LIMITS: level.judge(json.loads(payload(stdio(source, stdin, "yes", limits=limits))))
+    return lambda source, stdin="", limits=LIMITS: level.judge(
+        json.loads(payload(stdio(source, stdin, "yes", limits=limits)))
+    )
 
 
 UNCOUNTED = {
@@ -56,14 +62,18 @@ UNCOUNTED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("way", UNCOUNTED)
 def test_what_children_work_is_counted_and_reported(judge: Judge, way: str) -> None:
-    child = (
-        "for _ in range(COUNT):\n    r, w = os.pipe()\n    if not os.fork():\n        burn(SECONDS)\n        os.write(w, b'x')\n        os._exit(0)\n"
-    )
+    child = "for _ in range(COUNT):\n    r, w = os.pipe()\n    if not os.fork():\n        burn(SECONDS)\n        os.write(w, b'x')\n        os._exit(0)\n"
     child += "    os.close(w)\n    os.read(r, 1)\n    time.sleep(0.02)\nprint('yes')"
     source = BURN + UNCOUNTED[way] + child
     report = judge(source.replace("COUNT", "2").replace("SECONDS", "0.1"))
     assert report["verdict"] == "AC" and 0.2 <= report["cpu_s"] < 1.0
-    assert judge(source.replace("COUNT", "3").replace("SECONDS", "0.2"), limits=Limits(wall_s=20.0, cpu_s=0.3))["verdict"] == "TLE"
+    assert (
+        judge(
+            source.replace("COUNT", "3").replace("SECONDS", "0.2"),
+            limits=Limits(wall_s=20.0, cpu_s=0.3),
+        )["verdict"]
+        == "TLE"
+    )
 
 
 MEMORY = {
@@ -105,11 +115,18 @@ def test_memory_that_no_page_table_shows_is_limited_too(judge: Judge, what: str)
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "more", ["if not os.fork(): time.sleep(30)", "threading.Thread(target=time.sleep, args=(30,), daemon=True).start()"], ids=["forks", "threads"]
+    "more",
+    [
+        "if not os.fork(): time.sleep(30)",
+        "threading.Thread(target=time.sleep, args=(30,), daemon=True).start()",
+    ],
+    ids=["forks", "threads"],
 )
 def test_processes_and_threads_are_limited_together(judge: Judge, more: str) -> None:
     source = f"started = 0\ntry:\n    for _ in range(150):\n        {more}\n        started += 1\nexcept (OSError, RuntimeError): pass\n"
-    report = judge(HOLD + source + "print('yes' if 60 <= started <= 70 else started, flush=True)\nos._exit(0)")
+    report = judge(
+        HOLD + source + "print('yes' if 60 <= started <= 70 else started, flush=True)\nos._exit(0)"
+    )
     assert report["verdict"] == "AC", report
 
 
@@ -144,10 +161,16 @@ TOUCHES = {
 
 
 @pytest.mark.parametrize("what", TOUCHES)
-def test_nothing_of_a_file_that_is_not_its_own_changes(judge: Judge, what: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_nothing_of_a_file_that_is_not_its_own_changes(
+    judge: Judge, what: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     folder = tmp_path_factory.getbasetemp()
     (file := folder / "victim").write_text("x")
-    source = "import os, fcntl, sys\nLIBRARY = os.path.realpath(os.__file__)\n" + TOUCHES[what].replace("FILE", repr(str(file))) + "\nprint('yes')"
+    source = (
+        "import os, fcntl, sys\nLIBRARY = os.path.realpath(os.__file__)\n"
+        + TOUCHES[what].replace("FILE", repr(str(file)))
+        + "\nprint('yes')"
+    )
     before = file.stat()
     assert judge(source)["verdict"] == "RE"
     assert file.stat() == before
@@ -156,7 +179,9 @@ def test_nothing_of_a_file_that_is_not_its_own_changes(judge: Judge, what: str, 
 def test_no_attribute_of_the_folder_comes_to_the_next_program(judge: Judge) -> None:
     for _ in range(4):
         judge("import os\nos.setxattr('.', 'user.a', b'1')")
-        assert judge("import os\nprint('yes' if not os.listxattr('.') else 'no')")["verdict"] == "AC"
+        assert (
+            judge("import os\nprint('yes' if not os.listxattr('.') else 'no')")["verdict"] == "AC"
+        )
 
 
 PAGE_CACHE = {
@@ -203,4 +228,8 @@ def test_an_honest_program_passes_on_every_level(judge: Judge, what: str) -> Non
 
 def test_what_bare_does_not_have_is_refused_by_its_name(judge: Judge, level: Worker) -> None:
     report = judge("import multiprocessing as mp\nmp.get_context('spawn').Lock()\nprint('yes')")
-    assert (report["verdict"] == "AC") if level.rung != "bare" else ("level (bare)" in report["detail"])
+    assert (
+        (report["verdict"] == "AC")
+        if level.rung != "bare"
+        else ("level (bare)" in report["detail"])
+    )

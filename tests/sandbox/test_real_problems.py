@@ -13,7 +13,9 @@ from problems.trials import idle_answer
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
-DATA = Path(os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+DATA = Path(
+    os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data")
+)
 
 
 FILES = {
@@ -33,14 +35,21 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("source", "every"), [("humaneval", 1), ("mbpp", 1), ("humanevalplus", 12), ("mbppplus", 12), ("leetcode", 12)])
-def test_references_are_accepted_and_nothing_is_not(sandbox: Sandbox, source: str, every: int) -> None:
+@pytest.mark.parametrize(
+    ("source", "every"),
+    [("humaneval", 1), ("mbpp", 1), ("humanevalplus", 12), ("mbppplus", 12), ("leetcode", 12)],
+)
+def test_references_are_accepted_and_nothing_is_not(
+    sandbox: Sandbox, source: str, every: int
+) -> None:
     decide(sandbox, source, every)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("source", ["humanevalplus", "mbppplus", "leetcode"])
-def test_all_references_with_many_tests_are_accepted_and_nothing_is_not(sandbox: Sandbox, source: str) -> None:
+def test_all_references_with_many_tests_are_accepted_and_nothing_is_not(
+    sandbox: Sandbox, source: str
+) -> None:
     decide(sandbox, source)
 
 
@@ -48,7 +57,13 @@ def decide(sandbox: Sandbox, source: str, every: int = 1) -> None:
     if not (DATA / FILES[source]).exists():
         pytest.skip(f"no {DATA / FILES[source]}: set RATCHET_DATA to the folder that holds it")
     problems = load(source, DATA / FILES[source]).problems[::every]
-    own = run_all(sandbox, [problem.job(problem.solutions[0], problem.problem_id) for problem in problems])
-    assert {report.job_id for report in own if (report.verdict, report.trust) != (Verdict.AC, "apart")} == set()
-    idle = run_all(sandbox, [problem.job(idle_answer(problem), problem.problem_id) for problem in problems])
+    own = run_all(
+        sandbox, [problem.job(problem.solutions[0], problem.problem_id) for problem in problems]
+    )
+    assert {
+        report.job_id for report in own if (report.verdict, report.trust) != (Verdict.AC, "apart")
+    } == set()
+    idle = run_all(
+        sandbox, [problem.job(idle_answer(problem), problem.problem_id) for problem in problems]
+    )
     assert {report.verdict for report in idle} == {Verdict.WA}

@@ -15,10 +15,18 @@ FLICKERS = "import time\ndef f(a, b):\n    return a + b if time.monotonic_ns() /
 
 def test_a_job_that_flickers_over_repeats_is_reported_as_such(sandbox: Sandbox) -> None:
     steady, flickering, wrong = run_all(
-        sandbox, [call("def f(a, b):\n    return a + b"), call(FLICKERS), call("def f(a, b):\n    return 0")], repeat=20
+        sandbox,
+        [
+            call("def f(a, b):\n    return a + b"),
+            call(FLICKERS),
+            call("def f(a, b):\n    return 0"),
+        ],
+        repeat=20,
     )
     assert (steady.verdict, steady.flickers, len(steady.verdicts)) == (Verdict.AC, False, 20)
-    assert (flickering.verdict, flickering.flickers) == (Verdict.WA, True) and set(flickering.verdicts) == {Verdict.AC, Verdict.WA}
+    assert (flickering.verdict, flickering.flickers) == (Verdict.WA, True) and set(
+        flickering.verdicts
+    ) == {Verdict.AC, Verdict.WA}
     assert (wrong.verdict, wrong.flickers) == (Verdict.WA, False)
 
 
@@ -38,7 +46,9 @@ def test_coroutines_go_on_while_programs_run(sandbox: Sandbox) -> None:
                 ticks += 1
 
         ticking = asyncio.create_task(tick())
-        jobs = [stdio("import time\ntime.sleep(0.3)\nprint(5)", "", "5", limits=QUICK) for _ in range(3)]
+        jobs = [
+            stdio("import time\ntime.sleep(0.3)\nprint(5)", "", "5", limits=QUICK) for _ in range(3)
+        ]
         found = [report.verdict async for report in sandbox.arun(jobs)]
         ticking.cancel()
         return found, ticks

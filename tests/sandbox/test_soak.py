@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".ratchet" / "soak"
 
 pytestmark = pytest.mark.skipif(
-    not (CORPUS / "manifest.json").exists(), reason=f"no {CORPUS}: set RATCHET_HOSTILE to the folder of the hostile programs"
+    not (CORPUS / "manifest.json").exists(),
+    reason=f"no {CORPUS}: set RATCHET_HOSTILE to the folder of the hostile programs",
 )
 
 
@@ -29,7 +30,12 @@ pytestmark = pytest.mark.skipif(
 def test_a_hundred_thousand_jobs() -> None:
     """Goes on where it was. RATCHET_SOAK_JOBS stops it earlier."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    soak(FOLDER / "sandbox.jsonl", FOLDER / "scratch", int(os.environ.get("RATCHET_SOAK_JOBS", "100000")), kill_every_s=5.0)
+    soak(
+        FOLDER / "sandbox.jsonl",
+        FOLDER / "scratch",
+        int(os.environ.get("RATCHET_SOAK_JOBS", "100000")),
+        kill_every_s=5.0,
+    )
 
 
 @pytest.mark.slow
@@ -44,7 +50,11 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
     others = psutil.Process().children(recursive=True)  # of tests before this one
     isolation.become_subreaper()  # whatever loses its parent becomes ours, and is counted
     before = left_behind(scratch)
-    draw, owners, struck = random.Random(), 0, journal.with_suffix(".kills")  # beside it, for a soak that goes on
+    draw, owners, struck = (
+        random.Random(),
+        0,
+        journal.with_suffix(".kills"),
+    )  # beside it, for a soak that goes on
     kills = len(struck.read_text().splitlines()) if struck.exists() else 0
     begun = time.monotonic()
     while missing(journal, total):
@@ -61,14 +71,20 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
                     kills += 1
                     with struck.open("a") as told:
                         told.write(f"{owner.pid}\n")
-        assert owner.returncode == 0 or kills > undisturbed  # it may be told that a worker died while it started
+        assert (
+            owner.returncode == 0 or kills > undisturbed
+        )  # it may be told that a worker died while it started
         reap(others)
     rows = reported(journal)
     reports = {row["job"]: row["verdict"] for row in rows if "job" in row}
-    print(f"{total} jobs, {kills} kills, {owners} owners, {time.monotonic() - begun:.0f} s, verdicts {counted(list(reports.values()))}")
+    print(
+        f"{total} jobs, {kills} kills, {owners} owners, {time.monotonic() - begun:.0f} s, verdicts {counted(list(reports.values()))}"
+    )
     assert sorted(row["job"] for row in rows if "job" in row) == list(range(total))  # each job once
     assert {reports[job] for job in range(0, total, 2)} <= {"AC", "INFRA"}
-    assert sum(reports[job] == "INFRA" for job in range(total)) <= 2 * kills + owners  # a job is lost only to two kills
+    assert (
+        sum(reports[job] == "INFRA" for job in range(total)) <= 2 * kills + owners
+    )  # a job is lost only to two kills
     assert "AC" not in {reports[job] for job in range(1, total, 2)}
     assert left_behind(scratch) == before
     assert_flat([row for row in rows if "rss_kb" in row])
@@ -83,7 +99,11 @@ def strike(draw: random.Random, owner: subprocess.Popen[bytes]) -> bool:
     try:
         workers = psutil.Process(owner.pid).children()
         below = [process for worker in workers for process in worker.children(recursive=True)]
-        victim = psutil.Process(owner.pid) if draw.random() < 0.05 else draw.choice(workers if draw.random() < 0.5 or not below else below)
+        victim = (
+            psutil.Process(owner.pid)
+            if draw.random() < 0.05
+            else draw.choice(workers if draw.random() < 0.5 or not below else below)
+        )
         victim.kill()
     except (psutil.Error, IndexError):
         return False

@@ -25,7 +25,11 @@ def sandbox() -> Iterator[Sandbox]:
 def case(body: str, *, more: str = "", before: str = "") -> str:
     text = f"import unittest\n{before}\nclass Cases(unittest.TestCase):\n"
     text += "".join(f"    {line}\n" for line in more.splitlines())
-    return text + "    def test_it(self):\n" + "".join(f"        {line}\n" for line in body.splitlines())
+    return (
+        text
+        + "    def test_it(self):\n"
+        + "".join(f"        {line}\n" for line in body.splitlines())
+    )
 
 
 def parts(text: str) -> Split | None:
@@ -36,7 +40,9 @@ def parts(text: str) -> Split | None:
 
 
 def judged(sandbox: Sandbox, source: str, text: str) -> Report:
-    (report,) = run_all(sandbox, [Job("job", source, "unittest", (UnittestTest(text),), "f", limits=LIMITS)])
+    (report,) = run_all(
+        sandbox, [Job("job", source, "unittest", (UnittestTest(text),), "f", limits=LIMITS)]
+    )
     return report
 
 
@@ -44,21 +50,42 @@ HIDDEN = {
     "an argument": case("self.assertEqual(f(1), 7001)"),
     "a name": case("want = [7001]\ngot = f(1)\nself.assertEqual(got, want)"),
     "what is computed": case("want = 7000\nself.assertEqual(f(1), want + 1)"),
-    "an attribute of setUp": case("self.assertEqual(f(1), self.want)", more="def setUp(self):\n    self.want = {'a': 7001}"),
-    "an attribute of the class": case("self.assertEqual(f(1), self.want)", more="want = {'a': 7001}"),
+    "an attribute of setUp": case(
+        "self.assertEqual(f(1), self.want)", more="def setUp(self):\n    self.want = {'a': 7001}"
+    ),
+    "an attribute of the class": case(
+        "self.assertEqual(f(1), self.want)", more="want = {'a': 7001}"
+    ),
     "a global": case("self.assertEqual(f(1), WANT)", before="WANT = 7001"),
-    "a docstring and a message": case('"""It is 7001."""\nself.assertEqual(f(1), 7001, "not 7001")'),
+    "a docstring and a message": case(
+        '"""It is 7001."""\nself.assertEqual(f(1), 7001, "not 7001")'
+    ),
     "an equality": case("self.assertTrue(f(1) == 7001)"),
     "an assert": case("assert f(1) == 7001"),
-    "a column of a table": case("for given, want in [(1, 7001), (2, 7001)]:\n    self.assertEqual(f(given), want)"),
-    "a subtest": case("for given, want in [(1, 7001), (2, 7001)]:\n    with self.subTest(want=want):\n        self.assertEqual(f(given), want)"),
-    "a helper": case("self.check(1, 7001)", more="def check(self, given, want):\n    self.assertEqual(f(given), want)"),
-    "what a helper computes": case("self.assertEqual(f(1), self.want(7000))", more="def want(self, x):\n    return x + 1"),
-    "below a mock": case("with patch('os.getcwd', return_value='x'):\n    self.assertEqual(f(1), 7001)", before="from unittest.mock import patch"),
-    "the arguments of a mock": case(
-        "with patch('os.kill') as kill:\n    f(1)\nkill.assert_called_once_with(1, 7001)", before="from unittest.mock import patch"
+    "a column of a table": case(
+        "for given, want in [(1, 7001), (2, 7001)]:\n    self.assertEqual(f(given), want)"
     ),
-    "the content of a file": case("f(1)\nwith open('x') as file:\n    self.assertEqual(file.read(), '7001')"),
+    "a subtest": case(
+        "for given, want in [(1, 7001), (2, 7001)]:\n    with self.subTest(want=want):\n        self.assertEqual(f(given), want)"
+    ),
+    "a helper": case(
+        "self.check(1, 7001)",
+        more="def check(self, given, want):\n    self.assertEqual(f(given), want)",
+    ),
+    "what a helper computes": case(
+        "self.assertEqual(f(1), self.want(7000))", more="def want(self, x):\n    return x + 1"
+    ),
+    "below a mock": case(
+        "with patch('os.getcwd', return_value='x'):\n    self.assertEqual(f(1), 7001)",
+        before="from unittest.mock import patch",
+    ),
+    "the arguments of a mock": case(
+        "with patch('os.kill') as kill:\n    f(1)\nkill.assert_called_once_with(1, 7001)",
+        before="from unittest.mock import patch",
+    ),
+    "the content of a file": case(
+        "f(1)\nwith open('x') as file:\n    self.assertEqual(file.read(), '7001')"
+    ),
 }
 
 
@@ -80,20 +107,27 @@ def test_what_anyone_would_guess_hides_nothing(value: str) -> None:
 BOTH = {
     "def f(x): return x * 2": case("self.assertEqual(f(2), 4)\nself.assertEqual(f([1]), [1, 1])"),
     "def f(xs): xs.sort()": case("xs = [2, 1]\nf(xs)\nself.assertEqual(xs, [1, 2])"),
-    "def f(x): return [x, x]": case("for got in f(3):\n    self.assertIn(got, [3, 4])\nself.assertEqual(f(3), [3, 3])"),
+    "def f(x): return [x, x]": case(
+        "for got in f(3):\n    self.assertIn(got, [3, 4])\nself.assertEqual(f(3), [3, 3])"
+    ),
     "import math\ndef f(x): return math.inf": case("self.assertEqual(f(1), float('inf'))"),
     "def f(x): return float(10**17) + x": case("self.assertEqual(f(1), float(10**17))"),
     "from collections import Counter\ndef f(x): return Counter(x)": case(
         "got = f('aab')\nself.assertEqual(got['a'], 2)\nself.assertIsInstance(got, dict)"
     ),
     "from datetime import datetime\ndef f(x): return datetime(x, 1, 2)": case(
-        "self.assertEqual(f(2020), datetime(2020, 1, 2))\nself.assertIsInstance(f(1), datetime)", before="from datetime import datetime"
+        "self.assertEqual(f(2020), datetime(2020, 1, 2))\nself.assertIsInstance(f(1), datetime)",
+        before="from datetime import datetime",
     ),
-    "from pathlib import Path\ndef f(x): return Path(x) / 'y'": case("self.assertEqual(f('x'), Path('x/y'))", before="from pathlib import Path"),
+    "from pathlib import Path\ndef f(x): return Path(x) / 'y'": case(
+        "self.assertEqual(f('x'), Path('x/y'))", before="from pathlib import Path"
+    ),
     "class MyError(ValueError): pass\ndef f(x): raise MyError('no')": case(
         "with self.assertRaises(ValueError) as caught:\n    f(1)\nself.assertEqual(str(caught.exception), 'no')\nself.assertRaises(Exception, f, 1)"
     ),
-    "class MyError(KeyError): pass\ndef f(x): raise MyError('no')": case("with self.assertRaises(KeyError):\n    f(1)"),
+    "class MyError(KeyError): pass\ndef f(x): raise MyError('no')": case(
+        "with self.assertRaises(KeyError):\n    f(1)"
+    ),
     "class Item:\n    def __init__(self, x): self.x = x\n    def __eq__(self, other): return self.x == other.x\ndef f(x): return Item(x)": case(
         "self.assertEqual(f(1), f(1))\nself.assertEqual(f(1).x, 1)\nself.assertNotEqual(f(1), f(2))"
     ),
@@ -101,7 +135,9 @@ BOTH = {
         "out = io.StringIO()\nwith redirect_stdout(out):\n    f('word')\nself.assertEqual(out.getvalue(), 'word')",
         before="import io\nfrom contextlib import redirect_stdout",
     ),
-    "def f(x):\n    return (n for n in range(x))": case("self.assertEqual(list(f(3)), [0, 1, 2])\nself.assertEqual(sum(f(4)), 6)"),
+    "def f(x):\n    return (n for n in range(x))": case(
+        "self.assertEqual(list(f(3)), [0, 1, 2])\nself.assertEqual(sum(f(4)), 6)"
+    ),
     "def f(x): return type(x)": case("self.assertEqual(f(1), int)\nself.assertEqual(f([]), list)"),
     "from collections import UserDict, deque\nclass D(deque): pass\ndef f(x): return UserDict({x: D([x])})": case(
         "from collections import deque\nself.assertEqual(f(1), {1: deque([1])})\nself.assertEqual(f(2)[2][0], 2)"
@@ -115,7 +151,9 @@ BOTH = {
     "def f(x): return x + 7": case(
         "for given, want in {1: 8, 2: 9}.items():\n    with self.subTest(given=given, want=want):\n        self.assertEqual(f(given), want)"
     ),
-    "WORDS = ['a', 'b']\ndef f(x): return WORDS[x]": case("self.assertIn(f(1), WORDS)\nself.assertEqual(f(0), 'a')"),
+    "WORDS = ['a', 'b']\ndef f(x): return WORDS[x]": case(
+        "self.assertIn(f(1), WORDS)\nself.assertEqual(f(0), 'a')"
+    ),
     "import os\ndef f(x):\n    os.kill(os.getpid(), x)": case(
         "with patch('os.kill') as kill:\n    f(7)\n    f(9)\nkill.assert_called_with(os.getpid(), 9)\nself.assertEqual(kill.call_count, 2)",
         before="import os\nfrom unittest.mock import patch",
@@ -126,14 +164,20 @@ BOTH = {
 @pytest.mark.parametrize("source", BOTH)
 def test_a_real_solution_passes_and_another_answer_does_not(sandbox: Sandbox, source: str) -> None:
     assert judged(sandbox, source, BOTH[source]).verdict == "AC"
-    assert judged(sandbox, source.rpartition("def f")[0] + "def f(x): return ['z']", BOTH[source]).verdict == "WA"
+    assert (
+        judged(
+            sandbox, source.rpartition("def f")[0] + "def f(x): return ['z']", BOTH[source]
+        ).verdict
+        == "WA"
+    )
 
 
 FORGED = "import os, struct, sys\ndef send(*parts):\n    for part in parts: os.write(4, struct.pack('>I', len(part)) + part)\n"
 FORGERS = {
     "a pass": FORGED + "send(b'L', b'R')\nos._exit(0)\ndef f(x): pass",
     "answers at random": FORGED + "send(b'L', b'A0', b'A0', b'R')\nos._exit(0)\ndef f(x): pass",
-    "too many answers": FORGED + "send(b'L', *[b'A%d' % n for n in range(9)], b'R')\nos._exit(0)\ndef f(x): pass",
+    "too many answers": FORGED
+    + "send(b'L', *[b'A%d' % n for n in range(9)], b'R')\nos._exit(0)\ndef f(x): pass",
     "answers without end": FORGED + "send(b'L')\nwhile True: send(b'A0')\ndef f(x): pass",
     "an answer that is broken": FORGED + "send(b'L', b'A{', b'R')\nos._exit(0)\ndef f(x): pass",
     "a verdict": FORGED + "send(b'L', b'V[0,\"AC\",\"\",false]')\nos._exit(0)\ndef f(x): pass",
@@ -145,7 +189,9 @@ FORGERS = {
 
 @pytest.mark.parametrize("what", FORGERS)
 def test_who_forges_answers_has_none_right(sandbox: Sandbox, what: str) -> None:
-    report = judged(sandbox, FORGERS[what], case("self.assertEqual(f(2), 41)\nself.assertEqual(f(3), 43)"))
+    report = judged(
+        sandbox, FORGERS[what], case("self.assertEqual(f(2), 41)\nself.assertEqual(f(3), 43)")
+    )
     assert report.passed == 0 and report.verdict not in ("AC", "INFRA")
 
 
@@ -163,19 +209,31 @@ def test_a_method_that_skips_itself_before_it_asks_is_no_test(sandbox: Sandbox, 
 
 
 def test_a_program_cannot_skip_a_test(sandbox: Sandbox) -> None:
-    text = case("self.assertEqual(f(1), 5)", more="def setUp(self):\n    import sys\n    if sys.platform == 'win32': self.skipTest('no')")
-    assert judged(sandbox, "import unittest\ndef f(x): raise unittest.SkipTest('mine')", text).verdict == "WA"
+    text = case(
+        "self.assertEqual(f(1), 5)",
+        more="def setUp(self):\n    import sys\n    if sys.platform == 'win32': self.skipTest('no')",
+    )
+    assert (
+        judged(sandbox, "import unittest\ndef f(x): raise unittest.SkipTest('mine')", text).verdict
+        == "WA"
+    )
     assert judged(sandbox, "def f(x): return 5", text).verdict == "AC"
 
 
 def test_an_expected_failure_is_none_of_a_real_solution(sandbox: Sandbox) -> None:
-    text = case("self.assertEqual(f(1), 1)", more="@unittest.expectedFailure\ndef test_not(self):\n    self.assertEqual(f(1), 2)")
+    text = case(
+        "self.assertEqual(f(1), 1)",
+        more="@unittest.expectedFailure\ndef test_not(self):\n    self.assertEqual(f(1), 2)",
+    )
     assert judged(sandbox, "def f(x): return x", text).verdict == "AC"
     assert judged(sandbox, "def f(x): return 2", text).verdict == "WA"
 
 
 def test_guessed_methods_count_beside_one_that_cannot_be_guessed(sandbox: Sandbox) -> None:
-    text = case("self.assertEqual(f(4), 44)", more="def test_error(self):\n    with self.assertRaises(ValueError):\n        f(None)")
+    text = case(
+        "self.assertEqual(f(4), 44)",
+        more="def test_error(self):\n    with self.assertRaises(ValueError):\n        f(None)",
+    )
     right = "def f(x):\n    if x is None: raise ValueError\n    return 11 * x"
     assert judged(sandbox, right, text).passed == 2
     assert judged(sandbox, "def f(x): raise ValueError", text).passed == 0

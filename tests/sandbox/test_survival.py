@@ -38,7 +38,11 @@ def only_our_own() -> None:
 
 
 def below(pid: int) -> list[psutil.Process]:
-    return [process for process in psutil.Process(pid).children(recursive=True) if process.pid not in OTHERS]
+    return [
+        process
+        for process in psutil.Process(pid).children(recursive=True)
+        if process.pid not in OTHERS
+    ]
 
 
 def called(name: str, pid: int | None = None) -> list[psutil.Process]:
@@ -47,7 +51,9 @@ def called(name: str, pid: int | None = None) -> list[psutil.Process]:
     for _ in range(3):
         generation = [child for parent in generation for child in children(parent)]
         for pid in set(generation) - OTHERS:
-            with contextlib.suppress(psutil.Error):  # gone meanwhile, which says nothing about the others
+            with contextlib.suppress(
+                psutil.Error
+            ):  # gone meanwhile, which says nothing about the others
                 if name in " ".join((process := psutil.Process(pid)).cmdline()):
                     found.append(process)
     return found
@@ -76,7 +82,9 @@ class Told(LocalChannel):
     asked: ClassVar[list[tuple[str, str, int]]] = []  # job, thread, pid of the worker
 
     def send(self, payload: bytes, timeout_s: float) -> None:
-        super().send(payload, timeout_s)  # first: a worker that is killed before it was asked says nothing about the job
+        super().send(
+            payload, timeout_s
+        )  # first: a worker that is killed before it was asked says nothing about the job
         self.asked.append((json.loads(payload)["id"], threading.current_thread().name, self.pid))
 
 
@@ -89,7 +97,10 @@ class Telling(LocalBackend):
 
 
 def test_a_job_whose_worker_is_killed_is_not_given_to_the_same_one_while_there_is_another() -> None:
-    jobs = [Job(name, f"import time\ntime.sleep({s})", "stdio", (StdioTest("", ""),), limits=QUICK) for name, s in (("long", 1.5), ("struck", 0.5))]
+    jobs = [
+        Job(name, f"import time\ntime.sleep({s})", "stdio", (StdioTest("", ""),), limits=QUICK)
+        for name, s in (("long", 1.5), ("struck", 0.5))
+    ]
     Told.asked.clear()
     with Sandbox(SandboxConfig(workers=2), backend=Telling("auto", ())) as sandbox:
         found: list[Report] = []
@@ -108,7 +119,12 @@ class Killer(threading.Thread):
 
     def __init__(self, name: str, most: int) -> None:
         super().__init__()
-        self.victims, self.most, self.enough, self.killed = name, most, threading.Event(), set[int]()
+        self.victims, self.most, self.enough, self.killed = (
+            name,
+            most,
+            threading.Event(),
+            set[int](),
+        )
 
     def run(self) -> None:
         while not self.enough.wait(0.002):
@@ -128,15 +144,23 @@ class Killer(threading.Thread):
 
 
 @pytest.mark.parametrize(("victim", "most"), [("zygote.py", 1), ("zygote.py", 3), ("worker.py", 2)])
-def test_what_is_killed_while_it_starts_is_started_again_on_the_same_rung(sandbox: Sandbox, victim: str, most: int) -> None:
+def test_what_is_killed_while_it_starts_is_started_again_on_the_same_rung(
+    sandbox: Sandbox, victim: str, most: int
+) -> None:
     with Killer(victim, most) as killer, Sandbox(SandboxConfig(workers=1)) as opened:
         assert opened.describe() == sandbox.describe()
     if len(killer.killed) < most:
-        pytest.skip(f"this machine is too busy to kill a process while it starts: {len(killer.killed)} of {most}")
+        pytest.skip(
+            f"this machine is too busy to kill a process while it starts: {len(killer.killed)} of {most}"
+        )
 
 
-@pytest.mark.parametrize(("victim", "said"), [("zygote.py", "signal 9"), ("worker.py", "no worker comes up")])
-def test_where_nothing_comes_up_the_error_says_so_and_is_no_lower_rung(sandbox: Sandbox, victim: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("victim", "said"), [("zygote.py", "signal 9"), ("worker.py", "no worker comes up")]
+)
+def test_where_nothing_comes_up_the_error_says_so_and_is_no_lower_rung(
+    sandbox: Sandbox, victim: str, said: str
+) -> None:
     with Killer(victim, 100) as killer:
         try:
             with Sandbox(SandboxConfig(workers=1)) as opened:
@@ -144,11 +168,16 @@ def test_where_nothing_comes_up_the_error_says_so_and_is_no_lower_rung(sandbox: 
         except SandboxError as failure:
             assert said in str(failure)
         else:
-            pytest.skip(f"this machine is too busy to kill each process while it starts: {len(killer.killed)} were")
+            pytest.skip(
+                f"this machine is too busy to kill each process while it starts: {len(killer.killed)} were"
+            )
 
 
 def test_random_kills_lose_no_job_and_repeat_none() -> None:
-    jobs = [Job(str(i), "print(input())", "stdio", (StdioTest(f"{i}\n", f"{i}\n"),), limits=QUICK) for i in range(150)]
+    jobs = [
+        Job(str(i), "print(input())", "stdio", (StdioTest(f"{i}\n", f"{i}\n"),), limits=QUICK)
+        for i in range(150)
+    ]
     draw = random.Random(0)
     with Sandbox(SandboxConfig(workers=2)) as sandbox:
         stop = threading.Event()
@@ -171,7 +200,9 @@ def test_random_kills_lose_no_job_and_repeat_none() -> None:
     assert gone(before)
 
 
-def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
         stop = threading.Event()
 
@@ -184,13 +215,17 @@ def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(monkeypatch: pytes
 
         killer = threading.Thread(target=strike)
         killer.start()
-        [report] = run_all(sandbox, [call("import time\ntime.sleep(60)", limits=replace(QUICK, wall_s=90.0))])
+        [report] = run_all(
+            sandbox, [call("import time\ntime.sleep(60)", limits=replace(QUICK, wall_s=90.0))]
+        )
         stop.set()
         killer.join()
     assert (report.verdict, report.total) == (Verdict.INFRA, 1), report
 
 
-def test_a_worker_that_died_with_nothing_to_do_is_no_attempt_at_the_next_job(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_died_with_nothing_to_do_is_no_attempt_at_the_next_job(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sandbox.sandbox.ATTEMPTS", 1)
     with Sandbox(SandboxConfig(workers=1)) as sandbox:
         for idle in called("worker.py"):
@@ -215,7 +250,12 @@ def test_nothing_outlives_an_owner_that_is_killed(sig: signal.Signals, tmp_path:
         "with Sandbox(SandboxConfig(workers=2)) as s:\n    list(s.run([job] * 4))\n"
     )
     environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
-    owner = subprocess.Popen([sys.executable, str(script)], env=environment, stdout=subprocess.PIPE, preexec_fn=by_default)
+    owner = subprocess.Popen(
+        [sys.executable, str(script)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        preexec_fn=by_default,
+    )
     assert owner.stdout and owner.stdout.readline() == b"up\n"
     while len(called("zygote.py", owner.pid)) < 4:
         assert owner.poll() is None, "it ended before it was killed"
@@ -234,7 +274,11 @@ def test_closing_leaves_no_process_no_folder_and_no_cgroup() -> None:
         workers = [p.pid for p in below(os.getpid())]
     assert set(below(os.getpid())) == before and workers
     assert not [path for path, pid in slot_cgroups().items() if pid in workers]
-    assert not [path for path in Path("/tmp").glob("ratchet-scratch-*") if int(path.name.split("-")[2]) in workers]
+    assert not [
+        path
+        for path in Path("/tmp").glob("ratchet-scratch-*")
+        if int(path.name.split("-")[2]) in workers
+    ]
 
 
 def test_many_threads_share_a_sandbox() -> None:
@@ -242,8 +286,21 @@ def test_many_threads_share_a_sandbox() -> None:
         found: list[list[str]] = []
 
         def ask(number: int) -> None:
-            jobs = [Job(f"{number}.{i}", "print(input())", "stdio", (StdioTest(f"{number}", f"{number}"),), limits=QUICK) for i in range(8)]
-            found.append(sorted(report.job_id for report in sandbox.run(jobs) if report.verdict is Verdict.AC))
+            jobs = [
+                Job(
+                    f"{number}.{i}",
+                    "print(input())",
+                    "stdio",
+                    (StdioTest(f"{number}", f"{number}"),),
+                    limits=QUICK,
+                )
+                for i in range(8)
+            ]
+            found.append(
+                sorted(
+                    report.job_id for report in sandbox.run(jobs) if report.verdict is Verdict.AC
+                )
+            )
 
         threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
         for thread in threads:
@@ -261,7 +318,9 @@ def test_a_run_that_nobody_finishes_holds_up_no_other() -> None:
         unfinished.close()  # type: ignore[attr-defined]
         before = len(Told.asked)
         assert run_all(sandbox, [call(SLOW)])[0].verdict is Verdict.AC
-        assert [job for job, *_ in Told.asked[before:]].count("unfinished") <= 2, "none but what each worker was about to be given"
+        assert [job for job, *_ in Told.asked[before:]].count("unfinished") <= 2, (
+            "none but what each worker was about to be given"
+        )
 
 
 def test_a_sandbox_that_is_not_open_says_so() -> None:
@@ -271,5 +330,13 @@ def test_a_sandbox_that_is_not_open_says_so() -> None:
 
 def test_importing_the_sandbox_is_quick_and_brings_nothing_heavy() -> None:
     code = "import sys, time\nimport sandbox.sandbox\nprint(time.process_time(), 'pydantic' in sys.modules, 'numpy' in sys.modules)"
-    told = [subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True).stdout.split() for _ in range(3)]
-    assert min(float(seconds) for seconds, *_ in told) < 0.3 and told[0][1:] == ["False", "False"]  # what else the machine does is not its time
+    told = [
+        subprocess.run(
+            [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True
+        ).stdout.split()
+        for _ in range(3)
+    ]
+    assert min(float(seconds) for seconds, *_ in told) < 0.3 and told[0][1:] == [
+        "False",
+        "False",
+    ]  # what else the machine does is not its time

@@ -22,19 +22,30 @@ def five(style: str, body: str, limits: Limits) -> Job:
     if style == "call":
         inside = "".join(f"    {line}\n" for line in body.splitlines())
         return Job("job", f"def f():\n{inside}", "call", (CallTest(),) * 5, "f", limits=limits)
-    return Job("job", f"import sys\nsys.stdout = sys.stderr\n{body}", "stdio", (StdioTest("", ""),) * 5, limits=limits)
+    return Job(
+        "job",
+        f"import sys\nsys.stdout = sys.stderr\n{body}",
+        "stdio",
+        (StdioTest("", ""),) * 5,
+        limits=limits,
+    )
 
 
 def judged(sandbox: Sandbox, job: Job) -> Report:
     return run_all(sandbox, [job])[0]
 
 
-BUDGETS = {"CPU": (WORKS, replace(FREE, total_cpu_s=0.5)), "time": (WAITS, replace(FREE, total_wall_s=0.5))}
+BUDGETS = {
+    "CPU": (WORKS, replace(FREE, total_cpu_s=0.5)),
+    "time": (WAITS, replace(FREE, total_wall_s=0.5)),
+}
 
 
 @pytest.mark.parametrize("style", ["call", "stdio"])
 @pytest.mark.parametrize("what", BUDGETS)
-def test_tests_that_keep_their_limits_one_by_one_may_not_use_up_more_together(rung: Sandbox, style: str, what: str) -> None:
+def test_tests_that_keep_their_limits_one_by_one_may_not_use_up_more_together(
+    rung: Sandbox, style: str, what: str
+) -> None:
     body, limits = BUDGETS[what]
     report = judged(rung, five(style, body, limits))
     assert report.verdict == "TLE" and report.passed < 5, report
@@ -47,4 +58,6 @@ def test_output_of_all_runs_together_has_a_total(sandbox: Sandbox) -> None:
 
 def test_totals_are_part_of_a_problem_in_json() -> None:
     text = '{"style": "stdio", "tests": [{"stdin": "", "stdout": ""}], "limits": {"total_wall_s": 3, "total_cpu_s": 1.5, "total_output_kb": 7}}'
-    assert job_of(json.loads(text), "", "job").limits == Limits(total_wall_s=3, total_cpu_s=1.5, total_output_kb=7)
+    assert job_of(json.loads(text), "", "job").limits == Limits(
+        total_wall_s=3, total_cpu_s=1.5, total_output_kb=7
+    )

@@ -67,17 +67,25 @@ GUILTY = {
 
 
 def tried(sandbox: Sandbox, programs: tuple[str, ...]) -> list[Report]:
-    return run_all(sandbox, [stdio(f"{HEAD}    {text}\n", "", "", limits=LIMITS) for text in programs])
+    return run_all(
+        sandbox, [stdio(f"{HEAD}    {text}\n", "", "", limits=LIMITS) for text in programs]
+    )
 
 
 def test_what_honest_programs_do_is_no_attempt(rung: Sandbox) -> None:
-    assert {text: report for text, report in zip(INNOCENT, tried(rung, INNOCENT), strict=True) if report.tried != NOTHING} == {}
+    assert {
+        text: report
+        for text, report in zip(INNOCENT, tried(rung, INNOCENT), strict=True)
+        if report.tried != NOTHING
+    } == {}
 
 
 @pytest.mark.parametrize("kind", GUILTY)
 def test_an_attempt_is_counted_by_its_kind_however_it_is_made(rung: Sandbox, kind: str) -> None:
     reports = zip(GUILTY[kind], tried(rung, GUILTY[kind]), strict=True)
-    assert {text: report for text, report in reports if not (report.tried and report.tried[kind] > 0)} == {}
+    assert {
+        text: report for text, report in reports if not (report.tried and report.tried[kind] > 0)
+    } == {}
 
 
 def test_attempts_of_one_program_are_not_the_next_ones(rung: Sandbox) -> None:

@@ -22,7 +22,9 @@ from tests.sandbox.jobs import QUICK, call, stdio
 from tests.sandbox.left import descendants
 
 CORES = len(os.sched_getaffinity(0))
-pytestmark = pytest.mark.skipif(CORES % 2 == 1, reason="an odd number of cores: no worker has two channels here")
+pytestmark = pytest.mark.skipif(
+    CORES % 2 == 1, reason="an odd number of cores: no worker has two channels here"
+)
 SPAN = "import time\nbegun = time.monotonic()\ntime.sleep(0.03)\nspan = [begun, time.monotonic()]\n"
 
 
@@ -42,7 +44,9 @@ def test_never_more_programs_at_once_than_workers(style: str) -> None:
         jobs = numbered(stdio(SPAN + "print(span)", "", "none"), 20)
     with Sandbox(SandboxConfig(workers=CORES // 2)) as sandbox:
         details = [report.tests[0].detail for report in sandbox.run(jobs)]
-    spans = [ast.literal_eval(detail[detail.index("[") : detail.index("]") + 1]) for detail in details]
+    spans = [
+        ast.literal_eval(detail[detail.index("[") : detail.index("]") + 1]) for detail in details
+    ]
     assert len(spans) == 20 and most_at_once(spans) <= CORES // 2
 
 
@@ -92,7 +96,10 @@ def strike_one_that_waits() -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(platform.machine() != "x86_64" or os.geteuid() != 0, reason="the kernel's word on what a process waits for")
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or os.geteuid() != 0,
+    reason="the kernel's word on what a process waits for",
+)
 def test_a_process_that_is_killed_before_its_turn_is_no_verdict_on_its_program() -> None:
     found, struck = list[Report](), False
     with Sandbox(SandboxConfig(workers=CORES // 2)) as sandbox:

@@ -76,25 +76,52 @@ def test_verdict(judge: Judge, job: Job, verdict: str) -> None:
 
 
 def test_each_test_has_a_result_of_its_own(judge: Judge) -> None:
-    report = judge(call("def f(x):\n    return 1 // x", *(CallTest((x,), {}, want) for x, want in ((1, 1), (0, 0), (2, 1), (-1, -1)))))
+    report = judge(
+        call(
+            "def f(x):\n    return 1 // x",
+            *(CallTest((x,), {}, want) for x, want in ((1, 1), (0, 0), (2, 1), (-1, -1))),
+        )
+    )
     assert [result.verdict for result in report.tests] == ["AC", "RE", "WA", "AC"]
     assert (report.verdict, report.passed, report.total) == ("RE", 2, 4)
 
 
 def test_what_was_not_run_is_never_accepted(judge: Judge) -> None:
-    report = judge(call("def f(x):\n    if x == 2:\n        import os; os._exit(0)\n    return x", *(CallTest((x,), {}, x) for x in range(1, 5))))
+    report = judge(
+        call(
+            "def f(x):\n    if x == 2:\n        import os; os._exit(0)\n    return x",
+            *(CallTest((x,), {}, x) for x in range(1, 5)),
+        )
+    )
     assert [result.verdict for result in report.tests] == ["AC", "RE", "RE", "RE"]
 
 
-def test_a_program_that_ends_between_two_checks_keeps_what_it_passed_and_no_more(judge: Judge) -> None:
+def test_a_program_that_ends_between_two_checks_keeps_what_it_passed_and_no_more(
+    judge: Judge,
+) -> None:
     source = "import os\nseen = []\ndef f(x):\n    seen.append(x)\n    if len(seen) > 1:\n        os._exit(0)\n    return x\n"
-    report = judge(asserting(source, "assert candidate(1) == 1", "assert candidate(2) == 2", "assert candidate(3) == 3"))
+    report = judge(
+        asserting(
+            source,
+            "assert candidate(1) == 1",
+            "assert candidate(2) == 2",
+            "assert candidate(3) == 3",
+        )
+    )
     assert [result.verdict for result in report.tests] == ["AC", "RE", "RE"]
 
 
 def test_each_stdio_test_is_a_fresh_run(judge: Judge) -> None:
     source = "import os\nprint(len(os.listdir()))\nopen('left', 'w').close()\n"
-    report = judge(Job("job", source, "stdio", (StdioTest("", "0"), StdioTest("", "0"), StdioTest("", "0")), limits=QUICK))
+    report = judge(
+        Job(
+            "job",
+            source,
+            "stdio",
+            (StdioTest("", "0"), StdioTest("", "0"), StdioTest("", "0")),
+            limits=QUICK,
+        )
+    )
     assert report.verdict is Verdict.AC
 
 
@@ -104,9 +131,17 @@ def test_the_same_program_gets_the_same_verdict_though_it_draws_and_hashes(judge
 
 
 def test_time_and_memory_are_measured(judge: Judge) -> None:
-    report = judge(call("held = bytearray(b'x' * 50_000_000)\nimport time\nbusy = sum(range(3_000_000))\ndef f(a, b):\n    return a + b"))
+    report = judge(
+        call(
+            "held = bytearray(b'x' * 50_000_000)\nimport time\nbusy = sum(range(3_000_000))\ndef f(a, b):\n    return a + b"
+        )
+    )
     assert report.verdict is Verdict.AC
-    assert 45e6 < report.peak_bytes < 200e6 and 0.01 < report.cpu_s < 2.0 and report.wall_s >= report.tests[0].wall_s > 0
+    assert (
+        45e6 < report.peak_bytes < 200e6
+        and 0.01 < report.cpu_s < 2.0
+        and report.wall_s >= report.tests[0].wall_s > 0
+    )
 
 
 def test_cpu_of_all_processes_counts_together(judge: Judge) -> None:
@@ -115,7 +150,13 @@ def test_cpu_of_all_processes_counts_together(judge: Judge) -> None:
 
 
 def test_arguments_that_a_program_changes_are_fresh_in_the_next_test(judge: Judge) -> None:
-    report = judge(call("def f(xs):\n    xs.append(1)\n    return len(xs)", CallTest(([],), {}, 1), CallTest(([],), {}, 1)))
+    report = judge(
+        call(
+            "def f(xs):\n    xs.append(1)\n    return len(xs)",
+            CallTest(([],), {}, 1),
+            CallTest(([],), {}, 1),
+        )
+    )
     assert report.verdict is Verdict.AC
 
 

@@ -11,17 +11,43 @@ from hypothesis import strategies as st
 
 from sandbox.wire import Frames, NotPlain, TooLong, decode, encode, frame
 
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters()) | st.binary() | st.complex_numbers()
-keys = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary() | st.tuples(st.integers(), st.text())
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters())
+    | st.binary()
+    | st.complex_numbers()
+)
+keys = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+    | st.tuples(st.integers(), st.text())
+)
 values = st.recursive(
     scalars,
-    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(keys, inner) | st.sets(keys) | st.frozensets(keys),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(keys, inner)
+        | st.sets(keys)
+        | st.frozensets(keys)
+    ),
     max_leaves=20,
 )
 
 
 def same(a: Any, b: Any) -> bool:
-    return type(a) is type(b) and repr(a) == repr(b) if not isinstance(a, set | frozenset) else a == b and type(a) is type(b)
+    return (
+        type(a) is type(b) and repr(a) == repr(b)
+        if not isinstance(a, set | frozenset)
+        else a == b and type(a) is type(b)
+    )
 
 
 @given(values)
@@ -56,7 +82,20 @@ def test_a_lone_surrogate_travels() -> None:
     assert decode(encode("\ud800")) == "\ud800"
 
 
-@pytest.mark.parametrize("text", ["NaN", "[1", '{"q": 1}', '{"t": 1}', '{"i": "x"}', '{"d": [[[], 1]]}', "[" * 100_000, "{}", '{"t": [], "s": []}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NaN",
+        "[1",
+        '{"q": 1}',
+        '{"t": 1}',
+        '{"i": "x"}',
+        '{"d": [[[], 1]]}',
+        "[" * 100_000,
+        "{}",
+        '{"t": [], "s": []}',
+    ],
+)
 def test_text_that_is_no_value_is_refused(text: str) -> None:
     with pytest.raises(NotPlain):
         decode(text)
@@ -65,7 +104,9 @@ def test_text_that_is_no_value_is_refused(text: str) -> None:
 @given(st.lists(st.binary(), max_size=5), st.integers(1, 7))
 def test_frames_come_out_whole_however_they_arrive(payloads: list[bytes], step: int) -> None:
     data, reader = b"".join(map(frame, payloads)), Frames()
-    assert [found for at in range(0, len(data), step) for found in reader.feed(data[at : at + step])] == payloads
+    assert [
+        found for at in range(0, len(data), step) for found in reader.feed(data[at : at + step])
+    ] == payloads
 
 
 def test_a_frame_that_announces_too_much_is_refused_before_it_arrives() -> None:
@@ -75,7 +116,11 @@ def test_a_frame_that_announces_too_much_is_refused_before_it_arrives() -> None:
 
 def test_numpy_travels_as_python() -> None:
     numpy = pytest.importorskip("numpy")
-    assert decode(encode([numpy.int64(3), numpy.float64(0.5), numpy.array([[1, 2]])])) == [3, 0.5, [[1, 2]]]
+    assert decode(encode([numpy.int64(3), numpy.float64(0.5), numpy.array([[1, 2]])])) == [
+        3,
+        0.5,
+        [[1, 2]],
+    ]
 
 
 def test_infinities_and_nan_travel() -> None:

@@ -47,7 +47,13 @@ def served(folder: Path, home: Home) -> Iterator[str]:
 
     home.make()
     Ledger(home.ledger).append(
-        "promote", checkpoint="tiny", checkpoint_hash=hash_folder(folder), path=str(folder), decision={}, chain="tiny", against=None
+        "promote",
+        checkpoint="tiny",
+        checkpoint_hash=hash_folder(folder),
+        path=str(folder),
+        decision={},
+        chain="tiny",
+        against=None,
     )
     server = uvicorn.Server(uvicorn.Config(make_app(home), host=HOST, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)
@@ -73,7 +79,11 @@ def door_to(server: str) -> Iterator[Door]:
             fault = ""
             with contextlib.suppress(IndexError):  # each request has a thread of its own
                 fault = made.faults.pop(0)
-            status, answer = self._forward(body) if fault in ("", "cut") else FAULTY.get(fault, (500, b"out of order"))
+            status, answer = (
+                self._forward(body)
+                if fault in ("", "cut")
+                else FAULTY.get(fault, (500, b"out of order"))
+            )
             self.close_connection = True
             if fault == "hang up":
                 return
@@ -85,7 +95,9 @@ def door_to(server: str) -> Iterator[Door]:
             self.wfile.write(answer[: len(answer) // 2] if fault == "cut" else answer)
 
         def do_GET(self) -> None:
-            status, answer = FAULTY[made.models.pop(0)] if made.models else self._forward(b"", "GET")
+            status, answer = (
+                FAULTY[made.models.pop(0)] if made.models else self._forward(b"", "GET")
+            )
             self.send_response(status)
             self.send_header("Content-Length", str(len(answer)))
             self.end_headers()

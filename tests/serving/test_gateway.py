@@ -25,11 +25,20 @@ def make_model(folder: Path, seed: int) -> Path:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 
-    letters = {letter: at for at, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))} | {"<|end|>": 256}
+    letters = {
+        letter: at for at, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))
+    } | {"<|end|>": 256}
     bare = Tokenizer(models.BPE(vocab=letters, merges=[]))
-    bare.pre_tokenizer, bare.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bare, eos_token="<|end|>", pad_token="<|end|>")
-    tokenizer.chat_template = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
+    bare.pre_tokenizer, bare.decoder = (
+        pre_tokenizers.ByteLevel(add_prefix_space=False),
+        decoders.ByteLevel(),
+    )
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=bare, eos_token="<|end|>", pad_token="<|end|>"
+    )
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
+    )
     tokenizer.save_pretrained(folder)
     torch.manual_seed(seed)
     config = Qwen2Config(
@@ -78,11 +87,23 @@ def promote(home: Home, name: str, path: Path) -> None:
     ledger = Ledger(home.ledger)
     champion = ledger.champion()
     against = champion.checkpoint_hash if champion else None
-    ledger.append("promote", checkpoint=name, checkpoint_hash=f"hash-of-{name}", path=str(path), decision={}, chain=f"chain-{name}", against=against)
+    ledger.append(
+        "promote",
+        checkpoint=name,
+        checkpoint_hash=f"hash-of-{name}",
+        path=str(path),
+        decision={},
+        chain=f"chain-{name}",
+        against=against,
+    )
 
 
 def call(url: str, body: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-    request = urllib.request.Request(url, None if body is None else json.dumps(body).encode(), {"Content-Type": "application/json"})
+    request = urllib.request.Request(
+        url,
+        None if body is None else json.dumps(body).encode(),
+        {"Content-Type": "application/json"},
+    )
     try:
         with urllib.request.urlopen(request, timeout=60) as reply:
             return reply.status, json.load(reply)
@@ -100,7 +121,9 @@ def test_without_a_champion_every_door_says_so(url: str) -> None:
     assert all("ratchet demo" in body["error"]["message"] for _, body in replies)
 
 
-def test_the_champion_answers_under_its_name_and_as_champion(url: str, home: Home, checkpoints: dict[str, Path]) -> None:
+def test_the_champion_answers_under_its_name_and_as_champion(
+    url: str, home: Home, checkpoints: dict[str, Path]
+) -> None:
     promote(home, "old", checkpoints["old"])
     (first, by_role), (second, by_name) = ask(url, model="champion"), ask(url, model="old")
     assert (first, second) == (200, 200) and by_role["model"] == by_name["model"] == "old"
@@ -127,22 +150,36 @@ def test_a_champion_that_cannot_be_loaded_is_named_and_a_rollback_mends_it(
     promote(home, "old", checkpoints["old"])
     promote(home, "gone", tmp_path / "nowhere")
     status, body = ask(url)
-    assert status == 503 and "gone" in body["error"]["message"] and "nowhere" in body["error"]["message"]
+    assert (
+        status == 503
+        and "gone" in body["error"]["message"]
+        and "nowhere" in body["error"]["message"]
+    )
     Ledger(home.ledger).rollback("a rollback")
     assert ask(url)[0] == 200
 
 
-def test_the_same_seed_draws_the_same_answer(url: str, home: Home, checkpoints: dict[str, Path]) -> None:
+def test_the_same_seed_draws_the_same_answer(
+    url: str, home: Home, checkpoints: dict[str, Path]
+) -> None:
     promote(home, "old", checkpoints["old"])
-    texts = [ask(url, temperature=1.0, seed=seed)[1]["choices"][0]["message"]["content"] for seed in (1, 1, 2)]
+    texts = [
+        ask(url, temperature=1.0, seed=seed)[1]["choices"][0]["message"]["content"]
+        for seed in (1, 1, 2)
+    ]
     assert texts[0] == texts[1] != texts[2]
 
 
-def test_an_answer_ends_before_a_stop_string(url: str, home: Home, checkpoints: dict[str, Path]) -> None:
+def test_an_answer_ends_before_a_stop_string(
+    url: str, home: Home, checkpoints: dict[str, Path]
+) -> None:
     promote(home, "old", checkpoints["old"])
     whole = ask(url)[1]["choices"][0]["message"]["content"]
     choice = ask(url, stop=[whole[3]])[1]["choices"][0]
-    assert choice["message"]["content"] == whole[: whole.index(whole[3])] and choice["finish_reason"] == "stop"
+    assert (
+        choice["message"]["content"] == whole[: whole.index(whole[3])]
+        and choice["finish_reason"] == "stop"
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +193,12 @@ def test_an_answer_ends_before_a_stop_string(url: str, home: Home, checkpoints: 
     ],
 )
 def test_what_it_cannot_do_is_refused_by_name(
-    url: str, home: Home, checkpoints: dict[str, Path], more: dict[str, Any], status: int, named: str
+    url: str,
+    home: Home,
+    checkpoints: dict[str, Path],
+    more: dict[str, Any],
+    status: int,
+    named: str,
 ) -> None:
     promote(home, "old", checkpoints["old"])
     got, body = ask(url, **more)

@@ -33,7 +33,10 @@ ROOT = Path(__file__).parents[2]
 
 def begun(folder: Path, tasks: int = 6) -> Path:
     contestants = [
-        Contestant(name, {f"t/{i}": (f"def f():  # {number}\n    return {i}\n",) for i in range(tasks)}) for number, name in enumerate(NAMES)
+        Contestant(
+            name, {f"t/{i}": (f"def f():  # {number}\n    return {i}\n",) for i in range(tasks)}
+        )
+        for number, name in enumerate(NAMES)
     ]
     pairs, same = make_pairs(contestants, {f"t/{i}": f"Give {i}." for i in range(tasks)}, seed=3)
     begin(folder, About(seed=3, contestants=dict.fromkeys(NAMES, "test"), same=same), pairs)
@@ -50,14 +53,18 @@ def page(folder: Path) -> Iterator[httpx.Client]:
     import uvicorn
 
     opened = Round(folder)
-    server = uvicorn.Server(uvicorn.Config(make_app(opened, TOKEN), host="127.0.0.1", port=0, log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(opened, TOKEN), host="127.0.0.1", port=0, log_level="warning")
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
         thread.join(0.01)
         assert thread.is_alive(), "the page's server ended instead of starting"
     host, port = server.servers[0].sockets[0].getsockname()[:2]
-    with httpx.Client(base_url=f"http://{host}:{port}", headers={"x-ratchet-token": TOKEN}, timeout=60) as client:
+    with httpx.Client(
+        base_url=f"http://{host}:{port}", headers={"x-ratchet-token": TOKEN}, timeout=60
+    ) as client:
         yield client
     server.should_exit = True
     thread.join()
@@ -69,18 +76,34 @@ def ask(page: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
 
 
 def test_nobody_comes_in_without_the_token(page: httpx.Client) -> None:
-    tries = (("GET", "/", ""), ("GET", "/?token=other", ""), ("POST", "/next", "other"), ("POST", f"/next?token={TOKEN}", ""), ("GET", "/docs", ""))
+    tries = (
+        ("GET", "/", ""),
+        ("GET", "/?token=other", ""),
+        ("POST", "/next", "other"),
+        ("POST", f"/next?token={TOKEN}", ""),
+        ("GET", "/docs", ""),
+    )
     for method, path, token in tries:
-        reply = httpx.request(method, page.base_url.join(path), headers={"x-ratchet-token": token}, timeout=60)
+        reply = httpx.request(
+            method, page.base_url.join(path), headers={"x-ratchet-token": token}, timeout=60
+        )
         assert reply.status_code == 403 and "open the whole address" in reply.text
     assert page.get("/", params={"token": TOKEN}).status_code == 200
 
 
-def test_the_page_may_load_nothing_from_elsewhere_and_run_nothing_inline(page: httpx.Client) -> None:
+def test_the_page_may_load_nothing_from_elsewhere_and_run_nothing_inline(
+    page: httpx.Client,
+) -> None:
     reply = page.get("/", params={"token": TOKEN})
     policy = reply.headers["content-security-policy"]
-    assert "default-src 'none'; script-src 'self'" in policy and "unsafe" not in policy and reply.headers["referrer-policy"] == "no-referrer"
-    assert "style=" not in reply.text and "onclick" not in reply.text and "<script src=" in reply.text
+    assert (
+        "default-src 'none'; script-src 'self'" in policy
+        and "unsafe" not in policy
+        and reply.headers["referrer-policy"] == "no-referrer"
+    )
+    assert (
+        "style=" not in reply.text and "onclick" not in reply.text and "<script src=" in reply.text
+    )
 
 
 def test_nothing_that_is_sent_says_whose_answer_it_is(page: httpx.Client) -> None:
@@ -92,24 +115,42 @@ def test_nothing_that_is_sent_says_whose_answer_it_is(page: httpx.Client) -> Non
     assert len(sent) == 8 and not any(name in text for name in NAMES for text in sent)
 
 
-def test_every_judge_sees_every_pair_once_and_goes_on_after_a_restart(page: httpx.Client, folder: Path) -> None:
+def test_every_judge_sees_every_pair_once_and_goes_on_after_a_restart(
+    page: httpx.Client, folder: Path
+) -> None:
     seen: dict[str, list[str]] = {"ann": [], "bob": []}
     for judge, number in (("ann", 2), ("bob", 6), ("ann", 4)):
         for _ in range(number):
             pair = ask(page, "/next", judge=judge)["pair"]
             seen[judge].append(pair["id"])
             state = ask(page, "/choose", judge=judge, pair=pair["id"], chosen="tie")
-    assert state == {"done": 6, "total": 6, "question": "Which answer would you rather have?", "pair": None}
-    assert sorted(seen["ann"]) == sorted(seen["bob"]) and len(set(seen["ann"])) == 6 and seen["ann"] != seen["bob"]
+    assert state == {
+        "done": 6,
+        "total": 6,
+        "question": "Which answer would you rather have?",
+        "pair": None,
+    }
+    assert (
+        sorted(seen["ann"]) == sorted(seen["bob"])
+        and len(set(seen["ann"])) == 6
+        and seen["ann"] != seen["bob"]
+    )
 
 
-def test_a_second_choice_in_a_pair_and_an_unknown_one_are_refused(page: httpx.Client, folder: Path) -> None:
+def test_a_second_choice_in_a_pair_and_an_unknown_one_are_refused(
+    page: httpx.Client, folder: Path
+) -> None:
     pair = ask(page, "/next", judge="ann")["pair"]["id"]
-    codes = [page.post("/choose", json={"judge": "ann", "pair": p, "chosen": "left"}).status_code for p in (pair, pair, "none")]
+    codes = [
+        page.post("/choose", json={"judge": "ann", "pair": p, "chosen": "left"}).status_code
+        for p in (pair, pair, "none")
+    ]
     assert codes == [200, 409, 404] and len(read_choices(folder / "choices.jsonl")) == 1
 
 
-@pytest.mark.parametrize("body", [{"judge": " "}, {"judge": "x" * 41}, {"judge": "a\nb"}, {}, {"judge": "a", "more": 1}])
+@pytest.mark.parametrize(
+    "body", [{"judge": " "}, {"judge": "x" * 41}, {"judge": "a\nb"}, {}, {"judge": "a", "more": 1}]
+)
 def test_a_name_that_is_none_is_refused(page: httpx.Client, body: dict[str, Any]) -> None:
     assert page.post("/next", json=body).status_code == 400
 
@@ -142,7 +183,11 @@ def test_one_process_has_a_round(folder: Path) -> None:
 
 def test_a_line_torn_by_a_kill_is_asked_again_and_the_others_stay(folder: Path) -> None:
     opened = Round(folder)
-    pairs = [pair.id for _ in range(2) if (pair := opened.next("ann")) and opened.choose("ann", pair.id, "right")]
+    pairs = [
+        pair.id
+        for _ in range(2)
+        if (pair := opened.next("ann")) and opened.choose("ann", pair.id, "right")
+    ]
     opened.close()
     whole = (folder / "choices.jsonl").read_bytes()
     (folder / "choices.jsonl").write_bytes(whole[:-20])
@@ -170,7 +215,9 @@ def test_a_kill_at_any_point_loses_no_choice_that_was_told(tmp_path: Path) -> No
     folder = begun(tmp_path / "round", tasks=400)
     told: list[str] = []
     for number in range(4):
-        process = subprocess.Popen([sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        process = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(folder)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
         assert process.stdout
         told += [process.stdout.readline().strip() for _ in range(5 + 7 * number)]
         process.send_signal(signal.SIGKILL)
@@ -189,14 +236,21 @@ def test_a_round_does_not_change_under_its_judges(folder: Path) -> None:
 
 
 def test_a_row_that_belongs_to_no_pair_is_named(folder: Path) -> None:
-    (folder / "choices.jsonl").write_text('{"problem_id": "t/0", "left": "a", "right": "b", "chosen": "tie", "judge": "x"}\n')
-    with pytest.raises(ValueError, match=r"choices.jsonl: row 0: t/0: these two answers are no pair"):
+    (folder / "choices.jsonl").write_text(
+        '{"problem_id": "t/0", "left": "a", "right": "b", "chosen": "tie", "judge": "x"}\n'
+    )
+    with pytest.raises(
+        ValueError, match=r"choices.jsonl: row 0: t/0: these two answers are no pair"
+    ):
         met_in(folder)
 
 
 def test_what_the_page_writes_the_reward_pays(tmp_path: Path) -> None:
     task, good = MEDIAN, CODE["call"].reference
-    contestants = [Contestant("a", {task.problem_id: (good,)}), Contestant("b", {task.problem_id: ("def median(xs): ...",)})]
+    contestants = [
+        Contestant("a", {task.problem_id: (good,)}),
+        Contestant("b", {task.problem_id: ("def median(xs): ...",)}),
+    ]
     pairs, _ = make_pairs(contestants, {task.problem_id: task.statement}, seed=0)
     begin(tmp_path, About(seed=0, contestants={"a": "", "b": ""}), pairs)
     opened = Round(tmp_path)
@@ -208,5 +262,7 @@ def test_what_the_page_writes_the_reward_pays(tmp_path: Path) -> None:
     value = Preferences(read_choices(file)).value(task.problem_id, good)
     reward = Reward(RewardConfig(weights=Weights(preference=1.0), preferences=str(file)))
     report = Report("job", Verdict.AC, (), 0.0, 0.0, 0)
-    assert value and value > 0.5 and reward.score(task, good, report).components["preference"] == value
+    assert (
+        value and value > 0.5 and reward.score(task, good, report).components["preference"] == value
+    )
     assert {met.won for met in met_in(tmp_path)} == {"a"}

@@ -24,8 +24,15 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def round(tmp_path: Path) -> Iterator[Round]:
     tasks = [f"t/{i}" for i in range(4)]
-    contestants = [Contestant(name, {task: (f"{HOSTILE} {name[0]} {task}",) for task in tasks}) for name in ("old-model", "new-model")]
-    pairs, _ = make_pairs(contestants, {task: f"<script>window.hacked = 3</script> What of {task}?" for task in tasks}, seed=1)
+    contestants = [
+        Contestant(name, {task: (f"{HOSTILE} {name[0]} {task}",) for task in tasks})
+        for name in ("old-model", "new-model")
+    ]
+    pairs, _ = make_pairs(
+        contestants,
+        {task: f"<script>window.hacked = 3</script> What of {task}?" for task in tasks},
+        seed=1,
+    )
     begin(tmp_path / "round", About(seed=1, contestants={}), pairs)
     opened = Round(tmp_path / "round")
     yield opened
@@ -37,7 +44,9 @@ def address(round: Round) -> Iterator[str]:
     import uvicorn
 
     chromium()
-    server = uvicorn.Server(uvicorn.Config(make_app(round, TOKEN), host="127.0.0.1", port=0, log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(make_app(round, TOKEN), host="127.0.0.1", port=0, log_level="warning")
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -56,7 +65,9 @@ def enter(browser: Browser, address: str, judge: str) -> None:
     browser.until("!document.querySelector('#pair').hidden")
 
 
-def test_a_judge_decides_by_keyboard_and_goes_on_where_they_were(round: Round, address: str, tmp_path: Path) -> None:
+def test_a_judge_decides_by_keyboard_and_goes_on_where_they_were(
+    round: Round, address: str, tmp_path: Path
+) -> None:
     with Browser(tmp_path / "browser") as browser:
         enter(browser, address, "ann")
         for number, key in enumerate(("ArrowLeft", "ArrowDown"), 1):
@@ -67,16 +78,27 @@ def test_a_judge_decides_by_keyboard_and_goes_on_where_they_were(round: Round, a
         for number, key in enumerate(("2", "0"), 3):
             browser.key(key)
             browser.until(f"document.querySelector('#count').textContent === '{number} of 4'")
-        browser.until("!document.querySelector('#end').hidden && document.querySelector('#choices').hidden")
-    assert [choice.chosen for choice in read_choices(round.folder / "choices.jsonl")] == ["left", "tie", "right", "tie"]
+        browser.until(
+            "!document.querySelector('#end').hidden && document.querySelector('#choices').hidden"
+        )
+    assert [choice.chosen for choice in read_choices(round.folder / "choices.jsonl")] == [
+        "left",
+        "tie",
+        "right",
+        "tie",
+    ]
 
 
-def test_what_a_model_wrote_is_text_and_neither_runs_nor_formats(round: Round, address: str, tmp_path: Path) -> None:
+def test_what_a_model_wrote_is_text_and_neither_runs_nor_formats(
+    round: Round, address: str, tmp_path: Path
+) -> None:
     with Browser(tmp_path / "browser") as browser:
         enter(browser, address, "<img src=x onerror='window.hacked = 4'>"[:40])
         pair = round.next("<img src=x onerror='window.hacked = 4'>"[:40])
         assert pair is not None
-        shown = browser.run("['left', 'right'].map((name) => document.getElementById(name).textContent)")
+        shown = browser.run(
+            "['left', 'right'].map((name) => document.getElementById(name).textContent)"
+        )
         assert sorted(shown) == sorted((pair.first, pair.second)) and "onerror" in shown[0]
         assert browser.run("document.getElementById('statement').textContent") == pair.statement
         assert browser.run("document.querySelectorAll('main img, main b, main script').length") == 0
@@ -85,7 +107,9 @@ def test_what_a_model_wrote_is_text_and_neither_runs_nor_formats(round: Round, a
         assert "old-model" not in page and "new-model" not in page
 
 
-def test_buttons_do_what_keys_do_and_a_dead_server_is_told(round: Round, address: str, tmp_path: Path) -> None:
+def test_buttons_do_what_keys_do_and_a_dead_server_is_told(
+    round: Round, address: str, tmp_path: Path
+) -> None:
     with Browser(tmp_path / "browser", width=420, height=800) as browser:
         enter(browser, address, "bob")
         browser.run("document.querySelector('[data-chosen=right]').click()")

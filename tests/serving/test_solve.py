@@ -19,7 +19,10 @@ from resources.home import Home, NotReady
 from tests.serving.door import door_to, served
 
 PROBLEM = "Write double(x).\n\n## Examples\n```python\nassert double(1) == 2\nassert double(3) == 6\n```\n"
-WRONG, RIGHT = "```python\ndef double(x):\n    return x + 1\n```", "```python\ndef double(x):\n    return 2 * x\n```"
+WRONG, RIGHT = (
+    "```python\ndef double(x):\n    return x + 1\n```",
+    "```python\ndef double(x):\n    return 2 * x\n```",
+)
 
 
 @contextmanager
@@ -32,8 +35,16 @@ def mender() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             question = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             heard.append(question)
             last = question["messages"][-1]["content"]
-            text = "Twice is not plus one." if last.endswith("wrong with this program.") else RIGHT if "got 4" in str(question) else WRONG
-            body = json.dumps({"choices": [{"message": {"content": text}}], "usage": {"total_tokens": 9}}).encode()
+            text = (
+                "Twice is not plus one."
+                if last.endswith("wrong with this program.")
+                else RIGHT
+                if "got 4" in str(question)
+                else WRONG
+            )
+            body = json.dumps(
+                {"choices": [{"message": {"content": text}}], "usage": {"total_tokens": 9}}
+            ).encode()
             self.send_response(200)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
@@ -58,21 +69,53 @@ def problem(tmp_path: Path) -> Path:
     return path
 
 
-def told(problem: Path, *, model: str | None = None, endpoint: str | None = None, reviewer: str = "none", turns: int = 3) -> tuple[int, str]:
+def told(
+    problem: Path,
+    *,
+    model: str | None = None,
+    endpoint: str | None = None,
+    reviewer: str = "none",
+    turns: int = 3,
+) -> tuple[int, str]:
     console = Console(file=io.StringIO(), width=120)
-    code = solve(problem, model, endpoint, "champion", reviewer, turns, Speech(tokens=40, temperature=0.0, seed=0), None, console)
+    code = solve(
+        problem,
+        model,
+        endpoint,
+        "champion",
+        reviewer,
+        turns,
+        Speech(tokens=40, temperature=0.0, seed=0),
+        None,
+        console,
+    )
     written = console.file
     assert isinstance(written, io.StringIO)
     return code, written.getvalue()
 
 
-@pytest.mark.parametrize("reviewer", ["none", "self", pytest.param("endpoint", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "reviewer", ["none", "self", pytest.param("endpoint", marks=pytest.mark.slow)]
+)
 def test_a_model_that_heeds_the_report_solves_it_in_two_turns(problem: Path, reviewer: str) -> None:
     with mender() as (url, heard):
-        code, said = told(problem, endpoint=url, reviewer=url if reviewer == "endpoint" else reviewer)
-    voices = [line for line in said.splitlines() if line in ("Problem", "Generator", "Executor", "Reviewer")]
+        code, said = told(
+            problem, endpoint=url, reviewer=url if reviewer == "endpoint" else reviewer
+        )
+    voices = [
+        line
+        for line in said.splitlines()
+        if line in ("Problem", "Generator", "Executor", "Reviewer")
+    ]
     between = [] if reviewer == "none" else ["Reviewer"]
-    assert code == 0 and voices == ["Problem", "Generator", "Executor", *between, "Generator", "Executor"]
+    assert code == 0 and voices == [
+        "Problem",
+        "Generator",
+        "Executor",
+        *between,
+        "Generator",
+        "Executor",
+    ]
     assert said.endswith("all examples pass, after 2 programs\n") and len(heard) == len(between) + 2
     assert ("Twice is not plus one." in said) == bool(between)
 
@@ -84,29 +127,46 @@ def test_turns_bound_the_conversation(problem: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_checkpoint_answers_here_and_behind_the_gateway_alike(problem: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_answers_here_and_behind_the_gateway_alike(
+    problem: Path, tmp_path: Path
+) -> None:
     from verl_jobs.tiny_model import TinyModel, make
 
-    make(TinyModel(hidden=32, layers=1, heads=2, positions=1024), [RIGHT, PROBLEM], tmp_path / "model")  # random: it knows nothing
+    make(
+        TinyModel(hidden=32, layers=1, heads=2, positions=1024),
+        [RIGHT, PROBLEM],
+        tmp_path / "model",
+    )  # random: it knows nothing
     here, said = told(problem, model=str(tmp_path / "model"), turns=2)
     with served(tmp_path / "model", Home(tmp_path / "home")) as server, door_to(server) as door:
         there, heard = told(problem, endpoint=door.url, turns=2)
-    assert (here, said) == (there, heard) and here == 1 and "the turns are used up, after 2 programs" in said
+    assert (
+        (here, said) == (there, heard)
+        and here == 1
+        and "the turns are used up, after 2 programs" in said
+    )
 
 
 @pytest.mark.parametrize("reviewer", [False, True])
 @pytest.mark.parametrize(
     ("url", "said"),
-    [("http://http:nowhere/v1", "give one like http://127"), ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1: ConnectError: see whether")],
+    [
+        ("http://http:nowhere/v1", "give one like http://127"),
+        ("http://127.0.0.1:9/v1", "http://127.0.0.1:9/v1: ConnectError: see whether"),
+    ],
 )
-def test_a_server_that_is_not_there_is_one_line_at_once(problem: Path, url: str, said: str, reviewer: bool) -> None:
+def test_a_server_that_is_not_there_is_one_line_at_once(
+    problem: Path, url: str, said: str, reviewer: bool
+) -> None:
     with mender() as (there, heard), pytest.raises(NotReady, match=said):
         told(problem, endpoint=there if reviewer else url, reviewer=url if reviewer else "none")
     assert not heard
 
 
 def test_a_folder_without_weights_is_one_line(problem: Path, tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}', encoding="utf-8")
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "qwen2", "architectures": ["Qwen2ForCausalLM"]}', encoding="utf-8"
+    )
     with pytest.raises(NotReady, match=f"{tmp_path} holds no model that can answer"):
         told(problem, model=str(tmp_path))
 

@@ -23,9 +23,18 @@ from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.serving.door import FAULTS, Door, door_to, served
 
 SEED = Problem(
-    "toy/1", "toy", "Write f(x).", "call", ({"args": [1], "expected": 2},), "f", solutions=("def f(x):\n    return x + 1\n",), licence="MIT"
+    "toy/1",
+    "toy",
+    "Write f(x).",
+    "call",
+    ({"args": [1], "expected": 2},),
+    "f",
+    solutions=("def f(x):\n    return x + 1\n",),
+    licence="MIT",
 )
-CONFIG = Synthesis(endpoint="here", model="champion", problems=3, answers=2, max_tokens=24, requests=12)
+CONFIG = Synthesis(
+    endpoint="here", model="champion", problems=3, answers=2, max_tokens=24, requests=12
+)
 ASK = {"model": "champion", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
 
 
@@ -34,7 +43,9 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from verl_jobs.tiny_model import TinyModel, make
 
     base = tmp_path_factory.mktemp("synthesis")
-    make(TinyModel(hidden=32, layers=1, heads=2, positions=1024), [SEED.solutions[0]], base / "model")  # random: it knows nothing
+    make(
+        TinyModel(hidden=32, layers=1, heads=2, positions=1024), [SEED.solutions[0]], base / "model"
+    )  # random: it knows nothing
     with served(base / "model", Home(base / "home")) as server:
         yield server
 
@@ -64,7 +75,9 @@ def test_a_fault_that_passes_costs_another_try_and_nothing_else(door: Door, faul
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_that_stays_leaves_the_question_without_an_answer_and_the_next_has_one(door: Door, fault: str) -> None:
+def test_a_fault_that_stays_leaves_the_question_without_an_answer_and_the_next_has_one(
+    door: Door, fault: str
+) -> None:
     door.faults = [fault] * TRIES
     with opened(door) as endpoint:
         with pytest.raises(NoReply, match=f"no whole answer in {TRIES} tries"):
@@ -96,7 +109,9 @@ def test_a_server_that_is_down_ends_the_pass_and_is_named(door: Door) -> None:
         assert endpoint.sent == sent  # it is not bothered again
 
 
-def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that_is_too_long_does_not(door: Door) -> None:
+def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that_is_too_long_does_not(
+    door: Door,
+) -> None:
     with opened(door) as endpoint:
         with pytest.raises(NoReply, match="status 400"):
             endpoint.ask(ASK | {"messages": [{"role": "user", "content": "word " * 4000}]})
@@ -104,13 +119,17 @@ def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that
             endpoint.ask(ASK | {"model": "nobody"})
 
 
-def test_the_key_comes_from_the_environment_and_goes_nowhere_else(door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
+    door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "the-other")
     monkeypatch.setenv("RATCHET_OPENAI_API_KEY", "the-key")
     with opened(door) as endpoint, Replies(tmp_path / "replies.jsonl", endpoint) as replies:
         assert endpoint._client.headers["Authorization"] == "Bearer the-key"
         replies.ask(ASK)
-        assert "the-key" not in repr(endpoint) + (tmp_path / "replies.jsonl").read_text(encoding="utf-8")
+        assert "the-key" not in repr(endpoint) + (tmp_path / "replies.jsonl").read_text(
+            encoding="utf-8"
+        )
 
 
 def synthesized(door: Door, journal: Path, sandbox: Sandbox, config: Synthesis = CONFIG) -> Any:
@@ -118,14 +137,20 @@ def synthesized(door: Door, journal: Path, sandbox: Sandbox, config: Synthesis =
         return synthesize([SEED], config, 1, replies, sandbox)
 
 
-def test_what_a_random_model_says_is_refused_by_name_and_nothing_is_lost(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_what_a_random_model_says_is_refused_by_name_and_nothing_is_lost(
+    door: Door, sandbox: Sandbox, tmp_path: Path
+) -> None:
     door.faults = [*FAULTS, "", *FAULTS]
     found = synthesized(door, tmp_path / "replies.jsonl", sandbox)
     assert found.made == [] and found.stage.came_in == CONFIG.requests == found.questions
-    assert {row.reason for row in found.refused} <= {"no section problem"} and len({row.problem_id for row in found.refused}) == CONFIG.requests
+    assert {row.reason for row in found.refused} <= {"no section problem"} and len(
+        {row.problem_id for row in found.refused}
+    ) == CONFIG.requests
 
 
-def test_a_pass_that_is_taken_up_again_asks_for_nothing_twice(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_pass_that_is_taken_up_again_asks_for_nothing_twice(
+    door: Door, sandbox: Sandbox, tmp_path: Path
+) -> None:
     whole, torn = tmp_path / "whole.jsonl", tmp_path / "torn.jsonl"
     first = synthesized(door, whole, sandbox)
     lines = whole.read_bytes().splitlines(keepends=True)
@@ -134,7 +159,9 @@ def test_a_pass_that_is_taken_up_again_asks_for_nothing_twice(door: Door, sandbo
     again = synthesized(door, torn, sandbox)
     assert sum(door.heard.values()) == len(lines) - 5 and set(door.heard.values()) == {1}
     assert again.stage == first.stage and again.questions == first.questions
-    assert sorted(torn.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())  # a seed each: the model says the same again
+    assert sorted(torn.read_bytes().splitlines()) == sorted(
+        whole.read_bytes().splitlines()
+    )  # a seed each: the model says the same again
     door.heard.clear()
     assert synthesized(door, whole, sandbox) == first and not door.heard
 
@@ -153,11 +180,15 @@ with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as 
 
 
 @pytest.mark.slow
-def test_a_pass_that_is_killed_repeats_at_most_what_was_under_way(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_pass_that_is_killed_repeats_at_most_what_was_under_way(
+    door: Door, sandbox: Sandbox, tmp_path: Path
+) -> None:
     journal, seeds, door.wait_s = tmp_path / "replies.jsonl", tmp_path / "seeds.parquet", 1.0
     write_parquet([SEED], seeds)
     arguments = [door.url, str(journal), str(seeds), CONFIG.model_dump_json()]
-    killed = subprocess.Popen([sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2])
+    killed = subprocess.Popen(
+        [sys.executable, "-c", PASS, *arguments], cwd=Path(__file__).parents[2]
+    )
     while sum(door.heard.values()) < 6:
         assert killed.poll() is None, "it ended before it was killed"
         time.sleep(0.005)
@@ -171,12 +202,24 @@ def test_a_pass_that_is_killed_repeats_at_most_what_was_under_way(door: Door, sa
 
 
 def test_the_budget_ends_the_pass(door: Door, sandbox: Sandbox, tmp_path: Path) -> None:
-    assert synthesized(door, tmp_path / "a", sandbox, CONFIG.model_copy(update={"requests": 4})).questions == 4
-    assert synthesized(door, tmp_path / "b", sandbox, CONFIG.model_copy(update={"tokens": 1})).questions == 4
+    assert (
+        synthesized(
+            door, tmp_path / "a", sandbox, CONFIG.model_copy(update={"requests": 4})
+        ).questions
+        == 4
+    )
+    assert (
+        synthesized(
+            door, tmp_path / "b", sandbox, CONFIG.model_copy(update={"tokens": 1})
+        ).questions
+        == 4
+    )
 
 
 def test_a_broken_line_of_the_journal_is_named(tmp_path: Path) -> None:
-    (tmp_path / "replies").write_text(json.dumps({"question": "a", "text": "b", "tokens": 1}) + "\n{}\n", encoding="utf-8")
+    (tmp_path / "replies").write_text(
+        json.dumps({"question": "a", "text": "b", "tokens": 1}) + "\n{}\n", encoding="utf-8"
+    )
     with pytest.raises(ValueError, match="line 2"), Replies(tmp_path / "replies", _Never()):
         pass
 

@@ -30,7 +30,9 @@ def a_save(folder: Path, step: int, *, whole: bool = True) -> Path:
 
 def scored(folder: Path, scores: dict[int, float]) -> None:
     """verl's metrics file of one attempt with these validation scores."""
-    lines = [json.dumps({"step": step, "data": {VALIDATION: score}}) for step, score in scores.items()]
+    lines = [
+        json.dumps({"step": step, "data": {VALIDATION: score}}) for step, score in scores.items()
+    ]
     (folder / "metrics-001.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -38,10 +40,28 @@ def save_as_verl(job: TrainingJob, steps: list[int], kl: float | None = None) ->
     """The job's folder, and its mirror, as verl and our callback leave them after saves at these steps."""
     job.write()
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("VERL_FILE_LOGGER_PATH", "WANDB_DIR", "WANDB_MODE", "WANDB_TAGS", "MLFLOW_RUN_CONTEXT"):  # the callback sets them for verl
+        for name in (
+            "VERL_FILE_LOGGER_PATH",
+            "WANDB_DIR",
+            "WANDB_MODE",
+            "WANDB_TAGS",
+            "MLFLOW_RUN_CONTEXT",
+        ):  # the callback sets them for verl
             patch.setenv(name, "")
-        callback = AfterSave(OmegaConf.create({"trainer": {"default_local_dir": str(job.path / "saves"), "save_freq": 5, "test_freq": 5}}))
-    trainer = SimpleNamespace(kl_ctrl_in_reward=SimpleNamespace(value=kl)) if kl else SimpleNamespace()
+        callback = AfterSave(
+            OmegaConf.create(
+                {
+                    "trainer": {
+                        "default_local_dir": str(job.path / "saves"),
+                        "save_freq": 5,
+                        "test_freq": 5,
+                    }
+                }
+            )
+        )
+    trainer = (
+        SimpleNamespace(kl_ctrl_in_reward=SimpleNamespace(value=kl)) if kl else SimpleNamespace()
+    )
     for step in steps:
         callback.on_save(trainer, step, str(a_save(job.path, step, whole=False)))
     callback.await_upload()

@@ -36,25 +36,48 @@ SAYS = (
 
 @pytest.mark.slow
 def test_the_same_answers_have_the_same_verdicts_on_both_sides(tmp_path: Path) -> None:
-    benchmark = validation(generate(FamilyConfig(demonstrations=1, train=1, validation=2 * len(SAYS))))
+    benchmark = validation(
+        generate(FamilyConfig(demonstrations=1, train=1, validation=2 * len(SAYS)))
+    )
     write_validation(benchmark, tmp_path / "validation.parquet")
     rows = pq.read_table(tmp_path / "validation.parquet").to_pylist()
-    assert [row["extra_info"]["problem_id"] for row in rows] == [problem.problem_id for problem in benchmark.problems]
-    assert [row["prompt"] for row in rows] == [benchmark.prompt(problem) for problem in benchmark.problems]
-    answers = [SAYS[at % len(SAYS)].replace("{}", problem.solutions[0]) for at, problem in enumerate(benchmark.problems)]
+    assert [row["extra_info"]["problem_id"] for row in rows] == [
+        problem.problem_id for problem in benchmark.problems
+    ]
+    assert [row["prompt"] for row in rows] == [
+        benchmark.prompt(problem) for problem in benchmark.problems
+    ]
+    answers = [
+        SAYS[at % len(SAYS)].replace("{}", problem.solutions[0])
+        for at, problem in enumerate(benchmark.problems)
+    ]
     confined = SandboxConfig(workers=2)
     with Sandbox(confined) as sandbox:
         samples, _ = judge_answers(benchmark, [Answer(text, 9, False) for text in answers], sandbox)
     scorer = Scorer(RewardConfig(), confined)
     try:
-        scores = scorer.score([(row["reward_model"]["ground_truth"], text) for row, text in zip(rows, answers, strict=True)])
+        scores = scorer.score(
+            [
+                (row["reward_model"]["ground_truth"], text)
+                for row, text in zip(rows, answers, strict=True)
+            ]
+        )
     finally:
         scorer.sandbox.close()
-    on_the_card = [(sample.task_id, sample.verdict, sample.passed, sample.total) for sample in samples]
-    on_the_curve = [(row["extra_info"]["problem_id"], str(s.verdict), s.passed, s.total) for row, s in zip(rows, scores, strict=True)]
+    on_the_card = [
+        (sample.task_id, sample.verdict, sample.passed, sample.total) for sample in samples
+    ]
+    on_the_curve = [
+        (row["extra_info"]["problem_id"], str(s.verdict), s.passed, s.total)
+        for row, s in zip(rows, scores, strict=True)
+    ]
     assert on_the_card == on_the_curve
-    assert len({verdict for _, verdict, *_ in on_the_card}) >= 4  # it is no test of one verdict alone
-    assert fmean(as_verl(score)["acc"] for score in scores) == fmean(sample.verdict == "AC" for sample in samples)
+    assert (
+        len({verdict for _, verdict, *_ in on_the_card}) >= 4
+    )  # it is no test of one verdict alone
+    assert fmean(as_verl(score)["acc"] for score in scores) == fmean(
+        sample.verdict == "AC" for sample in samples
+    )
 
 
 def test_a_benchmark_that_training_would_ask_otherwise_is_refused(tmp_path: Path) -> None:

@@ -45,30 +45,47 @@ def algo(name: Name) -> Any:
         "algorithm.gamma": float,
         "algorithm.lam": float,
     }
-    return AlgoConfig(**{key.removeprefix("algorithm."): read(told[key]) for key, read in known.items() if key in told})
+    return AlgoConfig(
+        **{
+            key.removeprefix("algorithm."): read(told[key])
+            for key, read in known.items()
+            if key in told
+        }
+    )
 
 
-def advantages(name: Name, gamma: float | None = None, lam: float | None = None, **more: Any) -> list[list[float]]:
+def advantages(
+    name: Name, gamma: float | None = None, lam: float | None = None, **more: Any
+) -> list[list[float]]:
     """As verl's trainer computes them, (answers, tokens); with our gamma and lambda unless others are given."""
     from verl.protocol import DataProto
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
     import verl_jobs.remax  # noqa: F401  # registers our estimator
 
-    estimator = next(line.split("=")[1] for line in ALGORITHMS[name].overrides if "adv_estimator" in line)
+    estimator = next(
+        line.split("=")[1] for line in ALGORITHMS[name].overrides if "adv_estimator" in line
+    )
     config = algo(name)
-    data = DataProto.from_single_dict({"response_mask": mask(), "token_level_rewards": rewards(), **more})
+    data = DataProto.from_single_dict(
+        {"response_mask": mask(), "token_level_rewards": rewards(), **more}
+    )
     data.non_tensor_batch["uid"] = PROMPTS
     done = compute_advantage(
         data, estimator, gamma=config.gamma if gamma is None else gamma, lam=config.lam if lam is None else lam,
         norm_adv_by_std_in_grpo=config.norm_adv_by_std_in_grpo, config=config,
     )  # fmt: skip
-    return [[value for value, inside in zip(row, m, strict=True) if inside] for row, m in zip(done.batch["advantages"].tolist(), mask(), strict=True)]
+    return [
+        [value for value, inside in zip(row, m, strict=True) if inside]
+        for row, m in zip(done.batch["advantages"].tolist(), mask(), strict=True)
+    ]
 
 
 def near(found: list[list[float]], wanted: list[list[float]]) -> None:
     assert [len(row) for row in found] == LENGTHS
-    assert [value for row in found for value in row] == pytest.approx([value for row in wanted for value in row], abs=1e-4)
+    assert [value for row in found for value in row] == pytest.approx(
+        [value for row in wanted for value in row], abs=1e-4
+    )
 
 
 def same(values: list[float]) -> list[list[float]]:
@@ -109,7 +126,9 @@ def test_dr_grpo_does_not_divide_by_the_deviation() -> None:
 
 
 def test_rloo_compares_with_the_others_alone() -> None:
-    near(advantages("rloo"), same(by_group(lambda r, group: r - (sum(group) - r) / (len(group) - 1))))
+    near(
+        advantages("rloo"), same(by_group(lambda r, group: r - (sum(group) - r) / (len(group) - 1)))
+    )
 
 
 def test_reinforce_plus_plus_whitens_returns_over_all_tokens() -> None:
@@ -117,14 +136,25 @@ def test_reinforce_plus_plus_whitens_returns_over_all_tokens() -> None:
 
 
 def test_reinforce_plus_plus_with_baseline_centers_by_group_first() -> None:
-    near(advantages("reinforce_plus_plus_baseline"), whitened(same(by_group(lambda r, group: r - mean(group)))))
+    near(
+        advantages("reinforce_plus_plus_baseline"),
+        whitened(same(by_group(lambda r, group: r - mean(group)))),
+    )
 
 
 def test_remax_takes_the_greedy_answer_s_reward_off() -> None:
     from verl_jobs.remax import remember
 
     remember({"a": 0.25, "b": -0.5})
-    near(advantages("remax"), same([r - (0.25 if prompt == "a" else -0.5) for r, prompt in zip(REWARDS, PROMPTS, strict=True)]))
+    near(
+        advantages("remax"),
+        same(
+            [
+                r - (0.25 if prompt == "a" else -0.5)
+                for r, prompt in zip(REWARDS, PROMPTS, strict=True)
+            ]
+        ),
+    )
 
 
 def test_remax_without_a_greedy_answer_is_an_error_and_no_zero() -> None:
@@ -143,8 +173,15 @@ def test_ppo_s_advantage_is_gae_whitened(gamma: float | None, lam: float | None)
     found = []
     for row, length in enumerate(LENGTHS):
         told = values[row][:length]
-        deltas = [(REWARDS[row] if t == length - 1 else 0.0) + (g * told[t + 1] if t + 1 < length else 0.0) - told[t] for t in range(length)]
-        found.append([sum(both ** (s - t) * deltas[s] for s in range(t, length)) for t in range(length)])
+        deltas = [
+            (REWARDS[row] if t == length - 1 else 0.0)
+            + (g * told[t + 1] if t + 1 < length else 0.0)
+            - told[t]
+            for t in range(length)
+        ]
+        found.append(
+            [sum(both ** (s - t) * deltas[s] for s in range(t, length)) for t in range(length)]
+        )
     near(advantages("ppo", gamma, lam, values=torch.tensor(values)), whitened(found))
 
 
@@ -153,7 +190,9 @@ def test_grpo_passk_pays_the_best_answer_alone_what_it_adds() -> None:
     wanted = [0.0] * 5
     for group in GROUPS:
         for at in group:
-            wanted[at] = max(REWARDS[other] for other in group) - max(REWARDS[other] for other in group if other != at)
+            wanted[at] = max(REWARDS[other] for other in group) - max(
+                REWARDS[other] for other in group if other != at
+            )
     near(advantages("grpo_passk"), same(wanted))
 
 
@@ -162,11 +201,21 @@ def test_gdpo_normalises_each_reward_apart() -> None:
     from verl.trainer.ppo.core_algos import get_adv_estimator_fn
 
     parts = {"tests_passed": [1.0, 0.5, 0.0, 0.0, 1.0], "format": [1.0, 1.0, 0.0, 0.0, 1.0]}
-    batch = {"prompts": torch.ones(5, 2), "attention_mask": torch.cat([torch.ones(5, 2), mask()], dim=1).long()}
-    told = next(line for line in ALGORITHMS["gdpo"].overrides if "gdpo_reward_keys" in line).split("=")[1]
+    batch = {
+        "prompts": torch.ones(5, 2),
+        "attention_mask": torch.cat([torch.ones(5, 2), mask()], dim=1).long(),
+    }
+    told = next(line for line in ALGORITHMS["gdpo"].overrides if "gdpo_reward_keys" in line).split(
+        "="
+    )[1]
     config = OmegaConf.create({"gdpo_reward_keys": told.strip("[]").split(",")})
     found, _ = get_adv_estimator_fn("gdpo")(
-        rewards(), mask(), PROMPTS, config=config, non_tensor_batch={key: np.array(part) for key, part in parts.items()}, batch=batch
+        rewards(),
+        mask(),
+        PROMPTS,
+        config=config,
+        non_tensor_batch={key: np.array(part) for key, part in parts.items()},
+        batch=batch,
     )
     total = [0.0] * 5
     for part in parts.values():
@@ -174,7 +223,10 @@ def test_gdpo_normalises_each_reward_apart() -> None:
             told_rewards = [part[at] for at in group]
             for at in group:
                 total[at] += (part[at] - mean(told_rewards)) / (deviation(told_rewards) + 1e-6)
-    near([row[:length] for row, length in zip(found.tolist(), LENGTHS, strict=True)], whitened(same(total)))
+    near(
+        [row[:length] for row, length in zip(found.tolist(), LENGTHS, strict=True)],
+        whitened(same(total)),
+    )
 
 
 # losses: log-probabilities of two answers, old and new
@@ -188,16 +240,31 @@ def loss(name: Name, width: int = 3) -> float:
     from verl.trainer.ppo.core_algos import get_policy_loss_fn
     from verl.workers.config import FSDPActorConfig
 
-    said = overrides(Training(algorithm=name), seed=1, model=_path(), train=_path(), validation=_path(), folder=_path(), loggers=[], name="t")
+    said = overrides(
+        Training(algorithm=name),
+        seed=1,
+        model=_path(),
+        train=_path(),
+        validation=_path(),
+        folder=_path(),
+        loggers=[],
+        name="t",
+    )
     actor = {
-        line.lstrip("+").split("=", 1)[0].removeprefix("actor_rollout_ref.actor."): line.split("=", 1)[1]
+        line.lstrip("+").split("=", 1)[0].removeprefix("actor_rollout_ref.actor."): line.split(
+            "=", 1
+        )[1]
         for line in said
         if "actor_rollout_ref.actor." in line
     }
     clip = {key: float(actor[key]) for key in ("clip_ratio_low", "clip_ratio_high") if key in actor}
-    config = FSDPActorConfig(strategy="fsdp2", use_dynamic_bsz=True, rollout_n=2, ppo_mini_batch_size=1, **clip)
+    config = FSDPActorConfig(
+        strategy="fsdp2", use_dynamic_bsz=True, rollout_n=2, ppo_mini_batch_size=1, **clip
+    )
     if "loss_scale_factor" in actor:
-        config.global_batch_info["loss_scale_factor"] = int(actor["loss_scale_factor"])  # as verl/workers/utils/losses.py hands it on
+        config.global_batch_info["loss_scale_factor"] = int(
+            actor["loss_scale_factor"]
+        )  # as verl/workers/utils/losses.py hands it on
     function = get_policy_loss_fn(actor.get("policy_loss.loss_mode", "vanilla"))
 
     def padded(rows: list[list[float]]) -> torch.Tensor:
@@ -205,7 +272,9 @@ def loss(name: Name, width: int = 3) -> float:
 
     inside = padded([[1.0] * len(row) for row in OLD])
     given = padded([[value] * len(row) for value, row in zip(ADVANTAGES, OLD, strict=True)])
-    found, _ = function(padded(OLD), padded(NEW), given, inside, loss_agg_mode=actor["loss_agg_mode"], config=config)
+    found, _ = function(
+        padded(OLD), padded(NEW), given, inside, loss_agg_mode=actor["loss_agg_mode"], config=config
+    )
     return float(found)
 
 
@@ -227,13 +296,19 @@ def surrogate(low: float, high: float) -> list[list[float]]:
 
 @pytest.mark.parametrize(("name", "high"), [("ppo", 0.2), ("grpo", 0.2), ("dapo", 0.28)])
 def test_clipped_surrogate_as_the_mean_over_tokens(name: Name, high: float) -> None:
-    assert loss(name) == pytest.approx(mean([value for row in surrogate(0.2, high) for value in row]), abs=1e-6)
+    assert loss(name) == pytest.approx(
+        mean([value for row in surrogate(0.2, high) for value in row]), abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("width", [3, 11])
-def test_dr_grpo_divides_the_sum_over_tokens_by_the_same_constant_in_every_micro_batch(width: int) -> None:
+def test_dr_grpo_divides_the_sum_over_tokens_by_the_same_constant_in_every_micro_batch(
+    width: int,
+) -> None:
     longest = Training(algorithm="dr_grpo").answer_tokens
-    assert loss("dr_grpo", width) == pytest.approx(mean([sum(row) for row in surrogate(0.2, 0.2)]) / longest, abs=1e-7)
+    assert loss("dr_grpo", width) == pytest.approx(
+        mean([sum(row) for row in surrogate(0.2, 0.2)]) / longest, abs=1e-7
+    )
 
 
 def test_gspo_s_ratio_is_that_of_the_whole_answer() -> None:
@@ -257,7 +332,9 @@ def test_dapo_s_penalty_begins_in_the_last_fifth_and_ends_at_one() -> None:
     from verl_jobs.reward import overlong
 
     training = Training(algorithm="dapo", answer_tokens=100)
-    assert [overlong(training, tokens) for tokens in (1, 80, 85, 90, 100)] == pytest.approx([0.0, 0.0, -0.25, -0.5, -1.0])
+    assert [overlong(training, tokens) for tokens in (1, 80, 85, 90, 100)] == pytest.approx(
+        [0.0, 0.0, -0.25, -0.5, -1.0]
+    )
     assert overlong(Training(algorithm="grpo", answer_tokens=100), 100) == 0.0
 
 

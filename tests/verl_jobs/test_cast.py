@@ -36,7 +36,11 @@ DOUBLE = Problem(
     problem_id="t/double", source="t", statement="Write solve(x): twice x.", style="call", entry_point="solve", visible_tests=1,
     tests=({"args": [2], "expected": 4}, {"args": [3], "expected": 6}, {"args": [7], "expected": 14}), limits=Limits(wall_s=9.0, cpu_s=2.0),
 )  # fmt: skip
-RIGHT, WRONG, SQUARE = "def solve(x):\n    return 2 * x", "def solve(x):\n    return x + 1", "def solve(x):\n    return x * x"
+RIGHT, WRONG, SQUARE = (
+    "def solve(x):\n    return 2 * x",
+    "def solve(x):\n    return x + 1",
+    "def solve(x):\n    return x * x",
+)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +58,10 @@ def scorer() -> Iterator[Scorer]:
 
 
 def row(problem: Problem = DOUBLE) -> Asked:
-    prompt = {"raw_prompt": [{"role": "user", "content": prompt_text(problem)}], "reward_model": {"ground_truth": ground_truth(problem)}}
+    prompt = {
+        "raw_prompt": [{"role": "user", "content": prompt_text(problem)}],
+        "reward_model": {"ground_truth": ground_truth(problem)},
+    }
     return asked_of(prompt)
 
 
@@ -62,13 +69,26 @@ def policy(tokenizer: Any, words: Sequence[str], room: int = 300) -> PolicyWrite
     said = iter(words)
 
     async def ask(prompts: list[list[int]], limits: list[int]) -> list[Written]:
-        tokens = [[*tokenizer.encode(next(said), add_special_tokens=False), tokenizer.eos_token_id] for _ in prompts]
-        return [(ids[:limit], [-1.0] * len(ids[:limit]), "") for ids, limit in zip(tokens, limits, strict=True)]
+        tokens = [
+            [*tokenizer.encode(next(said), add_special_tokens=False), tokenizer.eos_token_id]
+            for _ in prompts
+        ]
+        return [
+            (ids[:limit], [-1.0] * len(ids[:limit]), "")
+            for ids, limit in zip(tokens, limits, strict=True)
+        ]
 
     return PolicyWriter(Template(tokenizer), ask, 100, room)
 
 
-def play(scorer: Scorer, tokenizer: Any, words: Sequence[str], agents: Agents, rows: int = 1, room: int = 300) -> list[Rollout | None]:
+def play(
+    scorer: Scorer,
+    tokenizer: Any,
+    words: Sequence[str],
+    agents: Agents,
+    rows: int = 1,
+    room: int = 300,
+) -> list[Rollout | None]:
     asked, writer = [row()] * rows, policy(tokenizer, words, room)
     return asyncio.run(Cast(agents).play(asked, writer, Executor(scorer), scorer.score))
 
@@ -77,31 +97,61 @@ def test_the_reward_is_that_of_the_last_answer_on_all_tests(scorer: Scorer, toke
     [mended] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2))
     assert mended and mended.score.solved and mended.messages == 4
     [alone] = play(scorer, tokenizer, [RIGHT], Agents(turns=2))
-    assert alone and alone.reward == mended.reward and alone.stream.mask == [1] * len(alone.stream.tokens)
+    assert (
+        alone
+        and alone.reward == mended.reward
+        and alone.stream.mask == [1] * len(alone.stream.tokens)
+    )
 
 
-def test_a_program_that_passes_the_visible_tests_alone_ends_the_conversation_and_is_no_solution(scorer: Scorer, tokenizer: Any) -> None:
+def test_a_program_that_passes_the_visible_tests_alone_ends_the_conversation_and_is_no_solution(
+    scorer: Scorer, tokenizer: Any
+) -> None:
     [fooled] = play(scorer, tokenizer, [SQUARE, RIGHT], Agents(turns=2, shaping=0.2))
-    assert fooled and fooled.messages == 2 and not fooled.score.solved and fooled.score.value is not None
+    assert (
+        fooled
+        and fooled.messages == 2
+        and not fooled.score.solved
+        and fooled.score.value is not None
+    )
     assert fooled.reward == pytest.approx(fooled.score.value + 0.2)
 
 
 def test_a_mend_earns_less_shaping_than_a_first_answer(scorer: Scorer, tokenizer: Any) -> None:
     shaped = Agents(turns=2, shaping=0.2)
-    [mended], [at_once] = (play(scorer, tokenizer, words, shaped) for words in ([WRONG, RIGHT], [RIGHT]))
+    [mended], [at_once] = (
+        play(scorer, tokenizer, words, shaped) for words in ([WRONG, RIGHT], [RIGHT])
+    )
     assert mended and at_once and mended.reward == pytest.approx(at_once.reward - 0.1)
 
 
-def test_the_budget_of_tokens_ends_a_conversation_whose_last_answer_still_counts(scorer: Scorer, tokenizer: Any) -> None:
+def test_the_budget_of_tokens_ends_a_conversation_whose_last_answer_still_counts(
+    scorer: Scorer, tokenizer: Any
+) -> None:
     [cut] = play(scorer, tokenizer, [WRONG, RIGHT], Agents(turns=2), room=40)
-    assert cut and cut.messages == 3 and len(cut.stream.tokens) <= 40 and cut.stream.mask[-1] == 1 and not cut.score.solved
+    assert (
+        cut
+        and cut.messages == 3
+        and len(cut.stream.tokens) <= 40
+        and cut.stream.mask[-1] == 1
+        and not cut.score.solved
+    )
 
 
-def test_an_answer_that_the_judge_lost_is_no_rollout_and_the_others_are(scorer: Scorer, tokenizer: Any) -> None:
+def test_an_answer_that_the_judge_lost_is_no_rollout_and_the_others_are(
+    scorer: Scorer, tokenizer: Any
+) -> None:
     def loses_the_second(pairs: Sequence[tuple[str, str]]) -> list[Score]:
-        return [score if at != 1 else Score(None, Verdict.INFRA) for at, score in enumerate(scorer.score(pairs))]
+        return [
+            score if at != 1 else Score(None, Verdict.INFRA)
+            for at, score in enumerate(scorer.score(pairs))
+        ]
 
-    first, second, third = asyncio.run(Cast(Agents(turns=2)).play([row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer), loses_the_second))
+    first, second, third = asyncio.run(
+        Cast(Agents(turns=2)).play(
+            [row()] * 3, policy(tokenizer, [RIGHT] * 3), Executor(scorer), loses_the_second
+        )
+    )
     assert first and third and second is None
 
 
@@ -115,7 +165,9 @@ class Loses:
 
 
 @pytest.mark.parametrize("loses", [False, True], ids=["closed", "gives no verdict"])
-def test_a_broken_sandbox_is_replaced_while_a_conversation_goes_on(tokenizer: Any, loses: bool) -> None:
+def test_a_broken_sandbox_is_replaced_while_a_conversation_goes_on(
+    tokenizer: Any, loses: bool
+) -> None:
     scorer = Scorer(RewardConfig(), SandboxConfig(workers=1))
     scorer.sandbox.close()
     if loses:
@@ -145,18 +197,36 @@ class Follows:
         self.heard.append(last := messages[-1]["content"])
         if len(messages) == 1:
             return WRONG
-        return RIGHT if "Review: Double" in last else SQUARE if "Review: Square" in last else self.alone
+        return (
+            RIGHT
+            if "Review: Double" in last
+            else SQUARE
+            if "Review: Square" in last
+            else self.alone
+        )
 
 
-@pytest.mark.parametrize(("alone", "rewards"), [(WRONG, [1, 0, 0]), (RIGHT, [0, -1, 0])], ids=["helpless", "able"])
-def test_a_comment_is_worth_what_it_changed_against_the_same_mend_without_it(scorer: Scorer, tokenizer: Any, alone: str, rewards: list[int]) -> None:
+@pytest.mark.parametrize(
+    ("alone", "rewards"), [(WRONG, [1, 0, 0]), (RIGHT, [0, -1, 0])], ids=["helpless", "able"]
+)
+def test_a_comment_is_worth_what_it_changed_against_the_same_mend_without_it(
+    scorer: Scorer, tokenizer: Any, alone: str, rewards: list[int]
+) -> None:
     generator = Follows(alone)
     words = ["Double it.", "Square it.", "Hm."]
-    played = asyncio.run(reviewed([row()] * 3, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score))
+    played = asyncio.run(
+        reviewed(
+            [row()] * 3, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score
+        )
+    )
     found = [one.reward if one else None for one in played]
     assert [value and value / abs(value) for value in found] == rewards
-    assert len(generator.heard) == 1 + 1 + 3  # one first program and one control for all three comments
-    assert len({tuple(one.stream.prompt) for one in played if one}) == 1 and all(set(one.stream.mask) == {1} for one in played if one)
+    assert (
+        len(generator.heard) == 1 + 1 + 3
+    )  # one first program and one control for all three comments
+    assert len({tuple(one.stream.prompt) for one in played if one}) == 1 and all(
+        set(one.stream.mask) == {1} for one in played if one
+    )
 
 
 @dataclass
@@ -176,7 +246,11 @@ class Goes:
 
 @pytest.mark.parametrize(
     ("fails", "error", "rewards"),
-    [("Review: Double", NoReply, [None, 0]), ("This one fails", NoReply, [None, None]), ("Review: Double", NoRoom, [-1, 0])],
+    [
+        ("Review: Double", NoReply, [None, 0]),
+        ("This one fails", NoReply, [None, None]),
+        ("Review: Double", NoRoom, [-1, 0]),
+    ],
     ids=["a mend", "the control", "no room for a mend"],
 )
 def test_a_comment_is_not_paid_for_an_endpoint_that_gives_no_answer(
@@ -184,21 +258,31 @@ def test_a_comment_is_not_paid_for_an_endpoint_that_gives_no_answer(
 ) -> None:
     generator = EndpointWriter(cast(Endpoint, Goes(fails, error)), "m", 100, lenient=True)
     words = ["Double it.", "Hm."]
-    played = asyncio.run(reviewed([row()] * 2, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score))
+    played = asyncio.run(
+        reviewed(
+            [row()] * 2, policy(tokenizer, words, 100), generator, Executor(scorer), scorer.score
+        )
+    )
     found = [one.reward if one else None for one in played]
     assert [value and value / abs(value) for value in found] == rewards
 
 
 def test_a_comment_without_a_verdict_on_either_side_has_no_reward() -> None:
     lost, right = Score(None, Verdict.INFRA), Score(1.0, Verdict.AC)
-    assert change(lost, right) is None and change(right, lost) is None and change(Score(-1.0, Verdict.WA), right) == 1.0
+    assert (
+        change(lost, right) is None
+        and change(right, lost) is None
+        and change(Score(-1.0, Verdict.WA), right) == 1.0
+    )
 
 
 def test_a_frozen_model_says_the_same_whoever_is_beside_it(tmp_path: Path) -> None:
     from verl_jobs.tiny_model import TinyModel, make
 
     make(TinyModel(hidden=32, layers=1, heads=2, positions=128), [RIGHT], tmp_path)
-    talks = [Conversation(DOUBLE, [{"role": "user", "content": "x" * count}]) for count in (3, 9, 30)]
+    talks = [
+        Conversation(DOUBLE, [{"role": "user", "content": "x" * count}]) for count in (3, 9, 30)
+    ]
     too_long = Conversation(DOUBLE, [{"role": "user", "content": "x" * 500}])
     for temperature in (0.0, 1.0):
         writer = FrozenWriter(tmp_path, 12, temperature)
@@ -210,9 +294,15 @@ def test_a_frozen_model_says_the_same_whoever_is_beside_it(tmp_path: Path) -> No
     ("told", "said"),
     [
         ({"agents": {"trains": "reviewer"}}, "trains: reviewer needs a generator"),
-        ({"agents": {"trains": "reviewer", "generator": "m", "reviewer": "self"}}, "the policy is the reviewer"),
+        (
+            {"agents": {"trains": "reviewer", "generator": "m", "reviewer": "self"}},
+            "the policy is the reviewer",
+        ),
         ({"agents": {"reviewer": "self"}}, "with one turn there is nothing to review"),
-        ({"agents": {"turns": 3, "tokens": 150}, "answer_tokens": 100}, "leaves no room for a second program of 100 tokens"),
+        (
+            {"agents": {"turns": 3, "tokens": 150}, "answer_tokens": 100},
+            "leaves no room for a second program of 100 tokens",
+        ),
     ],
 )
 def test_a_cast_that_cannot_play_is_refused_with_the_mend(told: dict[str, Any], said: str) -> None:
@@ -237,12 +327,25 @@ def test_verl_learns_from_the_policy_s_tokens_alone(scorer: Scorer, tokenizer: A
     fields = [fields_of({"uid": "0"}, output_of(one, training, version=1)) for one in rollouts]
     width = max(len(one["responses"]) for one in fields)
     pad = partial(torch.nn.functional.pad)
-    mask = torch.stack([pad(one["response_mask"], (0, width - len(one["response_mask"]))) for one in fields])
-    rewards = torch.stack([pad(one["rm_scores"], (0, width - len(one["rm_scores"]))) for one in fields])
-    advantages, _ = compute_grpo_outcome_advantage(rewards, mask.float(), np.array(["0"] * len(fields)))
-    assert len(fields) == 2 and (mask == 0).any() and advantages[mask == 0].abs().sum() == 0 and advantages[mask == 1].abs().min() > 0
+    mask = torch.stack(
+        [pad(one["response_mask"], (0, width - len(one["response_mask"]))) for one in fields]
+    )
+    rewards = torch.stack(
+        [pad(one["rm_scores"], (0, width - len(one["rm_scores"]))) for one in fields]
+    )
+    advantages, _ = compute_grpo_outcome_advantage(
+        rewards, mask.float(), np.array(["0"] * len(fields))
+    )
+    assert (
+        len(fields) == 2
+        and (mask == 0).any()
+        and advantages[mask == 0].abs().sum() == 0
+        and advantages[mask == 1].abs().min() > 0
+    )
     for one, field_ in zip(rollouts, fields, strict=True):
-        assert torch.equal(field_["loss_mask"], torch.tensor(one.stream.mask)) and field_["rm_scores"].sum().item() == pytest.approx(one.reward)
+        assert torch.equal(field_["loss_mask"], torch.tensor(one.stream.mask)) and field_[
+            "rm_scores"
+        ].sum().item() == pytest.approx(one.reward)
         assert torch.equal(field_["input_ids"], torch.tensor(one.stream.all))
 
 
@@ -258,11 +361,21 @@ def test_verl_s_own_agent_loop_plays_the_same_conversation_one_at_a_time(tmp_pat
     from verl_jobs.dry_steps import Recorded, _rolled_out
     from verl_jobs.trial import Bench
 
-    bench = Bench(Training(agents=Agents(turns=2, tokens=220), answer_tokens=24, prompt_tokens=400), tmp_path)
+    bench = Bench(
+        Training(agents=Agents(turns=2, tokens=220), answer_tokens=24, prompt_tokens=400), tmp_path
+    )
     bench.__dict__["problems"] = [replace(problem, visible_tests=1) for problem in bench.problems]
     engine = Recorded(bench)
     output = asyncio.run(_rolled_out(ConversationLoop, bench, engine))
-    own = [token for token, one in zip(output.response_ids, output.response_mask, strict=True) if one]
+    own = [
+        token for token, one in zip(output.response_ids, output.response_mask, strict=True) if one
+    ]
     assert own == engine.written and engine.calls == 2 and output.num_turns == 4
-    assert 0 in output.response_mask and output.response_mask[-1] == 1 and len(output.response_logprobs) == len(output.response_ids) <= 220
-    assert output.reward_score == output.extra_fields["reward_extra_info"]["score"] == -1.0  # a model that knows nothing
+    assert (
+        0 in output.response_mask
+        and output.response_mask[-1] == 1
+        and len(output.response_logprobs) == len(output.response_ids) <= 220
+    )
+    assert (
+        output.reward_score == output.extra_fields["reward_extra_info"]["score"] == -1.0
+    )  # a model that knows nothing

@@ -14,25 +14,38 @@ from verl_jobs.config import Training
 from verl_jobs.overrides import overrides
 from verl_jobs.rescaled import rescaled
 
-REWARDS = st.lists(st.integers(-200, 100).map(lambda hundredths: hundredths / 100), min_size=2, max_size=20)
+REWARDS = st.lists(
+    st.integers(-200, 100).map(lambda hundredths: hundredths / 100), min_size=2, max_size=20
+)
 
 
 @given(REWARDS)
-def test_normalised_rewards_have_mean_zero_and_deviation_one_and_keep_their_order(rewards: list[float]) -> None:
+def test_normalised_rewards_have_mean_zero_and_deviation_one_and_keep_their_order(
+    rewards: list[float],
+) -> None:
     made = rescaled(rewards, normalised=True, clip=0.0)
     if pstdev(rewards) > 1e-6:
         assert pstdev(made) == pytest.approx(1.0) and sum(made) == pytest.approx(0.0, abs=1e-6)
-        assert sorted(range(len(made)), key=lambda at: made[at]) == sorted(range(len(made)), key=lambda at: rewards[at])
+        assert sorted(range(len(made)), key=lambda at: made[at]) == sorted(
+            range(len(made)), key=lambda at: rewards[at]
+        )
 
 
 def test_equal_rewards_stay_as_they_are() -> None:
-    assert rescaled([0.5, 0.5], normalised=True, clip=0.0) == [0.5, 0.5] and rescaled([0.5], normalised=True, clip=0.0) == [0.5]
+    assert rescaled([0.5, 0.5], normalised=True, clip=0.0) == [0.5, 0.5] and rescaled(
+        [0.5], normalised=True, clip=0.0
+    ) == [0.5]
 
 
 @given(REWARDS, st.floats(0.1, 3))
-def test_no_reward_is_beyond_the_clip_and_what_is_within_is_left_alone(rewards: list[float], clip: float) -> None:
+def test_no_reward_is_beyond_the_clip_and_what_is_within_is_left_alone(
+    rewards: list[float], clip: float
+) -> None:
     made = rescaled(rewards, normalised=False, clip=clip)
-    assert all(now == was if abs(was) <= clip else now == math.copysign(clip, was) for was, now in zip(rewards, made, strict=True))
+    assert all(
+        now == was if abs(was) <= clip else now == math.copysign(clip, was)
+        for was, now in zip(rewards, made, strict=True)
+    )
 
 
 def told(**changes: Any) -> dict[str, str]:
@@ -50,15 +63,23 @@ def test_the_replay_buffer_is_told_of_both() -> None:
 
 
 @pytest.mark.slow  # imports verl
-@pytest.mark.parametrize(("kl", "factor"), [(0.05, 1.02), (0.021, 1.005), (0.02, 1.0), (0.001, 0.98)])
-def test_the_kl_coefficient_rises_above_its_target_and_falls_below(kl: float, factor: float) -> None:
+@pytest.mark.parametrize(
+    ("kl", "factor"), [(0.05, 1.02), (0.021, 1.005), (0.02, 1.0), (0.001, 0.98)]
+)
+def test_the_kl_coefficient_rises_above_its_target_and_falls_below(
+    kl: float, factor: float
+) -> None:
     """beta <- beta (1 + 0.1 clip(KL / target - 1, -0.2, 0.2)); Ziegler et al. 2019, arXiv:1909.08593, section 2.2."""
     from omegaconf import OmegaConf
     from verl.trainer.ppo.core_algos import get_kl_controller
 
     said = told(kl_coefficient=0.01, kl_in="reward", kl_target=0.02)
-    numbers = {key: float(said[f"algorithm.kl_ctrl.{key}"]) for key in ("kl_coef", "target_kl", "horizon")}
-    controller = get_kl_controller(OmegaConf.create({"type": said["algorithm.kl_ctrl.type"], **numbers}))
+    numbers = {
+        key: float(said[f"algorithm.kl_ctrl.{key}"]) for key in ("kl_coef", "target_kl", "horizon")
+    }
+    controller = get_kl_controller(
+        OmegaConf.create({"type": said["algorithm.kl_ctrl.type"], **numbers})
+    )
     controller.update(current_kl=kl, n_steps=Training().problems_per_step * Training().group_size)
     assert controller.value == pytest.approx(0.01 * factor)
 

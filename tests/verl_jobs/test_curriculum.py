@@ -14,12 +14,26 @@ from hypothesis import strategies as st
 from problems.expectation import Expected
 from verl_jobs import draws, samples
 from verl_jobs.config import Curriculum
-from verl_jobs.curriculum import FLOOR, START, UNIFORM_SHARE, Floats, Pool, Table, chances, competence, figures
+from verl_jobs.curriculum import (
+    FLOOR,
+    START,
+    UNIFORM_SHARE,
+    Floats,
+    Pool,
+    Table,
+    chances,
+    competence,
+    figures,
+)
 from verl_jobs.draws import Draw
 
-SCHEDULES = [name for name in get_args(Curriculum.model_fields["schedule"].annotation) if name != "uniform"]
+SCHEDULES = [
+    name for name in get_args(Curriculum.model_fields["schedule"].annotation) if name != "uniform"
+]
 NEARLY_NONE = 2 * FLOOR
-RATES = st.lists(st.integers(0, 64), min_size=1, max_size=30).map(lambda places: np.array(places) / 64)
+RATES = st.lists(st.integers(0, 64), min_size=1, max_size=30).map(
+    lambda places: np.array(places) / 64
+)
 PROGRESS = st.floats(0, 1)
 
 
@@ -32,70 +46,108 @@ def plan(schedule: str = "window", **keys: float) -> Curriculum:
 
 
 def table(schedule: str = "window", problems: int = 20, seed: int = 1, **keys: float) -> Table:
-    rows = [Expected(f"p{place:02d}", (place + 0.5) / problems, 0, 0, 1.0) for place in range(problems)]
+    rows = [
+        Expected(f"p{place:02d}", (place + 0.5) / problems, 0, 0, 1.0) for place in range(problems)
+    ]
     return Table(plan(schedule, **keys), rows, steps=20, seed=seed)
 
 
 def answers(drawn: list[int], skill: float, n: int = 8) -> list[tuple[str, bool]]:
     """Of each row the share of n answers that a policy of this skill passes: row 0 is the hardest."""
-    return [(f"p{row:02d}", k < round(n * min(1.0, skill * row / 20))) for row in drawn for k in range(n)]
+    return [
+        (f"p{row:02d}", k < round(n * min(1.0, skill * row / 20)))
+        for row in drawn
+        for k in range(n)
+    ]
 
 
 @given(st.sampled_from(SCHEDULES), RATES, PROGRESS, st.data())
-def test_chances_are_chances_whatever_is_known(schedule: str, rates: Floats, progress: float, data: st.DataObject) -> None:
-    weights = np.array(data.draw(st.lists(st.floats(0.01, 4), min_size=len(rates), max_size=len(rates))))
+def test_chances_are_chances_whatever_is_known(
+    schedule: str, rates: Floats, progress: float, data: st.DataObject
+) -> None:
+    weights = np.array(
+        data.draw(st.lists(st.floats(0.01, 4), min_size=len(rates), max_size=len(rates)))
+    )
     found = chances(plan(schedule), Pool(rates, weights), progress)
     assert (found >= 0).all() and found.sum() == pytest.approx(1)
 
 
 @given(st.floats(0.05, 0.95), st.floats(0.02, 0.5), RATES, PROGRESS)
-def test_the_window_draws_what_is_nearer_to_the_target_more_often(target: float, width: float, rates: Floats, progress: float) -> None:
+def test_the_window_draws_what_is_nearer_to_the_target_more_often(
+    target: float, width: float, rates: Floats, progress: float
+) -> None:
     found = chances(plan(target=target, width=width), even(rates), progress)
     order = np.argsort(abs(rates - target), kind="stable")
     assert (np.diff(found[order]) <= 1e-12).all()
 
 
 def test_one_width_from_the_target_a_problem_is_drawn_0_6_times_as_often() -> None:
-    at, one_off, two_off = chances(plan(target=0.5, width=0.2), even(np.array([0.5, 0.7, 0.1])), 0.0)
-    assert (one_off / at, two_off / at) == (pytest.approx(0.61, abs=0.005), pytest.approx(0.14, abs=0.005))
+    at, one_off, two_off = chances(
+        plan(target=0.5, width=0.2), even(np.array([0.5, 0.7, 0.1])), 0.0
+    )
+    assert (one_off / at, two_off / at) == (
+        pytest.approx(0.61, abs=0.005),
+        pytest.approx(0.14, abs=0.005),
+    )
 
 
 @given(RATES, PROGRESS)
-def test_mixed_draws_every_problem_half_as_often_as_uniform_or_more(rates: Floats, progress: float) -> None:
-    assert (chances(plan("mixed"), even(rates), progress) >= UNIFORM_SHARE / len(rates) - NEARLY_NONE).all()
+def test_mixed_draws_every_problem_half_as_often_as_uniform_or_more(
+    rates: Floats, progress: float
+) -> None:
+    assert (
+        chances(plan("mixed"), even(rates), progress) >= UNIFORM_SHARE / len(rates) - NEARLY_NONE
+    ).all()
 
 
 @given(RATES, PROGRESS, PROGRESS)
 def test_competence_only_adds_harder_problems(rates: Floats, early: float, late: float) -> None:
-    first, then = (chances(plan("competence"), even(rates), at) > NEARLY_NONE for at in sorted((early, late)))
+    first, then = (
+        chances(plan("competence"), even(rates), at) > NEARLY_NONE for at in sorted((early, late))
+    )
     assert not (first & ~then).any()  # what could be drawn still can
-    assert not first.any() or rates[first].min() >= rates[~first].max(initial=0.0)  # and the harder ones are those that cannot
+    assert not first.any() or rates[first].min() >= rates[~first].max(
+        initial=0.0
+    )  # and the harder ones are those that cannot
 
 
 @given(RATES, st.floats(0.5, 1))
-def test_competence_draws_from_all_after_half_of_the_training(rates: Floats, progress: float) -> None:
+def test_competence_draws_from_all_after_half_of_the_training(
+    rates: Floats, progress: float
+) -> None:
     assert chances(plan("competence"), even(rates), progress) == pytest.approx(1 / len(rates))
 
 
 def test_competence_is_the_paper_s_square_root() -> None:
     assert competence(0.0) == START and competence(1.0) == 1.0
-    assert competence(0.125) == pytest.approx(np.sqrt(0.25 * (1 - 0.01) + 0.01))  # a quarter of the way to all
+    assert competence(0.125) == pytest.approx(
+        np.sqrt(0.25 * (1 - 0.01) + 0.01)
+    )  # a quarter of the way to all
 
 
 @given(RATES, PROGRESS)
 def test_reverse_is_competence_with_the_order_turned_round(rates: Floats, progress: float) -> None:
-    assert (chances(plan("reverse"), even(rates), progress) == chances(plan("competence"), even(1 - rates), progress)).all()
+    assert (
+        chances(plan("reverse"), even(rates), progress)
+        == chances(plan("competence"), even(1 - rates), progress)
+    ).all()
 
 
-@given(st.sampled_from(["weighted", "window", "competence", "reverse"]), PROGRESS, st.floats(0.1, 4))
-def test_of_equal_problems_the_weight_decides(schedule: str, progress: float, weight: float) -> None:
+@given(
+    st.sampled_from(["weighted", "window", "competence", "reverse"]), PROGRESS, st.floats(0.1, 4)
+)
+def test_of_equal_problems_the_weight_decides(
+    schedule: str, progress: float, weight: float
+) -> None:
     rates, weights = np.full(20, 0.4), np.where(np.arange(20) == 0, weight, 1.0)
     found = chances(plan(schedule), Pool(rates, weights), progress)
     assert found[0] == pytest.approx(weight * found[1], rel=1e-4) or min(found[:2]) < NEARLY_NONE
 
 
 @given(st.sampled_from(SCHEDULES), st.integers(1, 20), st.integers(0, 9))
-def test_a_step_draws_no_problem_twice_however_it_asks(schedule: str, count: int, seed: int) -> None:
+def test_a_step_draws_no_problem_twice_however_it_asks(
+    schedule: str, count: int, seed: int
+) -> None:
     whole, one_by_one = table(schedule, seed=seed), table(schedule, seed=seed)
     assert len(set(whole.draw(count))) == count
     assert len({row for _ in range(count) for row in one_by_one.draw(1)}) == count
@@ -108,11 +160,18 @@ def test_a_dataset_smaller_than_what_a_step_asks_for_one_by_one_is_drawn_again()
 
 def test_problems_are_drawn_as_often_as_their_chances_say() -> None:
     drawn: Counter[int] = Counter()
-    weighted = Table(plan("weighted"), [Expected(f"p{k}", 0.5, 0, 0, weight) for k, weight in enumerate((1.0, 2.0, 5.0))], steps=10, seed=3)
+    weighted = Table(
+        plan("weighted"),
+        [Expected(f"p{k}", 0.5, 0, 0, weight) for k, weight in enumerate((1.0, 2.0, 5.0))],
+        steps=10,
+        seed=3,
+    )
     for _ in range(4000):
         drawn.update(weighted.draw(1))
         weighted.observe([])
-    assert [drawn[k] / 4000 for k in range(3)] == [pytest.approx(share, abs=0.025) for share in (0.125, 0.25, 0.625)]
+    assert [drawn[k] / 4000 for k in range(3)] == [
+        pytest.approx(share, abs=0.025) for share in (0.125, 0.25, 0.625)
+    ]
 
 
 def test_the_pass_rate_follows_the_present_policy_and_forgets_the_old_one() -> None:
@@ -120,19 +179,36 @@ def test_the_pass_rate_follows_the_present_policy_and_forgets_the_old_one() -> N
     seen.observe([("p10", False)] * 8)
     low = seen.rates()[10]
     seen.observe([("p10", True)] * 8)
-    assert low < 0.2 and seen.rates()[10] > 0.5  # eight failures of an older policy weigh less than eight new passes
+    assert (
+        low < 0.2 and seen.rates()[10] > 0.5
+    )  # eight failures of an older policy weigh less than eight new passes
     for _ in range(60):
         seen.observe([])
-    assert seen.rates()[10] == pytest.approx(10.5 / 20, abs=0.01)  # nothing is left but what its tags say
+    assert seen.rates()[10] == pytest.approx(
+        10.5 / 20, abs=0.01
+    )  # nothing is left but what its tags say
 
 
 def test_what_the_ranking_saw_counts_as_answers() -> None:
-    ranked = Table(plan(), [Expected("a", 0.5, 4, 4, 1.0), Expected("b", 0.5, 0, 4, 1.0), Expected("c", 0.5, 0, 0, 1.0)], steps=10, seed=1)
+    ranked = Table(
+        plan(),
+        [
+            Expected("a", 0.5, 4, 4, 1.0),
+            Expected("b", 0.5, 0, 4, 1.0),
+            Expected("c", 0.5, 0, 0, 1.0),
+        ],
+        steps=10,
+        seed=1,
+    )
     assert ranked.rates().tolist() == [pytest.approx(5 / 6), pytest.approx(1 / 6), 0.5]
 
 
-@pytest.mark.parametrize(("skill", "row"), [(1.0, 10), (3.0, 20 / 6)])  # where a policy of this skill passes half of its answers
-def test_the_window_finds_the_problems_that_the_policy_passes_half_of_the_time(skill: float, row: float) -> None:
+@pytest.mark.parametrize(
+    ("skill", "row"), [(1.0, 10), (3.0, 20 / 6)]
+)  # where a policy of this skill passes half of its answers
+def test_the_window_finds_the_problems_that_the_policy_passes_half_of_the_time(
+    skill: float, row: float
+) -> None:
     taught, found = table(half_life=20, width=0.1), []
     for step in range(60):
         drawn = taught.draw(4)
@@ -189,10 +265,17 @@ def test_figures_tell_what_was_expected_and_what_was_seen() -> None:
     }  # fmt: skip
 
 
-def test_draws_read_back_and_those_of_a_uniform_training_are_told_by_its_samples(tmp_path: Path) -> None:
+def test_draws_read_back_and_those_of_a_uniform_training_are_told_by_its_samples(
+    tmp_path: Path,
+) -> None:
     drawn = [Draw("a", 1, 2, 0.4), Draw("b", 0, 2, 0.1)]
     draws.write(tmp_path, 3, drawn)
     samples.write(
-        tmp_path, 4, [samples.Sample(name, "", reward, verdict, 0.0, {}) for name, reward, verdict in [("b", 1.0, "AC"), ("b", -1.0, "WA")]]
+        tmp_path,
+        4,
+        [
+            samples.Sample(name, "", reward, verdict, 0.0, {})
+            for name, reward, verdict in [("b", 1.0, "AC"), ("b", -1.0, "WA")]
+        ],
     )
     assert draws.read(tmp_path, 3) == drawn and draws.read(tmp_path, 4) == [Draw("b", 1, 2)]

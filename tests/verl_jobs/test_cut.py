@@ -16,7 +16,9 @@ pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
         ({}, 4, False),
     ],
 )
-def test_an_answer_is_cut_where_its_length_ended_it(told: dict[str, str], tokens: int, cut: bool) -> None:
+def test_an_answer_is_cut_where_its_length_ended_it(
+    told: dict[str, str], tokens: int, cut: bool
+) -> None:
     from verl_jobs.watched import WatchedReplayBuffer
 
     buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)

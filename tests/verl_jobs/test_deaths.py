@@ -50,6 +50,8 @@ def test_only_a_process_that_was_killed_and_that_nobody_replaces_has_died(tmp_pa
     (tmp_path / "token").write_text("0" * 64)
     told = os.environ | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(tmp_path / "token")}
     told |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-    done = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, env=told, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED], capture_output=True, text=True, env=told, check=False
+    )
     said = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
     assert said == ["SAID []", "SAID ['Actor (process KILLED)']"], done.stdout + done.stderr

@@ -44,8 +44,17 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
     family = generate(FamilyConfig(demonstrations=8, train=24, validation=4))
     train = [problem for problem in family if problem.split == "train"]
     write_verl(train, folder / "train.parquet")
-    write_verl([problem for problem in family if problem.split == "validation"], folder / "validation.parquet")
-    write_expected([Expected(each.problem_id, (k + 0.5) / len(train), 0, 0, 1.0) for k, each in enumerate(train)], folder / FILE)
+    write_verl(
+        [problem for problem in family if problem.split == "validation"],
+        folder / "validation.parquet",
+    )
+    write_expected(
+        [
+            Expected(each.problem_id, (k + 0.5) / len(train), 0, 0, 1.0)
+            for k, each in enumerate(train)
+        ],
+        folder / FILE,
+    )
     make(TinyModel(hidden=32, layers=1), [_text(problem) for problem in family], folder / "model")
     return folder
 
@@ -62,7 +71,9 @@ def without_table() -> Iterator[None]:
     curriculum._present = None
 
 
-def loader(rows: Path, schedule: str, files: str = "train", dataset_class: str = "CurriculumDataset") -> Any:
+def loader(
+    rows: Path, schedule: str, files: str = "train", dataset_class: str = "CurriculumDataset"
+) -> Any:
     """As verl's trainer makes it (trainer_base.py, `_init_dataloader`)."""
     from omegaconf import OmegaConf
     from torchdata.stateful_dataloader import StatefulDataLoader
@@ -77,9 +88,20 @@ def loader(rows: Path, schedule: str, files: str = "train", dataset_class: str =
          "custom_cls": {"path": "pkg://verl_jobs.drawn", "name": dataset_class}}
     )  # fmt: skip
     tokenizer = AutoTokenizer.from_pretrained(rows / "model")
-    dataset = create_rl_dataset(train if files == "train" else validation, config, tokenizer, None, is_train=files == "train")
+    dataset = create_rl_dataset(
+        train if files == "train" else validation,
+        config,
+        tokenizer,
+        None,
+        is_train=files == "train",
+    )
     return StatefulDataLoader(
-        dataset, batch_size=BATCH, num_workers=0, drop_last=True, collate_fn=collate_fn, sampler=create_rl_sampler(config, dataset)
+        dataset,
+        batch_size=BATCH,
+        num_workers=0,
+        drop_last=True,
+        collate_fn=collate_fn,
+        sampler=create_rl_sampler(config, dataset),
     )
 
 
@@ -95,12 +117,16 @@ def a_step(batches: Iterator[Any]) -> list[str]:
 
 
 @pytest.mark.usefixtures("without_table")
-def test_verl_s_dataloader_gives_what_the_table_draws_and_resumes_from_its_own_state(rows: Path) -> None:
+def test_verl_s_dataloader_gives_what_the_table_draws_and_resumes_from_its_own_state(
+    rows: Path,
+) -> None:
     first = loader(rows, "competence")
     batches = iter(first)
     begun = [a_step(batches) for _ in range(3)]
     assert all(len(set(batch)) == BATCH for batch in begun)
-    assert set(begun[0]) == {row.problem_id for row in read_expected(rows / FILE)[-BATCH:]}  # the easiest come first
+    assert set(begun[0]) == {
+        row.problem_id for row in read_expected(rows / FILE)[-BATCH:]
+    }  # the easiest come first
     state = first.state_dict()  # what verl writes to data.pt
     went_on = [a_step(batches) for _ in range(3)]
     again = loader(rows, "competence")
@@ -111,7 +137,9 @@ def test_verl_s_dataloader_gives_what_the_table_draws_and_resumes_from_its_own_s
 
 
 @pytest.mark.usefixtures("without_table")
-def test_a_dataset_class_of_the_user_s_own_is_drawn_with_its_own_words(rows: Path, tmp_path: Path) -> None:
+def test_a_dataset_class_of_the_user_s_own_is_drawn_with_its_own_words(
+    rows: Path, tmp_path: Path
+) -> None:
     (tmp_path / "mine.py").write_text(
         "from verl.utils.dataset.rl_dataset import RLHFDataset\n"
         "class Mine(RLHFDataset):\n"
@@ -142,7 +170,10 @@ def test_validation_problems_are_not_drawn_but_read_once_each(rows: Path) -> Non
     from verl_jobs import curriculum
 
     batch = next(iter(loader(rows, "window", files="validation")))
-    assert len({about["problem_id"] for about in batch["extra_info"]}) == 4 and curriculum.present() is None
+    assert (
+        len({about["problem_id"] for about in batch["extra_info"]}) == 4
+        and curriculum.present() is None
+    )
 
 
 def a_job(rows: Path, folder: Path, plan: Curriculum, steps: int, save_every: int) -> TrainingJob:
@@ -166,21 +197,40 @@ def trained(job: TrainingJob) -> list[list[draws.Draw]]:
 def test_a_training_draws_by_its_curriculum_and_saves_its_table(rows: Path, tmp_path: Path) -> None:
     import torch
 
-    recipe = yaml.safe_load((ROOT / "examples" / "curriculum.yaml").read_text(encoding="utf-8"))["training"]
-    job = a_job(rows, tmp_path / "job", Curriculum.model_validate(recipe["curriculum"]), steps=3, save_every=3)
+    recipe = yaml.safe_load((ROOT / "examples" / "curriculum.yaml").read_text(encoding="utf-8"))[
+        "training"
+    ]
+    job = a_job(
+        rows,
+        tmp_path / "job",
+        Curriculum.model_validate(recipe["curriculum"]),
+        steps=3,
+        save_every=3,
+    )
     drawn = trained(job)
     for step, batch in enumerate(drawn, 1):
-        assert {draw.problem_id for draw in batch} == {sample.problem_id for sample in samples.read(job.path, step)}
+        assert {draw.problem_id for draw in batch} == {
+            sample.problem_id for sample in samples.read(job.path, step)
+        }
         assert [draw.n for draw in batch] == [2] * BATCH
     told = [row for row in metrics(job.path) if row["step"] > 0]
-    assert all(row["curriculum/pass_rate"] == pytest.approx(np.mean([d.pass_rate for d in batch])) for row, batch in zip(told, drawn, strict=True))
-    state = torch.load(job.path / "saves" / "global_step_3" / "data.pt", weights_only=False)["dataset_state"]
-    assert (state["step"], state["draws"]) == (3, 3) and state["failed"].sum() + state["passed"].sum() == pytest.approx(3 * 2 * BATCH, rel=0.2)
+    assert all(
+        row["curriculum/pass_rate"] == pytest.approx(np.mean([d.pass_rate for d in batch]))
+        for row, batch in zip(told, drawn, strict=True)
+    )
+    state = torch.load(job.path / "saves" / "global_step_3" / "data.pt", weights_only=False)[
+        "dataset_state"
+    ]
+    assert (state["step"], state["draws"]) == (3, 3) and state["failed"].sum() + state[
+        "passed"
+    ].sum() == pytest.approx(3 * 2 * BATCH, rel=0.2)
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(1500)
-def test_a_training_that_lost_its_last_save_draws_and_learns_the_same_again(rows: Path, tmp_path: Path) -> None:
+def test_a_training_that_lost_its_last_save_draws_and_learns_the_same_again(
+    rows: Path, tmp_path: Path
+) -> None:
     job = a_job(rows, tmp_path / "job", Curriculum(schedule="window"), steps=4, save_every=2)
     drawn, weights = trained(job), job.path / "candidates" / "step-000004" / "model.safetensors"
     learned = weights.read_bytes()

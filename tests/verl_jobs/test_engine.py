@@ -19,7 +19,10 @@ from verl_jobs.lora import Lora
 from verl_jobs.overrides import environment, overrides
 from verl_jobs.tiny_model import TinyModel, make
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # importing verl takes longer than all of this
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]  # importing verl takes longer than all of this
 ENGINE = """
 import asyncio, json, sys
 from pathlib import Path
@@ -77,26 +80,58 @@ print("TOLD", json.dumps({"apart": apart, "changed": changed, "config": json.loa
 
 
 def told(folder: Path, training: Training) -> dict[str, Any]:
-    make(TinyModel(hidden=32, layers=2, vocabulary=300), ["sort the list", "return sorted(x)"] * 4, folder / "start")
-    paths = {"model": folder / "start", "train": folder / "t.parquet", "validation": folder / "v.parquet", "folder": folder}
+    make(
+        TinyModel(hidden=32, layers=2, vocabulary=300),
+        ["sort the list", "return sorted(x)"] * 4,
+        folder / "start",
+    )
+    paths = {
+        "model": folder / "start",
+        "train": folder / "t.parquet",
+        "validation": folder / "v.parquet",
+        "folder": folder,
+    }
     lines = overrides(training, seed=1, loggers=[], name="t", **paths)
     settings = os.environ | environment(training, folder) | {"OMP_NUM_THREADS": "1"}
     run = subprocess.run(
-        [sys.executable, "-c", ENGINE, str(folder)], input=json.dumps(lines), env=settings, capture_output=True, text=True, check=False
+        [sys.executable, "-c", ENGINE, str(folder)],
+        input=json.dumps(lines),
+        env=settings,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert run.returncode == 0, run.stderr[-3000:]
-    found: dict[str, Any] = json.loads(next(line for line in run.stdout.splitlines() if line.startswith("TOLD")).removeprefix("TOLD "))
+    found: dict[str, Any] = json.loads(
+        next(line for line in run.stdout.splitlines() if line.startswith("TOLD")).removeprefix(
+            "TOLD "
+        )
+    )
     return found
 
 
 def test_adapters_reach_the_rollouts_and_the_checkpoint_whole(tmp_path: Path) -> None:
     found = told(tmp_path, Training(lora=Lora(rank=4, alpha=12), learning_rate=1e-2))
-    assert max(found["apart"]) < 1e-5, "rollouts, checkpoint and a resumed trainer are the policy that was trained, in fp32"
-    assert {name.rsplit(".", 2)[1] for name in found["changed"]} == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    assert max(found["apart"]) < 1e-5, (
+        "rollouts, checkpoint and a resumed trainer are the policy that was trained, in fp32"
+    )
+    assert {name.rsplit(".", 2)[1] for name in found["changed"]} == {
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    }
     assert (tmp_path / "save" / "huggingface" / "adapter" / "adapter_config.json").exists()
 
 
 def test_frozen_layers_stay_and_leave_no_trace_in_the_checkpoint_s_config(tmp_path: Path) -> None:
-    found = told(tmp_path, Training(frozen=("model.layers.0.*", "model.embed_tokens.*"), learning_rate=1e-2))
+    found = told(
+        tmp_path, Training(frozen=("model.layers.0.*", "model.embed_tokens.*"), learning_rate=1e-2)
+    )
     assert max(found["apart"]) == 0.0 and "frozen" not in found["config"]
-    assert found["changed"] and all(name.startswith(("model.layers.1.", "model.norm")) for name in found["changed"])
+    assert found["changed"] and all(
+        name.startswith(("model.layers.1.", "model.norm")) for name in found["changed"]
+    )

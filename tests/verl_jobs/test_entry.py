@@ -42,7 +42,14 @@ except KeyError:
 
 def test_what_verl_raises_comes_through_hydra_to_the_entry(tmp_path: Path) -> None:
     told = os.environ | environment(Training(), tmp_path)
-    done = subprocess.run([sys.executable, "-c", APP], capture_output=True, text=True, env=told, cwd=tmp_path, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", APP],
+        capture_output=True,
+        text=True,
+        env=told,
+        cwd=tmp_path,
+        check=False,
+    )
     assert done.stdout.strip() == "came through", done.stderr
 
 
@@ -59,17 +66,25 @@ print("goes on to save")
 
 
 @pytest.mark.parametrize(("ago", "code", "said"), [(5.0, 0, "goes on to save"), (50.0, 75, "")])
-def test_sigterm_ends_what_has_had_its_time_to_save_and_asks_what_has_not(tmp_path: Path, ago: float, code: int, said: str) -> None:
+def test_sigterm_ends_what_has_had_its_time_to_save_and_asks_what_has_not(
+    tmp_path: Path, ago: float, code: int, said: str
+) -> None:
     """An owner that cancels asks first, and has Ray stop the job a minute later."""
     command = [sys.executable, "-c", ASKED, str(a_job(tmp_path).write()), str(ago)]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, cwd=Path(__file__).parents[2], check=False
+    )
     assert (done.returncode, done.stdout.strip()) == (code, said), done.stderr
     assert bool(owner.notice(tmp_path)) == bool(said)
 
 
-def test_what_stopped_a_life_that_was_killed_is_not_said_of_the_next_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_stopped_a_life_that_was_killed_is_not_said_of_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = a_job(tmp_path)
-    (tmp_path / "stopped.json").write_text('{"step": 4, "reason": "no progress"}')  # and a kill before done.json
+    (tmp_path / "stopped.json").write_text(
+        '{"step": 4, "reason": "no progress"}'
+    )  # and a kill before done.json
     monkeypatch.setattr(entry, "_train", lambda *_: None)
     main(job.write())
     assert job.done == {"steps": job.training.steps, "candidates": [], "stopped": ""}

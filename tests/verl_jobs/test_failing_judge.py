@@ -44,7 +44,10 @@ def scorer() -> Any:
 
 
 def test_a_batch_ends_though_the_processes_of_its_sandbox_are_killed(scorer: Any) -> None:
-    pairs, stop = [(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG) * 60], threading.Event()
+    pairs, stop = (
+        [(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG) * 60],
+        threading.Event(),
+    )
     scorer.score(pairs[:2])
 
     def kill() -> None:
@@ -62,17 +65,25 @@ def test_a_batch_ends_though_the_processes_of_its_sandbox_are_killed(scorer: Any
     killer.join()
     judged = [score for score in scores if score.value is not None]
     assert len(scores) == len(pairs) and len(judged) >= len(pairs) // 2
-    assert all((score.verdict is Verdict.AC) == (at % 2 == 0) for at, score in enumerate(scores) if score.value is not None)
+    assert all(
+        (score.verdict is Verdict.AC) == (at % 2 == 0)
+        for at, score in enumerate(scores)
+        if score.value is not None
+    )
 
 
 def test_a_sandbox_that_is_gone_is_replaced(scorer: Any) -> None:
     pairs = [(ground_truth(MEDIAN), RIGHT)]
     first = scorer._sandbox
     first.close()
-    assert [score.verdict for score in scorer.score(pairs)] == [Verdict.AC] and scorer._sandbox is not first
+    assert [score.verdict for score in scorer.score(pairs)] == [
+        Verdict.AC
+    ] and scorer._sandbox is not first
 
 
-def test_a_sandbox_that_never_comes_up_is_an_error_of_the_batch(scorer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sandbox_that_never_comes_up_is_an_error_of_the_batch(
+    scorer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sandbox import sandbox as module
 
     def nowhere(*_: object) -> object:
@@ -100,7 +111,9 @@ def test_a_reward_file_that_raises_at_one_answer_leaves_that_one_out(tmp_path: P
 
 def test_a_reward_file_that_raises_at_every_answer_is_an_error_of_the_batch(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="a corner that its author did not think of"):
-        own_scorer(tmp_path, "True").score([(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG)])
+        own_scorer(tmp_path, "True").score(
+            [(ground_truth(MEDIAN), answer) for answer in (RIGHT, WRONG)]
+        )
 
 
 def test_a_reward_file_that_cannot_be_read_is_told_as_such(tmp_path: Path) -> None:
@@ -138,7 +151,9 @@ ray.shutdown()
 
 
 @pytest.mark.timeout(300)
-def test_a_batch_that_fails_ends_its_step_with_an_error_in_training_and_in_validation(tmp_path: Path) -> None:
+def test_a_batch_that_fails_ends_its_step_with_an_error_in_training_and_in_validation(
+    tmp_path: Path,
+) -> None:
     a_job(tmp_path).write()
     settings = {
         "VERL_PLATFORM": "cpu",
@@ -147,9 +162,25 @@ def test_a_batch_that_fails_ends_its_step_with_an_error_in_training_and_in_valid
         "RAY_AUTH_MODE": "disabled",
         "RAY_USAGE_STATS_ENABLED": "0",
     }
-    environment = os.environ | settings | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "TRANSFER_QUEUE_ENABLE": "1"}
-    done = subprocess.run([sys.executable, "-c", BATCH, str(tmp_path)], capture_output=True, text=True, env=environment, check=False)
+    environment = (
+        os.environ
+        | settings
+        | {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "TRANSFER_QUEUE_ENABLE": "1"}
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", BATCH, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
     said = [line for line in done.stdout.splitlines() if line.startswith(("train ", "val "))]
     assert len(said) == 2, done.stdout + done.stderr
-    assert said[0].startswith("train raises") and "no answer to 2 validation problems" in said[1] and "AttributeError" in said[1]
-    assert [fault.what.split(":")[0] for fault in faults.read(tmp_path)] == ["none of 2 prompts was answered"] * 2
+    assert (
+        said[0].startswith("train raises")
+        and "no answer to 2 validation problems" in said[1]
+        and "AttributeError" in said[1]
+    )
+    assert [fault.what.split(":")[0] for fault in faults.read(tmp_path)] == [
+        "none of 2 prompts was answered"
+    ] * 2

@@ -12,13 +12,31 @@ from verl_jobs.figures import last_figures, seconds_left, seconds_trained, serie
 
 HISTORY = [
     {"step": 0, "val-core/embedded/acc/mean@1": 0.2},
-    {"step": 1, "critic/score/mean": 0.1, "actor/ppo_kl": -0.01, "timing_s/step": 4.0, "response_length/mean": 50.0},
-    {"step": 2, "critic/score/mean": 0.3, "actor/kl_loss": 0.02, "actor/ppo_kl": 0.0, "timing_s/step": 2.0, "perf/throughput": 900.0},
+    {
+        "step": 1,
+        "critic/score/mean": 0.1,
+        "actor/ppo_kl": -0.01,
+        "timing_s/step": 4.0,
+        "response_length/mean": 50.0,
+    },
+    {
+        "step": 2,
+        "critic/score/mean": 0.3,
+        "actor/kl_loss": 0.02,
+        "actor/ppo_kl": 0.0,
+        "timing_s/step": 2.0,
+        "perf/throughput": 900.0,
+    },
 ]
 
 
 def test_the_last_step_is_told_by_what_was_measured_in_it() -> None:
-    assert last_figures(HISTORY) == {"reward": 0.3, "KL": 0.02, "tokens_per_second": 900.0, "seconds_a_step": 2.0}
+    assert last_figures(HISTORY) == {
+        "reward": 0.3,
+        "KL": 0.02,
+        "tokens_per_second": 900.0,
+        "seconds_a_step": 2.0,
+    }
 
 
 def test_before_the_first_step_there_is_nothing_to_tell() -> None:
@@ -30,11 +48,18 @@ def test_the_kl_to_the_start_goes_before_that_of_the_update() -> None:
 
 
 def test_what_is_left_is_the_steps_to_come_at_the_speed_of_the_last_ones() -> None:
-    assert seconds_left(HISTORY, 10) == pytest.approx(8 * 3.0) and seconds_left(HISTORY, 2) == 0 and seconds_trained(HISTORY) == 6.0
+    assert (
+        seconds_left(HISTORY, 10) == pytest.approx(8 * 3.0)
+        and seconds_left(HISTORY, 2) == 0
+        and seconds_trained(HISTORY) == 6.0
+    )
 
 
 def test_a_gpu_is_told_by_its_load_and_memory_and_one_that_does_not_answer_is_left_out() -> None:
-    assert machine.gpus("40, 2048\n60, 1024\n[N/A], 5\n") == {"gpu_percent": 50.0, "gpu_memory_gib": 3.0}
+    assert machine.gpus("40, 2048\n60, 1024\n[N/A], 5\n") == {
+        "gpu_percent": 50.0,
+        "gpu_memory_gib": 3.0,
+    }
     assert machine.gpus("") == {}
 
 
@@ -42,10 +67,21 @@ def test_the_machine_tells_its_load_and_its_memory() -> None:
     before = machine.reading()
     time.sleep(0.1)
     told = machine.load(before, machine.reading())
-    assert 0 <= told["cpu_percent"] <= 100 and told["memory_gib"] > 0 and set(told) <= set(machine.MEASURED)
+    assert (
+        0 <= told["cpu_percent"] <= 100
+        and told["memory_gib"] > 0
+        and set(told) <= set(machine.MEASURED)
+    )
     assert "cpu_percent" not in machine.load(None, before)
 
 
 def test_a_picture_of_many_steps_is_small_and_ends_at_the_last_value() -> None:
-    drawn = panels({"reward": [(step, step / 1000) for step in range(1000)], "KL": [], "a & b": [(1, 2.0)]})
-    assert drawn.count(",") < 2 * MOST + 20 and ">0.999</text>" in drawn and "a &amp; b" in drawn and "KL" not in drawn
+    drawn = panels(
+        {"reward": [(step, step / 1000) for step in range(1000)], "KL": [], "a & b": [(1, 2.0)]}
+    )
+    assert (
+        drawn.count(",") < 2 * MOST + 20
+        and ">0.999</text>" in drawn
+        and "a &amp; b" in drawn
+        and "KL" not in drawn
+    )

@@ -14,22 +14,42 @@ SEVEN = SHAPES["Qwen/Qwen2.5-Coder-7B"]
 
 
 def training(ranks: int = 4, **scale: object) -> Training:
-    return Training(engine="vllm", ranks=ranks, prompt_tokens=512, answer_tokens=512, group_size=16, scale=Scale.model_validate(scale))
+    return Training(
+        engine="vllm",
+        ranks=ranks,
+        prompt_tokens=512,
+        answer_tokens=512,
+        group_size=16,
+        scale=Scale.model_validate(scale),
+    )
 
 
 def test_what_fits_only_with_offloading_is_refused_without() -> None:
     gpu = GPUS["H100"]
     best = plan(SEVEN, gpu, 2, training(2))
     assert best.offload
-    with pytest.raises(DoesNotFit, match=r"beside \d\d\.\d GiB\. This fits: .*--set training\.scale\.offload=idle"):
+    with pytest.raises(
+        DoesNotFit, match=r"beside \d\d\.\d GiB\. This fits: .*--set training\.scale\.offload=idle"
+    ):
         check_fit(SEVEN, gpu, training(2))
-    check_fit(SEVEN, gpu, training(2, offload="idle", micro_batch_tokens=best.micro_batch, tensor_parallel=best.tensor_parallel))
+    check_fit(
+        SEVEN,
+        gpu,
+        training(
+            2,
+            offload="idle",
+            micro_batch_tokens=best.micro_batch,
+            tensor_parallel=best.tensor_parallel,
+        ),
+    )
 
 
 def test_a_forward_pass_that_is_too_long_is_refused_with_one_that_is_not() -> None:
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["RTX4090"]
     small = plan(shape, gpu, 4, training()).micro_batch
-    with pytest.raises(DoesNotFit, match=rf"an update takes .* activations .*micro_batch_tokens={small}"):
+    with pytest.raises(
+        DoesNotFit, match=rf"an update takes .* activations .*micro_batch_tokens={small}"
+    ):
         check_fit(shape, gpu, training(micro_batch_tokens=2 * small))
     check_fit(shape, gpu, training(micro_batch_tokens=small))
 
@@ -38,19 +58,30 @@ def test_a_forward_pass_that_is_too_long_is_refused_with_one_that_is_not() -> No
 @pytest.mark.parametrize("gpu", ["L40S", "A100-80", "H200"])
 @pytest.mark.parametrize("name", sorted(SHAPES))
 @pytest.mark.parametrize("told", [{}, {"precision": "fp32"}, {"activation_checkpointing": False}])
-def test_what_the_planner_picks_fits(name: str, gpu: str, gpus: int, told: dict[str, object]) -> None:
+def test_what_the_planner_picks_fits(
+    name: str, gpu: str, gpus: int, told: dict[str, object]
+) -> None:
     asked = training(gpus, **told)
     try:
         best = plan(SHAPES[name], GPUS[gpu], gpus, asked)
     except DoesNotFit:
         return
-    picked = {"micro_batch_tokens": best.micro_batch, "tensor_parallel": best.tensor_parallel, "offload": "idle" if best.offload else "none"}
+    picked = {
+        "micro_batch_tokens": best.micro_batch,
+        "tensor_parallel": best.tensor_parallel,
+        "offload": "idle" if best.offload else "none",
+    }
     check_fit(SHAPES[name], GPUS[gpu], training(gpus, **told, **picked))
 
 
 def test_a_critic_takes_its_room_and_a_reference_that_lies_in_the_host_s_memory_none() -> None:
-    alone, both = (plan(SEVEN, GPUS["H200"], 4, training().model_copy(update=more)) for more in ({}, {"algorithm": "ppo", "kl_coefficient": 0.01}))
-    assert sum(both.update.values()) - sum(alone.update.values()) == pytest.approx(12 * SEVEN.parameters / 4, rel=1e-6)
+    alone, both = (
+        plan(SEVEN, GPUS["H200"], 4, training().model_copy(update=more))
+        for more in ({}, {"algorithm": "ppo", "kl_coefficient": 0.01})
+    )
+    assert sum(both.update.values()) - sum(alone.update.values()) == pytest.approx(
+        12 * SEVEN.parameters / 4, rel=1e-6
+    )
 
 
 def test_what_the_formulas_do_not_hold_for_is_let_through() -> None:
@@ -62,19 +93,33 @@ def test_what_the_formulas_do_not_hold_for_is_let_through() -> None:
 
 
 def test_what_the_planner_knows_nothing_of_is_asked_of_the_layout_itself() -> None:
-    large, gpu, told = SHAPES["Qwen/Qwen2.5-Coder-14B"], GPUS["H100"], {"offload": "always", "tensor_parallel": 2, "micro_batch_tokens": 4096}
+    large, gpu, told = (
+        SHAPES["Qwen/Qwen2.5-Coder-14B"],
+        GPUS["H100"],
+        {"offload": "always", "tensor_parallel": 2, "micro_batch_tokens": 4096},
+    )
     with pytest.raises(DoesNotFit):
         plan(large, gpu, 2, training(2))
     check_fit(large, gpu, training(2, **told))
 
 
 def test_ranks_that_share_sequences_each_have_the_whole_budget_of_tokens() -> None:
-    one, four = (update_as_told(SEVEN, training(sequence_parallel=ranks, micro_batch_tokens=4096))["activations"] for ranks in (1, 4))
+    one, four = (
+        update_as_told(SEVEN, training(sequence_parallel=ranks, micro_batch_tokens=4096))[
+            "activations"
+        ]
+        for ranks in (1, 4)
+    )
     assert one == four
-    one, four = (update_as_told(SEVEN, training(sequence_parallel=ranks, accumulation=4))["activations"] for ranks in (1, 4))
+    one, four = (
+        update_as_told(SEVEN, training(sequence_parallel=ranks, accumulation=4))["activations"]
+        for ranks in (1, 4)
+    )
     assert one == 4 * four
 
 
 def test_what_is_offered_instead_takes_back_what_the_plan_has_otherwise() -> None:
-    with pytest.raises(DoesNotFit, match=r"--set training\.scale\.shards=0 --set training\.scale\.accumulation=0"):
+    with pytest.raises(
+        DoesNotFit, match=r"--set training\.scale\.shards=0 --set training\.scale\.accumulation=0"
+    ):
         check_fit(SEVEN, GPUS["A100-80"], training(8, shards=2, accumulation=1))

@@ -19,7 +19,11 @@ def steps(key: str, values: list[float]) -> list[dict[str, Any]]:
     ("key", "value", "said"),
     [
         (CUT, 0.44, "44% of the answers were cut by their length: raise training.answer_tokens"),
-        ("training/rollout_probs_diff_mean", 0.05, "differ by 0.050 in a token's probability: set training.importance_cap"),
+        (
+            "training/rollout_probs_diff_mean",
+            0.05,
+            "differ by 0.050 in a token's probability: set training.importance_cap",
+        ),
         (LOST, 2.0, "2.0 answers a step had no verdict"),
     ],
 )
@@ -38,7 +42,9 @@ def test_an_entropy_that_falls_is_said_before_it_ends_the_training() -> None:
 
     falling = steps("actor/entropy", [0.5 * 0.8**at for at in range(12)])
     [alarm] = alarms(falling)
-    assert "the entropy fell to 21% of its first 5 steps" in alarm and reason(falling, Stop()) is None
+    assert (
+        "the entropy fell to 21% of its first 5 steps" in alarm and reason(falling, Stop()) is None
+    )
     assert alarms(steps("actor/entropy", [0.5] * 12)) == [] and alarms(falling[:9]) == []
 
 

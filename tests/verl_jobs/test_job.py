@@ -41,7 +41,9 @@ def test_a_job_reads_back_as_it_was_written(tmp_path: Path) -> None:
 def test_a_job_that_an_older_version_wrote_is_read_and_finds_its_copies(tmp_path: Path) -> None:
     job = a_job(tmp_path, store="s3://bucket/prefix")
     written = json.loads(job.model_dump_json(exclude={"store"}))
-    (tmp_path / "job.json").write_text(json.dumps(written | {"mirror": f"s3://bucket/prefix/trainings/chain-0001/{job.key[:12]}"}))
+    (tmp_path / "job.json").write_text(
+        json.dumps(written | {"mirror": f"s3://bucket/prefix/trainings/chain-0001/{job.key[:12]}"})
+    )
     assert TrainingJob.read(tmp_path / "job.json") == job
     (tmp_path / "job.json").write_text(json.dumps(written | {"mirror": ""}))
     assert TrainingJob.read(tmp_path / "job.json").mirror == ""
@@ -50,9 +52,15 @@ def test_a_job_that_an_older_version_wrote_is_read_and_finds_its_copies(tmp_path
 def test_a_later_attempt_replaces_the_steps_that_it_did_again(tmp_path: Path) -> None:
     first = [{"step": step, "data": {"reward": 0.1 * step}} for step in (1, 2, 3)]
     second = [{"step": 2, "data": {"reward": 9.0}}, {"step": 3, "data": {"reward": 8.0}}]
-    (tmp_path / "metrics-001.jsonl").write_text("\n".join(map(json.dumps, first)) + '\n{"step": 4, "da')
+    (tmp_path / "metrics-001.jsonl").write_text(
+        "\n".join(map(json.dumps, first)) + '\n{"step": 4, "da'
+    )
     (tmp_path / "metrics-002.jsonl").write_text("\n".join(map(json.dumps, second)) + "\n")
-    assert [(record["step"], record["reward"]) for record in metrics(tmp_path)] == [(1, 0.1), (2, 9.0), (3, 8.0)]
+    assert [(record["step"], record["reward"]) for record in metrics(tmp_path)] == [
+        (1, 0.1),
+        (2, 9.0),
+        (3, 8.0),
+    ]
     assert next_attempt(tmp_path) == 3
 
 
@@ -61,7 +69,9 @@ def test_steps_that_no_checkpoint_would_save_are_refused() -> None:
         Training(steps=25, save_every=10)
 
 
-def test_a_step_that_is_written_later_is_read_though_the_steps_before_are_remembered(tmp_path: Path) -> None:
+def test_a_step_that_is_written_later_is_read_though_the_steps_before_are_remembered(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "metrics-001.jsonl"
     for step in range(1, 4):
         with file.open("a") as out:

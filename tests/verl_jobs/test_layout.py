@@ -21,7 +21,9 @@ from verl_jobs.scale import Scale
         ([1], 1, 1),
     ],
 )
-def test_what_is_left_holds_as_many_ranks_as_may_be(gpus: list[int], ranks: int, nodes: int) -> None:
+def test_what_is_left_holds_as_many_ranks_as_may_be(
+    gpus: list[int], ranks: int, nodes: int
+) -> None:
     found = laid(Training(ranks=16, problems_per_step=16, scale=Scale(nodes=2)), gpus)
     assert found and (found.ranks, found.scale.nodes) == (ranks, nodes)
 

@@ -90,14 +90,28 @@ LAID = {"engine": "vllm", "ranks": 8, "algorithm": "ppo", "kl_coefficient": 0.01
 RUNS = {
     "tokens": Training(algorithm="ppo", kl_coefficient=0.01, scale=Scale(micro_batch_tokens=2048)),
     "told nothing": Training(algorithm="ppo", kl_coefficient=0.01),
-    "answers": Training(algorithm="ppo", kl_coefficient=0.01, scale=Scale(accumulation=2, updates=2)),
-    "laid out": Training(**LAID, scale=Scale(shards=4, reshard=False, sequence_parallel=2, offload="idle", activation_checkpointing=False)),
+    "answers": Training(
+        algorithm="ppo", kl_coefficient=0.01, scale=Scale(accumulation=2, updates=2)
+    ),
+    "laid out": Training(
+        **LAID,
+        scale=Scale(
+            shards=4,
+            reshard=False,
+            sequence_parallel=2,
+            offload="idle",
+            activation_checkpointing=False,
+        ),
+    ),
     "offloaded": Training(**LAID, scale=Scale(offload="always", precision="fp32")),
-    "paced": Training(algorithm="ppo", kl_coefficient=0.01, schedule="cosine", warm_up_steps=3, gradient_clip=0.5),
+    "paced": Training(
+        algorithm="ppo", kl_coefficient=0.01, schedule="cosine", warm_up_steps=3, gradient_clip=0.5
+    ),
 }
 STEERED = {"algorithm": "ppo", "kl_coefficient": 0.01, "kl_in": "reward", "kl_target": 0.02}
 RUNS |= {
-    f"{problems} x {group}": Training(problems_per_step=problems, group_size=group, **STEERED) for problems, group in ((32, 8), (4, 2), (32, 16))
+    f"{problems} x {group}": Training(problems_per_step=problems, group_size=group, **STEERED)
+    for problems, group in ((32, 8), (4, 2), (32, 16))
 }
 LEARNERS = ("actor", "critic", "ref")
 
@@ -107,31 +121,49 @@ def handed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """By name of the run: what each of its workers is given."""
     folder = tmp_path_factory.mktemp("handed")
     make(TinyModel(), ["def solve(x): return x"], folder / "model")
-    paths = {"model": folder / "model", "train": folder / "t.parquet", "validation": folder / "v.parquet", "folder": folder}
-    told = [overrides(training, seed=1, loggers=[], name="t", **paths) for training in RUNS.values()]
+    paths = {
+        "model": folder / "model",
+        "train": folder / "t.parquet",
+        "validation": folder / "v.parquet",
+        "folder": folder,
+    }
+    told = [
+        overrides(training, seed=1, loggers=[], name="t", **paths) for training in RUNS.values()
+    ]
     run = subprocess.run(
         [sys.executable, "-c", HANDED],
         env=os.environ | environment(Training(), folder), input=json.dumps(told), capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert run.returncode == 0, run.stderr[-2000:]
-    found = [json.loads(line.removeprefix("HANDED ")) for line in run.stdout.splitlines() if line.startswith("HANDED ")]
+    found = [
+        json.loads(line.removeprefix("HANDED "))
+        for line in run.stdout.splitlines()
+        if line.startswith("HANDED ")
+    ]
     return dict(zip(RUNS, found, strict=True))
 
 
 @pytest.mark.parametrize("run", ["tokens", "told nothing", "laid out"])
-def test_a_pass_of_each_learner_is_filled_with_the_same_tokens(handed: dict[str, Any], run: str) -> None:
+def test_a_pass_of_each_learner_is_filled_with_the_same_tokens(
+    handed: dict[str, Any], run: str
+) -> None:
     t = RUNS[run]
     budget = token_budget(t.scale, t.engine, t.prompt_tokens + t.response_tokens)
     for name in LEARNERS:
         engine = handed[run][name]["engine"]
-        assert engine["use_dynamic_bsz"] is True and engine["infer_max_token_len_per_gpu"] == budget, name
+        assert (
+            engine["use_dynamic_bsz"] is True and engine["infer_max_token_len_per_gpu"] == budget
+        ), name
         assert name == "ref" or engine["max_token_len_per_gpu"] == budget, name
 
 
 def test_accumulation_cuts_the_passes_of_each_learner_by_answers(handed: dict[str, Any]) -> None:
     for name in LEARNERS:
         engine = handed["answers"][name]["engine"]
-        assert engine["use_dynamic_bsz"] is False and engine["infer_micro_batch_size_per_gpu"] == 32 * 8 // 2 // 2, name
+        assert (
+            engine["use_dynamic_bsz"] is False
+            and engine["infer_micro_batch_size_per_gpu"] == 32 * 8 // 2 // 2
+        ), name
         assert name == "ref" or engine["micro_batch_size_per_gpu"] == 32 * 8 // 2 // 2, name
 
 
@@ -146,31 +178,52 @@ def test_all_learners_are_laid_out_alike(handed: dict[str, Any], run: str) -> No
         "model_dtype",
         "use_torch_compile",
     )
-    offloaded = ("param_offload", "optimizer_offload", "offload_policy")  # verl offloads a reference whatever it is told
+    offloaded = (
+        "param_offload",
+        "optimizer_offload",
+        "offload_policy",
+    )  # verl offloads a reference whatever it is told
     actor = handed[run]["actor"]
     for name in ("critic", "ref"):
         other = handed[run][name]
-        assert {key: other["engine"][key] for key in alike} == {key: actor["engine"][key] for key in alike}, name
-        assert name == "ref" or {key: other["engine"][key] for key in offloaded} == {key: actor["engine"][key] for key in offloaded}
+        assert {key: other["engine"][key] for key in alike} == {
+            key: actor["engine"][key] for key in alike
+        }, name
+        assert name == "ref" or {key: other["engine"][key] for key in offloaded} == {
+            key: actor["engine"][key] for key in offloaded
+        }
         assert other["checkpointing"] == actor["checkpointing"]
 
 
 def test_scale_reaches_the_engine(handed: dict[str, Any]) -> None:
     engine = handed["laid out"]["actor"]["engine"]
-    assert (engine["fsdp_size"], engine["reshard_after_forward"], engine["ulysses_sequence_parallel_size"]) == (4, False, 2)
+    assert (
+        engine["fsdp_size"],
+        engine["reshard_after_forward"],
+        engine["ulysses_sequence_parallel_size"],
+    ) == (4, False, 2)
     assert engine["param_offload"] and engine["optimizer_offload"] and not engine["offload_policy"]
-    assert handed["offloaded"]["actor"]["engine"]["offload_policy"] and not handed["offloaded"]["actor"]["engine"]["param_offload"]
+    assert (
+        handed["offloaded"]["actor"]["engine"]["offload_policy"]
+        and not handed["offloaded"]["actor"]["engine"]["param_offload"]
+    )
     assert handed["laid out"]["actor"]["engine"]["mixed_precision"]["param_dtype"] == "bf16"
     assert handed["offloaded"]["actor"]["engine"]["mixed_precision"]["param_dtype"] == "fp32"
 
 
 @pytest.mark.parametrize("run", ["paced", "told nothing"])
-def test_the_critic_s_learning_rate_rises_and_falls_with_the_policy_s_and_its_gradient_is_cut_as_well(handed: dict[str, Any], run: str) -> None:
+def test_the_critic_s_learning_rate_rises_and_falls_with_the_policy_s_and_its_gradient_is_cut_as_well(
+    handed: dict[str, Any], run: str
+) -> None:
     t = RUNS[run]
     for name, times in {"actor": 1, "critic": 3}.items():
         optimizer = handed[run][name]["optimizer"]
         assert optimizer["lr"] == pytest.approx(times * t.learning_rate)
-        assert (optimizer["lr_scheduler_type"], optimizer["lr_warmup_steps"], optimizer["clip_grad"]) == (
+        assert (
+            optimizer["lr_scheduler_type"],
+            optimizer["lr_warmup_steps"],
+            optimizer["clip_grad"],
+        ) == (
             t.schedule,
             t.warm_up_steps,
             t.gradient_clip,
@@ -178,9 +231,13 @@ def test_the_critic_s_learning_rate_rises_and_falls_with_the_policy_s_and_its_gr
 
 
 @pytest.mark.parametrize("run", ["32 x 8", "4 x 2", "32 x 16"])
-def test_the_kl_coefficient_moves_by_the_paper_s_gain_however_many_answers_a_step_has(handed: dict[str, Any], run: str) -> None:
+def test_the_kl_coefficient_moves_by_the_paper_s_gain_however_many_answers_a_step_has(
+    handed: dict[str, Any], run: str
+) -> None:
     """A KL far above its target, then one far below: e = 0.2, then -0.2; K = 0.1 in arXiv:1909.08593, section 2.2."""
-    assert handed[run]["kl"] == pytest.approx([0.01, 0.01 * (1 + 0.1 * 0.2), 0.01 * (1 + 0.1 * 0.2) * (1 - 0.1 * 0.2)])
+    assert handed[run]["kl"] == pytest.approx(
+        [0.01, 0.01 * (1 + 0.1 * 0.2), 0.01 * (1 + 0.1 * 0.2) * (1 - 0.1 * 0.2)]
+    )
 
 
 def test_a_kl_without_a_target_keeps_its_coefficient(handed: dict[str, Any]) -> None:

@@ -14,8 +14,12 @@ from verl_jobs.tiny_model import train_tokenizer
 TOKENIZER = train_tokenizer(["def solve(x):\n    return sorted(x)[::-1]"] * 4, 300)
 
 
-@pytest.mark.parametrize(("share", "length"), [(0.01, 1), (0.5, 50), (0.99, 99), (0.991, 100), (1.0, 100)])
-def test_a_quantile_is_the_least_length_that_so_many_do_not_exceed(share: float, length: int) -> None:
+@pytest.mark.parametrize(
+    ("share", "length"), [(0.01, 1), (0.5, 50), (0.99, 99), (0.991, 100), (1.0, 100)]
+)
+def test_a_quantile_is_the_least_length_that_so_many_do_not_exceed(
+    share: float, length: int
+) -> None:
     assert Lengths("t", tuple(range(1, 101))).quantile(share) == length
 
 
@@ -32,12 +36,19 @@ def test_no_more_than_the_rest_is_longer_than_its_limit() -> None:
 
 def test_a_prompt_is_counted_with_the_chat_s_own_tokens() -> None:
     text = "return sorted"
-    whole = TOKENIZER.apply_chat_template([{"role": "user", "content": text}], tokenize=True, add_generation_prompt=True, return_dict=False)
+    whole = TOKENIZER.apply_chat_template(
+        [{"role": "user", "content": text}],
+        tokenize=True,
+        add_generation_prompt=True,
+        return_dict=False,
+    )
     assert of_prompts(TOKENIZER, [text]).tokens == (len(whole),)
 
 
 def test_an_answer_is_counted_with_its_end() -> None:
-    assert of_answers("references", TOKENIZER, ["return sorted"]).tokens == (len(TOKENIZER.encode("return sorted")) + 1,)
+    assert of_answers("references", TOKENIZER, ["return sorted"]).tokens == (
+        len(TOKENIZER.encode("return sorted")) + 1,
+    )
 
 
 def test_a_past_run_is_measured_over_all_its_steps(tmp_path: Path) -> None:

@@ -20,7 +20,11 @@ IDS = torch.tensor([[1, 5, 9, 33, 7]])
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("base")
-    make(TinyModel(hidden=32, layers=2, vocabulary=300), ["sort the list", "return sorted(x)"] * 4, folder)
+    make(
+        TinyModel(hidden=32, layers=2, vocabulary=300),
+        ["sort the list", "return sorted(x)"] * 4,
+        folder,
+    )
     return folder
 
 
@@ -50,13 +54,19 @@ def test_merged_weights_say_what_the_model_with_its_adapter_says(adapted: Any, b
         assert not torch.allclose(plain(IDS).logits, loaded(base)(IDS).logits, atol=1e-2)
 
 
-def test_a_saved_adapter_is_merged_once_and_both_load(adapted: Any, base: Path, tmp_path: Path) -> None:
+def test_a_saved_adapter_is_merged_once_and_both_load(
+    adapted: Any, base: Path, tmp_path: Path
+) -> None:
     from peft import PeftModel
     from safetensors.torch import save_file
     from transformers import AutoConfig
 
     AutoConfig.from_pretrained(base).save_pretrained(tmp_path)
-    save_file({name: tensor.clone() for name, tensor in adapted.state_dict().items()}, tmp_path / "model.safetensors", metadata={"format": "pt"})
+    save_file(
+        {name: tensor.clone() for name, tensor in adapted.state_dict().items()},
+        tmp_path / "model.safetensors",
+        metadata={"format": "pt"},
+    )
     merge_folder(tmp_path, LORA)
     first = (tmp_path / "model.safetensors").read_bytes()
     merge_folder(tmp_path, LORA)
@@ -64,7 +74,11 @@ def test_a_saved_adapter_is_merged_once_and_both_load(adapted: Any, base: Path, 
     with torch.inference_mode():
         wanted = adapted(IDS).logits
         assert torch.allclose(loaded(tmp_path)(IDS).logits, wanted, atol=1e-5)
-        assert torch.allclose(PeftModel.from_pretrained(loaded(base), tmp_path / ADAPTER).eval()(IDS).logits, wanted, atol=1e-5)
+        assert torch.allclose(
+            PeftModel.from_pretrained(loaded(base), tmp_path / ADAPTER).eval()(IDS).logits,
+            wanted,
+            atol=1e-5,
+        )
 
 
 def test_an_adapter_of_another_architecture_is_refused(adapted: Any) -> None:
@@ -81,15 +95,26 @@ def test_frozen_parameters_keep_their_values_through_a_step(base: Path) -> None:
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, weight_decay=0.1)
     model(input_ids=IDS, labels=IDS).loss.backward()
     optimizer.step()
-    changed = {name for name, parameter in model.named_parameters() if not torch.equal(parameter, before[name])}
-    assert changed == {name for name in before if name.startswith(("model.layers.1.", "model.norm"))}
+    changed = {
+        name
+        for name, parameter in model.named_parameters()
+        if not torch.equal(parameter, before[name])
+    }
+    assert changed == {
+        name for name in before if name.startswith(("model.layers.1.", "model.norm"))
+    }
 
 
 @pytest.mark.parametrize(
     ("patterns", "said"),
-    [(("model.layer.0.*",), "matches no parameter of this model, which has e.g. model"), (("*",), "nothing is left to learn")],
+    [
+        (("model.layer.0.*",), "matches no parameter of this model, which has e.g. model"),
+        (("*",), "nothing is left to learn"),
+    ],
 )
-def test_names_that_freeze_nothing_or_everything_are_refused(base: Path, patterns: tuple[str, ...], said: str) -> None:
+def test_names_that_freeze_nothing_or_everything_are_refused(
+    base: Path, patterns: tuple[str, ...], said: str
+) -> None:
     names = [name for name, _ in loaded(base).named_parameters()]
     with pytest.raises(ValueError, match=said):
         chosen(names, patterns)

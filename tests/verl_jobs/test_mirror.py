@@ -39,7 +39,11 @@ def bucket() -> Iterator[str]:
 
 @pytest.fixture(params=["folder", pytest.param("s3", marks=pytest.mark.slow)])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return f"{request.getfixturevalue('bucket')}/{tmp_path.name}" if request.param == "s3" else str(tmp_path / "mirror")
+    return (
+        f"{request.getfixturevalue('bucket')}/{tmp_path.name}"
+        if request.param == "s3"
+        else str(tmp_path / "mirror")
+    )
 
 
 def in_bare_folder(job: TrainingJob, folder: Path) -> TrainingJob:
@@ -49,16 +53,27 @@ def in_bare_folder(job: TrainingJob, folder: Path) -> TrainingJob:
 
 
 def test_a_training_goes_on_from_the_mirror_in_a_bare_folder(tmp_path: Path, url: str) -> None:
-    job = a_job(tmp_path / "here", store=url, training=Training(kl_in="reward", kl_coefficient=0.1, kl_target=0.01))
+    job = a_job(
+        tmp_path / "here",
+        store=url,
+        training=Training(kl_in="reward", kl_coefficient=0.1, kl_target=0.01),
+    )
     job.path.mkdir()
     scored(job.path, {0: 0.2, 5: 0.5, 10: 0.4, 15: 0.3})
     save_as_verl(job, [5, 10, 15, 20], kl=0.07)
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     assert repair(there.path) == 20 and damage(there.path / "saves" / "global_step_20") == ""
-    assert hash_folder(there.path / "saves" / "global_step_20") == hash_folder(job.path / "saves" / "global_step_20")
-    assert list(candidates(there.path)) == list(candidates(job.path)) == [5, 15, 20]  # the last two, and the best
-    assert metrics(there.path) == metrics(job.path) and restored(there, 20).training.kl_coefficient == 0.07
+    assert hash_folder(there.path / "saves" / "global_step_20") == hash_folder(
+        job.path / "saves" / "global_step_20"
+    )
+    assert (
+        list(candidates(there.path)) == list(candidates(job.path)) == [5, 15, 20]
+    )  # the last two, and the best
+    assert (
+        metrics(there.path) == metrics(job.path)
+        and restored(there, 20).training.kl_coefficient == 0.07
+    )
     assert faults.read(there.path) == [] == faults.read(job.path)
 
 
@@ -77,7 +92,9 @@ def test_the_mirror_keeps_what_the_policy_keeps(tmp_path: Path, url: str) -> Non
     assert whole_saves(there.path / "saves") == []  # 15 and 20 were there, 5 and 10 were not
 
 
-def test_a_damaged_copy_is_passed_over_for_the_one_before_and_told(tmp_path: Path, url: str) -> None:
+def test_a_damaged_copy_is_passed_over_for_the_one_before_and_told(
+    tmp_path: Path, url: str
+) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10])
     system, base = fsspec.core.url_to_fs(job.mirror)
@@ -85,14 +102,20 @@ def test_a_damaged_copy_is_passed_over_for_the_one_before_and_told(tmp_path: Pat
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     assert repair(there.path) == 5
-    assert [fault.what.split(" is damaged")[0] for fault in faults.read(there.path)] == [f"the copy of step 10 in {job.mirror}"]
+    assert [fault.what.split(" is damaged")[0] for fault in faults.read(there.path)] == [
+        f"the copy of step 10 in {job.mirror}"
+    ]
 
 
 def test_a_copy_without_its_seal_does_not_count(tmp_path: Path, url: str) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5])
     system, base = fsspec.core.url_to_fs(job.mirror)
-    put(system, job.path / "saves" / "global_step_5" / "data.pt", f"{base}/saves/global_step_10/data.pt")
+    put(
+        system,
+        job.path / "saves" / "global_step_5" / "data.pt",
+        f"{base}/saves/global_step_10/data.pt",
+    )
     there = in_bare_folder(job, tmp_path / "there")
     fetch(there)
     assert repair(there.path) == 5 and faults.read(there.path) == []
@@ -106,17 +129,24 @@ def test_what_lies_here_is_not_replaced_by_an_older_copy(tmp_path: Path, url: st
     assert whole_saves(job.path / "saves") == [5, 10]
 
 
-def test_a_save_that_is_damaged_here_gives_way_to_its_copy_and_is_told(tmp_path: Path, url: str) -> None:
+def test_a_save_that_is_damaged_here_gives_way_to_its_copy_and_is_told(
+    tmp_path: Path, url: str
+) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10])
     (job.path / "saves" / "global_step_10" / SHARD).write_bytes(b"other bytes")
     fetch(job)
     assert repair(job.path) == 10 and damage(job.path / "saves" / "global_step_10") == ""
     [fault] = faults.read(job.path)
-    assert fault.what.startswith(f"the save of step 10 is damaged: {SHARD} has 11 bytes") and job.mirror in fault.what
+    assert (
+        fault.what.startswith(f"the save of step 10 is damaged: {SHARD} has 11 bytes")
+        and job.mirror in fault.what
+    )
 
 
-def test_what_is_damaged_here_and_there_leaves_the_copies_before_it(tmp_path: Path, url: str) -> None:
+def test_what_is_damaged_here_and_there_leaves_the_copies_before_it(
+    tmp_path: Path, url: str
+) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10, 15])
     there = in_bare_folder(job, tmp_path / "there")
@@ -128,7 +158,9 @@ def test_what_is_damaged_here_and_there_leaves_the_copies_before_it(tmp_path: Pa
     assert repair(there.path) == 10
 
 
-def test_after_a_restore_the_mirror_still_keeps_the_best_and_the_last_two(tmp_path: Path, url: str) -> None:
+def test_after_a_restore_the_mirror_still_keeps_the_best_and_the_last_two(
+    tmp_path: Path, url: str
+) -> None:
     job = a_job(tmp_path / "here", store=url)
     job.path.mkdir()
     scored(job.path, {0: 0.2, 5: 0.5, 10: 0.4, 15: 0.3})
@@ -139,7 +171,9 @@ def test_after_a_restore_the_mirror_still_keeps_the_best_and_the_last_two(tmp_pa
     assert steps_of(Mirror(job.mirror).sealed("saves", SEAL)) == [5, 20, 25]
 
 
-def test_what_a_lost_life_left_in_the_mirror_is_replaced_by_the_one_that_goes_on(tmp_path: Path, url: str) -> None:
+def test_what_a_lost_life_left_in_the_mirror_is_replaced_by_the_one_that_goes_on(
+    tmp_path: Path, url: str
+) -> None:
     job, name = a_job(tmp_path / "here", store=url), "candidates/step-000010"
     save_as_verl(job, [5, 10])
     mirror = Mirror(job.mirror)
@@ -155,15 +189,23 @@ def test_what_a_lost_life_left_in_the_mirror_is_replaced_by_the_one_that_goes_on
     callback.on_save(SimpleNamespace(), 10, str(again))
     save_as_verl(there, [15])
     mirror.pull(name, tmp_path / "pulled")
-    assert hash_folder(tmp_path / "pulled") == hash_folder(candidates(there.path)[10]) == stated(tmp_path / "pulled")
-    assert (tmp_path / "pulled" / NAME).read_bytes() == (candidates(there.path)[10] / NAME).read_bytes()
+    assert (
+        hash_folder(tmp_path / "pulled")
+        == hash_folder(candidates(there.path)[10])
+        == stated(tmp_path / "pulled")
+    )
+    assert (tmp_path / "pulled" / NAME).read_bytes() == (
+        candidates(there.path)[10] / NAME
+    ).read_bytes()
 
 
 def stated(candidate: Path) -> str:
     return Manifest.model_validate_json((candidate / NAME).read_text()).content_hash
 
 
-def test_a_copy_later_than_where_the_training_is_goes_with_the_life_that_made_it(tmp_path: Path, url: str) -> None:
+def test_a_copy_later_than_where_the_training_is_goes_with_the_life_that_made_it(
+    tmp_path: Path, url: str
+) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5, 10, 15])
     there = in_bare_folder(job, tmp_path / "there")
@@ -192,20 +234,33 @@ def test_an_object_store_that_does_not_answer_is_told_and_ends_nothing(tmp_path:
     assert "a save or its metrics did not reach" in fault.what and repair(job.path) == 5
 
 
-def test_a_mirror_of_another_training_is_refused_in_one_line_and_nothing_is_taken(tmp_path: Path, url: str) -> None:
+def test_a_mirror_of_another_training_is_refused_in_one_line_and_nothing_is_taken(
+    tmp_path: Path, url: str
+) -> None:
     job, other = a_job(tmp_path / "here", store=url), a_job(tmp_path / "there", store=url, seed=2)
     assert job.mirror != other.mirror
     save_as_verl(job, [5])
     system, base = fsspec.core.url_to_fs(job.mirror)
     system.cp(base, other.mirror.removeprefix("s3://"), recursive=True)
     other.write()
-    ended = subprocess.run([sys.executable, "-m", "verl_jobs.entry", str(other.path / "job.json")], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-m", "verl_jobs.entry", str(other.path / "job.json")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert ended.returncode == 1 and len(ended.stderr.splitlines()) == 1, ended.stderr
     said = f"error: {other.mirror} holds what another training saved (its key is {job.key[:20]}, this one's {other.key[:20]}): move that away"
-    assert ended.stderr.startswith(said) and not (other.path / "saves").exists() and not (other.path / "candidates").exists()
+    assert (
+        ended.stderr.startswith(said)
+        and not (other.path / "saves").exists()
+        and not (other.path / "candidates").exists()
+    )
 
 
-def test_copies_that_an_older_version_made_do_not_say_whose_they_are_and_are_found(tmp_path: Path, url: str) -> None:
+def test_copies_that_an_older_version_made_do_not_say_whose_they_are_and_are_found(
+    tmp_path: Path, url: str
+) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5])
     system, base = fsspec.core.url_to_fs(job.mirror)
@@ -215,7 +270,9 @@ def test_copies_that_an_older_version_made_do_not_say_whose_they_are_and_are_fou
     assert repair(there.path) == 5
 
 
-def test_metrics_that_verl_writes_during_the_upload_hold_no_save_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metrics_that_verl_writes_during_the_upload_hold_no_save_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
     job.path.mkdir()
     scored(job.path, {0: 0.2})
@@ -225,7 +282,9 @@ def test_metrics_that_verl_writes_during_the_upload_hold_no_save_back(tmp_path: 
         """Once, between the hash and the upload."""
 
         def sent(*args: Any, **kwargs: Any) -> None:
-            if len(metrics(job.path)) == 1 and any(str(each).endswith("metrics-001.jsonl") for each in args):
+            if len(metrics(job.path)) == 1 and any(
+                str(each).endswith("metrics-001.jsonl") for each in args
+            ):
                 with (job.path / "metrics-001.jsonl").open("a") as file:
                     file.write(json.dumps({"step": 5, "data": {"reward": 0.5}}) + "\n")
             send(*args, **kwargs)
@@ -254,7 +313,9 @@ def test_metrics_that_cannot_be_copied_hold_no_save_back_and_are_told(tmp_path: 
     assert "a save or its metrics did not reach" in fault.what and repair(there.path) == 5
 
 
-def test_what_a_kill_left_half_written_here_gives_way_to_the_whole_copy(tmp_path: Path, url: str) -> None:
+def test_what_a_kill_left_half_written_here_gives_way_to_the_whole_copy(
+    tmp_path: Path, url: str
+) -> None:
     job = a_job(tmp_path / "here", store=url)
     save_as_verl(job, [5])
     there = in_bare_folder(job, tmp_path / "there")
@@ -265,12 +326,17 @@ def test_what_a_kill_left_half_written_here_gives_way_to_the_whole_copy(tmp_path
     assert repair(there.path) == 5 and list(candidates(there.path)) == [5]
 
 
-def test_on_a_notice_verl_is_told_to_save_after_its_step_and_to_validate_no_more(tmp_path: Path) -> None:
+def test_on_a_notice_verl_is_told_to_save_after_its_step_and_to_validate_no_more(
+    tmp_path: Path,
+) -> None:
     job = a_job(tmp_path)
     callback = save_as_verl(job, [5])
     assert (callback.config.trainer.save_freq, callback.config.trainer.test_freq) == (5, 5)
     owner.give_notice(tmp_path, "SIGTERM")
-    assert wait_until(lambda: callback.config.trainer.save_freq == 1, 60) and callback.config.trainer.test_freq == 5
+    assert (
+        wait_until(lambda: callback.config.trainer.save_freq == 1, 60)
+        and callback.config.trainer.test_freq == 5
+    )
     callback.on_save(SimpleNamespace(), 7, str(a_save(tmp_path, 7, whole=False)))
     assert callback.config.trainer.test_freq == -1 and repair(tmp_path) == 7
 
@@ -285,7 +351,9 @@ def test_the_state_beside_verl_s_is_sealed_with_the_save(tmp_path: Path) -> None
 
 
 @pytest.mark.slow  # importing verl takes longer than all of this
-def test_a_training_that_stops_early_waits_for_its_upload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_that_stops_early_waits_for_its_upload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from verl_jobs import stopping
     from verl_jobs.watched import WatchedReplayBuffer
 

@@ -45,28 +45,72 @@ for told in json.load(sys.stdin):
 """
 
 FSDP2 = [
-    Scale(nodes=2, shards=4, reshard=False, offload="idle", updates=2, tensor_parallel=2, engine_memory=0.4),
-    Scale(offload="always", accumulation=4, sequence_parallel=2, activation_checkpointing=False, precision="fp32"),
+    Scale(
+        nodes=2,
+        shards=4,
+        reshard=False,
+        offload="idle",
+        updates=2,
+        tensor_parallel=2,
+        engine_memory=0.4,
+    ),
+    Scale(
+        offload="always",
+        accumulation=4,
+        sequence_parallel=2,
+        activation_checkpointing=False,
+        precision="fp32",
+    ),
 ]
 PASSED = [
     Scale(megatron=Megatron(tensor_parallel=2, pipeline_parallel=2)),
     Scale(placement="colocated_async", distillation=Distillation(teacher="t", gpus=2)),
-    Scale(placement="separate_async", engine_gpus=2, updates=4, distillation=Distillation(teacher="t", loss="k1")),
+    Scale(
+        placement="separate_async",
+        engine_gpus=2,
+        updates=4,
+        distillation=Distillation(teacher="t", loss="k1"),
+    ),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
 def test_verl_takes_every_override(tmp_path: Path) -> None:
-    runs = [Training(algorithm=name) for name in NAMES] + [Training(algorithm="rloo", kl_coefficient=0.01)]
-    runs += [Training(schedule="cosine", warm_up_steps=2, importance_cap=2.0, kl_coefficient=0.01, kl_in="reward", kl_target=0.02)]
+    runs = [Training(algorithm=name) for name in NAMES] + [
+        Training(algorithm="rloo", kl_coefficient=0.01)
+    ]
+    runs += [
+        Training(
+            schedule="cosine",
+            warm_up_steps=2,
+            importance_cap=2.0,
+            kl_coefficient=0.01,
+            kl_in="reward",
+            kl_target=0.02,
+        )
+    ]
     runs += [Training(engine="vllm", ranks=8, algorithm="ppo", scale=given) for given in FSDP2]
-    runs += [Training(engine="sglang", ranks=8, scale=given) for given in PASSED] + [Training(algorithm="ppo", trace=(2, 3))]
+    runs += [Training(engine="sglang", ranks=8, scale=given) for given in PASSED] + [
+        Training(algorithm="ppo", trace=(2, 3))
+    ]
     runs += [Training(curriculum=Curriculum(schedule="window"))]
-    runs += [Training(agents=Agents(turns=2)), Training(agents=Agents(trains="reviewer", generator="a b"))]
-    runs += [Training(lora=Lora(rank=4, modules=("q_proj", "v_proj"))), Training(lora=Lora()), Training(frozen=("model.layers.[01].*",))]
+    runs += [
+        Training(agents=Agents(turns=2)),
+        Training(agents=Agents(trains="reviewer", generator="a b")),
+    ]
+    runs += [
+        Training(lora=Lora(rank=4, modules=("q_proj", "v_proj"))),
+        Training(lora=Lora()),
+        Training(frozen=("model.layers.[01].*",)),
+    ]
     make(TinyModel(), ["def solve(x): return x"], tmp_path / "model")
-    paths = {"model": tmp_path / "model", "train": tmp_path / "a b.parquet", "validation": tmp_path / "v.parquet", "folder": tmp_path}
+    paths = {
+        "model": tmp_path / "model",
+        "train": tmp_path / "a b.parquet",
+        "validation": tmp_path / "v.parquet",
+        "folder": tmp_path,
+    }
     told = [overrides(training, seed=1, loggers=["wandb"], name="t", **paths) for training in runs]
     run = subprocess.run(
         [sys.executable, "-c", COMPOSE],
@@ -76,14 +120,30 @@ def test_verl_takes_every_override(tmp_path: Path) -> None:
     said = [line for line in run.stdout.splitlines() if line.startswith("SAID")]
     engines = {"hf": "hf_cpu"}
     assert said == [
-        f"SAID cpu SandboxRewardManager {engines.get(training.engine, training.engine)} {training.algorithm == 'ppo'}" for training in runs
+        f"SAID cpu SandboxRewardManager {engines.get(training.engine, training.engine)} {training.algorithm == 'ppo'}"
+        for training in runs
     ]
-    froze = [line.removeprefix("FROZE ") for line in run.stdout.splitlines() if line.startswith("FROZE")]
-    assert froze[-3:] == ["False False 4 ['q_proj', 'v_proj']", "False False 8 all-linear", "True False 0 all-linear"]
+    froze = [
+        line.removeprefix("FROZE ") for line in run.stdout.splitlines() if line.startswith("FROZE")
+    ]
+    assert froze[-3:] == [
+        "False False 4 ['q_proj', 'v_proj']",
+        "False False 8 all-linear",
+        "True False 0 all-linear",
+    ]
 
 
 def test_every_key_is_told_once(tmp_path: Path) -> None:
     for name in NAMES:
-        told = overrides(Training(algorithm=name), seed=1, model=tmp_path, train=tmp_path, validation=tmp_path, folder=tmp_path, loggers=[], name="t")
+        told = overrides(
+            Training(algorithm=name),
+            seed=1,
+            model=tmp_path,
+            train=tmp_path,
+            validation=tmp_path,
+            folder=tmp_path,
+            loggers=[],
+            name="t",
+        )
         keys = [line.lstrip("+").split("=")[0] for line in told]
         assert len(keys) == len(set(keys))

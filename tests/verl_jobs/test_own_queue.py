@@ -54,11 +54,33 @@ print(json.dumps(said))
 @pytest.mark.timeout(300)
 def test_a_training_never_finds_the_prompts_of_another_one_on_the_same_ray(tmp_path: Path) -> None:
     (tmp_path / "driver.py").write_text(DRIVER)
-    settings = {"RAY_AUTH_MODE": "disabled", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_USAGE_STATS_ENABLED": "0", "OMP_NUM_THREADS": "1"}
-    settings |= {"VERL_PLATFORM": "cpu", "TRANSFER_QUEUE_ENABLE": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
-    with tempfile.TemporaryDirectory(prefix="ratchet-ray-", dir="/tmp") as short:  # Ray's sockets need a path of fewer than 108 bytes
+    settings = {
+        "RAY_AUTH_MODE": "disabled",
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "OMP_NUM_THREADS": "1",
+    }
+    settings |= {
+        "VERL_PLATFORM": "cpu",
+        "TRANSFER_QUEUE_ENABLE": "1",
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+    }
+    with tempfile.TemporaryDirectory(
+        prefix="ratchet-ray-", dir="/tmp"
+    ) as short:  # Ray's sockets need a path of fewer than 108 bytes
         command = [sys.executable, str(tmp_path / "driver.py"), "first", "none", short]
-        ended = subprocess.run(command, capture_output=True, text=True, env=os.environ | settings, check=False, timeout=200)
+        ended = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=os.environ | settings,
+            check=False,
+            timeout=200,
+        )
     assert ended.returncode == 0, ended.stderr[-2000:]
     said = json.loads(ended.stdout.splitlines()[-1])
-    assert said == [["first", ["first"]], ["second", ["second"]], ["first after the end of the second", ["first"]]]
+    assert said == [
+        ["first", ["first"]],
+        ["second", ["second"]],
+        ["first after the end of the second", ["first"]],
+    ]

@@ -43,9 +43,15 @@ def test_a_training_started_by_hand_has_no_lease_to_lose(tmp_path: Path) -> None
 
 
 def test_the_lease_of_a_killed_owner_is_renewed_no_more(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE
+    ) as process:
         written = tmp_path / LEASE
-        assert process.stdout and process.stdout.readline() and wait_until(lambda: written.exists() and written.stat().st_size > 0, 60)
+        assert (
+            process.stdout
+            and process.stdout.readline()
+            and wait_until(lambda: written.exists() and written.stat().st_size > 0, 60)
+        )
         process.kill()
     assert (tmp_path / LEASE).read_text().startswith(f"{process.pid} ")
     lease = Lease(tmp_path, term_s=0.05)
@@ -55,7 +61,9 @@ def test_the_lease_of_a_killed_owner_is_renewed_no_more(tmp_path: Path) -> None:
 
 def test_an_owner_renews_its_lease_while_its_own_thread_is_busy(tmp_path: Path) -> None:
     with owned(tmp_path, every_s=0.01):
-        assert wait_until(lambda: (tmp_path / LEASE).exists() and (tmp_path / LEASE).stat().st_size, 60)
+        assert wait_until(
+            lambda: (tmp_path / LEASE).exists() and (tmp_path / LEASE).stat().st_size, 60
+        )
         lease, began, read = Lease(tmp_path, term_s=0.5), time.monotonic(), set[bytes]()
         while time.monotonic() - began < 1.0:
             sum(range(1000))

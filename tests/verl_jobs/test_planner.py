@@ -44,7 +44,10 @@ def tracked(shape: Shape, tokens: int, checkpointing: bool) -> int:
     if checkpointing:
         policy.gradient_checkpointing_enable()
     policy.train()
-    optimizer, ids = torch.optim.AdamW(policy.parameters(), lr=1e-3), torch.randint(0, shape.vocabulary, (tokens // 128, 128))
+    optimizer, ids = (
+        torch.optim.AdamW(policy.parameters(), lr=1e-3),
+        torch.randint(0, shape.vocabulary, (tokens // 128, 128)),
+    )
     tracker = MemTracker()
     tracker.track_external(policy, optimizer)
     with tracker:
@@ -66,15 +69,33 @@ def test_parameters_are_those_that_transformers_makes(shape: Shape) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("checkpointing", [True, False])
-@pytest.mark.parametrize(("shape", "tokens"), [(TINY, 2048), (TINY, 4096), (WIDE, 2048)], ids=["tiny, 2048", "tiny, 4096", "wide, 2048"])
-def test_memory_of_an_update_is_within_15_percent_of_torch_s_own_count(shape: Shape, tokens: int, checkpointing: bool) -> None:
+@pytest.mark.parametrize(
+    ("shape", "tokens"),
+    [(TINY, 2048), (TINY, 4096), (WIDE, 2048)],
+    ids=["tiny, 2048", "tiny, 4096", "wide, 2048"],
+)
+def test_memory_of_an_update_is_within_15_percent_of_torch_s_own_count(
+    shape: Shape, tokens: int, checkpointing: bool
+) -> None:
     planned = sum(update_bytes(shape, tokens, 1, mixed=False, checkpointing=checkpointing).values())
     assert planned == pytest.approx(tracked(shape, tokens, checkpointing), rel=0.15)
 
 
-@pytest.mark.parametrize(("name", "billions"), [("0.5B", 0.494), ("1.5B", 1.544), ("3B", 3.086), ("7B", 7.616), ("14B", 14.770), ("32B", 32.764)])
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [
+        ("0.5B", 0.494),
+        ("1.5B", 1.544),
+        ("3B", 3.086),
+        ("7B", 7.616),
+        ("14B", 14.770),
+        ("32B", 32.764),
+    ],
+)
 def test_published_sizes(name: str, billions: float) -> None:
-    assert SHAPES[f"Qwen/Qwen2.5-Coder-{name}"].parameters / 1e9 == pytest.approx(billions, abs=0.001)
+    assert SHAPES[f"Qwen/Qwen2.5-Coder-{name}"].parameters / 1e9 == pytest.approx(
+        billions, abs=0.001
+    )
 
 
 @given(
@@ -86,45 +107,65 @@ def test_published_sizes(name: str, billions: float) -> None:
 )
 @example(name="Qwen/Qwen2.5-Coder-1.5B", gpu="L40S", gpus=1, share=0.5, algorithm="grpo")
 @example(name="Qwen/Qwen2.5-Coder-3B", gpu="RTX4090", gpus=4, share=0.5, algorithm="grpo")
-def test_every_phase_of_a_plan_leaves_the_reserve_free(name: str, gpu: str, gpus: int, share: float, algorithm: str) -> None:
+def test_every_phase_of_a_plan_leaves_the_reserve_free(
+    name: str, gpu: str, gpus: int, share: float, algorithm: str
+) -> None:
     training = LONG.model_copy(update={"scale": Scale(engine_memory=share), "algorithm": algorithm})
     try:
         found = plan(SHAPES[name], GPUS[gpu], gpus, training)
     except DoesNotFit:
         return
-    assert max(sum(found.update.values()), sum(found.rollout.values())) + RESERVE <= GPUS[gpu].memory
+    assert (
+        max(sum(found.update.values()), sum(found.rollout.values())) + RESERVE <= GPUS[gpu].memory
+    )
 
 
 def test_an_engine_that_leaves_no_reserve_is_refused_by_its_share() -> None:
     greedy = LONG.model_copy(update={"scale": Scale(engine_memory=0.96)})
-    with pytest.raises(DoesNotFit, match=r"engine_memory 0\.96 leaves no 4 GiB of a H100 free: lower it"):
+    with pytest.raises(
+        DoesNotFit, match=r"engine_memory 0\.96 leaves no 4 GiB of a H100 free: lower it"
+    ):
         plan(SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["H100"], 8, greedy)
 
 
 def test_a_larger_share_for_the_engine_holds_more_answers() -> None:
-    half, most = (LONG.model_copy(update={"scale": Scale(engine_memory=share)}) for share in (0.5, 0.7))
+    half, most = (
+        LONG.model_copy(update={"scale": Scale(engine_memory=share)}) for share in (0.5, 0.7)
+    )
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
     assert plan(shape, gpu, 8, most).concurrent > plan(shape, gpu, 8, half).concurrent
 
 
 def test_more_gpus_never_take_longer() -> None:
-    one, eight = (plan(SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["H100"], gpus, LONG) for gpus in (1, 8))
+    one, eight = (
+        plan(SHAPES["Qwen/Qwen2.5-Coder-0.5B"], GPUS["H100"], gpus, LONG) for gpus in (1, 8)
+    )
     assert sum(eight.seconds.values()) < sum(one.seconds.values())
 
 
 def seconds(**told: object) -> dict[str, float]:
-    return plan(SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"], 8, LONG.model_copy(update=told)).seconds
+    return plan(
+        SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"], 8, LONG.model_copy(update=told)
+    ).seconds
 
 
 def test_a_critic_values_each_token_and_learns_from_it_as_the_policy_does() -> None:
     alone, both = seconds(), seconds(algorithm="ppo")
-    assert both == alone | {"critic's values": alone["old log-probabilities"], "critic's update": alone["update"]}
-    assert sum(both.values()) - both["rollout"] == pytest.approx(2 * (sum(alone.values()) - alone["rollout"]))
+    assert both == alone | {
+        "critic's values": alone["old log-probabilities"],
+        "critic's update": alone["update"],
+    }
+    assert sum(both.values()) - both["rollout"] == pytest.approx(
+        2 * (sum(alone.values()) - alone["rollout"])
+    )
 
 
 def test_remax_writes_one_answer_more_to_each_problem_and_learns_from_as_many() -> None:
     alone, both = seconds(group_size=2), seconds(group_size=2, algorithm="remax")
-    assert both["rollout"] == pytest.approx(seconds(group_size=3)["rollout"]) and both["rollout"] > alone["rollout"]
+    assert (
+        both["rollout"] == pytest.approx(seconds(group_size=3)["rollout"])
+        and both["rollout"] > alone["rollout"]
+    )
     assert {**both, "rollout": 0} == {**alone, "rollout": 0}
 
 
@@ -136,14 +177,20 @@ def test_a_conversation_takes_as_long_as_an_answer_of_its_length(tokens: int) ->
 
 def test_an_engine_does_not_span_machines() -> None:
     """Twelve GPUs have three engines of four, but in two machines of six one of them would lie in both."""
-    large, gpu, asked = SHAPES["Qwen/Qwen2.5-Coder-14B"], GPUS["L40S"], LONG.model_copy(update={"problems_per_step": 48})
+    large, gpu, asked = (
+        SHAPES["Qwen/Qwen2.5-Coder-14B"],
+        GPUS["L40S"],
+        LONG.model_copy(update={"problems_per_step": 48}),
+    )
     assert plan(large, gpu, 12, asked).tensor_parallel == 4
     with pytest.raises(DoesNotFit):
         plan(large, gpu, 12, asked.model_copy(update={"scale": Scale(nodes=2)}))
 
 
 def test_what_does_not_fit_is_refused_with_the_numbers() -> None:
-    with pytest.raises(DoesNotFit, match=r"32B does not fit on 1 x H100 \(80 GiB each.* optimizer 24\d\.\d"):
+    with pytest.raises(
+        DoesNotFit, match=r"32B does not fit on 1 x H100 \(80 GiB each.* optimizer 24\d\.\d"
+    ):
         plan(SHAPES["Qwen/Qwen2.5-Coder-32B"], GPUS["H100"], 1, LONG)
 
 
@@ -165,42 +212,82 @@ def test_a_folder_s_own_config_is_read(tmp_path: Path) -> None:
 
 def test_heads_that_are_wider_than_the_model_are_counted(tmp_path: Path) -> None:
     """Qwen3-4B, by its published config: 4.02 billion parameters, 1,024 numbers of keys a token and layer."""
-    four = {"hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128}
-    shape = shape_of(config(tmp_path, model_type="qwen3", intermediate_size=9728, vocab_size=151_936, **four))
+    four = {
+        "hidden_size": 2560,
+        "num_hidden_layers": 36,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+    }
+    shape = shape_of(
+        config(tmp_path, model_type="qwen3", intermediate_size=9728, vocab_size=151_936, **four)
+    )
     assert shape.parameters == pytest.approx(4_022_468_096, rel=1e-4) and shape.kv_width == 1024
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("head", [32, 64])
-def test_every_kind_that_is_planned_has_the_parameters_that_transformers_makes(kind: str, head: int, tmp_path: Path) -> None:
+def test_every_kind_that_is_planned_has_the_parameters_that_transformers_makes(
+    kind: str, head: int, tmp_path: Path
+) -> None:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
     wide = {} if kind == "qwen2" else {"head_dim": head}
-    folder = config(tmp_path, model_type=kind, hidden_size=1024, num_attention_heads=16, num_key_value_heads=4, intermediate_size=2816, **wide)
+    folder = config(
+        tmp_path,
+        model_type=kind,
+        hidden_size=1024,
+        num_attention_heads=16,
+        num_key_value_heads=4,
+        intermediate_size=2816,
+        **wide,
+    )
     with torch.device("meta"):
         made = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(folder))
-    assert shape_of(folder).parameters == pytest.approx(sum(weight.numel() for weight in made.parameters()), rel=5e-4)
+    assert shape_of(folder).parameters == pytest.approx(
+        sum(weight.numel() for weight in made.parameters()), rel=5e-4
+    )
 
 
-@pytest.mark.parametrize("told", [{"model_type": "qwen3_moe", "num_experts": 128}, {"model_type": "gpt2"}, {"model_type": None}])
-def test_a_model_that_the_formulas_do_not_hold_for_is_refused(told: dict[str, object], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [{"model_type": "qwen3_moe", "num_experts": 128}, {"model_type": "gpt2"}, {"model_type": None}],
+)
+def test_a_model_that_the_formulas_do_not_hold_for_is_refused(
+    told: dict[str, object], tmp_path: Path
+) -> None:
     """Qwen3-30B-A3B's experts would pass for a dense model of 2.9 billion."""
-    with pytest.raises(DoesNotFit, match=rf"model_type is {told['model_type']!r}: the formulas hold for dense decoders, qwen2, "):
+    with pytest.raises(
+        DoesNotFit,
+        match=rf"model_type is {told['model_type']!r}: the formulas hold for dense decoders, qwen2, ",
+    ):
         shape_of(config(tmp_path, **told))
 
 
-VALUES = st.none() | st.booleans() | st.integers(-2, 4096) | st.floats() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+VALUES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 4096)
+    | st.floats()
+    | st.text(max_size=3)
+    | st.lists(st.integers(), max_size=2)
+)
 
 
 @given(told=st.dictionaries(st.sampled_from([*SIZES, "head_dim", "tie_word_embeddings"]), VALUES))
-def test_a_config_of_any_values_is_a_shape_or_refused(told: dict[str, object], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_config_of_any_values_is_a_shape_or_refused(
+    told: dict[str, object], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     with suppress(DoesNotFit):
         assert shape_of(config(tmp_path_factory.mktemp("any"), **told)).parameters > 0
 
 
-@pytest.mark.parametrize("torn", [b"", b'{"model_type": "qwen2", "hidden_si', b"\xff\xfe", b"[]", b"null", b"[" * 100_000])
+@pytest.mark.parametrize(
+    "torn",
+    [b"", b'{"model_type": "qwen2", "hidden_si', b"\xff\xfe", b"[]", b"null", b"[" * 100_000],
+)
 def test_a_torn_config_is_refused_with_its_path(torn: bytes, tmp_path: Path) -> None:
     (tmp_path / "config.json").write_bytes(torn)
     with pytest.raises(DoesNotFit, match=r"config\.json"):
@@ -214,12 +301,16 @@ def test_an_unknown_model_names_those_that_are_known() -> None:
 
 def test_memory_of_weights_is_16_bytes_a_parameter_over_all_ranks() -> None:
     found = update_bytes(SHAPES["Qwen/Qwen2.5-Coder-7B"], 1024, 8)
-    assert found["weights"] + found["gradients"] + found["optimizer"] == pytest.approx(16 * 7.6156e9 / 8, rel=1e-4)
+    assert found["weights"] + found["gradients"] + found["optimizer"] == pytest.approx(
+        16 * 7.6156e9 / 8, rel=1e-4
+    )
     assert found["optimizer"] / GIB == pytest.approx(7.09, abs=0.02)
 
 
 @pytest.mark.parametrize("modules", [(), ("q_proj", "down_proj")])
-def test_what_adapters_learn_is_counted_as_peft_counts_it(modules: tuple[str, ...], tmp_path: Path) -> None:
+def test_what_adapters_learn_is_counted_as_peft_counts_it(
+    modules: tuple[str, ...], tmp_path: Path
+) -> None:
     from transformers import AutoModelForCausalLM
 
     from verl_jobs.lora import Lora, wrap
@@ -228,7 +319,9 @@ def test_what_adapters_learn_is_counted_as_peft_counts_it(modules: tuple[str, ..
     make(TinyModel(), ["sort the list"] * 4, tmp_path)
     lora = Lora(rank=4, modules=modules)
     model = wrap(AutoModelForCausalLM.from_pretrained(tmp_path), lora)
-    assert shape_of(str(tmp_path)).learned(lora) == sum(p.numel() for p in model.parameters() if p.requires_grad)
+    assert shape_of(str(tmp_path)).learned(lora) == sum(
+        p.numel() for p in model.parameters() if p.requires_grad
+    )
 
 
 def test_adapters_fit_where_all_weights_do_not() -> None:
@@ -237,4 +330,6 @@ def test_adapters_fit_where_all_weights_do_not() -> None:
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
     with pytest.raises(DoesNotFit):
         plan(shape, gpu, 1, Training(engine="vllm"))
-    assert plan(shape, gpu, 1, Training(engine="vllm", lora=Lora(rank=16))).update["optimizer"] < GIB
+    assert (
+        plan(shape, gpu, 1, Training(engine="vllm", lora=Lora(rank=16))).update["optimizer"] < GIB
+    )

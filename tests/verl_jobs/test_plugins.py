@@ -16,7 +16,9 @@ from verl_jobs.overrides import overrides
 from verl_jobs.plugins import PluginError, Plugins, load
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
-TAKES = "old_log_prob, log_prob, advantages, response_mask, loss_agg_mode, config, rollout_is_weights"
+TAKES = (
+    "old_log_prob, log_prob, advantages, response_mask, loss_agg_mode, config, rollout_is_weights"
+)
 SAMPLER = (
     "import random\nclass it:\n    def __init__(self, expected, steps, seed): ...\n    def draw(self, count): return {draw}\n"
     "    def observe(self, outcomes): ...\n    def state_dict(self): ...\n    def load_state_dict(self, state): ..."
@@ -41,7 +43,9 @@ def shown(folder: Path) -> Plugins:
         "reward_manager": "my_manager",
         "agent_loop": "my_agent",
     }
-    return Plugins(**{kind: f"{folder / file}.py:{found[f'{file}.py']}" for kind, file in files.items()})
+    return Plugins(
+        **{kind: f"{folder / file}.py:{found[f'{file}.py']}" for kind, file in files.items()}
+    )
 
 
 def own(folder: Path, kind: str, text: str) -> Training:
@@ -58,7 +62,12 @@ def test_every_part_that_the_page_shows_passes_its_dry_step(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("reference", "why"), [("loss.py", "write FILE.py:NAME"), (":loss", "write FILE.py:NAME"), ("loss.py:a b", "write FILE.py:NAME")]
+    ("reference", "why"),
+    [
+        ("loss.py", "write FILE.py:NAME"),
+        (":loss", "write FILE.py:NAME"),
+        ("loss.py:a b", "write FILE.py:NAME"),
+    ],
 )
 def test_a_part_is_named_by_file_and_name(reference: str, why: str) -> None:
     with pytest.raises(ValidationError, match=why):
@@ -96,7 +105,9 @@ def test_another_content_is_another_hash(tmp_path: Path) -> None:
 
 
 def test_parts_in_one_file_share_what_it_holds(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("held = []\ndef first(): return held\ndef second(): return held\n")
+    (tmp_path / "mine.py").write_text(
+        "held = []\ndef first(): return held\ndef second(): return held\n"
+    )
     assert load(f"{tmp_path}/mine.py:first")() is load(f"{tmp_path}/mine.py:second")()
 
 
@@ -113,22 +124,60 @@ def test_an_estimator_does_not_replace_one_that_draws_more_for_itself(algorithm:
 
 def test_a_sampler_and_a_schedule_exclude_each_other() -> None:
     with pytest.raises(ValidationError, match="give one of them"):
-        Training.model_validate({"curriculum": {"schedule": "window"}, "plugins": {"sampler": "mine.py:it"}})
+        Training.model_validate(
+            {"curriculum": {"schedule": "window"}, "plugins": {"sampler": "mine.py:it"}}
+        )
 
 
 WRONG = [
     ("loss", "def it(log_prob): ...", "got an unexpected keyword argument"),
     ("loss", f"def it({TAKES}, beta): ...", "missing a required argument: 'beta'"),
-    ("loss", f"def it({TAKES}):\n    return log_prob.mean()", "gave a tensor of shape .*: return .loss, metrics."),
-    ("loss", f"def it({TAKES}):\n    return log_prob.mean(), {{}}", "tokens outside response_mask have a gradient"),
-    ("loss", f"def it({TAKES}):\n    return (0 * log_prob).sum(), {{}}", "gradient is 0 for every token"),
-    ("loss", f"def it({TAKES}):\n    return log_prob.detach().sum(), {{}}", "its loss has no gradient"),
-    ("loss", f"def it({TAKES}):\n    return (log_prob * response_mask).sum() / 0, {{}}", "its loss is"),
-    ("loss", f"def it({TAKES}):\n    return (log_prob * response_mask).sum(), {{'a': 'b'}}", "its metric 'a' is 'b'"),
+    (
+        "loss",
+        f"def it({TAKES}):\n    return log_prob.mean()",
+        "gave a tensor of shape .*: return .loss, metrics.",
+    ),
+    (
+        "loss",
+        f"def it({TAKES}):\n    return log_prob.mean(), {{}}",
+        "tokens outside response_mask have a gradient",
+    ),
+    (
+        "loss",
+        f"def it({TAKES}):\n    return (0 * log_prob).sum(), {{}}",
+        "gradient is 0 for every token",
+    ),
+    (
+        "loss",
+        f"def it({TAKES}):\n    return log_prob.detach().sum(), {{}}",
+        "its loss has no gradient",
+    ),
+    (
+        "loss",
+        f"def it({TAKES}):\n    return (log_prob * response_mask).sum() / 0, {{}}",
+        "its loss is",
+    ),
+    (
+        "loss",
+        f"def it({TAKES}):\n    return (log_prob * response_mask).sum(), {{'a': 'b'}}",
+        "its metric 'a' is 'b'",
+    ),
     ("loss", f"def it({TAKES}):\n    raise KeyError('x')", "raised at line 2 KeyError"),
-    ("advantage", "def it(token_level_rewards, response_mask): ...", "got an unexpected keyword argument 'config'"),
-    ("advantage", "def it(token_level_rewards, response_mask, **_):\n    return response_mask * 0, response_mask", "advantages are all 0"),
-    ("advantage", "def it(token_level_rewards, response_mask, **_):\n    return response_mask[:, :1], response_mask", r"give the same shape"),
+    (
+        "advantage",
+        "def it(token_level_rewards, response_mask): ...",
+        "got an unexpected keyword argument 'config'",
+    ),
+    (
+        "advantage",
+        "def it(token_level_rewards, response_mask, **_):\n    return response_mask * 0, response_mask",
+        "advantages are all 0",
+    ),
+    (
+        "advantage",
+        "def it(token_level_rewards, response_mask, **_):\n    return response_mask[:, :1], response_mask",
+        r"give the same shape",
+    ),
     (
         "advantage",
         "def it(token_level_rewards, response_mask, **_):\n    a = token_level_rewards / response_mask.sum(-1, True)\n    return a, a",
@@ -140,9 +189,17 @@ WRONG = [
         "from verl.utils.dataset.rl_dataset import RLHFDataset\nclass it(RLHFDataset):\n    def __getitem__(self, at): return {'index': at}",
         "a row has no raw_prompt, reward_model",
     ),
-    ("sampler", "class it:\n    def __init__(self, expected, steps, seed): ...\n    def draw(self, count): return [0]", "write its method observe"),
+    (
+        "sampler",
+        "class it:\n    def __init__(self, expected, steps, seed): ...\n    def draw(self, count): return [0]",
+        "write its method observe",
+    ),
     ("sampler", SAMPLER.format(draw="[0]"), r"give 3 rows, each from 0 to 5"),
-    ("sampler", SAMPLER.format(draw="random.sample(range(6), count)"), "keep in state_dict all that draw"),
+    (
+        "sampler",
+        SAMPLER.format(draw="random.sample(range(6), count)"),
+        "keep in state_dict all that draw",
+    ),
     (
         "reward_manager",
         "from verl_jobs.reward import SandboxRewardManager\nclass it(SandboxRewardManager):\n    async def run_single(self, data): return 1.0",
@@ -155,7 +212,11 @@ WRONG = [
         "    async def run_single(self, data):\n        return {'reward_score': 1.0, 'reward_extra_info': {'acc': 1.0}}",
         "the right one must get most",
     ),
-    ("agent_loop", "from verl.experimental.agent_loop import AgentLoopBase\nclass it(AgentLoopBase): ...", "write its method run"),
+    (
+        "agent_loop",
+        "from verl.experimental.agent_loop import AgentLoopBase\nclass it(AgentLoopBase): ...",
+        "write its method run",
+    ),
     *(
         (
             "agent_loop",
@@ -163,7 +224,10 @@ WRONG = [
             f"    async def run(self, sampling_params, **row):\n        {OUTPUT.format(mask=mask, reward=reward)}",
             why,
         )
-        for mask, reward, why in [("[1]", None, "2 response_ids, 1 in response_mask"), ("[1, 1]", None, "tokens that the model did not write")]
+        for mask, reward, why in [
+            ("[1]", None, "2 response_ids, 1 in response_mask"),
+            ("[1, 1]", None, "tokens that the model did not write"),
+        ]
     ),
 ]
 
@@ -195,15 +259,30 @@ def dataloader(bench: Any, training: Training) -> Any:
     from verl.trainer.ppo.utils import create_rl_dataset, create_rl_sampler
     from verl.utils.dataset.rl_dataset import collate_fn
 
-    paths = {"model": bench.model, "train": bench.rows, "validation": bench.rows, "folder": bench.folder}
+    paths = {
+        "model": bench.model,
+        "train": bench.rows,
+        "validation": bench.rows,
+        "folder": bench.folder,
+    }
     with initialize_config_module(config_module="verl.trainer.config", version_base=None):
-        config = compose("ppo_trainer", overrides=overrides(training, seed=1, loggers=[], name="t", **paths)).data
+        config = compose(
+            "ppo_trainer", overrides=overrides(training, seed=1, loggers=[], name="t", **paths)
+        ).data
     dataset = create_rl_dataset(config.train_files, config, bench.tokenizer, None)
-    return StatefulDataLoader(dataset, batch_size=2, num_workers=0, collate_fn=collate_fn, sampler=create_rl_sampler(config, dataset))
+    return StatefulDataLoader(
+        dataset,
+        batch_size=2,
+        num_workers=0,
+        collate_fn=collate_fn,
+        sampler=create_rl_sampler(config, dataset),
+    )
 
 
 @pytest.mark.slow
-def test_an_own_sampler_draws_from_an_own_dataset_and_its_state_lies_in_verl_s_dataloader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_own_sampler_draws_from_an_own_dataset_and_its_state_lies_in_verl_s_dataloader(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from verl_jobs import curriculum
     from verl_jobs.trial import Bench
 
@@ -214,7 +293,9 @@ def test_an_own_sampler_draws_from_an_own_dataset_and_its_state_lies_in_verl_s_d
     loader = dataloader(bench, training)
     batches = iter(loader)
     first = next(batches)
-    assert all(row[-1]["content"].endswith("Write the program alone.") for row in first["raw_prompt"])
+    assert all(
+        row[-1]["content"].endswith("Write the program alone.") for row in first["raw_prompt"]
+    )
     table = curriculum.present()
     assert table
     table.observe([(problem_id, True) for problem_id in ids(first)])

@@ -18,7 +18,9 @@ from verl_jobs.preflight import CannotTrain, check
 from verl_jobs.start import UnfitStart
 from verl_jobs.tiny_model import TinyModel, make
 
-DOUBLE = Problem("mine/0", "mine", "Double x.", "call", ({"args": [1], "expected": 2},), entry_point="solve")
+DOUBLE = Problem(
+    "mine/0", "mine", "Double x.", "call", ({"args": [1], "expected": 2},), entry_point="solve"
+)
 
 
 def problems(count: int) -> list[Problem]:
@@ -57,7 +59,10 @@ def without_truth(folder: Path) -> None:
     cells = table.column("reward_model").to_pylist()
     cells[3] = {"style": "rule", "ground_truth": None}
     place = table.column_names.index("reward_model")
-    pq.write_table(table.set_column(place, "reward_model", pa.array(cells, table.schema.field(place).type)), folder / "train.parquet")
+    pq.write_table(
+        table.set_column(place, "reward_model", pa.array(cells, table.schema.field(place).type)),
+        folder / "train.parquet",
+    )
 
 
 def another_truth(folder: Path) -> None:
@@ -65,20 +70,36 @@ def another_truth(folder: Path) -> None:
     import pyarrow.parquet as pq
 
     truth = '{"task": "essay", "question_id": "q", "answers": []}'
-    rows = {"data_source": ["m"], "prompt": [[{"role": "user", "content": "?"}]], "reward_model": [{"ground_truth": truth}]}
+    rows = {
+        "data_source": ["m"],
+        "prompt": [[{"role": "user", "content": "?"}]],
+        "reward_model": [{"ground_truth": truth}],
+    }
     pq.write_table(pa.table(rows), folder / "train.parquet")
 
 
 def gated(folder: Path) -> None:
-    write_verl([*problems(8), replace(DOUBLE, problem_id="HumanEval/3", source="HumanEval")], folder / "train.parquet")
+    write_verl(
+        [*problems(8), replace(DOUBLE, problem_id="HumanEval/3", source="HumanEval")],
+        folder / "train.parquet",
+    )
 
 
 def unittests(folder: Path) -> None:
-    tests = ({"source": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(1), 2)\n"},)
-    write_verl([*problems(8), replace(DOUBLE, problem_id="mine/9", style="unittest", tests=tests)], folder / "train.parquet")
+    tests = (
+        {
+            "source": "import unittest\nclass T(unittest.TestCase):\n    def test(self): self.assertEqual(solve(1), 2)\n"
+        },
+    )
+    write_verl(
+        [*problems(8), replace(DOUBLE, problem_id="mine/9", style="unittest", tests=tests)],
+        folder / "train.parquet",
+    )
 
 
-def test_unittests_train_where_the_reward_pays_for_shared_trust(job: TrainingJob, tmp_path: Path) -> None:
+def test_unittests_train_where_the_reward_pays_for_shared_trust(
+    job: TrainingJob, tmp_path: Path
+) -> None:
     unittests(tmp_path)
     check(job.model_copy(update={"reward": RewardConfig(shared=True)}))
 
@@ -95,21 +116,30 @@ def test_unittests_train_where_the_reward_pays_for_shared_trust(job: TrainingJob
         (lambda folder: (folder / "train.parquet").unlink(), "train.parquet is no parquet that can be read"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_trained_is_refused_with_place_and_mend(job: TrainingJob, tmp_path: Path, spoil: Callable[[Path], object], said: str) -> None:
+def test_what_cannot_be_trained_is_refused_with_place_and_mend(
+    job: TrainingJob, tmp_path: Path, spoil: Callable[[Path], object], said: str
+) -> None:
     spoil(tmp_path)
     with pytest.raises(CannotTrain, match=said) as caught:
         check(job)
     assert "\n" not in str(caught.value) and not job.path.exists()
 
 
-def test_a_start_that_does_not_fit_is_refused_with_the_rest(job: TrainingJob, tmp_path: Path) -> None:
+def test_a_start_that_does_not_fit_is_refused_with_the_rest(
+    job: TrainingJob, tmp_path: Path
+) -> None:
     (tmp_path / "start" / "tokenizer.json").unlink()
     with pytest.raises(UnfitStart, match="no tokenizer"):
         check(job)
 
 
-def test_saves_that_the_disk_cannot_hold_are_refused_with_the_numbers(job: TrainingJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_saves_that_the_disk_cannot_hold_are_refused_with_the_numbers(
+    job: TrainingJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = shutil.disk_usage("/")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: whole._replace(free=1000))
-    with pytest.raises(CannotTrain, match=r"0.0 GiB of disk left, and \d saves and candidates of [\d,]+ parameters take"):
+    with pytest.raises(
+        CannotTrain,
+        match=r"0.0 GiB of disk left, and \d saves and candidates of [\d,]+ parameters take",
+    ):
         check(job)

@@ -33,18 +33,44 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def training(ranks: int) -> Training:
-    return Training(threads=1, ranks=ranks, problems_per_step=4, group_size=8, prompt_tokens=PROMPT, answer_tokens=ANSWER, scale=Scale(updates=2))
+    return Training(
+        threads=1,
+        ranks=ranks,
+        problems_per_step=4,
+        group_size=8,
+        prompt_tokens=PROMPT,
+        answer_tokens=ANSWER,
+        scale=Scale(updates=2),
+    )
 
 
 def trained(model: Path, ranks: int, **asked: Any) -> dict[str, Any]:
     """What rank 0 of so many says of two steps of two updates."""
-    told = {"model": str(model), "training": training(ranks).model_dump(), "prompt": PROMPT, "answer": ANSWER, "count": COUNT, "steps": 2} | asked
-    command = [sys.executable, "-m", "torch.distributed.run", f"--nproc_per_node={ranks}", "--rdzv-backend=c10d", "--rdzv-endpoint=127.0.0.1:0"]
+    told = {
+        "model": str(model),
+        "training": training(ranks).model_dump(),
+        "prompt": PROMPT,
+        "answer": ANSWER,
+        "count": COUNT,
+        "steps": 2,
+    } | asked
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        f"--nproc_per_node={ranks}",
+        "--rdzv-backend=c10d",
+        "--rdzv-endpoint=127.0.0.1:0",
+    ]
     command += ["--local-addr=127.0.0.1", str(ROOT / "benchmarks" / "rank.py"), json.dumps(told)]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert run.returncode == 0, run.stderr[-3000:]
-    found: dict[str, Any] = json.loads(next(line for line in run.stdout.splitlines() if line.startswith('{"losses"')))
+    found: dict[str, Any] = json.loads(
+        next(line for line in run.stdout.splitlines() if line.startswith('{"losses"'))
+    )
     return found
 
 
@@ -62,7 +88,9 @@ def test_two_ranks_over_gloo_have_the_losses_of_one(model: Path, alone: dict[str
 
 
 @pytest.mark.soak
-def test_one_rank_goes_on_from_the_save_of_two(model: Path, alone: dict[str, Any], tmp_path: Path) -> None:
+def test_one_rank_goes_on_from_the_save_of_two(
+    model: Path, alone: dict[str, Any], tmp_path: Path
+) -> None:
     save = tmp_path / "global_step_1"
     trained(model, 2, save=str(save / "actor"))
     seal(save)
@@ -73,7 +101,14 @@ def test_one_rank_goes_on_from_the_save_of_two(model: Path, alone: dict[str, Any
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("phase", "name"), [("writes", "rollout"), ("old log-probabilities", "old log-probabilities"), ("update", "update")])
+@pytest.mark.parametrize(
+    ("phase", "name"),
+    [
+        ("writes", "rollout"),
+        ("old log-probabilities", "old log-probabilities"),
+        ("update", "update"),
+    ],
+)
 def test_the_planner_s_memory_of_each_phase_is_within_15_percent_of_what_was_allocated(
     model: Path, alone: dict[str, Any], phase: str, name: str
 ) -> None:

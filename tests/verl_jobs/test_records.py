@@ -35,18 +35,31 @@ def found(problems: list[Problem], executor: Executor) -> list[Review]:
     return reviews(problems, executor)
 
 
-def test_each_record_is_a_failing_program_with_a_comment_that_mends_it(problems: list[Problem], found: list[Review]) -> None:
+def test_each_record_is_a_failing_program_with_a_comment_that_mends_it(
+    problems: list[Problem], found: list[Review]
+) -> None:
     solutions = {problem.problem_id: problem.solutions[0] for problem in problems}
     assert len(found) >= 10
     for review in found:
         assert "fails" in review.report or "examples pass" in review.report
         assert review.comment == difference(review.program, solutions[review.problem_id])
-        assert [m["role"] for m in review.messages] == ["user", "assistant"] and review.messages[1]["content"] == review.comment
-        assert review.messages[0]["content"].endswith(REVIEW) and review.program.strip() in review.messages[0]["content"]
+        assert [m["role"] for m in review.messages] == ["user", "assistant"] and review.messages[1][
+            "content"
+        ] == review.comment
+        assert (
+            review.messages[0]["content"].endswith(REVIEW)
+            and review.program.strip() in review.messages[0]["content"]
+        )
 
 
-def test_no_record_is_made_of_what_must_not_be_learned(problems: list[Problem], executor: Executor) -> None:
-    kept_out = [replace(problems[0], split="heldout"), replace(problems[0], gated=True), replace(problems[0], visible_tests=0)]
+def test_no_record_is_made_of_what_must_not_be_learned(
+    problems: list[Problem], executor: Executor
+) -> None:
+    kept_out = [
+        replace(problems[0], split="heldout"),
+        replace(problems[0], gated=True),
+        replace(problems[0], visible_tests=0),
+    ]
     assert reviews(kept_out, executor) == []
     assert {problem.split for problem in problems} > {"validation"}
 
@@ -59,8 +72,12 @@ def test_hidden_tests_are_in_no_record(problems: list[Problem], found: list[Revi
     for review in found:
         problem = by_id[review.problem_id]
         visible = {shown_test(problem, test) for test in problem.tests[: problem.visible_tests]}
-        hidden = {shown_test(problem, test) for test in problem.tests[problem.visible_tests :]} - visible
-        assert not [test for test in hidden if test in review.report + review.messages[0]["content"]]
+        hidden = {
+            shown_test(problem, test) for test in problem.tests[problem.visible_tests :]
+        } - visible
+        assert not [
+            test for test in hidden if test in review.report + review.messages[0]["content"]
+        ]
 
 
 @pytest.mark.parametrize(
@@ -76,18 +93,29 @@ def test_a_comment_names_the_first_line_that_differs(program: str, said: str | N
     assert difference(program, "def f(x):\n    return x + 1") == said
 
 
-def test_records_survive_their_parquet_and_hold_what_verl_reads(found: list[Review], tmp_path: Path) -> None:
+def test_records_survive_their_parquet_and_hold_what_verl_reads(
+    found: list[Review], tmp_path: Path
+) -> None:
     write_reviews(found, tmp_path / "reviews.parquet")
     assert read_reviews(tmp_path / "reviews.parquet") == found
     assert "messages" in pq.read_schema(tmp_path / "reviews.parquet").names
-    pq.write_table(pq.read_table(tmp_path / "reviews.parquet").drop_columns(["comment"]), tmp_path / "other.parquet")
+    pq.write_table(
+        pq.read_table(tmp_path / "reviews.parquet").drop_columns(["comment"]),
+        tmp_path / "other.parquet",
+    )
     with pytest.raises(ValueError, match="lacks comment"):
         read_reviews(tmp_path / "other.parquet")
 
 
-def test_mending_is_shown_with_the_report_that_asks_for_it_and_a_right_program(problems: list[Problem], executor: Executor) -> None:
+def test_mending_is_shown_with_the_report_that_asks_for_it_and_a_right_program(
+    problems: list[Problem], executor: Executor
+) -> None:
     fallible = [problem for problem in problems if problem.split == "demonstrations"]
     made = mends(fallible, executor)
     right = {problem.solutions[0] for problem in fallible}
     assert 0 < len(made) < len(fallible) and {answer for _, answer in made} <= right
-    assert all([m["role"] for m in talk] == ["user", "assistant", "user"] and talk[-1]["content"].endswith(MEND) for talk, _ in made)
+    assert all(
+        [m["role"] for m in talk] == ["user", "assistant", "user"]
+        and talk[-1]["content"].endswith(MEND)
+        for talk, _ in made
+    )

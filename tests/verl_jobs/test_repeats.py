@@ -24,7 +24,10 @@ from verl_jobs.warm_up import WarmUp, warm_up
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]  # eight minutes on two cores
 ROOT = Path(__file__).parents[2]
-BETWEEN = ("rollout_corr/", "training/rollout_probs_diff")  # the engine's probabilities beside the trainer's: batches of other sizes, 1e-8
+BETWEEN = (
+    "rollout_corr/",
+    "training/rollout_probs_diff",
+)  # the engine's probabilities beside the trainer's: batches of other sizes, 1e-8
 CLOCK = ("timing", "perf/", "peak", "memory")  # in the names of what no two runs have alike
 SMALL = {"steps": 2, "save_every": 2, "problems_per_step": 8, "group_size": 4, "answer_tokens": 64}
 TRAIN = """
@@ -44,15 +47,30 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
     """Trainings from a warmed-up tiny model, each twice, one after the other on one Ray, which ends with the process that started it."""
     home = tmp_path_factory.mktemp("repeats")
     problems = generate(FamilyConfig(demonstrations=300, train=16, validation=8))
-    chats = [(prompt_text(problem), demonstration(problem)) for problem in problems if problem.split == "demonstrations"]
+    chats = [
+        (prompt_text(problem), demonstration(problem))
+        for problem in problems
+        if problem.split == "demonstrations"
+    ]
     make(TinyModel(hidden=64, layers=2), [text for pair in chats for text in pair], home / "base")
     warm_up(home / "base", chats, WarmUp(steps=240, threads=1), home / "start")
     for split in ("train", "validation"):
-        write_verl([problem for problem in problems if problem.split == split], home / f"{split}.parquet")
-    adapters = load_profile(str(ROOT / "examples" / "transfer.yaml")).training.model_dump() | {"reward_normalised": True, "reward_clip": 2.0}
-    told = {"grpo": Training(**SMALL), "ppo": Training(algorithm="ppo", **SMALL), "lora": Training.model_validate(adapters | SMALL)}
+        write_verl(
+            [problem for problem in problems if problem.split == split], home / f"{split}.parquet"
+        )
+    adapters = load_profile(str(ROOT / "examples" / "transfer.yaml")).training.model_dump() | {
+        "reward_normalised": True,
+        "reward_clip": 2.0,
+    }
+    told = {
+        "grpo": Training(**SMALL),
+        "ppo": Training(algorithm="ppo", **SMALL),
+        "lora": Training.model_validate(adapters | SMALL),
+    }
     reward, made = load_profile("small").reward, {}
-    for name, training in [(f"{name}{again}", each) for name, each in told.items() for again in ("", "-again")]:
+    for name, training in [
+        (f"{name}{again}", each) for name, each in told.items() for again in ("", "-again")
+    ]:
         made[name] = TrainingJob(
             folder=str(home / name), chain=name, start=str(home / "start"), train=str(home / "train.parquet"),
             validation=str(home / "validation.parquet"), inputs={}, training=training, reward=reward, reward_hash=reward_hash(reward),
@@ -60,25 +78,47 @@ def jobs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrainingJob]:
         )  # fmt: skip
         made[name].write()
     command = [sys.executable, "-c", TRAIN, *(job.folder for job in made.values())]
-    run = subprocess.run(command, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        command,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr[-3000:]
     return made
 
 
 def measured(job: TrainingJob) -> list[dict[str, Any]]:
     """What was measured of each step, less what the clock says."""
-    return [{key: value for key, value in row.items() if not any(word in key for word in CLOCK)} for row in metrics(job.path)]
+    return [
+        {key: value for key, value in row.items() if not any(word in key for word in CLOCK)}
+        for row in metrics(job.path)
+    ]
 
 
-@pytest.mark.parametrize("name", ["grpo", "ppo", "lora"])  # a critic's value head and adapters are made anew
-def test_the_same_seed_gives_the_same_metrics_step_by_step_and_the_same_weights(jobs: dict[str, TrainingJob], name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["grpo", "ppo", "lora"]
+)  # a critic's value head and adapters are made anew
+def test_the_same_seed_gives_the_same_metrics_step_by_step_and_the_same_weights(
+    jobs: dict[str, TrainingJob], name: str
+) -> None:
     first, again = jobs[name], jobs[f"{name}-again"]
     assert [row["step"] for row in measured(first)] == [0, 1, 2]
-    assert any(row.get("actor/grad_norm", 0.0) > 0 for row in measured(first)), "nothing was learned, so nothing was shown"
+    assert any(row.get("actor/grad_norm", 0.0) > 0 for row in measured(first)), (
+        "nothing was learned, so nothing was shown"
+    )
     for before, after in zip(measured(first), measured(again), strict=True):
-        differ = {key: (value, after.get(key)) for key, value in before.items() if after.get(key) != value}
-        assert all(key.startswith(BETWEEN) and value == pytest.approx(now, abs=1e-6) for key, (value, now) in differ.items()), differ
-    one, other = ((candidates(job.path)[2] / "model.safetensors").read_bytes() for job in (first, again))
+        differ = {
+            key: (value, after.get(key)) for key, value in before.items() if after.get(key) != value
+        }
+        assert all(
+            key.startswith(BETWEEN) and value == pytest.approx(now, abs=1e-6)
+            for key, (value, now) in differ.items()
+        ), differ
+    one, other = (
+        (candidates(job.path)[2] / "model.safetensors").read_bytes() for job in (first, again)
+    )
     assert one == other
 
 
@@ -90,17 +130,43 @@ def test_adapters_are_trained_by_verl_and_published_merged(jobs: dict[str, Train
 
     job = jobs["lora"]
     made = candidates(job.path)[2]
-    start, merged = load_file(Path(job.start) / "model.safetensors"), load_file(made / "model.safetensors")
-    changed = {name.rsplit(".", 2)[1] for name in start if not torch.equal(start[name], merged[name])}
-    assert set(start) == set(merged) and changed == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    start, merged = (
+        load_file(Path(job.start) / "model.safetensors"),
+        load_file(made / "model.safetensors"),
+    )
+    changed = {
+        name.rsplit(".", 2)[1] for name in start if not torch.equal(start[name], merged[name])
+    }
+    assert set(start) == set(merged) and changed == {
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    }
     ids = torch.tensor([[1, 5, 9, 33, 7]])
-    base, alone = (AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32) for folder in (job.start, made))
+    base, alone = (
+        AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+        for folder in (job.start, made)
+    )
     wearing: Any = PeftModel.from_pretrained(base, made / ADAPTER).eval()
     with torch.inference_mode():
         assert torch.allclose(alone.eval()(ids).logits, wearing(ids).logits, atol=1e-4)
     assert json.loads((made / "config.json").read_text())["architectures"] == ["Qwen2ForCausalLM"]
     steps = [row for row in metrics(job.path) if RAW in row]
-    assert len(steps) == 2 and all(-1 <= row[RAW] <= 1 and abs(row["critic/score/min"]) <= 2.0 for row in steps)
-    assert all(row["critic/score/mean"] != pytest.approx(row[RAW]) for row in steps), "verl learns from the rescaled rewards"
-    apart = [row["training/rollout_probs_diff_max"] for row in metrics(job.path) if "training/rollout_probs_diff_max" in row]
-    assert apart and max(apart) < 1e-4, "the engine samples from the policy that is trained, adapter and all"
+    assert len(steps) == 2 and all(
+        -1 <= row[RAW] <= 1 and abs(row["critic/score/min"]) <= 2.0 for row in steps
+    )
+    assert all(row["critic/score/mean"] != pytest.approx(row[RAW]) for row in steps), (
+        "verl learns from the rescaled rewards"
+    )
+    apart = [
+        row["training/rollout_probs_diff_max"]
+        for row in metrics(job.path)
+        if "training/rollout_probs_diff_max" in row
+    ]
+    assert apart and max(apart) < 1e-4, (
+        "the engine samples from the policy that is trained, adapter and all"
+    )

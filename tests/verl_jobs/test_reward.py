@@ -14,17 +14,26 @@ from verl_jobs.reward import NoScore, as_verl, compute_score
 
 
 def test_a_program_is_judged_by_verl_s_own_signature() -> None:
-    right = compute_score("battery", f"```python\n{CODE['call'].reference}```", ground_truth(MEDIAN), {"index": 0})
+    right = compute_score(
+        "battery", f"```python\n{CODE['call'].reference}```", ground_truth(MEDIAN), {"index": 0}
+    )
     wrong = compute_score("battery", CODE["call"].wrong, ground_truth(MEDIAN), None, sparse=False)
-    assert (right["score"], right["acc"], right["tests_passed"]) == (1.0, 1.0, 1.0) and wrong["score"] < right["score"]
-    assert sum(json.loads(wrong["trace"]).values()) == pytest.approx(wrong["score"]) and right.keys() == wrong.keys()
+    assert (right["score"], right["acc"], right["tests_passed"]) == (1.0, 1.0, 1.0) and wrong[
+        "score"
+    ] < right["score"]
+    assert (
+        sum(json.loads(wrong["trace"]).values()) == pytest.approx(wrong["score"])
+        and right.keys() == wrong.keys()
+    )
 
 
 @pytest.mark.parametrize(("source", "answer", "truth", "info", "acc"), [
     ("openai/gsm8k", "so #### 72", "72", {}, 1.0), ("mine", "Answer: Danube", "the Danube", {"task": "qa"}, 1.0),
     ("mine", "#### 1", "2", {"task": "math"}, 0.0),
 ])  # fmt: skip
-def test_a_bare_right_answer_is_enough_for_questions(source: str, answer: str, truth: str, info: dict[str, str], acc: float) -> None:
+def test_a_bare_right_answer_is_enough_for_questions(
+    source: str, answer: str, truth: str, info: dict[str, str], acc: float
+) -> None:
     assert compute_score(source, answer, truth, info)["acc"] == acc
 
 

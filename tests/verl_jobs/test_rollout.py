@@ -14,7 +14,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Any:
     from transformers import AutoModelForCausalLM
 
     folder = tmp_path_factory.mktemp("model")
-    make(TinyModel(hidden=32, layers=2, vocabulary=300), ["sort the list", "return sorted(x)"] * 4, folder)
+    make(
+        TinyModel(hidden=32, layers=2, vocabulary=300),
+        ["sort the list", "return sorted(x)"] * 4,
+        folder,
+    )
     return AutoModelForCausalLM.from_pretrained(folder).eval()
 
 

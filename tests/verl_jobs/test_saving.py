@@ -13,17 +13,34 @@ from tests.verl_jobs.test_job import a_job
 from verl_jobs import faults, owner
 from verl_jobs.config import Keep, Training
 from verl_jobs.job import candidates
-from verl_jobs.saving import SEAL, STATE, TRACKER, best, damage, end_if_asked, kept, prune, publish_candidate, repair, restored, whole_saves
+from verl_jobs.saving import (
+    SEAL,
+    STATE,
+    TRACKER,
+    best,
+    damage,
+    end_if_asked,
+    kept,
+    prune,
+    publish_candidate,
+    repair,
+    restored,
+    whole_saves,
+)
 
 
 def weights_of(save: Path) -> Path:
     return save / "actor" / "huggingface"
 
 
-def test_a_half_written_save_is_dropped_and_the_tracker_names_the_newest_whole_one(tmp_path: Path) -> None:
+def test_a_half_written_save_is_dropped_and_the_tracker_names_the_newest_whole_one(
+    tmp_path: Path,
+) -> None:
     a_save(tmp_path, 10)
     half = a_save(tmp_path, 20, whole=False)
-    (tmp_path / "saves" / TRACKER).write_text("")  # verl truncates it before it writes: a kill leaves it empty
+    (tmp_path / "saves" / TRACKER).write_text(
+        ""
+    )  # verl truncates it before it writes: a kill leaves it empty
     assert repair(tmp_path) == 10 and not half.exists()
     assert (tmp_path / "saves" / TRACKER).read_text() == "10"
 
@@ -54,13 +71,18 @@ def seal_torn(save: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [truncated, one_bit_other, shard_missing, seal_torn])
-def test_a_damaged_save_is_passed_over_for_the_one_before_and_told(tmp_path: Path, harm, capsys) -> None:  # type: ignore[no-untyped-def]
+def test_a_damaged_save_is_passed_over_for_the_one_before_and_told(
+    tmp_path: Path, harm, capsys
+) -> None:  # type: ignore[no-untyped-def]
     good, newest = a_save(tmp_path, 10), a_save(tmp_path, 20)
     harm(newest)
     assert repair(tmp_path) == 10 and (tmp_path / "saves" / TRACKER).read_text() == "10"
     assert good.exists() and not newest.exists()
     [fault] = faults.read(tmp_path)
-    assert fault.what.startswith("the save of step 20 is damaged: ") and fault.what in capsys.readouterr().out
+    assert (
+        fault.what.startswith("the save of step 20 is damaged: ")
+        and fault.what in capsys.readouterr().out
+    )
     assert repair(tmp_path) == 10 and len(faults.read(tmp_path)) == 1
 
 
@@ -73,7 +95,9 @@ def test_the_fault_names_the_file_and_what_is_wrong(tmp_path: Path) -> None:
     assert damage(save) == f"{SHARD} is missing"
 
 
-def test_where_all_saves_are_damaged_training_begins_anew_and_says_so_of_each(tmp_path: Path) -> None:
+def test_where_all_saves_are_damaged_training_begins_anew_and_says_so_of_each(
+    tmp_path: Path,
+) -> None:
     for step in (10, 20):
         truncated(a_save(tmp_path, step))
     assert repair(tmp_path) is None and len(faults.read(tmp_path)) == 2
@@ -82,12 +106,21 @@ def test_where_all_saves_are_damaged_training_begins_anew_and_says_so_of_each(tm
 STEPS = st.sets(st.integers(1, 60), max_size=12)
 
 
-@given(STEPS, st.dictionaries(st.integers(1, 60), st.floats(0, 1)), st.integers(2, 4), st.integers(1, 3), st.integers(0, 10))
+@given(
+    STEPS,
+    st.dictionaries(st.integers(1, 60), st.floats(0, 1)),
+    st.integers(2, 4),
+    st.integers(1, 3),
+    st.integers(0, 10),
+)
 def test_the_newest_the_best_and_every_so_many_stay_and_nothing_else(
     steps: set[int], scores: dict[int, float], last: int, best: int, every: int
 ) -> None:
     stay = kept(steps, scores, Keep(last=last, best=best, every=every))
-    newest, multiples = set(sorted(steps)[-last:]), {step for step in steps if every and step % every == 0}
+    newest, multiples = (
+        set(sorted(steps)[-last:]),
+        {step for step in steps if every and step % every == 0},
+    )
     known = {step: score for step, score in scores.items() if step in steps}
     others = stay - newest - multiples
     assert stay <= steps and newest | multiples <= stay
@@ -117,7 +150,9 @@ def test_where_a_run_was_stopped_and_went_on_nothing_is_chosen(tmp_path: Path) -
     assert list(candidates(tmp_path)) == [10, 15, 20]
 
 
-def test_where_nothing_else_was_scored_the_step_of_the_stop_is_better_than_none(tmp_path: Path) -> None:
+def test_where_nothing_else_was_scored_the_step_of_the_stop_is_better_than_none(
+    tmp_path: Path,
+) -> None:
     job = a_job(tmp_path)
     scored(tmp_path, {0: 0.3, 7: 0.9})
     assert job.validations() == {0: 0.3, 7: 0.9}
@@ -125,8 +160,12 @@ def test_where_nothing_else_was_scored_the_step_of_the_stop_is_better_than_none(
 
 def test_a_candidate_is_published_once_and_whole(tmp_path: Path) -> None:
     job, weights = a_job(tmp_path), weights_of(a_save(tmp_path, 10))
-    (tmp_path / "candidates" / ".step-000010").mkdir(parents=True)  # left by a kill in the middle of a copy
-    (tmp_path / "candidates" / "step-000010" / "half").mkdir(parents=True)  # and by one in the middle of a removal, before it went back
+    (tmp_path / "candidates" / ".step-000010").mkdir(
+        parents=True
+    )  # left by a kill in the middle of a copy
+    (tmp_path / "candidates" / "step-000010" / "half").mkdir(
+        parents=True
+    )  # and by one in the middle of a removal, before it went back
     first = publish_candidate(job, 10, weights)
     (weights / "model.safetensors").write_bytes(b"changed afterwards")
     assert publish_candidate(job, 10, weights) == first
@@ -134,16 +173,22 @@ def test_a_candidate_is_published_once_and_whole(tmp_path: Path) -> None:
     assert candidates(tmp_path) == {10: first}
 
 
-def test_candidates_of_steps_that_are_done_again_go_with_the_life_that_made_them(tmp_path: Path) -> None:
+def test_candidates_of_steps_that_are_done_again_go_with_the_life_that_made_them(
+    tmp_path: Path,
+) -> None:
     job = a_job(tmp_path)
     for step in (5, 10):
         publish_candidate(job, step, weights_of(a_save(tmp_path, step)))
-    publish_candidate(job, 15, weights_of(a_save(tmp_path, 15, whole=False)))  # and a kill before the seal
+    publish_candidate(
+        job, 15, weights_of(a_save(tmp_path, 15, whole=False))
+    )  # and a kill before the seal
     truncated(tmp_path / "saves" / "global_step_10")
     assert repair(tmp_path) == 5 and list(candidates(tmp_path)) == [5]
     again = weights_of(a_save(tmp_path, 10))
     (again / "model.safetensors").write_bytes(b"other weights")
-    assert (publish_candidate(job, 10, again) / "model.safetensors").read_bytes() == b"other weights"
+    assert (
+        publish_candidate(job, 10, again) / "model.safetensors"
+    ).read_bytes() == b"other weights"
 
 
 def test_the_best_candidate_is_the_earlier_of_equals(tmp_path: Path) -> None:
@@ -163,7 +208,9 @@ def test_the_adaptive_kl_coefficient_goes_on_where_it_stood(tmp_path: Path) -> N
     save = a_save(tmp_path, 10)
     assert restored(job, 10) == job == restored(job, None)
     (save / STATE).write_text('{"kl_coefficient": 0.0625}')
-    assert restored(job, 10).training == Training(kl_coefficient=0.0625, kl_in="reward", kl_target=0.02)
+    assert restored(job, 10).training == Training(
+        kl_coefficient=0.0625, kl_in="reward", kl_target=0.02
+    )
 
 
 def test_on_a_notice_training_ends_only_where_its_last_step_is_saved(tmp_path: Path) -> None:

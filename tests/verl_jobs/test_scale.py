@@ -30,7 +30,11 @@ FSDP = "actor_rollout_ref.actor.fsdp_config"
         ({"reshard": False}, f"{FSDP}.reshard_after_forward", "False"),
         ({"offload": "idle"}, f"{FSDP}.optimizer_offload", "True"),
         ({"offload": "always"}, f"{FSDP}.offload_policy", "True"),
-        ({"activation_checkpointing": False}, "actor_rollout_ref.model.enable_gradient_checkpointing", "False"),
+        (
+            {"activation_checkpointing": False},
+            "actor_rollout_ref.model.enable_gradient_checkpointing",
+            "False",
+        ),
         ({"micro_batch_tokens": 9000}, "actor_rollout_ref.actor.ppo_max_token_len_per_gpu", "9000"),
         ({"accumulation": 4}, "actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu", "8"),
         ({"accumulation": 4}, "actor_rollout_ref.actor.use_dynamic_bsz", "False"),
@@ -39,13 +43,33 @@ FSDP = "actor_rollout_ref.actor.fsdp_config"
         ({"tensor_parallel": 2}, "actor_rollout_ref.rollout.tensor_model_parallel_size", "2"),
         ({"engine_memory": 0.4}, "actor_rollout_ref.rollout.gpu_memory_utilization", "0.4"),
         ({"nodes": 2}, "trainer.n_gpus_per_node", "4"),
-        ({"precision": "fp32"}, f"{FSDP}.mixed_precision", "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}"),
-        ({"megatron": Megatron(tensor_parallel=2)}, "actor_rollout_ref.actor.megatron.tensor_model_parallel_size", "2"),
+        (
+            {"precision": "fp32"},
+            f"{FSDP}.mixed_precision",
+            "{param_dtype:fp32,reduce_dtype:fp32,buffer_dtype:fp32}",
+        ),
+        (
+            {"megatron": Megatron(tensor_parallel=2)},
+            "actor_rollout_ref.actor.megatron.tensor_model_parallel_size",
+            "2",
+        ),
         ({"megatron": Megatron()}, "model_engine", "megatron"),
-        ({"megatron": Megatron()}, "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity", "full"),
+        (
+            {"megatron": Megatron()},
+            "actor_rollout_ref.actor.megatron.override_transformer_config.recompute_granularity",
+            "full",
+        ),
         ({"placement": "colocated_async"}, "trainer.v1.trainer_mode", "colocate_async"),
-        ({"placement": "separate_async", "engine_gpus": 2}, "actor_rollout_ref.rollout.n_gpus_per_node", "2"),
-        ({"distillation": Distillation(teacher="t")}, "distillation.teacher_models.teacher_model.model_path", "'t'"),
+        (
+            {"placement": "separate_async", "engine_gpus": 2},
+            "actor_rollout_ref.rollout.n_gpus_per_node",
+            "2",
+        ),
+        (
+            {"distillation": Distillation(teacher="t")},
+            "distillation.teacher_models.teacher_model.model_path",
+            "'t'",
+        ),
     ],
 )
 def test_each_switch_is_an_override(given: dict[str, Any], key: str, value: str) -> None:
@@ -69,10 +93,19 @@ def test_an_engine_on_gpus_computes_in_bf16_and_checkpoints_activations(engine: 
         ({"scale": Scale(updates=5)}, "32 problems do not divide into 5 updates"),
         ({"scale": Scale(accumulation=7)}, "256 answers do not divide among 1 ranks into 7"),
         ({"ranks": 4, "scale": Scale(shards=3)}, "4 ranks do not divide into groups of 3 shards"),
-        ({"ranks": 2, "engine": "vllm", "scale": Scale(tensor_parallel=4)}, "2 ranks do not divide into groups of 4"),
+        (
+            {"ranks": 2, "engine": "vllm", "scale": Scale(tensor_parallel=4)},
+            "2 ranks do not divide into groups of 4",
+        ),
         ({"engine": "vllm", "scale": Scale(placement="separate_async")}, "engine_gpus go together"),
-        ({"engine": "vllm", "algorithm": "ppo", "scale": Scale(megatron=Megatron())}, "ppo trains a critic"),
-        ({"engine": "vllm", "scale": Scale(megatron=Megatron(), precision="fp32")}, "precision is FSDP2's"),
+        (
+            {"engine": "vllm", "algorithm": "ppo", "scale": Scale(megatron=Megatron())},
+            "ppo trains a critic",
+        ),
+        (
+            {"engine": "vllm", "scale": Scale(megatron=Megatron(), precision="fp32")},
+            "precision is FSDP2's",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_with_its_numbers(given: dict[str, Any], said: str) -> None:
@@ -81,6 +114,11 @@ def test_what_cannot_be_is_refused_with_its_numbers(given: dict[str, Any], said:
 
 
 def test_what_was_never_run_says_so() -> None:
-    scale = Scale(megatron=Megatron(), distillation=Distillation(teacher="t"), placement="colocated_async")
-    assert scale.unrun == "Passed to verl as told and never run by us: Megatron, distillation, placement colocated_async."
+    scale = Scale(
+        megatron=Megatron(), distillation=Distillation(teacher="t"), placement="colocated_async"
+    )
+    assert (
+        scale.unrun
+        == "Passed to verl as told and never run by us: Megatron, distillation, placement colocated_async."
+    )
     assert Scale().unrun == ""

@@ -22,7 +22,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make(TinyModel(hidden=32, layers=2, vocabulary=300), TEXTS, folder / "m")
     make(TinyModel(hidden=48, layers=2, vocabulary=300), TEXTS, folder / "wider")
     make(TinyModel(hidden=32, layers=1, vocabulary=300), TEXTS, folder / "shallower")
-    make(TinyModel(hidden=32, layers=2, vocabulary=320), TEXTS * 40 + ["a b c d e f g h i j k"] * 9, folder / "more tokens")
+    make(
+        TinyModel(hidden=32, layers=2, vocabulary=320),
+        TEXTS * 40 + ["a b c d e f g h i j k"] * 9,
+        folder / "more tokens",
+    )
     return folder
 
 
@@ -48,25 +52,47 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
         lambda f, _: _config(f, architectures=["Qwen2ForTokenClassification"]),
         "architectures is Qwen2ForTokenClassification",
     ),
-    "an architecture nobody knows": (lambda f, _: _config(f, model_type="qwen99"), "transformers knows no such architecture"),
+    "an architecture nobody knows": (
+        lambda f, _: _config(f, model_type="qwen99"),
+        "transformers knows no such architecture",
+    ),
     "no tokenizer": (lambda f, _: (f / "tokenizer.json").unlink(), "no tokenizer (tokenizer.json"),
     "no chat template": (lambda f, _: _without_template(f), "no chat_template"),
-    "a larger tokenizer than the embedding": (lambda f, _: _config(f, vocab_size=270), "tokens, the model's embedding 270"),
-    "pickled weights": (lambda f, _: (f / "model.safetensors").rename(f / "model.bin"), "no *.safetensors"),
+    "a larger tokenizer than the embedding": (
+        lambda f, _: _config(f, vocab_size=270),
+        "tokens, the model's embedding 270",
+    ),
+    "pickled weights": (
+        lambda f, _: (f / "model.safetensors").rename(f / "model.bin"),
+        "no *.safetensors",
+    ),
     "weights of a wider model": (_weights_of("wider"), "they are of two models"),
     "weights of a model with fewer layers": (_weights_of("shallower"), "they lack model.layers.1."),
-    "a torn file of weights": (lambda f, _: (f / "model.safetensors").write_bytes(b"torn" * 9), "no safetensors file, or a torn one"),
-    "a config that contradicts itself": (lambda f, _: _config(f, num_hidden_layers=6), "contradicts itself: "),
-    "an adapter alone": (lambda f, _: (f / "adapter_config.json").write_text("{}"), "an adapter without its base"),
+    "a torn file of weights": (
+        lambda f, _: (f / "model.safetensors").write_bytes(b"torn" * 9),
+        "no safetensors file, or a torn one",
+    ),
+    "a config that contradicts itself": (
+        lambda f, _: _config(f, num_hidden_layers=6),
+        "contradicts itself: ",
+    ),
+    "an adapter alone": (
+        lambda f, _: (f / "adapter_config.json").write_text("{}"),
+        "an adapter without its base",
+    ),
 }
 
 
 def test_a_whole_checkpoint_is_taken(whole: Path) -> None:
-    check_start(whole / "m", tokens=200, frozen=("model.embed_tokens.*",), lora=Lora(modules=("q_proj",)))
+    check_start(
+        whole / "m", tokens=200, frozen=("model.embed_tokens.*",), lora=Lora(modules=("q_proj",))
+    )
 
 
 @pytest.mark.parametrize("spoiled", SPOILED)
-def test_what_is_no_start_is_refused_with_its_reason(whole: Path, tmp_path: Path, spoiled: str) -> None:
+def test_what_is_no_start_is_refused_with_its_reason(
+    whole: Path, tmp_path: Path, spoiled: str
+) -> None:
     spoil, said = SPOILED[spoiled]
     shutil.copytree(whole / "m", tmp_path / "m")
     spoil(tmp_path / "m", whole)
@@ -76,7 +102,9 @@ def test_what_is_no_start_is_refused_with_its_reason(whole: Path, tmp_path: Path
 
 
 def test_more_tokens_than_positions_are_refused(whole: Path) -> None:
-    with pytest.raises(UnfitStart, match="max_position_embeddings is 512, prompt and answer take 600"):
+    with pytest.raises(
+        UnfitStart, match="max_position_embeddings is 512, prompt and answer take 600"
+    ):
         check_start(whole / "m", tokens=600)
 
 

@@ -16,7 +16,14 @@ ROWS: list[dict[str, Any]] = [
     {"step": 0},
     {"step": 1, "timing_s/step": 90.0, "timing_s/gen": 80.0},
     {"step": 2, "timing_s/step": 10.0, "timing_s/gen": 6.0, "timing_s/update_actor": 3.0},
-    {"step": 3, "timing_s/step": 12.0, "timing_s/gen": 7.0, "timing_s/update_actor": 3.0, "timing_s/save_checkpoint": 2.0, "timing_s/testing": 5.0},
+    {
+        "step": 3,
+        "timing_s/step": 12.0,
+        "timing_s/gen": 7.0,
+        "timing_s/update_actor": 3.0,
+        "timing_s/save_checkpoint": 2.0,
+        "timing_s/testing": 5.0,
+    },
 ]
 
 
@@ -33,12 +40,40 @@ def test_a_run_without_a_step_has_no_phases() -> None:
 
 
 def test_an_operation_s_time_is_without_those_inside_of_it(tmp_path: Path) -> None:
-    rows = [("linear", 1, 0, 100), ("mm", 1, 10, 60), ("copy", 1, 20, 5), ("add", 1, 80, 10), ("mm", 2, 0, 50), ("mm", 1, 200, 7)]
-    events = [{"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": thread, "ts": at, "dur": took} for name, thread, at, took in rows]
+    rows = [
+        ("linear", 1, 0, 100),
+        ("mm", 1, 10, 60),
+        ("copy", 1, 20, 5),
+        ("add", 1, 80, 10),
+        ("mm", 2, 0, 50),
+        ("mm", 1, 200, 7),
+    ]
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": thread, "ts": at, "dur": took}
+        for name, thread, at, took in rows
+    ]
     (tmp_path / TRACES).mkdir()
     with gzip.open(tmp_path / TRACES / "a.json.gz", "wt", encoding="utf-8") as file:
-        json.dump({"traceEvents": [*events, {"ph": "X", "cat": "user_annotation", "name": "update", "ts": 0, "dur": 1, "pid": 1, "tid": 1}]}, file)
-    found = {spent.name: (round(spent.seconds * 1e6), spent.times) for spent in operations(tmp_path)}
+        json.dump(
+            {
+                "traceEvents": [
+                    *events,
+                    {
+                        "ph": "X",
+                        "cat": "user_annotation",
+                        "name": "update",
+                        "ts": 0,
+                        "dur": 1,
+                        "pid": 1,
+                        "tid": 1,
+                    },
+                ]
+            },
+            file,
+        )
+    found = {
+        spent.name: (round(spent.seconds * 1e6), spent.times) for spent in operations(tmp_path)
+    }
     assert found == {"mm": (55 + 50 + 7, 3), "linear": (30, 1), "add": (10, 1), "copy": (5, 1)}
 
 
@@ -60,6 +95,14 @@ def test_torch_s_own_trace_is_read(tmp_path: Path) -> None:
 
 def test_ray_s_tasks_are_added_up_by_name(tmp_path: Path) -> None:
     (tmp_path / TRACES).mkdir()
-    events = [{"ph": "X", "cat": f"task::{name}", "dur": took} for name, took in (("a", 2e6), ("b", 1e6), ("a", 1e6))]
-    (tmp_path / TRACES / "timeline.json").write_text(json.dumps([*events, {"ph": "X", "cat": "worker", "dur": 9e9}]))
-    assert [(spent.name, spent.seconds, spent.times) for spent in tasks(tmp_path)] == [("a", 3.0, 2), ("b", 1.0, 1)]
+    events = [
+        {"ph": "X", "cat": f"task::{name}", "dur": took}
+        for name, took in (("a", 2e6), ("b", 1e6), ("a", 1e6))
+    ]
+    (tmp_path / TRACES / "timeline.json").write_text(
+        json.dumps([*events, {"ph": "X", "cat": "worker", "dur": 9e9}])
+    )
+    assert [(spent.name, spent.seconds, spent.times) for spent in tasks(tmp_path)] == [
+        ("a", 3.0, 2),
+        ("b", 1.0, 1),
+    ]

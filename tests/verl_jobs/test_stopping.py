@@ -33,18 +33,28 @@ def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:
 
 def test_a_calm_run_goes_on_at_every_step() -> None:
     history = run(40)
-    assert all(reason(history[:length], Stop(patience=3)) is None for length in range(len(history) + 1))
+    assert all(
+        reason(history[:length], Stop(patience=3)) is None for length in range(len(history) + 1)
+    )
 
 
 @pytest.mark.parametrize("key", ["actor/pg_loss", "actor/grad_norm", "critic/score/mean"])
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_what_is_no_number_ends_it(key: str, value: float) -> None:
-    assert reason(run(8, **{key: lambda t: value if t == 8 else 0.1}), Stop()) == f"{key} is {value} at step 8"
+    assert (
+        reason(run(8, **{key: lambda t: value if t == 8 else 0.1}), Stop())
+        == f"{key} is {value} at step 8"
+    )
 
 
 def test_a_policy_far_from_its_start_ends_it_and_one_outlier_does_not() -> None:
-    assert "KL: actor/kl_loss" in (reason(run(12, **{"actor/kl_loss": lambda t: 0.06 * t}), Stop(kl=0.5)) or "")
-    assert reason(run(12, **{"actor/kl_loss": lambda t: 1.2 if t == 11 else 0.01}), Stop(kl=0.5)) is None
+    assert "KL: actor/kl_loss" in (
+        reason(run(12, **{"actor/kl_loss": lambda t: 0.06 * t}), Stop(kl=0.5)) or ""
+    )
+    assert (
+        reason(run(12, **{"actor/kl_loss": lambda t: 1.2 if t == 11 else 0.01}), Stop(kl=0.5))
+        is None
+    )
 
 
 def test_a_collapsed_entropy_ends_it_unless_it_may() -> None:
@@ -54,29 +64,48 @@ def test_a_collapsed_entropy_ends_it_unless_it_may() -> None:
 
 
 def test_a_growing_gap_between_visible_and_hidden_tests_ends_it() -> None:
-    assert "reward hacking" in (reason(run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), Stop()) or "")
+    assert "reward hacking" in (
+        reason(run(30, **{GAP: lambda t: 0.01 * t, OVERFIT: lambda t: 0.02 * t}), Stop()) or ""
+    )
 
 
 @pytest.mark.parametrize("algorithm", ["dr_grpo", "grpo"])
-def test_entropy_and_kl_are_looked_at_by_the_token_where_verl_sums_them_over_an_answer(algorithm: Name) -> None:
+def test_entropy_and_kl_are_looked_at_by_the_token_where_verl_sums_them_over_an_answer(
+    algorithm: Name,
+) -> None:
     """Answers become shorter, and nothing else changes: dr_grpo's figures fall with them."""
     training = Training(algorithm=algorithm, answer_tokens=100)
     lengths = [100.0 - 4.5 * step for step in range(20)]
     shorter = [
-        {"step": at, "response_length/mean": mean, "actor/entropy": 0.5 * mean / 100, "actor/kl_loss": 0.4 * mean / 100}
+        {
+            "step": at,
+            "response_length/mean": mean,
+            "actor/entropy": 0.5 * mean / 100,
+            "actor/kl_loss": 0.4 * mean / 100,
+        }
         for at, mean in enumerate(lengths, 1)
     ]
     found = a_token(shorter, training)
-    assert ("entropy collapsed" in (reason(shorter, Stop(entropy=0.3)) or "")) and (reason(found, Stop(entropy=0.3)) is None) == (
-        algorithm == "dr_grpo"
-    )
+    assert ("entropy collapsed" in (reason(shorter, Stop(entropy=0.3)) or "")) and (
+        reason(found, Stop(entropy=0.3)) is None
+    ) == (algorithm == "dr_grpo")
     if algorithm == "dr_grpo":
-        assert all(row["actor/kl_loss"] == pytest.approx(0.4) and row["actor/entropy"] == pytest.approx(0.5) for row in found)
-        collapsed = [row | {"response_length/mean": 50.0, "actor/entropy": 0.5 * 0.7 ** row["step"]} for row in shorter]
+        assert all(
+            row["actor/kl_loss"] == pytest.approx(0.4)
+            and row["actor/entropy"] == pytest.approx(0.5)
+            for row in found
+        )
+        collapsed = [
+            row | {"response_length/mean": 50.0, "actor/entropy": 0.5 * 0.7 ** row["step"]}
+            for row in shorter
+        ]
         assert "entropy collapsed" in (reason(a_token(collapsed, training), Stop()) or "")
 
 
 def test_no_progress_is_counted_in_validations_since_the_best() -> None:
     history = run(30, **{VALIDATION: lambda t: (0.6 if t == 10 else 0.4) if t % 5 == 0 else None})
-    assert reason(history, Stop(patience=4)) == "no progress: 4 validations since the best, 60.0 % at step 10"
+    assert (
+        reason(history, Stop(patience=4))
+        == "no progress: 4 validations since the best, 60.0 % at step 10"
+    )
     assert reason(history, Stop(patience=5)) is None and reason(history, Stop(patience=0)) is None

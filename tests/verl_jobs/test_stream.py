@@ -35,7 +35,11 @@ FORGETS = "{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}
 def tokenizer() -> Any:
     from verl_jobs.tiny_model import train_tokenizer
 
-    return train_tokenizer(["def solve(x): return x", "Write the whole program again, mended. 1 of 2 examples pass."] * 4, 330)
+    return train_tokenizer(
+        ["def solve(x): return x", "Write the whole program again, mended. 1 of 2 examples pass."]
+        * 4,
+        330,
+    )
 
 
 class Fails:
@@ -46,14 +50,21 @@ class Fails:
 
     def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:
         passed = round(4 * self.shares.pop(0)) if self.shares else 0
-        return [Finding(Verdict.WA, passed, 5, f"{passed} of 5 examples pass.") for _ in conversations]
+        return [
+            Finding(Verdict.WA, passed, 5, f"{passed} of 5 examples pass.") for _ in conversations
+        ]
 
 
 class Policy:
     """Writes given tokens, and keeps what it was asked and what it wrote."""
 
     def __init__(self, answers: Sequence[list[int]], eos: int) -> None:
-        self.answers, self.eos, self.asked, self.wrote = list(answers), eos, list[list[int]](), list[list[int]]()
+        self.answers, self.eos, self.asked, self.wrote = (
+            list(answers),
+            eos,
+            list[list[int]](),
+            list[list[int]](),
+        )
 
     async def ask(self, prompts: list[list[int]], limits: list[int]) -> list[Written]:
         written = []
@@ -61,12 +72,19 @@ class Policy:
             tokens = self.answers.pop(0)[:limit]
             self.asked.append(ids)
             self.wrote.append(tokens)
-            written.append((tokens, [-0.5] * len(tokens), "completed" if tokens[-1] == self.eos else "length"))
+            written.append(
+                (tokens, [-0.5] * len(tokens), "completed" if tokens[-1] == self.eos else "length")
+            )
         return written
 
 
 def played(
-    tokenizer: Any, answers: Sequence[list[int]], turns: int, room: int = 400, itself: bool = False, shares: Sequence[float] = ()
+    tokenizer: Any,
+    answers: Sequence[list[int]],
+    turns: int,
+    room: int = 400,
+    itself: bool = False,
+    shares: Sequence[float] = (),
 ) -> tuple[Conversation, Policy]:
     policy = Policy(answers, tokenizer.eos_token_id)
     writer = PolicyWriter(Template(tokenizer), policy.ask, 40, room)
@@ -76,7 +94,11 @@ def played(
     return conversation, policy
 
 
-ANSWERS = st.lists(st.tuples(st.lists(st.integers(3, 259), min_size=1, max_size=30), st.booleans()), min_size=8, max_size=8)
+ANSWERS = st.lists(
+    st.tuples(st.lists(st.integers(3, 259), min_size=1, max_size=30), st.booleans()),
+    min_size=8,
+    max_size=8,
+)
 
 
 @settings(max_examples=60)
@@ -90,28 +112,42 @@ def test_the_mask_is_one_on_the_policy_s_own_tokens_alone(
     own = [token for token, one in zip(stream.tokens, stream.mask, strict=True) if one]
     assert own == [token for wrote in policy.wrote for token in wrote]
     assert set(stream.mask) <= {0, 1} and len(stream.log_probs) == len(stream.tokens) <= room
-    assert all(p == (-0.5 if one else 0.0) for p, one in zip(stream.log_probs, stream.mask, strict=True))
+    assert all(
+        p == (-0.5 if one else 0.0) for p, one in zip(stream.log_probs, stream.mask, strict=True)
+    )
     assert stream.mask[-1] == 1  # it ends with the policy's words
-    for asked, wrote in zip(policy.asked, policy.wrote, strict=True):  # what it saw is what it is trained on: nothing was tokenized again
+    for asked, wrote in zip(
+        policy.asked, policy.wrote, strict=True
+    ):  # what it saw is what it is trained on: nothing was tokenized again
         assert stream.all[: len(asked) + len(wrote)] == asked + wrote
     assert [stream.tokens[end - 1] for end in stream.ends] == [wrote[-1] for wrote in policy.wrote]
     cut = any(wrote[-1] != tokenizer.eos_token_id for wrote in policy.wrote)
-    assert stream.reason == ("length" if cut else "completed")  # be it an earlier program than the last
+    assert stream.reason == (
+        "length" if cut else "completed"
+    )  # be it an earlier program than the last
 
 
 @pytest.mark.parametrize("ends", [True, False])
 @pytest.mark.parametrize("template", [None, LLAMA])
-def test_a_stream_reads_as_the_chat_template_writes_the_conversation(tokenizer: Any, ends: bool, template: str | None) -> None:
+def test_a_stream_reads_as_the_chat_template_writes_the_conversation(
+    tokenizer: Any, ends: bool, template: str | None
+) -> None:
     import copy
 
     tokenizer = copy.deepcopy(tokenizer)
     end = tokenizer.eos_token_id
     if template:
-        tokenizer.chat_template, tokenizer.eos_token, end = template, "<|endoftext|>", tokenizer.convert_tokens_to_ids("<|endoftext|>")
+        tokenizer.chat_template, tokenizer.eos_token, end = (
+            template,
+            "<|endoftext|>",
+            tokenizer.convert_tokens_to_ids("<|endoftext|>"),
+        )
     ids = tokenizer.encode("def solve(x): return x", add_special_tokens=False)
     conversation, _ = played(tokenizer, [ids + [end] * ends, [*ids, end]], turns=2)
     whole = tokenizer.apply_chat_template(conversation.messages, tokenize=False)
-    assert whole.removesuffix("\n") == tokenizer.decode(stream_of(conversation).all, skip_special_tokens=False)
+    assert whole.removesuffix("\n") == tokenizer.decode(
+        stream_of(conversation).all, skip_special_tokens=False
+    )
 
 
 def test_a_template_that_forgets_answers_is_refused(tokenizer: Any) -> None:
@@ -135,7 +171,9 @@ def test_rewards_lie_on_the_last_token_and_on_the_programs_that_improved(tokeniz
 
 
 def test_with_a_review_in_between_improvements_still_lie_on_programs(tokenizer: Any) -> None:
-    conversation, _ = played(tokenizer, [[10], [20, 21], [11]], turns=2, itself=True, shares=[0.0, 1.0])
+    conversation, _ = played(
+        tokenizer, [[10], [20, 21], [11]], turns=2, itself=True, shares=[0.0, 1.0]
+    )
     stream = stream_of(conversation)
     shaped = rollout_of(conversation, Score(0.0, Verdict.WA), shaping=1.0)
     assert shaped.rewards == pytest.approx({stream.ends[0] - 1: 0.0, stream.ends[2] - 1: 0.5 * 0.8})

@@ -20,7 +20,11 @@ def worker(folder: Path, seconds: float = 60.0) -> Iterator[subprocess.Popen[byt
     """A process that belongs to the training in this folder."""
     folder.mkdir(parents=True, exist_ok=True)
     code = f"import time; print(1, flush=True); time.sleep({seconds})"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ | {TRAINING: str(folder)}) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env=os.environ | {TRAINING: str(folder)},
+    ) as process:
         assert process.stdout and process.stdout.readline()
         try:
             yield process
@@ -28,9 +32,15 @@ def worker(folder: Path, seconds: float = 60.0) -> Iterator[subprocess.Popen[byt
             process.kill()
 
 
-def test_the_pod_s_trainings_are_given_notice_and_it_stays_until_they_have_ended(tmp_path: Path) -> None:
+def test_the_pod_s_trainings_are_given_notice_and_it_stays_until_they_have_ended(
+    tmp_path: Path,
+) -> None:
     home = tmp_path / "home"
-    with worker(home / "here") as first, worker(home / "here") as second, worker(tmp_path / "another home"):
+    with (
+        worker(home / "here") as first,
+        worker(home / "here") as second,
+        worker(tmp_path / "another home"),
+    ):
         for process in (first, second):
             threading.Timer(2.0, process.kill).start()
         began = time.monotonic()
@@ -40,14 +50,18 @@ def test_the_pod_s_trainings_are_given_notice_and_it_stays_until_they_have_ended
     assert notice(tmp_path / "another home") == ""
 
 
-def test_a_training_that_does_not_end_keeps_the_pod_no_longer_than_its_grace(tmp_path: Path) -> None:
+def test_a_training_that_does_not_end_keeps_the_pod_no_longer_than_its_grace(
+    tmp_path: Path,
+) -> None:
     with worker(tmp_path / "slow"):
         began = time.monotonic()
         main(tmp_path, stays_s=1.0)
         assert time.monotonic() - began < 20
 
 
-def test_a_pod_without_a_training_goes_at_once_and_one_that_is_gone_is_not_asked(tmp_path: Path) -> None:
+def test_a_pod_without_a_training_goes_at_once_and_one_that_is_gone_is_not_asked(
+    tmp_path: Path,
+) -> None:
     with worker(tmp_path / "removed"):
         (tmp_path / "removed").rmdir()
         main(tmp_path)

@@ -21,7 +21,13 @@ def test_it_stays_as_it_is_by_default() -> None:
 
 def test_it_goes_in_a_straight_line_to_that_of_the_last_step() -> None:
     training = Training(steps=5, temperature=1.2, final_temperature=0.8)
-    assert [round(training.temperature_at(step), 6) for step in range(1, 6)] == [1.2, 1.1, 1.0, 0.9, 0.8]
+    assert [round(training.temperature_at(step), 6) for step in range(1, 6)] == [
+        1.2,
+        1.1,
+        1.0,
+        0.9,
+        0.8,
+    ]
 
 
 def test_a_training_of_one_step_has_one_temperature() -> None:
@@ -30,10 +36,20 @@ def test_a_training_of_one_step_has_one_temperature() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "manager"),
-    [({}, ""), ({"final_temperature": 0.7}, "ScheduledManager"), ({"final_temperature": 0.7, "algorithm": "remax"}, "GreedyFirstManager")],
+    [
+        ({}, ""),
+        ({"final_temperature": 0.7}, "ScheduledManager"),
+        ({"final_temperature": 0.7, "algorithm": "remax"}, "GreedyFirstManager"),
+    ],
 )
-def test_verls_own_agent_loops_follow_it_where_there_is_a_schedule(changes: dict[str, object], manager: str) -> None:
-    lines = [line for line in told(Training.model_validate({"engine": "vllm"} | changes)) if "agent_loop_manager_class" in line]
+def test_verls_own_agent_loops_follow_it_where_there_is_a_schedule(
+    changes: dict[str, object], manager: str
+) -> None:
+    lines = [
+        line
+        for line in told(Training.model_validate({"engine": "vllm"} | changes))
+        if "agent_loop_manager_class" in line
+    ]
     assert [line.rpartition(".")[2] for line in lines] == ([manager] if manager else [])
 
 

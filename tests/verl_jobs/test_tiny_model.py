@@ -8,8 +8,16 @@ from artifacts.hashing import hash_folder
 from verl_jobs.tiny_model import TinyModel, make, train_tokenizer
 from verl_jobs.warm_up import WarmUp, warm_up
 
-TEXTS = ["sort the numbers", "def solve(x):\n    return sorted(x)", "add them up", "def solve(x):\n    return sum(x)"] * 8
-CHATS = [("sort the numbers", "def solve(x):\n    return sorted(x)"), ("add them up", "def solve(x):\n    return sum(x)")] * 16
+TEXTS = [
+    "sort the numbers",
+    "def solve(x):\n    return sorted(x)",
+    "add them up",
+    "def solve(x):\n    return sum(x)",
+] * 8
+CHATS = [
+    ("sort the numbers", "def solve(x):\n    return sorted(x)"),
+    ("add them up", "def solve(x):\n    return sum(x)"),
+] * 16
 SMALL = TinyModel(hidden=32, layers=1, vocabulary=300)
 
 
@@ -33,7 +41,9 @@ def test_every_text_survives_the_tokenizer() -> None:
 
 def test_the_chat_template_ends_where_the_answer_begins() -> None:
     tokenizer = train_tokenizer(TEXTS, 300)
-    chat = tokenizer.apply_chat_template([{"role": "user", "content": "hi"}], tokenize=False, add_generation_prompt=True)
+    chat = tokenizer.apply_chat_template(
+        [{"role": "user", "content": "hi"}], tokenize=False, add_generation_prompt=True
+    )
     assert chat == "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n"
 
 

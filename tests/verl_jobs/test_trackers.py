@@ -21,7 +21,14 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TrainingJob:
     import wandb
 
     wandb.teardown()  # it reads its environment once; a trainer is a process of its own
-    for name in ("VERL_FILE_LOGGER_PATH", "WANDB_DIR", "WANDB_TAGS", "MLFLOW_RUN_CONTEXT", "MLFLOW_TRACKING_URI", *SWEEP):
+    for name in (
+        "VERL_FILE_LOGGER_PATH",
+        "WANDB_DIR",
+        "WANDB_TAGS",
+        "MLFLOW_RUN_CONTEXT",
+        "MLFLOW_TRACKING_URI",
+        *SWEEP,
+    ):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
     monkeypatch.setenv("WANDB_MODE", "offline")
@@ -48,26 +55,42 @@ def test_a_training_has_one_name_and_the_same_tags_in_both(job: TrainingJob) -> 
     loggers = Tracking("ratchet", job.chain, ["file", "mlflow", "wandb"], {"trainer": {"steps": 1}})
     loggers.log({"critic/score/mean": 0.5}, step=1)
     assert wandb.run is not None
-    in_wandb = wandb.run.name, wandb.run.project, dict(tag.split("=", 1) for tag in wandb.run.tags or ())
+    in_wandb = (
+        wandb.run.name,
+        wandb.run.project,
+        dict(tag.split("=", 1) for tag in wandb.run.tags or ()),
+    )
     loggers.finish()
 
     client = MlflowClient(job.tracking_uri)
-    [run] = client.search_runs([experiment.experiment_id for experiment in client.search_experiments(filter_string="name = 'ratchet'")])
+    [run] = client.search_runs(
+        [
+            experiment.experiment_id
+            for experiment in client.search_experiments(filter_string="name = 'ratchet'")
+        ]
+    )
     ours = {name: value for name, value in run.data.tags.items() if not name.startswith("mlflow.")}
-    assert in_wandb == ("chain-0007", "ratchet", job.tags) and (run.info.run_name, ours) == ("chain-0007", job.tags)
+    assert in_wandb == ("chain-0007", "ratchet", job.tags) and (run.info.run_name, ours) == (
+        "chain-0007",
+        job.tags,
+    )
     assert job.tags["algorithm"] == "rloo" and job.tags["seed"] == "1007"
     assert [row["critic/score/mean"] for row in metrics(job.path)] == [0.5]
     [offline] = (job.path / "wandb").glob("offline-run-*/*.wandb")
     assert offline.stat().st_size > 0 and json.loads(os.environ["MLFLOW_RUN_CONTEXT"]) == job.tags
 
 
-def test_a_training_that_a_sweeps_agent_started_is_the_run_that_the_sweep_waits_for(job: TrainingJob) -> None:
+def test_a_training_that_a_sweeps_agent_started_is_the_run_that_the_sweep_waits_for(
+    job: TrainingJob,
+) -> None:
     import wandb
     from verl.utils.tracking import Tracking
 
     from verl_jobs.callback import AfterSave
 
-    (job.path / "sweep.json").write_text(json.dumps({"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "run00007"}))
+    (job.path / "sweep.json").write_text(
+        json.dumps({"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "run00007"})
+    )
     AfterSave(SimpleNamespace(trainer=SimpleNamespace(default_local_dir=str(job.path / "saves"))))
     loggers = Tracking("ratchet", job.chain, ["wandb"], {"trainer": {"steps": 1}})
     assert wandb.run is not None

@@ -14,11 +14,16 @@ from verl_jobs.lora import ADAPTER, Lora
 from verl_jobs.tiny_model import TinyModel, make
 from verl_jobs.warm_up import WarmUp, warm_up
 
-CHATS = [("sort the numbers", "def solve(x):\n    return sorted(x)"), ("add them up", "def solve(x):\n    return sum(x)")] * 8
+CHATS = [
+    ("sort the numbers", "def solve(x):\n    return sorted(x)"),
+    ("add them up", "def solve(x):\n    return sum(x)"),
+] * 8
 WAYS = {
     "all": WarmUp(threads=1, steps=10, batch=4),
     "lora": WarmUp(threads=1, steps=10, batch=4, lora=Lora(rank=4)),
-    "frozen": WarmUp(threads=1, steps=10, batch=4, frozen=("model.layers.0.*", "model.embed_tokens.*")),
+    "frozen": WarmUp(
+        threads=1, steps=10, batch=4, frozen=("model.layers.0.*", "model.embed_tokens.*")
+    ),
 }
 
 
@@ -29,7 +34,11 @@ class Killed(Exception):
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("base")
-    make(TinyModel(hidden=32, layers=2, vocabulary=300), [text for pair in CHATS for text in pair], folder)
+    make(
+        TinyModel(hidden=32, layers=2, vocabulary=300),
+        [text for pair in CHATS for text in pair],
+        folder,
+    )
     return folder
 
 
@@ -41,7 +50,9 @@ def weights(folder: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_was_killed_goes_on_to_the_same_bytes(base: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_killed_goes_on_to_the_same_bytes(
+    base: Path, tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "SAVE_EVERY_S", 0.0)
     undisturbed = warm_up(base, CHATS, WAYS[way], tmp_path / "whole")
     done: list[int] = []
@@ -65,12 +76,28 @@ def test_adapters_end_as_merged_weights_with_the_adapter_beside(base: Path, tmp_
 
     warm_up(base, CHATS, WAYS["lora"], tmp_path)
     before, after = weights(base), weights(tmp_path)
-    changed = {name.rsplit(".", 2)[1] for name in before if not torch.equal(before[name], after[name])}
-    assert set(before) == set(after) and changed == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    changed = {
+        name.rsplit(".", 2)[1] for name in before if not torch.equal(before[name], after[name])
+    }
+    assert set(before) == set(after) and changed == {
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    }
     ids = torch.tensor([[1, 5, 9, 33, 7]])
-    wearing: Any = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), tmp_path / ADAPTER).eval()
+    wearing: Any = PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_pretrained(base), tmp_path / ADAPTER
+    ).eval()
     with torch.inference_mode():
-        assert torch.allclose(AutoModelForCausalLM.from_pretrained(tmp_path).eval()(ids).logits, wearing(ids).logits, atol=1e-5)
+        assert torch.allclose(
+            AutoModelForCausalLM.from_pretrained(tmp_path).eval()(ids).logits,
+            wearing(ids).logits,
+            atol=1e-5,
+        )
 
 
 def test_frozen_layers_are_the_start_s_own(base: Path, tmp_path: Path) -> None:
@@ -83,11 +110,18 @@ def test_frozen_layers_are_the_start_s_own(base: Path, tmp_path: Path) -> None:
 
 def test_a_loss_that_is_no_number_ends_it_at_its_step(base: Path, tmp_path: Path) -> None:
     with pytest.raises(FloatingPointError, match=r"at step \d+: lower warm_up.learning_rate"):
-        warm_up(base, CHATS, WarmUp(threads=1, steps=30, batch=4, learning_rate=1e30, schedule="constant"), tmp_path)
+        warm_up(
+            base,
+            CHATS,
+            WarmUp(threads=1, steps=30, batch=4, learning_rate=1e30, schedule="constant"),
+            tmp_path,
+        )
 
 
 def batches(rows: int, batch: int, steps: int) -> list[list[int]]:
-    return module._batches([10] * rows, WarmUp(batch=batch, steps=steps), torch.Generator().manual_seed(1))
+    return module._batches(
+        [10] * rows, WarmUp(batch=batch, steps=steps), torch.Generator().manual_seed(1)
+    )
 
 
 def test_fewer_rows_than_a_batch_are_one_batch() -> None:

@@ -34,19 +34,37 @@ class Cast:
         where = self.agents.generator or self.agents.reviewer
         if where.startswith(("http://", "https://")):
             address, _, model = where.partition("#")
-            return EndpointWriter(self._open.enter_context(Endpoint(address)), model or "champion", self.agents.other_tokens, lenient=True)
+            return EndpointWriter(
+                self._open.enter_context(Endpoint(address)),
+                model or "champion",
+                self.agents.other_tokens,
+                lenient=True,
+            )
         return FrozenWriter(Path(where), self.agents.other_tokens)
 
-    async def play(self, asked: Sequence[Asked], policy: PolicyWriter, executor: Reports, scores: Scores) -> list[Rollout | None]:
+    async def play(
+        self, asked: Sequence[Asked], policy: PolicyWriter, executor: Reports, scores: Scores
+    ) -> list[Rollout | None]:
         """In the order of `asked`; None where the judge or an endpoint failed, or there was no room for a word."""
         if self.agents.trains == "reviewer":
             return await reviewed(asked, policy, self.other, executor, scores)
         conversations = [begin(one.problem, one.messages) for one in asked]
         await converse(conversations, policy, executor, self._reviewer(policy), self.agents.turns)
-        ended = [at for at, conversation in enumerate(conversations) if conversation.attempts and conversation.ended != LOST]
-        found = await asyncio.to_thread(scores, [(asked[at].truth, conversations[at].attempts[-1].answer) for at in ended])
-        scored = {at: score for at, score in zip(ended, found, strict=True) if score.value is not None}
-        return [rollout_of(one, scored[at], self.agents.shaping) if at in scored else None for at, one in enumerate(conversations)]
+        ended = [
+            at
+            for at, conversation in enumerate(conversations)
+            if conversation.attempts and conversation.ended != LOST
+        ]
+        found = await asyncio.to_thread(
+            scores, [(asked[at].truth, conversations[at].attempts[-1].answer) for at in ended]
+        )
+        scored = {
+            at: score for at, score in zip(ended, found, strict=True) if score.value is not None
+        }
+        return [
+            rollout_of(one, scored[at], self.agents.shaping) if at in scored else None
+            for at, one in enumerate(conversations)
+        ]
 
     def _reviewer(self, policy: Writer) -> Reviews:
         match self.agents.reviewer:
@@ -66,5 +84,7 @@ def asked_of(prompt: Mapping[str, Any]) -> Asked:
     truth = prompt["reward_model"]["ground_truth"]
     task = task_from_ground_truth(truth)
     if not isinstance(task, Problem):
-        raise ValueError(f"{task.problem_id}: conversations are about programs, this is a question: set training.agents.turns to 1")
+        raise ValueError(
+            f"{task.problem_id}: conversations are about programs, this is a question: set training.agents.turns to 1"
+        )
     return Asked([dict(message) for message in prompt["raw_prompt"]], truth, task)

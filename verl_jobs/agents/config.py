@@ -30,11 +30,21 @@ class Agents(BaseModel):
     @model_validator(mode="after")
     def parts_fit(self) -> Agents:
         if (self.trains == "reviewer") != bool(self.generator):
-            raise ValueError("trains: reviewer needs a generator, and only it has one: give agents.generator, a folder or an endpoint")
+            raise ValueError(
+                "trains: reviewer needs a generator, and only it has one: give agents.generator, a folder or an endpoint"
+            )
         if self.trains == "reviewer" and self.reviewer != "none":
-            raise ValueError("with trains: reviewer the policy is the reviewer: leave agents.reviewer out")
-        if self.turns == 1 and (self.reviewer != "none" or self.shaping) and self.trains == "generator":
-            raise ValueError("with one turn there is nothing to review or to improve: give agents.turns of 2 or more")
+            raise ValueError(
+                "with trains: reviewer the policy is the reviewer: leave agents.reviewer out"
+            )
+        if (
+            self.turns == 1
+            and (self.reviewer != "none" or self.shaping)
+            and self.trains == "generator"
+        ):
+            raise ValueError(
+                "with one turn there is nothing to review or to improve: give agents.turns of 2 or more"
+            )
         return self
 
     @property

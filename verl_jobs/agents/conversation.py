@@ -27,7 +27,13 @@ Message = dict[str, str]
 REVIEW = "Say in one sentence what is wrong with this program."
 MEND = "Write the whole program again, mended."
 LONGEST_COMMENT, LONGEST_PROGRAM = 400, 8000  # characters that are passed on
-SOLVED, TURNS, ROOM, LOST, SILENT = "all examples pass", "the turns are used up", "no room is left", "the sandbox failed", "nothing can be reported"
+SOLVED, TURNS, ROOM, LOST, SILENT = (
+    "all examples pass",
+    "the turns are used up",
+    "no room is left",
+    "the sandbox failed",
+    "nothing can be reported",
+)
 UNANSWERED = "an endpoint gave no answer"
 
 
@@ -78,7 +84,12 @@ class Conversation:
 
 def begin(problem: Problem, messages: Sequence[Message]) -> Conversation:
     """A conversation that opens with these messages. Hidden tests, solutions and whatever else could give them away stay outside."""
-    seen = replace(problem, tests=problem.tests[: problem.visible_tests], solutions=(), extra=_packages(problem))
+    seen = replace(
+        problem,
+        tests=problem.tests[: problem.visible_tests],
+        solutions=(),
+        extra=_packages(problem),
+    )
     return Conversation(seen, [dict(message) for message in messages])
 
 
@@ -100,11 +111,20 @@ def reviewer_question(conversation: Conversation) -> list[Message]:
     last = conversation.attempts[-1]
     program = unmarked(extract_code(last.answer))[:LONGEST_PROGRAM].strip("\n")
     told = f"A program for this problem:\n```python\n{program}\n```\n{last.finding.text}\n{REVIEW}"
-    return [*({"role": m["role"], "content": m["content"]} for m in conversation.messages[:-2] if m["role"] == "system"), _joined(conversation, told)]
+    return [
+        *(
+            {"role": m["role"], "content": m["content"]}
+            for m in conversation.messages[:-2]
+            if m["role"] == "system"
+        ),
+        _joined(conversation, told),
+    ]
 
 
 def _joined(conversation: Conversation, told: str) -> Message:
-    asked = next(message["content"] for message in conversation.messages if message["role"] == "user")
+    asked = next(
+        message["content"] for message in conversation.messages if message["role"] == "user"
+    )
     return {"role": "user", "content": f"{asked}\n\n{told}"}
 
 
@@ -115,7 +135,9 @@ def comment_of(text: str) -> str:
 
 def in_one_line(text: str, widest: int) -> str:
     """Text of a program or a model, fit to be quoted: one line, printable, no longer than this."""
-    line = unmarked("".join(letter if letter.isprintable() else " " for letter in " ".join(text.split())))
+    line = unmarked(
+        "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
+    )
     return line if len(line) <= widest else line[: widest - 1] + "…"
 
 

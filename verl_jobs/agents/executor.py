@@ -30,12 +30,18 @@ class Executor:
 
     def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:
         """One for the last message of each, in their order; all programs go to the sandbox as one batch."""
-        programs = [extract_code(conversation.messages[-1]["content"]) for conversation in conversations]
-        testable = [at for at, conversation in enumerate(conversations) if conversation.problem.tests]
+        programs = [
+            extract_code(conversation.messages[-1]["content"]) for conversation in conversations
+        ]
+        testable = [
+            at for at, conversation in enumerate(conversations) if conversation.problem.tests
+        ]
         jobs = [conversations[at].problem.job(programs[at], f"turn/{at}") for at in testable]
         reports = dict(zip(testable, run_all(self.sandbox, jobs), strict=True))
         return [
-            finding_of(conversation.problem, reports[at]) if at in reports else read_only(programs[at])
+            finding_of(conversation.problem, reports[at])
+            if at in reports
+            else read_only(programs[at])
             for at, conversation in enumerate(conversations)
         ]
 
@@ -46,14 +52,34 @@ def finding_of(problem: Problem, report: Report) -> Finding:
     if report.verdict is Verdict.INFRA:
         return Finding(report.verdict, passed, total, "The program could not be run.")
     if report.verdict is Verdict.AC:
-        return Finding(report.verdict, total, total, f"All {total} examples pass." if total > 1 else "The example passes.")
-    first = next((at for at, test in enumerate(report.tests) if test.verdict is not Verdict.AC), None)
+        return Finding(
+            report.verdict,
+            total,
+            total,
+            f"All {total} examples pass." if total > 1 else "The example passes.",
+        )
+    first = next(
+        (at for at, test in enumerate(report.tests) if test.verdict is not Verdict.AC), None
+    )
     if first is None:  # each passed, and a limit for all of them did not
-        return Finding(report.verdict, min(passed, total - 1), total, f"{WORDS.get(report.verdict, '')}{in_one_line(report.detail, WIDEST)}".strip())
+        return Finding(
+            report.verdict,
+            min(passed, total - 1),
+            total,
+            f"{WORDS.get(report.verdict, '')}{in_one_line(report.detail, WIDEST)}".strip(),
+        )
     result = report.tests[first]
-    test = result.name if problem.style == "unittest" else shown_test(problem, problem.tests[first])[:LONGEST_TEST]
+    test = (
+        result.name
+        if problem.style == "unittest"
+        else shown_test(problem, problem.tests[first])[:LONGEST_TEST]
+    )
     came = f"{WORDS.get(result.verdict, '')}{in_one_line(result.detail, WIDEST)}".strip()
-    lines = [f"{passed} of {total} examples pass. This one fails:", unmarked(test), *([came] if came else [])]
+    lines = [
+        f"{passed} of {total} examples pass. This one fails:",
+        unmarked(test),
+        *([came] if came else []),
+    ]
     return Finding(report.verdict, passed, total, "\n".join(lines))
 
 

@@ -36,7 +36,13 @@ def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOu
         reward_score=reward["score"],
         num_turns=rollout.messages,
         metrics=AgentLoopMetrics(),
-        extra_fields={"reward_extra_info": reward, **weights, "stop_reason": stream.reason, "turn_scores": [], "tool_rewards": []},
+        extra_fields={
+            "reward_extra_info": reward,
+            **weights,
+            "stop_reason": stream.reason,
+            "turn_scores": [],
+            "tool_rewards": [],
+        },
     )
 
 
@@ -44,25 +50,40 @@ def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
     """As of a single answer (verl_jobs/reward.py); `score` holds what the conversation earned beside, and the trace names it."""
     score, beside = rollout.score, rollout.reward - (rollout.score.value or 0.0)
     said = as_verl(score, rollout.text, beside + overlong(training, rollout.last_tokens))
-    return said | {"trace": json.dumps(score.gave | {"conversation": beside}), "messages": float(rollout.messages)}
+    return said | {
+        "trace": json.dumps(score.gave | {"conversation": beside}),
+        "messages": float(rollout.messages),
+    }
 
 
 class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
     """Named in loops.yaml. A conversation without a score raises NoScore, and verl leaves it out."""
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
-        job, version, name = job_of(self.config), [0], uuid4().hex  # one name: the engine finds the conversation's cache again
+        job, version, name = (
+            job_of(self.config),
+            [0],
+            uuid4().hex,
+        )  # one name: the engine finds the conversation's cache again
 
         async def ask(prompts: list[list[int]], limits: list[int]) -> list[Written]:
             [ids], [limit] = prompts, limits
             params = sampling_params | {"max_tokens": limit}
-            said = await self.server_manager.generate(request_id=name, prompt_ids=ids, sampling_params=params)
+            said = await self.server_manager.generate(
+                request_id=name, prompt_ids=ids, sampling_params=params
+            )
             version[0] = said.extra_fields.get("global_steps") or 0
-            reason = BY_LENGTH if len(said.token_ids) >= limit else said.stop_reason or ""  # verl's servers call that completed too
-            return [(list(said.token_ids), list(said.log_probs or [0.0] * len(said.token_ids)), reason)]
+            reason = (
+                BY_LENGTH if len(said.token_ids) >= limit else said.stop_reason or ""
+            )  # verl's servers call that completed too
+            return [
+                (list(said.token_ids), list(said.log_probs or [0.0] * len(said.token_ids)), reason)
+            ]
 
         cast, scorer = await asyncio.to_thread(_opened, job.model_dump_json())
-        policy = PolicyWriter(Template(self.tokenizer), ask, job.training.answer_tokens, job.training.response_tokens)
+        policy = PolicyWriter(
+            Template(self.tokenizer), ask, job.training.answer_tokens, job.training.response_tokens
+        )
         scores = partial(scorer.score, step=int(kwargs["global_steps"]))
         [played] = await cast.play([asked_of(kwargs)], policy, Executor(scorer), scores)
         if played is None:

@@ -13,11 +13,15 @@ from verl_jobs.agents.play import Reports
 
 def mends(problems: Sequence[Problem], executor: Reports) -> list[tuple[list[Message], str]]:
     """(the conversation so far, a right program) for each demonstration that fails a visible test. Raises KeyError for a problem without one."""
-    talks = [begin(problem, [{"role": "user", "content": prompt_text(problem)}]) for problem in problems]
+    talks = [
+        begin(problem, [{"role": "user", "content": prompt_text(problem)}]) for problem in problems
+    ]
     for talk, problem in zip(talks, problems, strict=True):
         talk.messages.append({"role": "assistant", "content": demonstration(problem)})
     made = []
-    for talk, problem, finding in zip(talks, problems, executor.findings(talks) if talks else [], strict=True):
+    for talk, problem, finding in zip(
+        talks, problems, executor.findings(talks) if talks else [], strict=True
+    ):
         if finding.total and not finding.solved:
             talk.attempts.append(Attempt(talk.messages[-1]["content"], finding))
             talk.hear(mend_request(finding))

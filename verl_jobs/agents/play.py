@@ -120,7 +120,12 @@ class Another:
         self.writer = writer
 
     async def review(self, conversations: Sequence[Conversation]) -> None:
-        asked = [Conversation(conversation.problem, reviewer_question(conversation)) for conversation in conversations]
+        asked = [
+            Conversation(conversation.problem, reviewer_question(conversation))
+            for conversation in conversations
+        ]
         for conversation, text in zip(conversations, await self.writer.write(asked), strict=True):
             conversation.commented(comment_of(text or ""))
-            conversation.hear(mend_request(conversation.attempts[-1].finding, conversation.attempts[-1].comment))
+            conversation.hear(
+                mend_request(conversation.attempts[-1].finding, conversation.attempts[-1].comment)
+            )

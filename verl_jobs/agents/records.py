@@ -50,7 +50,12 @@ class Review:
 
 def reviews(problems: Sequence[Problem], executor: Reports, broken: int = 2) -> list[Review]:
     """Of up to so many broken copies a problem, and its demonstration, those that fail a visible test. In the order of the problems."""
-    pairs = [(problem, program) for problem in problems if _fit(problem) for program in _programs(problem, broken)]
+    pairs = [
+        (problem, program)
+        for problem in problems
+        if _fit(problem)
+        for program in _programs(problem, broken)
+    ]
     talks = [_talk(problem, program) for problem, program in pairs]
     findings = executor.findings(talks) if talks else []
     made = []
@@ -65,12 +70,21 @@ def reviews(problems: Sequence[Problem], executor: Reports, broken: int = 2) -> 
 
 
 def _fit(problem: Problem) -> bool:
-    return problem.split in FROM and not problem.gated and bool(problem.solutions) and problem.visible_tests > 0
+    return (
+        problem.split in FROM
+        and not problem.gated
+        and bool(problem.solutions)
+        and problem.visible_tests > 0
+    )
 
 
 def _programs(problem: Problem, broken: int) -> list[str]:
     written = problem.extra.get("demonstration")
-    copies = [mutant.source for mutant in mutants(problem.solutions[0], broken, problem.entry_point)] if broken else []
+    copies = (
+        [mutant.source for mutant in mutants(problem.solutions[0], broken, problem.entry_point)]
+        if broken
+        else []
+    )
     return [*([written] if isinstance(written, str) else []), *copies]
 
 
@@ -87,7 +101,9 @@ def difference(program: str, solution: str) -> str | None:
     except (SyntaxError, ValueError, RecursionError):
         return None
     changes = difflib.SequenceMatcher(None, wrong, right, autojunk=False).get_opcodes()
-    kind, at, _, other, _ = next((change for change in changes if change[0] != "equal"), ("equal", 0, 0, 0, 0))
+    kind, at, _, other, _ = next(
+        (change for change in changes if change[0] != "equal"), ("equal", 0, 0, 0, 0)
+    )
     match kind:
         case "replace":
             return f"`{wrong[at].strip()}` should be `{right[other].strip()}`."
@@ -107,5 +123,7 @@ def read_reviews(path: Path) -> list[Review]:
     """Raises FileNotFoundError, and ValueError naming the columns that are missing."""
     table = pq.read_table(path, partitioning=None)
     if missing := [name for name in SCHEMA.names if name not in table.schema.names]:
-        raise ValueError(f"{path}: no review records, it lacks {', '.join(missing)}: make them with `ratchet reviewer records`")
+        raise ValueError(
+            f"{path}: no review records, it lacks {', '.join(missing)}: make them with `ratchet reviewer records`"
+        )
     return [Review(**row) for row in table.select(SCHEMA.names).to_pylist()]

@@ -13,13 +13,23 @@ from copy import deepcopy
 
 from rewards.score import Score
 from sandbox.protocol import Verdict
-from verl_jobs.agents.conversation import UNANSWERED, Attempt, Conversation, begin, comment_of, mend_request, reviewer_question
+from verl_jobs.agents.conversation import (
+    UNANSWERED,
+    Attempt,
+    Conversation,
+    begin,
+    comment_of,
+    mend_request,
+    reviewer_question,
+)
 from verl_jobs.agents.play import Reports, Writer, spoken
 from verl_jobs.agents.rollout import Asked, Rollout, Scores, transcript
 from verl_jobs.agents.stream import stream_of
 
 
-async def reviewed(asked: Sequence[Asked], policy: Writer, generator: Writer, executor: Reports, scores: Scores) -> list[Rollout | None]:
+async def reviewed(
+    asked: Sequence[Asked], policy: Writer, generator: Writer, executor: Reports, scores: Scores
+) -> list[Rollout | None]:
     """In the order of `asked`; None where the judge or the Generator's endpoint failed, or there was no room.
 
     Rollouts of one problem share its first program and its control: without an answer to the control all of them are None.
@@ -29,23 +39,49 @@ async def reviewed(asked: Sequence[Asked], policy: Writer, generator: Writer, ex
     controls = {truth: deepcopy(first) for truth, first in firsts.items()}
     for control in controls.values():
         control.hear(mend_request(control.attempts[-1].finding))
-    comments = {at: Conversation(firsts[key].problem, reviewer_question(firsts[key])) for at, key in enumerate(keys) if key in firsts}
+    comments = {
+        at: Conversation(firsts[key].problem, reviewer_question(firsts[key]))
+        for at, key in enumerate(keys)
+        if key in firsts
+    }
     await spoken(list(comments.values()), policy)
-    mends = {at: _told(firsts[keys[at]], comment) for at, comment in comments.items() if not comment.ended}
+    mends = {
+        at: _told(firsts[keys[at]], comment)
+        for at, comment in comments.items()
+        if not comment.ended
+    }
     await spoken([*controls.values(), *mends.values()], generator)
-    controls = {truth: control for truth, control in controls.items() if control.ended != UNANSWERED}
-    mends = {at: mend for at, mend in mends.items() if mend.ended != UNANSWERED and keys[at] in controls}
-    pairs = [(truth, last_of(control)) for truth, control in controls.items()] + [(keys[at], last_of(mend)) for at, mend in mends.items()]
+    controls = {
+        truth: control for truth, control in controls.items() if control.ended != UNANSWERED
+    }
+    mends = {
+        at: mend for at, mend in mends.items() if mend.ended != UNANSWERED and keys[at] in controls
+    }
+    pairs = [(truth, last_of(control)) for truth, control in controls.items()] + [
+        (keys[at], last_of(mend)) for at, mend in mends.items()
+    ]
     found = await asyncio.to_thread(scores, pairs)
-    without, with_comment = dict(zip(controls, found, strict=False)), dict(zip(mends, found[len(controls) :], strict=True))
-    return [_rollout(comments[at], mends[at], without[key], with_comment[at]) if at in with_comment else None for at, key in enumerate(keys)]
+    without, with_comment = (
+        dict(zip(controls, found, strict=False)),
+        dict(zip(mends, found[len(controls) :], strict=True)),
+    )
+    return [
+        _rollout(comments[at], mends[at], without[key], with_comment[at])
+        if at in with_comment
+        else None
+        for at, key in enumerate(keys)
+    ]
 
 
-async def _first_programs(asked: dict[str, Asked], generator: Writer, executor: Reports) -> dict[str, Conversation]:
+async def _first_programs(
+    asked: dict[str, Asked], generator: Writer, executor: Reports
+) -> dict[str, Conversation]:
     """By ground truth; problems whose first program could not be run, or had no room, are left out."""
     begun = {truth: begin(one.problem, one.messages) for truth, one in asked.items()}
     written = await spoken(list(begun.values()), generator)
-    for conversation, finding in zip(written, await asyncio.to_thread(executor.findings, written), strict=True):
+    for conversation, finding in zip(
+        written, await asyncio.to_thread(executor.findings, written), strict=True
+    ):
         conversation.attempts.append(Attempt(conversation.messages[-1]["content"], finding))
     return {
         truth: conversation
@@ -63,18 +99,37 @@ def _told(first: Conversation, comment: Conversation) -> Conversation:
 
 def last_of(conversation: Conversation) -> str:
     """The Generator's last words; where it had no room to mend, its first program stands."""
-    return next(message["content"] for message in reversed(conversation.messages) if message["role"] == "assistant")
+    return next(
+        message["content"]
+        for message in reversed(conversation.messages)
+        if message["role"] == "assistant"
+    )
 
 
 def change(control: Score, commented: Score) -> float | None:
     """In [-1, 1]; None where one of the two has no score."""
-    return None if control.value is None or commented.value is None else (commented.value - control.value) / 2
+    return (
+        None
+        if control.value is None or commented.value is None
+        else (commented.value - control.value) / 2
+    )
 
 
-def _rollout(comment: Conversation, mend: Conversation, control: Score, commented: Score) -> Rollout | None:
+def _rollout(
+    comment: Conversation, mend: Conversation, control: Score, commented: Score
+) -> Rollout | None:
     changed = change(control, commented)
     if changed is None:
         return None
     stream = stream_of(comment)
-    text = f"{transcript(mend)}\n\n[control]\n{control.verdict}, with the comment {commented.verdict}"
-    return Rollout(stream, {len(stream.tokens) - 1: changed}, commented, text, len(comment.messages), len(stream.tokens))
+    text = (
+        f"{transcript(mend)}\n\n[control]\n{control.verdict}, with the comment {commented.verdict}"
+    )
+    return Rollout(
+        stream,
+        {len(stream.tokens) - 1: changed},
+        commented,
+        text,
+        len(comment.messages),
+        len(stream.tokens),
+    )

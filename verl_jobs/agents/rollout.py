@@ -11,7 +11,9 @@ from verl_jobs.agents.conversation import Conversation, Message
 from verl_jobs.agents.shaping import improvements
 from verl_jobs.agents.stream import Stream, stream_of
 
-Scores = Callable[[Sequence[tuple[str, str]]], list[Score]]  # (ground truth, answer) of each -> scores, in order
+Scores = Callable[
+    [Sequence[tuple[str, str]]], list[Score]
+]  # (ground truth, answer) of each -> scores, in order
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,9 @@ class Rollout:
 def rollout_of(conversation: Conversation, score: Score, shaping: float) -> Rollout:
     """The score lies on the last token; an improvement on the last token of the program that made it. Raises ValueError where there is no score."""
     if score.value is None:
-        raise ValueError(f"{conversation.problem.problem_id}: an answer without a verdict is no sample")
+        raise ValueError(
+            f"{conversation.problem.problem_id}: an answer without a verdict is no sample"
+        )
     stream = stream_of(conversation)
     last = len(stream.tokens) - 1
     rewards = {last: score.value}
@@ -52,7 +56,14 @@ def rollout_of(conversation: Conversation, score: Score, shaping: float) -> Roll
             end = stream.ends[program] - 1
             rewards[end] = rewards.get(end, 0.0) + shaping * share
     begins = len(stream.tokens) - _trailing(stream.mask)
-    return Rollout(stream, rewards, score, transcript(conversation), len(conversation.messages), last + 1 - begins)
+    return Rollout(
+        stream,
+        rewards,
+        score,
+        transcript(conversation),
+        len(conversation.messages),
+        last + 1 - begins,
+    )
 
 
 def _programs(conversation: Conversation) -> list[int]:
@@ -69,4 +80,6 @@ def _trailing(mask: Sequence[int]) -> int:
 
 def transcript(conversation: Conversation) -> str:
     """All that was said after the first question."""
-    return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in conversation.messages[1:])
+    return "\n\n".join(
+        f"[{message['role']}]\n{message['content']}" for message in conversation.messages[1:]
+    )

@@ -14,8 +14,12 @@ from verl_jobs.samples import BY_LENGTH
 
 ANSWER = "\u2063answer\u2063"  # stands for an answer in the template: invisible separators, which nobody says
 LEAST = 8  # tokens of room without which an answer is not begun
-Written = tuple[list[int], list[float], str]  # token ids, their log-probabilities, why it ended (verl_jobs/cpu/decoding.py)
-Ask = Callable[[list[list[int]], list[int]], Awaitable[list[Written]]]  # prompts and most tokens of each -> what the policy wrote
+Written = tuple[
+    list[int], list[float], str
+]  # token ids, their log-probabilities, why it ended (verl_jobs/cpu/decoding.py)
+Ask = Callable[
+    [list[list[int]], list[int]], Awaitable[list[Written]]
+]  # prompts and most tokens of each -> what the policy wrote
 
 
 @dataclass
@@ -57,15 +61,25 @@ class Template:
         self.tokenizer = tokenizer
 
     def opening(self, messages: Sequence[dict[str, str]]) -> list[int]:
-        ids = self.tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, return_dict=False)
+        ids = self.tokenizer.apply_chat_template(
+            list(messages), add_generation_prompt=True, return_dict=False
+        )
         return list(map(int, ids))
 
     def between(self, said: str, last: int) -> list[int]:
         """What stands between an answer and the next: the end of the one, unless its `last` token is that, what was said, the head of the other."""
-        messages = [{"role": "user", "content": "?"}, {"role": "assistant", "content": ANSWER}, {"role": "user", "content": said}]
-        before, found, after = self.tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True).partition(ANSWER)
+        messages = [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": ANSWER},
+            {"role": "user", "content": said},
+        ]
+        before, found, after = self.tokenizer.apply_chat_template(
+            messages, tokenize=False, add_generation_prompt=True
+        ).partition(ANSWER)
         if not found or not before:
-            raise ValueError("the chat template changes or drops earlier answers: a conversation cannot be trained on with it")
+            raise ValueError(
+                "the chat template changes or drops earlier answers: a conversation cannot be trained on with it"
+            )
         ids: list[int] = self.tokenizer.encode(after, add_special_tokens=False)
         return ids[1:] if ids[:1] == [last] else ids
 

@@ -47,11 +47,22 @@ def learn(start: Path, records: Path, folder: Path, lessons: Lessons) -> Path:
     scratch.mkdir(parents=True)
     log = scratch / "log"
     with log.open("wb") as out:
-        done = subprocess.run(command(start, records, scratch, lessons), env=_environment(), cwd=scratch, stdout=out, stderr=out, check=False)
+        done = subprocess.run(
+            command(start, records, scratch, lessons),
+            env=_environment(),
+            cwd=scratch,
+            stdout=out,
+            stderr=out,
+            check=False,
+        )
     weights = scratch / f"global_step_{lessons.steps}" / "huggingface"
     if done.returncode or not (weights / "config.json").exists():
-        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or ["nothing"]
-        raise LessonsFailed(f"verl's SFT trainer ended with {done.returncode}: {last[0][:300]} (log: {log})")
+        last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:] or [
+            "nothing"
+        ]
+        raise LessonsFailed(
+            f"verl's SFT trainer ended with {done.returncode}: {last[0][:300]} (log: {log})"
+        )
     weights.rename(folder)
     shutil.rmtree(scratch)
     return folder
@@ -86,7 +97,11 @@ def _cuda() -> bool:
 
 
 def _environment() -> dict[str, str]:
-    here = {"PYTHONPATH": str(Path(__file__).resolve().parents[2]), "TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1"}
+    here = {
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HUB_OFFLINE": "1",
+    }
     if _cuda():
         return os.environ | here
     threads = {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}

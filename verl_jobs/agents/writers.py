@@ -24,12 +24,29 @@ class EndpointWriter:
     lenient: a conversation without an answer gets no message, and has ended as UNANSWERED unless it was room that was missing.
     """
 
-    def __init__(self, endpoint: Endpoint, model: str, tokens: int, temperature: float = 0.0, seed: int = 0, lenient: bool = False) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        model: str,
+        tokens: int,
+        temperature: float = 0.0,
+        seed: int = 0,
+        lenient: bool = False,
+    ) -> None:
         self.endpoint, self.lenient = endpoint, lenient
-        self.told: dict[str, Any] = {"model": model, "max_tokens": tokens, "temperature": temperature, "seed": seed}
+        self.told: dict[str, Any] = {
+            "model": model,
+            "max_tokens": tokens,
+            "temperature": temperature,
+            "seed": seed,
+        }
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
-        return list(await asyncio.gather(*(asyncio.to_thread(self._ask, conversation) for conversation in conversations)))
+        return list(
+            await asyncio.gather(
+                *(asyncio.to_thread(self._ask, conversation) for conversation in conversations)
+            )
+        )
 
     def _ask(self, conversation: Conversation) -> str | None:
         try:
@@ -39,7 +56,9 @@ class EndpointWriter:
                 raise
             if not isinstance(error, NoRoom):
                 conversation.ended = UNANSWERED
-            logger.warning("a question to %s stays without an answer", self.endpoint.url, exc_info=True)
+            logger.warning(
+                "a question to %s stays without an answer", self.endpoint.url, exc_info=True
+            )
             return None
 
 
@@ -53,8 +72,12 @@ class FrozenWriter:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
-        self.tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-        self.model = AutoModelForCausalLM.from_pretrained(folder, trust_remote_code=False, local_files_only=True, dtype=torch.float32).eval()
+        self.tokenizer = AutoTokenizer.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True
+        )
+        self.model = AutoModelForCausalLM.from_pretrained(
+            folder, trust_remote_code=False, local_files_only=True, dtype=torch.float32
+        ).eval()
         self.tokens, self.temperature, self.seed = tokens, temperature, seed
         self.positions = int(getattr(self.model.config, "max_position_embeddings", 1 << 30))
         self._turn = Lock()
@@ -65,14 +88,29 @@ class FrozenWriter:
     def _write(self, conversations: Sequence[Conversation]) -> list[str | None]:
         from verl_jobs.cpu.decoding import decode_batch
 
-        asked = [self.tokenizer.apply_chat_template(c.messages, add_generation_prompt=True, return_dict=False) for c in conversations]
-        requests = {at: self._request(ids) for at, ids in enumerate(asked) if len(ids) < self.positions}
-        ends, pad, texts = {int(self.tokenizer.eos_token_id)}, int(self.tokenizer.pad_token_id or 0), dict[int, str]()
+        asked = [
+            self.tokenizer.apply_chat_template(
+                c.messages, add_generation_prompt=True, return_dict=False
+            )
+            for c in conversations
+        ]
+        requests = {
+            at: self._request(ids) for at, ids in enumerate(asked) if len(ids) < self.positions
+        }
+        ends, pad, texts = (
+            {int(self.tokenizer.eos_token_id)},
+            int(self.tokenizer.pad_token_id or 0),
+            dict[int, str](),
+        )
         order = sorted(requests, key=lambda at: len(asked[at]))
         with self._turn:
             for start in range(0, len(order), BATCH):
                 batch = order[start : start + BATCH]
-                for at, (tokens, _, _) in zip(batch, decode_batch(self.model, [requests[at] for at in batch], ends, pad), strict=True):
+                for at, (tokens, _, _) in zip(
+                    batch,
+                    decode_batch(self.model, [requests[at] for at in batch], ends, pad),
+                    strict=True,
+                ):
                     texts[at] = self.tokenizer.decode(tokens, skip_special_tokens=True)
         return [texts.get(at) for at in range(len(conversations))]
 

@@ -15,7 +15,11 @@ import ray
 import torch
 import transfer_queue as tq
 from tensordict import NonTensorData, NonTensorStack
-from verl.experimental.agent_loop.agent_loop import AgentLoopMetrics, AgentLoopOutput, AgentLoopWorker
+from verl.experimental.agent_loop.agent_loop import (
+    AgentLoopMetrics,
+    AgentLoopOutput,
+    AgentLoopWorker,
+)
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
@@ -47,35 +51,64 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         partition = "val" if validate else "train"
         uids = [prompt["uid"] for prompt in prompts]
         try:
-            await tq.async_kv_batch_put(keys=uids, partition_id=partition, tags=[{"status": "running"}] * len(uids))
+            await tq.async_kv_batch_put(
+                keys=uids, partition_id=partition, tags=[{"status": "running"}] * len(uids)
+            )
             failed = await self._answer(prompts, validate, partition)
-        except Exception as error:  # verl waits for a status of every prompt: without one a step never ends
+        except (
+            Exception
+        ) as error:  # verl waits for a status of every prompt: without one a step never ends
             logger.exception("a batch of %d prompts failed", len(prompts))
-            faults.record(self.job.path, f"none of {len(prompts)} prompts was answered: {type(error).__name__}: {error}")
+            faults.record(
+                self.job.path,
+                f"none of {len(prompts)} prompts was answered: {type(error).__name__}: {error}",
+            )
             failed = set(uids)
         tags = [{"status": "failure" if uid in failed else "finished"} for uid in uids]
         await tq.async_kv_batch_put(keys=uids, partition_id=partition, tags=tags)
 
-    async def _answer(self, prompts: list[dict[str, Any]], validate: bool, partition: str) -> set[str]:
+    async def _answer(
+        self, prompts: list[dict[str, Any]], validate: bool, partition: str
+    ) -> set[str]:
         """Decodes, judges and stores; returns the prompts of which an answer has no score."""
         rollout = self.config.actor_rollout_ref.rollout
         sampling = rollout.val_kwargs if validate else rollout
-        tokens = [self.tokenizer.apply_chat_template(list(p["raw_prompt"]), add_generation_prompt=True, return_dict=False) for p in prompts]
+        tokens = [
+            self.tokenizer.apply_chat_template(
+                list(p["raw_prompt"]), add_generation_prompt=True, return_dict=False
+            )
+            for p in prompts
+        ]
         counts = [int(p.pop("__rollout_n__", sampling.n)) for p in prompts]
-        temperature = sampling.temperature if validate else self.job.training.temperature_at(int(prompts[0]["global_steps"]))
-        params = {"temperature": float(temperature), "top_p": float(sampling.top_p), "top_k": int(sampling.top_k)}
+        temperature = (
+            sampling.temperature
+            if validate
+            else self.job.training.temperature_at(int(prompts[0]["global_steps"]))
+        )
+        params = {
+            "temperature": float(temperature),
+            "top_p": float(sampling.top_p),
+            "top_k": int(sampling.top_k),
+        }
         server, ids_of = ray.get_actor(server_name(0)), [list(map(int, ids)) for ids in tokens]
         answers, version = await server.generate_batch.remote(ids_of, counts, params)
         if self.job.training.method.greedy and not validate:
-            best, _ = await server.generate_batch.remote(ids_of, [1] * len(ids_of), {"temperature": 0.0, "top_p": 1.0, "top_k": -1})
-            answers = [first + group for first, group in zip(best, answers, strict=True)]  # session 0 (verl_jobs/remax.py)
+            best, _ = await server.generate_batch.remote(
+                ids_of, [1] * len(ids_of), {"temperature": 0.0, "top_p": 1.0, "top_k": -1}
+            )
+            answers = [
+                first + group for first, group in zip(best, answers, strict=True)
+            ]  # session 0 (verl_jobs/remax.py)
         rows = [
             (prompt, ids, session, answer)
             for prompt, ids, group in zip(prompts, tokens, answers, strict=True)
             for session, answer in enumerate(group)
         ]
         texts = [self.tokenizer.decode(answer[0], skip_special_tokens=True) for *_, answer in rows]
-        pairs = [(prompt["reward_model"]["ground_truth"], text) for (prompt, *_), text in zip(rows, texts, strict=True)]
+        pairs = [
+            (prompt["reward_model"]["ground_truth"], text)
+            for (prompt, *_), text in zip(rows, texts, strict=True)
+        ]
         scores = await asyncio.to_thread(self.scorer.score, pairs, int(prompts[0]["global_steps"]))
         keys, fields, tags, failed = [], [], [], set()
         for (prompt, ids, session, answer), text, score in zip(rows, texts, scores, strict=True):
@@ -86,10 +119,17 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
                 failed.add(prompt["uid"])
                 continue
             keys.append(f"{prompt['uid']}_{session}_0")
-            fields.append(fields_of(prompt | {"session_id": session}, _output(ids, answer, reward, version)))
+            fields.append(
+                fields_of(prompt | {"session_id": session}, _output(ids, answer, reward, version))
+            )
             tags.append(tag_of(fields[-1], prompt["global_steps"], version))
         if keys:
-            await tq.async_kv_batch_put(keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition)
+            await tq.async_kv_batch_put(
+                keys=keys,
+                fields=list_of_dict_to_tensordict(fields),
+                tags=tags,
+                partition_id=partition,
+            )
         return failed
 
 
@@ -107,7 +147,9 @@ def _row(value: Any, index: int) -> Any:
     return value.data if isinstance(value, NonTensorData) else value[index]
 
 
-def _output(ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, Any], version: int) -> AgentLoopOutput:
+def _output(
+    ids: list[int], answer: tuple[list[int], list[float], str], reward: dict[str, Any], version: int
+) -> AgentLoopOutput:
     tokens, log_probs, reason = answer
     return AgentLoopOutput(
         prompt_ids=list(ids),

@@ -27,26 +27,46 @@ class ConversingWorker(BatchedAgentLoopWorker):
         self.template = Template(self.tokenizer)
         self.cast = Cast(self.job.training.agents)
 
-    async def _answer(self, prompts: list[dict[str, Any]], validate: bool, partition: str) -> set[str]:
+    async def _answer(
+        self, prompts: list[dict[str, Any]], validate: bool, partition: str
+    ) -> set[str]:
         """Plays, judges and stores; returns the prompts of which a conversation has no score."""
         rollout = self.config.actor_rollout_ref.rollout
         sampling = rollout.val_kwargs if validate else rollout
-        temperature = sampling.temperature if validate else self.job.training.temperature_at(int(prompts[0]["global_steps"]))
-        params = {"temperature": float(temperature), "top_p": float(sampling.top_p), "top_k": int(sampling.top_k)}
-        sessions = [prompt for prompt in prompts for _ in range(int(prompt.pop("__rollout_n__", sampling.n)))]
+        temperature = (
+            sampling.temperature
+            if validate
+            else self.job.training.temperature_at(int(prompts[0]["global_steps"]))
+        )
+        params = {
+            "temperature": float(temperature),
+            "top_p": float(sampling.top_p),
+            "top_k": int(sampling.top_k),
+        }
+        sessions = [
+            prompt
+            for prompt in prompts
+            for _ in range(int(prompt.pop("__rollout_n__", sampling.n)))
+        ]
         played, version = await self._play(sessions, params, int(prompts[0]["global_steps"]))
         rows = list(zip(_numbered(sessions), played, strict=True))
         if self.job.training.method.greedy and not validate:  # session 0 (verl_jobs/remax.py)
             best, _ = await self._play(prompts, GREEDY, int(prompts[0]["global_steps"]))
-            rows = [({**prompt, "session_id": 0}, one) for prompt, one in zip(prompts, best, strict=True)] + [
-                ({**prompt, "session_id": prompt["session_id"] + 1}, one) for prompt, one in rows
-            ]
+            rows = [
+                ({**prompt, "session_id": 0}, one)
+                for prompt, one in zip(prompts, best, strict=True)
+            ] + [({**prompt, "session_id": prompt["session_id"] + 1}, one) for prompt, one in rows]
         failed = {prompt["uid"] for prompt, one in rows if one is None}
         fields = [self._fields(prompt, one, version) for prompt, one in rows if one is not None]
         if fields:
             keys = [f"{field['uid']}_{field['session_id']}_0" for field in fields]
             tags = [tag_of(field, field["global_steps"], version) for field in fields]
-            await tq.async_kv_batch_put(keys=keys, fields=list_of_dict_to_tensordict(fields), tags=tags, partition_id=partition)
+            await tq.async_kv_batch_put(
+                keys=keys,
+                fields=list_of_dict_to_tensordict(fields),
+                tags=tags,
+                partition_id=partition,
+            )
         return failed
 
     def _fields(self, prompt: dict[str, Any], played: Rollout, version: int) -> dict[str, Any]:
@@ -58,15 +78,22 @@ class ConversingWorker(BatchedAgentLoopWorker):
                 fields["rm_scores"][-1] -= reward
         return fields
 
-    async def _play(self, prompts: list[dict[str, Any]], params: dict[str, Any], step: int) -> tuple[list[Rollout | None], int]:
+    async def _play(
+        self, prompts: list[dict[str, Any]], params: dict[str, Any], step: int
+    ) -> tuple[list[Rollout | None], int]:
         server, versions, t = ray.get_actor(server_name(0)), [0], self.job.training
 
         async def ask(ids: list[list[int]], limits: list[int]) -> list[Written]:
-            answers, versions[0] = await server.generate_batch.remote(ids, [1] * len(ids), params, limits)
+            answers, versions[0] = await server.generate_batch.remote(
+                ids, [1] * len(ids), params, limits
+            )
             return [answer for [answer] in answers]
 
         policy = PolicyWriter(self.template, ask, t.answer_tokens, t.response_tokens)
-        scores, asked = partial(self.scorer.score, step=step), [asked_of(prompt) for prompt in prompts]
+        scores, asked = (
+            partial(self.scorer.score, step=step),
+            [asked_of(prompt) for prompt in prompts],
+        )
         return await self.cast.play(asked, policy, Executor(self.scorer), scores), versions[0]
 
 

@@ -10,7 +10,9 @@ Answer = tuple[list[int], list[float], str]  # token ids, their log-probabilitie
 
 
 @torch.inference_mode()
-def decode_batch(model: Any, requests: list[dict[str, Any]], eos: set[int], pad: int) -> list[Answer]:
+def decode_batch(
+    model: Any, requests: list[dict[str, Any]], eos: set[int], pad: int
+) -> list[Answer]:
     """Sample one continuation per request with a shared KV cache; finished rows leave the batch.
 
     Each request holds prompt_ids, max_tokens, temperature, top_k, top_p, stop (token ids) and `uniform`
@@ -22,7 +24,9 @@ def decode_batch(model: Any, requests: list[dict[str, Any]], eos: set[int], pad:
     width = max(len(r["prompt_ids"]) for r in requests)
     ids = torch.full((n, width), pad)
     mask = torch.zeros((n, width), dtype=torch.long)
-    for i, r in enumerate(requests):  # left padding: the last column is every row's next-token position
+    for i, r in enumerate(
+        requests
+    ):  # left padding: the last column is every row's next-token position
         ids[i, width - len(r["prompt_ids"]) :] = torch.tensor(r["prompt_ids"])
         mask[i, width - len(r["prompt_ids"]) :] = 1
     position = (mask.cumsum(1) - 1).clamp(min=0)
@@ -49,7 +53,9 @@ def decode_batch(model: Any, requests: list[dict[str, Any]], eos: set[int], pad:
         truncated = _truncate(scaled, [requests[i] for i in alive])
         log_p = truncated.log_softmax(-1)
         cdf = log_p.exp().double().cumsum(-1)
-        u = torch.tensor([requests[i]["uniform"][len(tokens[i])] for i in alive], dtype=torch.float64)
+        u = torch.tensor(
+            [requests[i]["uniform"][len(tokens[i])] for i in alive], dtype=torch.float64
+        )
         sampled = torch.searchsorted(cdf, (u * cdf[:, -1]).unsqueeze(1), right=True).squeeze(1)
         choice = torch.where(greedy, logits.argmax(-1), sampled.clamp(max=logits.shape[1] - 1))
         chosen_log_p = log_p.gather(1, choice.unsqueeze(1)).squeeze(1).tolist()

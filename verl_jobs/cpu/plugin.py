@@ -43,7 +43,9 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     for _name in ("initialize_global_process_group", "initialize_global_process_group_ray"):
         setattr(verl_distributed, _name, _on_gloo(getattr(verl_distributed, _name)))
 
-    def _load_valuehead_model(local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool) -> Any:
+    def _load_valuehead_model(
+        local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool
+    ) -> Any:
         """verl loads the critic with attn_implementation="flash_attention_2", whatever the config says."""
         from transformers import AutoModelForTokenClassification
 

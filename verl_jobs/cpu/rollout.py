@@ -39,7 +39,9 @@ class HFServer:
         self.config = config
         hf_config = AutoConfig.from_pretrained(model_path)
         # Weights arrive with the first update; building from the config skips reading them from disk.
-        self.model = AutoModelForCausalLM.from_config(hf_config, attn_implementation="sdpa").float().eval()
+        self.model = (
+            AutoModelForCausalLM.from_config(hf_config, attn_implementation="sdpa").float().eval()
+        )
         try:
             eos = GenerationConfig.from_pretrained(model_path).eos_token_id
         except OSError:
@@ -53,15 +55,23 @@ class HFServer:
         self.seen: Counter[bytes] = Counter()
         self.worker: asyncio.Task[None] | None = None
 
-    async def load_adapter(self, adapter: dict[str, torch.Tensor], scale: float, global_steps: int | None) -> None:
+    async def load_adapter(
+        self, adapter: dict[str, torch.Tensor], scale: float, global_steps: int | None
+    ) -> None:
         await self.load_weights(merged(self.base, adapter, scale), global_steps)
 
     async def load_base(self, weights: dict[str, torch.Tensor]) -> None:
         self.base = {plain(name): tensor for name, tensor in weights.items()}
 
-    async def load_weights(self, weights: dict[str, torch.Tensor], global_steps: int | None) -> None:
+    async def load_weights(
+        self, weights: dict[str, torch.Tensor], global_steps: int | None
+    ) -> None:
         missing, unexpected = self.model.load_state_dict(weights, strict=False)
-        missing = [m for m in missing if not (m == "lm_head.weight" and self.model.config.tie_word_embeddings)]
+        missing = [
+            m
+            for m in missing
+            if not (m == "lm_head.weight" and self.model.config.tie_word_embeddings)
+        ]
         if missing or unexpected:
             raise ValueError(f"weight update does not fit the model: {missing=} {unexpected=}")
         self.seen.clear()
@@ -69,29 +79,43 @@ class HFServer:
             self.version = global_steps
 
     async def generate_batch(
-        self, prompts: list[list[int]], counts: list[int], params: dict[str, Any], limits: list[int] | None = None
+        self,
+        prompts: list[list[int]],
+        counts: list[int],
+        params: dict[str, Any],
+        limits: list[int] | None = None,
     ) -> tuple[list[list[Answer]], int]:
         """`counts[i]` answers to prompt i as (token ids, log-probabilities, reason), and the weights' version that wrote them.
 
         limits: most tokens of an answer to prompt i; none: the configuration's.
         """
-        most: list[dict[str, int]] = [{"max_tokens": limit} for limit in limits] if limits else [{}] * len(prompts)
+        most: list[dict[str, int]] = (
+            [{"max_tokens": limit} for limit in limits] if limits else [{}] * len(prompts)
+        )
         asked = zip(prompts, counts, most, strict=True)
-        requests = [self._request(ids, params | limit) for ids, count, limit in asked for _ in range(count)]
+        requests = [
+            self._request(ids, params | limit) for ids, count, limit in asked for _ in range(count)
+        ]
         done: list[Answer] = []
         size = self.config["max_num_seqs"]
         for i in range(0, len(requests), size):
-            done += await asyncio.to_thread(decode_batch, self.model, requests[i : i + size], self.eos, self.pad)
+            done += await asyncio.to_thread(
+                decode_batch, self.model, requests[i : i + size], self.eos, self.pad
+            )
         answers = iter(done)
         return [[next(answers) for _ in range(count)] for count in counts], self.version
 
     def _request(self, prompt_ids: list[int], sampling_params: dict[str, Any]) -> dict[str, Any]:
         c = self.config
         limit = sampling_params.get("max_tokens") or sampling_params.get("max_new_tokens")
-        limit = limit or min(c["response_length"], c["prompt_length"] + c["response_length"] - len(prompt_ids))
+        limit = limit or min(
+            c["response_length"], c["prompt_length"] + c["response_length"] - len(prompt_ids)
+        )
         limit = max(1, min(limit, self.max_len - len(prompt_ids)))
         # The k-th request for a prompt at a weight version always draws the same numbers.
-        digest = hashlib.sha256(np.array([c["seed"], self.version, *prompt_ids], np.int64).tobytes()).digest()
+        digest = hashlib.sha256(
+            np.array([c["seed"], self.version, *prompt_ids], np.int64).tobytes()
+        ).digest()
         occurrence = self.seen[digest]
         self.seen[digest] += 1
         rng = np.random.default_rng([*digest, occurrence])
@@ -106,7 +130,9 @@ class HFServer:
             "order": (digest, occurrence),
         }
 
-    async def generate(self, prompt_ids: Any, sampling_params: dict[str, Any], request_id: str, **_: Any) -> TokenOutput:
+    async def generate(
+        self, prompt_ids: Any, sampling_params: dict[str, Any], request_id: str, **_: Any
+    ) -> TokenOutput:
         request = self._request(list(map(int, prompt_ids)), sampling_params)
         future = asyncio.get_running_loop().create_future()
         self.pending.append((request, future))
@@ -130,7 +156,9 @@ class HFServer:
             size = self.config["max_num_seqs"]
             batch, self.pending = self.pending[:size], self.pending[size:]
             try:
-                results = await asyncio.to_thread(decode_batch, self.model, [request for request, _ in batch], self.eos, self.pad)
+                results = await asyncio.to_thread(
+                    decode_batch, self.model, [request for request, _ in batch], self.eos, self.pad
+                )
             except BaseException as error:  # hand it to the callers: their agent loops report it
                 for _, future in batch:
                     future.set_exception(error)
@@ -165,7 +193,11 @@ class HFReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types
         keys = ("prompt_length", "response_length", "max_num_seqs", "seed")
         server = (
             ray.remote(HFServer)
-            .options(name=server_name(self.replica_rank), num_cpus=0, max_concurrency=self.max_concurrency)
+            .options(
+                name=server_name(self.replica_rank),
+                num_cpus=0,
+                max_concurrency=self.max_concurrency,
+            )
             .remote(
                 self.model_config.path,
                 {key: getattr(self.config, key) for key in keys},
@@ -178,7 +210,9 @@ class HFReplica(RolloutReplica):  # type: ignore[misc]  # verl has no types
 
 
 class HFRollout(BaseRollout):  # type: ignore[misc]  # verl has no types
-    def __init__(self, config: Any, model_config: Any, device_mesh: Any, replica_rank: int = -1) -> None:
+    def __init__(
+        self, config: Any, model_config: Any, device_mesh: Any, replica_rank: int = -1
+    ) -> None:
         super().__init__(config, model_config, device_mesh)
         self.replica_rank = int(os.environ["RANK"]) if replica_rank == -1 else replica_rank
         self.is_leader_rank = True
@@ -189,7 +223,12 @@ class HFRollout(BaseRollout):  # type: ignore[misc]  # verl has no types
     async def release(self) -> None: ...
 
     async def update_weights(
-        self, weights: Any, global_steps: int | None = None, peft_config: dict[str, Any] | None = None, base_sync_done: bool = True, **_: Any
+        self,
+        weights: Any,
+        global_steps: int | None = None,
+        peft_config: dict[str, Any] | None = None,
+        base_sync_done: bool = True,
+        **_: Any,
     ) -> None:
         if self.server is None:
             self.server = ray.get_actor(server_name(self.replica_rank))
@@ -197,6 +236,8 @@ class HFRollout(BaseRollout):  # type: ignore[misc]  # verl has no types
         if peft_config is None:
             await self.server.load_weights.remote(state, global_steps)
         elif base_sync_done:  # verl sends the frozen weights once, and after them adapters alone
-            await self.server.load_adapter.remote(state, peft_config["lora_alpha"] / peft_config["r"], global_steps)
+            await self.server.load_adapter.remote(
+                state, peft_config["lora_alpha"] / peft_config["r"], global_steps
+            )
         else:
             await self.server.load_base.remote(state)
