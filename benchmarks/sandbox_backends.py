@@ -52,9 +52,9 @@ def main() -> None:
     )
     with ExitStack() as stack:
         opened = {
-            kind: stack.enter_context(Sandbox(SandboxConfig(workers=2, backend=kind)))
+            kind: stack.enter_context(Sandbox(SandboxConfig(workers=2, backend=kind)))  # type: ignore[arg-type]
             for kind in kinds
-        }  # type: ignore[arg-type]
+        }
         print("| style | " + " | ".join(kinds) + " |\n|---|" + "---|" * len(kinds))
         for style, job in STYLES.items():
             seen: dict[str, list[float]] = {kind: [] for kind in kinds}

@@ -209,11 +209,11 @@ class Cell:
             learn(
                 study.start,
                 [chat(example) for example in self.examples()],
-                self.way,
+                self.way,  # type: ignore[arg-type]
                 study.config,
                 self.seed,
                 checkpoint,
-            )  # type: ignore[arg-type]
+            )
             took = time.perf_counter() - began
         card = evaluate(checkpoint, self.name, hash_folder(checkpoint), benchmark, sandbox)
         card.model_copy(update={"measured": card.measured | {"learning_s": took}}).write(self.path)

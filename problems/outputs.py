@@ -115,16 +115,15 @@ def _heard(jobs: Sequence[Job], sandbox: Runs) -> list[list[Said]]:
 def _job(problem: Problem, source: str, tests: Iterable[Test]) -> Job:
     if problem.style == "unittest":
         raise ValueError(f"{problem.problem_id}: a unittest has no inputs that could be asked")
-    style = "stdio" if problem.style == "stdio" else "call"
     return Job(
         problem.problem_id,
         source,
-        style,
+        "stdio" if problem.style == "stdio" else "call",
         tuple(tests),
         problem.entry_point,
         limits=problem.limits,
         packages=problem.packages,
-    )  # type: ignore[arg-type]
+    )
 
 
 def _direct(question: Question) -> Job:

@@ -104,8 +104,8 @@ def of_programs(numbers: Iterable[int] = ()) -> Iterator[Mutation]:
         yield Mutation(
             "length",
             f"{count} empty lines",
-            lambda draft, count=count: replace(draft, code=draft.code + "\n" * count),
-        )  # type: ignore[misc]
+            lambda draft, count=count: replace(draft, code=draft.code + "\n" * count),  # type: ignore[misc]
+        )
     for length in (20, 300, 3000):
         yield Mutation(
             "docstrings",

@@ -59,8 +59,8 @@ class Shared:
             if (
                 (name := name_given(part))
                 and attributes.get(name, 0) == 0
-                and known.pure(part.value)
-            ):  # type: ignore[attr-defined]
+                and known.pure(part.value)  # type: ignore[attr-defined]
+            ):
                 self.of_class[name] = part  # type: ignore[assignment]
                 known.attributes.add(name)
         for part in kind.body:

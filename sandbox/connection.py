@@ -304,9 +304,8 @@ class Program(Codec):
         if isinstance(value, StandIn):
             return {"h": memory_of(value).number}
         if isinstance(value, (io.TextIOWrapper, io.BufferedReader)) and value.readable():
-            return self._foreign(
-                (io.StringIO if isinstance(value, io.TextIOWrapper) else io.BytesIO)(value.read())
-            )  # type: ignore[arg-type]
+            buffer: Any = io.StringIO if isinstance(value, io.TextIOWrapper) else io.BytesIO
+            return self._foreign(buffer(value.read()))
         if isinstance(value, Iterator):
             return {"j": self._lend(value.__next__, value)}
         if isinstance(value, type) and self._records.get(value.__name__) is value:

@@ -39,13 +39,11 @@ class SandboxConfig:
 
     workers: int | None = None  # one a core, of this machine, the engine's or the cluster's
     backend: Kind = "local"  # docker: warm containers; ray: actors all over the cluster
-    isolation: Rung = (
-        "auto"  # auto: the highest rung that the machine grants; a named one is never lowered
-    )
+    isolation: Rung = "auto"  # auto: the highest level this machine allows; a named one is exact
     packages: tuple[str, ...] = (
         "numpy",
         "sortedcontainers",
-    )  # that programs may import besides the standard library, where installed
+    )  # that programs may import, if installed
 
     def __post_init__(self) -> None:
         """Raises ValueError for a place or a rung that there is not: another name would be another confinement than was asked for."""

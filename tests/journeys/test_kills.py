@@ -7,6 +7,7 @@ import json
 import random
 import shutil
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -51,7 +52,7 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     same = {part: found.get(part) == expected[part] for part in ("datasets", "models", "scores")}
     twice = len(found.get("ledger", [])) - len({tuple(row) for row in found.get("ledger", [])})
     good = again.code == 0 and same["datasets"] and not remaining and twice == 0
-    row: dict = {
+    row: dict[str, Any] = {
         "killed": first.killed,
         "at": first.at_stage,
         "starts": starts,

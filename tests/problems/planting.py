@@ -100,9 +100,9 @@ def reworded(problem: Problem, rng: random.Random) -> Problem:
     for said, instead in SYNONYMS.items():
         text = re.sub(
             rf"\b{said}\b",
-            lambda match, instead=instead: instead if rng.random() < 0.8 else match[0],
+            lambda match, instead=instead: instead if rng.random() < 0.8 else match[0],  # type: ignore[misc]
             text,
-        )  # type: ignore[misc]
+        )
     sentences = re.split(r"(?<=\.)\s+", text)
     rng.shuffle(sentences)
     return replace(copy, statement=" ".join(sentences))

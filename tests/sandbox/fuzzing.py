@@ -357,9 +357,9 @@ def workers() -> dict[int, int]:
 def main() -> None:
     rung, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     assert rung in get_args(Rung)
-    with Sandbox(
-        SandboxConfig(workers=int(os.environ.get("RATCHET_FUZZ_WORKERS", "4")), isolation=rung)
-    ) as sandbox:  # type: ignore[arg-type]
+    workers_asked = int(os.environ.get("RATCHET_FUZZ_WORKERS", "4"))
+    config = SandboxConfig(workers=workers_asked, isolation=rung)  # type: ignore[arg-type]
+    with Sandbox(config) as sandbox:
         before, slow = set(workers()), list[int]()
         for report in sandbox.run(jobs(first, last)):
             if late(report):

@@ -14,6 +14,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,10 +64,10 @@ def door(gateway: str) -> Iterator[Door]:
         yield made
 
 
-def endpoint(door: Door, **changes: object) -> Endpoint:
+def endpoint(door: Door, **changes: Any) -> Endpoint:
     return replace(
         Endpoint(door.url, "champion", at_once=4, timeout_s=30.0, pause_s=0.001), **changes
-    )  # type: ignore[arg-type]
+    )
 
 
 @pytest.mark.parametrize("form", ["chat", "base"])

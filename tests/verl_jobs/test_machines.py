@@ -79,10 +79,10 @@ def test_how_busy_machines_are_is_told_with_the_newest_step_alone(
         "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
     )
     reporter = Reporter(
-        SimpleNamespace(path=tmp_path),
-        SimpleNamespace(report_custom_message=told.append),
+        SimpleNamespace(path=tmp_path),  # type: ignore[arg-type]
+        SimpleNamespace(report_custom_message=told.append),  # type: ignore[arg-type]
         owned=False,
-    )  # type: ignore[arg-type]
+    )
     monkeypatch.setattr(reporter.machines, "loads", lambda: {"memory_gib": 4.0})
     reporter.report()
     assert [(each["step"], "memory_gib" in each) for each in told] == [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,8 @@ def seal_torn(save: Path) -> None:
 
 @pytest.mark.parametrize("harm", [truncated, one_bit_other, shard_missing, seal_torn])
 def test_a_damaged_save_is_passed_over_for_the_one_before_and_told(
-    tmp_path: Path, harm, capsys
-) -> None:  # type: ignore[no-untyped-def]
+    tmp_path: Path, harm: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     good, newest = a_save(tmp_path, 10), a_save(tmp_path, 20)
     harm(newest)
     assert repair(tmp_path) == 10 and (tmp_path / "saves" / TRACKER).read_text() == "10"
