@@ -40,10 +40,7 @@ class SandboxConfig:
     workers: int | None = None  # one a core, of this machine, the engine's or the cluster's
     backend: Kind = "local"  # docker: warm containers; ray: actors all over the cluster
     isolation: Rung = "auto"  # auto: the highest level this machine allows; a named one is exact
-    packages: tuple[str, ...] = (
-        "numpy",
-        "sortedcontainers",
-    )  # that programs may import, if installed
+    packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # what programs may import besides
 
     def __post_init__(self) -> None:
         """Raises ValueError for a place or a rung that there is not: another name would be another confinement than was asked for."""
