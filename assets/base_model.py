@@ -8,13 +8,13 @@ import dagster as dg
 from artifacts.store import Artifact
 from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS
-from problems.rl_parquet import prompt_text
+from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import demonstration
+from resources.capacity import check_fetched
+from resources.config.profile import Profile
 from resources.home import NotReady
-from resources.profile import Profile
-from resources.room import check_fetched
-from resources.workshop import Bench, Made, Workshop, result
+from resources.run_context import Bench, Made, Workshop, result
 
 
 @dg.asset(group_name=MODELS, kinds={"huggingface"}, owners=OWNERS[MODELS], deps=[clean_problems])
@@ -38,7 +38,7 @@ def _from_scratch(bench: Bench) -> Artifact:
     clean = bench.store.require("datasets", "clean_problems")
 
     def make(folder: Path) -> Made:
-        from verl_jobs.tiny_model import make
+        from verl_jobs.sft.tiny_model import make
 
         pairs = [
             (prompt_text(problem), demonstration(problem)) for problem in demonstrations(clean.path)
@@ -73,7 +73,7 @@ def _fetched(bench: Bench) -> Artifact:
 
 def _refuse_what_cannot_be_trained(name: str, folder: Path, profile: Profile) -> None:
     """Before a GPU second is spent. Raises NotReady."""
-    from verl_jobs.start import UnfitStart, check_start
+    from verl_jobs.sft.start import UnfitStart, check_start
 
     t = profile.training
     try:

@@ -22,28 +22,28 @@ from assets.pictures import training_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.verified_reward import OWN_MANAGER, stamp, unverified_by
 from evaluation.benchmarks.embedded import answering, validation
-from evaluation.validation import write_validation
-from problems.balance import read_weights
-from problems.card import WEIGHTS
-from problems.difficulty import read_ranks
-from problems.expectation import FILE, expect, write_expected
-from problems.rl_parquet import write_verl
+from evaluation.benchmarks.validation import write_validation
+from problems.dataset.balance import read_weights
+from problems.dataset.card import WEIGHTS
+from problems.dataset.rl_parquet import write_verl
+from problems.dataset.trainable import explained, trainable, untrained
+from problems.difficulty.difficulty import read_ranks
+from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
 from problems.schema import Problem, read_parquet
-from problems.trainable import explained, trainable, untrained
 from resources.home import NotReady
-from resources.plugins import tried
-from resources.regressions import RegressionSet, boosted
-from resources.workshop import Bench, Made, Workshop, result
+from resources.plugin_check import tried
+from resources.registry.regressions import RegressionSet, boosted
+from resources.run_context import Bench, Made, Workshop, result
 from rewards import watch
 from rewards.composite import reward_hash
 from rewards.efficiency import with_costs
 from verl_jobs import faults
-from verl_jobs.agents.config import Agents
-from verl_jobs.config import Training
-from verl_jobs.health import alarms
+from verl_jobs.config.agents import Agents
+from verl_jobs.config.training import Training
 from verl_jobs.job import VALIDATION, TrainingJob, metrics
-from verl_jobs.saving import best
-from verl_jobs.stopping import a_token
+from verl_jobs.metrics.health import alarms
+from verl_jobs.trainer.checkpoints import best
+from verl_jobs.trainer.early_stop import a_token
 
 
 @dg.asset(
@@ -320,8 +320,8 @@ def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
 
 
 def _train(context: dg.AssetExecutionContext, bench: Bench, job: TrainingJob) -> None:
-    from resources.place import ray_of
-    from resources.ray_job import train
+    from resources.ray.job import train
+    from resources.ray.place import ray_of
 
     ray = ray_of(bench.workshop.home, bench.profile, job)
     job.path.mkdir(parents=True, exist_ok=True)

@@ -14,18 +14,18 @@ from assets.raw_problems import read_at
 from assets.synthetic_problems import synthetic_problems
 from assets.tables import by_split, examples, markdown, top_reasons
 from assets.verified_problems import removed_at, verified_problems
-from problems.balance import read_weights, shares
-from problems.card import CARD, DIFFICULTY, WEIGHTS, balance_table, write_dataset
-from problems.charts import funnel_chart
-from problems.contamination import GatedIndex
-from problems.curation import curate, licences
-from problems.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidence
+from problems.cleaning.contamination import GatedIndex
+from problems.cleaning.curation import curate, licences
+from problems.cleaning.gating import gated_as
+from problems.cleaning.secrets import secret_in
+from problems.dataset.balance import read_weights, shares
+from problems.dataset.card import CARD, DIFFICULTY, WEIGHTS, balance_table, write_dataset
+from problems.dataset.charts import funnel_chart
+from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, write_evidence
 from problems.funnel import funnel
-from problems.gating import gated_as
 from problems.schema import Problem, read_parquet, write_parquet
-from problems.secrets import secret_in
 from problems.sources.compositional import part_of
-from resources.workshop import Made, Workshop, result
+from resources.run_context import Made, Workshop, result
 
 
 @dg.asset(

@@ -14,17 +14,17 @@ from assets.pictures import difficulty_picture, scale_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.tables import markdown
 from assets.verified_reward import CONTROL, keep
-from evaluation.generation import Sampling, generate
-from problems.balance import weigh, write_weights
-from problems.card import FEATURES, WEIGHTS
-from problems.difficulty import Rank, counts, rank, read_ranks, write_ranks
-from problems.features import read_difficulty, spearman
-from problems.item_response import fit, read_scale, write_scale
-from problems.rl_parquet import prompt_text
+from evaluation.generation.decoder import Sampling, generate
+from problems.dataset.balance import weigh, write_weights
+from problems.dataset.card import FEATURES, WEIGHTS
+from problems.dataset.rl_parquet import prompt_text
+from problems.dataset.trainable import explained, trainable, untrained
+from problems.difficulty.difficulty import Rank, counts, rank, read_ranks, write_ranks
+from problems.difficulty.features import read_difficulty, spearman
+from problems.difficulty.item_response import fit, read_scale, write_scale
 from problems.schema import Problem, read_parquet
-from problems.trainable import explained, trainable, untrained
-from resources.chain import Champion
-from resources.workshop import Bench, Made, Workshop, result
+from resources.run_context import Bench, Made, Workshop, result
+from resources.run_record import Champion
 from rewards.battery import run_battery
 from rewards.composite import score_answers
 from rewards.own import reward_of
@@ -152,7 +152,7 @@ def _severity(unverified: bool) -> dg.AssetCheckSeverity:
 
 
 def on_one_scale(bench: Bench) -> Artifact:
-    """Difficulties of problems and abilities of checkpoints, from all rankings that the store keeps (problems/item_response.py)."""
+    """Difficulties of problems and abilities of checkpoints, from all rankings that the store keeps (problems/difficulty/item_response.py)."""
     rankings = bench.store.versions("datasets", "difficulty_rankings")
 
     def make(folder: Path) -> Made:

@@ -31,16 +31,16 @@ from evaluation.benchmarks import (
     validation,
 )
 from evaluation.benchmarks.embedded import answering
-from evaluation.cost import Price
-from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.judging.evaluate import HARNESS_VERSION, evaluate
+from evaluation.reports.cost import Price
 from evaluation.scorecard import Scorecard
 from problems.catalogue import listed
-from problems.evidence import CONTAMINATION, SUSPECTS, suspects_of
+from problems.dataset.evidence import CONTAMINATION, SUSPECTS, suspects_of
 from problems.schema import read_parquet
 from problems.sources.compositional import heldout_draw
-from resources.chain import Champion
-from resources.regressions import RegressionSet
-from resources.workshop import Bench, Made, Workshop, result
+from resources.registry.regressions import RegressionSet
+from resources.run_context import Bench, Made, Workshop, result
+from resources.run_record import Champion
 
 
 @dataclass(frozen=True)

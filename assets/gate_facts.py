@@ -11,13 +11,13 @@ from collections.abc import Iterable, Sequence
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store, manifests
 from assets.verified_reward import unverified_by
-from evaluation.checks import Facts
-from evaluation.gate import Gate
-from evaluation.policy import Measure
+from evaluation.promotion.checks import Facts
+from evaluation.promotion.gate import Gate
+from evaluation.promotion.policy import Measure
 from evaluation.scorecard import Scorecard
-from problems.evidence import suspects_of
-from resources.ledger import Entry
-from resources.workshop import Bench
+from problems.dataset.evidence import suspects_of
+from resources.registry.ledger import Entry
+from resources.run_context import Bench
 from rewards import watch
 
 ARTIFACTS = ("datasets", "checkpoints")

@@ -12,10 +12,10 @@ from typing import Any
 import dagster as dg
 
 from assets.pictures import chart
-from evaluation.panels import panels
-from verl_jobs.figures import KEYS, last_figures, seconds_left, seconds_trained, series
+from evaluation.reports.panels import panels
 from verl_jobs.job import VALIDATION
-from verl_jobs.machine import measured
+from verl_jobs.metrics.figures import KEYS, last_figures, seconds_left, seconds_trained, series
+from verl_jobs.metrics.machine import measured
 
 EVERY_S = 5.0  # least time between two observations, each of them of a new step
 

@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from resources.workshop import CHECKPOINTS
+from resources.run_context import CHECKPOINTS
 
 checkpoints = dg.DynamicPartitionsDefinition(name=CHECKPOINTS)
 sources = dg.DynamicPartitionsDefinition(name="sources")

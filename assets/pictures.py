@@ -6,13 +6,13 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.comparison import Rate
-from evaluation.plots import Bar, Point, common_scale, data_uri, reward_curve, score_bars
+from evaluation.promotion.comparison import Rate
+from evaluation.reports.plots import Bar, Point, common_scale, data_uri, reward_curve, score_bars
 from evaluation.scorecard import Scorecard
-from evaluation.statistics import wilson
-from problems.charts import histogram
-from problems.difficulty import Rank
-from problems.item_response import Scale
+from evaluation.statistics.tests import wilson
+from problems.dataset.charts import histogram
+from problems.difficulty.difficulty import Rank
+from problems.difficulty.item_response import Scale
 from verl_jobs.job import VALIDATION
 
 REWARD = "critic/score/mean"
@@ -72,7 +72,7 @@ def scale_picture(scale: Scale, names: Mapping[str, str]) -> str:
 
 
 def chart(title: str, svg: str) -> str:
-    """One of problems/charts.py."""
+    """One of problems/dataset/charts.py."""
     return f"![{title}](data:image/svg+xml;base64,{b64encode(svg.encode()).decode()})"
 
 

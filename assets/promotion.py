@@ -11,11 +11,11 @@ from assets.gate_facts import gates_of, spent_rows
 from assets.partitions import OWNERS, PROMOTION, checkpoints
 from assets.report import decision_of, report, training_report
 from assets.tables import markdown
-from evaluation.gate import Decision, decide
-from evaluation.regression import lost_tasks
-from resources.ledger import Entry, Ledger
-from resources.regressions import RegressionSet
-from resources.workshop import Bench, Workshop
+from evaluation.promotion.gate import Decision, decide
+from evaluation.promotion.regression import lost_tasks
+from resources.registry.ledger import Entry, Ledger
+from resources.registry.regressions import RegressionSet
+from resources.run_context import Bench, Workshop
 
 
 @dg.asset(

@@ -18,7 +18,7 @@ from problems.sources import compositional, simple
 from problems.sources.place import Place
 from problems.sources.registry import load
 from problems.sources.source import Loaded
-from resources.workshop import Bench, Made, Workshop, result
+from resources.run_context import Bench, Made, Workshop, result
 
 problem_sources = dg.AssetSpec(
     "problem_sources",

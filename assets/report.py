@@ -16,8 +16,9 @@ from assets.pictures import REWARD
 from assets.tables import markdown
 from assets.verified_problems import removed_at
 from assets.verified_reward import unverified_by
-from evaluation.cost import Price, Spent
-from evaluation.facts import (
+from evaluation.promotion.gate import Decision, Rate, decide
+from evaluation.reports.cost import Price, Spent
+from evaluation.reports.facts import (
     BenchmarkScore,
     Curve,
     Environment,
@@ -30,14 +31,13 @@ from evaluation.facts import (
     Step,
     Unmeasured,
 )
-from evaluation.figures import clean_rate
-from evaluation.gate import Decision, Rate, decide
-from evaluation.report import groups, pick_examples, write_report
-from problems.difficulty import read_ranks
-from resources.profile import ProfileError
-from resources.workshop import Bench, Workshop
-from verl_jobs.figures import seconds_trained, series
+from evaluation.reports.figures import clean_rate
+from evaluation.reports.report import groups, pick_examples, write_report
+from problems.difficulty.difficulty import read_ranks
+from resources.config.profile import ProfileError
+from resources.run_context import Bench, Workshop
 from verl_jobs.job import VALIDATION
+from verl_jobs.metrics.figures import seconds_trained, series
 
 GATE = "heldout"
 TOKENS = "perf/total_num_tokens"  # of a training step, as verl counts them

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from assets.tables import markdown
-from evaluation.comparison import Rate, points
-from evaluation.cost import Price, Spent
-from evaluation.figures import Suspects, clean_text
-from evaluation.quality import HEAD, trend
+from evaluation.judging.failure_kinds import rows
+from evaluation.judging.quality import HEAD, trend
+from evaluation.promotion.comparison import Rate, points
+from evaluation.reports.cost import Price, Spent
+from evaluation.reports.figures import Suspects, clean_text
 from evaluation.scorecard import Scorecard
-from evaluation.taxonomy import rows
 
 FULL_AND_CLEAN = ("pass@1", "95 % interval", "clean")
 Sides = Sequence[tuple[str, dict[str, Scorecard]]]

@@ -13,12 +13,12 @@ from assets.base_model import base_model, demonstrations
 from assets.clean_problems import clean_problems
 from assets.partitions import MODELS, OWNERS
 from assets.pictures import loss_table
-from problems.rl_parquet import prompt_text
+from problems.dataset.rl_parquet import prompt_text
 from problems.sources.compositional import demonstration
-from resources.workshop import Made, Workshop, result
+from resources.run_context import Made, Workshop, result
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.mending import mends
-from verl_jobs.warm_up import Question
+from verl_jobs.sft.warm_up import Question
 
 
 @dg.asset(
@@ -39,7 +39,7 @@ def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
         decided = config.model_dump(mode="json") | ({"mends": True} if mending else {})
 
         def make(folder: Path) -> Made:
-            from verl_jobs.warm_up import warm_up
+            from verl_jobs.sft.warm_up import warm_up
 
             chats: list[tuple[Question, str]] = [
                 (prompt_text(problem), demonstration(problem))

@@ -11,15 +11,15 @@ import dagster as dg
 from assets.partitions import DATA, OWNERS
 from assets.tables import examples, top_reasons
 from assets.verified_problems import removed_at, strong, verified_problems
-from problems import strength
-from problems.curation import faulty
+from problems.cleaning.curation import faulty
 from problems.funnel import funnel
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import Replies
 from problems.synthesis.synthesize import synthesize
-from problems.verification import verify
-from resources.workshop import Bench, Made, Workshop, result
+from problems.verification import strength
+from problems.verification.verification import verify
+from resources.run_context import Bench, Made, Workshop, result
 
 
 @dg.asset(

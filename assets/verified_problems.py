@@ -10,17 +10,17 @@ from assets.partitions import DATA, OWNERS
 from assets.pictures import chart
 from assets.raw_problems import raw_problems
 from assets.tables import examples, markdown, top_reasons
-from problems import strength
-from problems.charts import funnel_chart
-from problems.choice import chosen, input_of
+from problems.dataset.charts import funnel_chart
 from problems.funnel import Removed, Stage, funnel
-from problems.limits import read as read_measured
-from problems.limits import savings, with_limits
-from problems.limits import write as write_measured
 from problems.schema import read_parquet, write_parquet
-from problems.trials import needs_strength
-from problems.verification import verify
-from resources.workshop import Made, Workshop, result
+from problems.verification import strength
+from problems.verification.chosen_limits import chosen, input_of
+from problems.verification.limits import read as read_measured
+from problems.verification.limits import savings, with_limits
+from problems.verification.limits import write as write_measured
+from problems.verification.verification import verify
+from problems.verification.verification_batch import needs_strength
+from resources.run_context import Made, Workshop, result
 
 
 @dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[raw_problems])

@@ -27,7 +27,7 @@ class Sample(BaseModel):
     total: int = 0
     cut: bool = False  # the answer ended by length
     first_failed: str = ""  # the first test it fails, as a person reads it, where the statement shows that test; hidden tests stay hidden
-    failed_test: int = 0  # number of the first test it fails, from 1; 0 where none is told (evaluation/taxonomy.py)
+    failed_test: int = 0  # number of the first test it fails, from 1; 0 where none is told (evaluation/judging/failure_kinds.py)
     raised: str = ""  # the type of exception that it ended with
     tags: tuple[str, ...] = ()
     sets: dict[

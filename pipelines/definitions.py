@@ -17,8 +17,8 @@ from assets.synthetic_problems import synthetic_tests_are_strong
 from assets.verified_problems import verified_tests_are_strong
 from pipelines.jobs import CHAIN, HOME, JOBS
 from pipelines.schedules import SCHEDULES
-from pipelines.sensors import SENSORS
-from resources.workshop import Workshop
+from pipelines.sensors.champion import SENSORS
+from resources.run_context import Workshop
 
 defs = dg.Definitions(
     assets=[problem_sources, *CHAIN],

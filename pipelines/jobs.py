@@ -21,9 +21,9 @@ from assets.report import training_report
 from assets.sft_checkpoint import sft_checkpoint
 from assets.synthetic_problems import synthetic_problems
 from assets.verified_problems import verified_problems
-from resources.chain import newest_id, next_id
 from resources.home import Home
-from resources.workshop import PARTITION, PROFILE, SUBHOME, Workshop
+from resources.run_context import PARTITION, PROFILE, SUBHOME, Workshop
+from resources.run_record import newest_id, next_id
 
 HOME = Home.from_environment()
 SMOKE_HOME = Home(HOME.path / "smoke")

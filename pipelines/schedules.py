@@ -5,9 +5,9 @@ import dagster as dg
 from assets.partitions import checkpoints
 from pipelines.jobs import evaluate_checkpoint, full_chain
 from resources import lease
-from resources.chain import Kind, next_id
-from resources.profile import load_profile
-from resources.workshop import Workshop
+from resources.config.profile import load_profile
+from resources.run_context import Workshop
+from resources.run_record import Kind, next_id
 
 
 @dg.schedule(

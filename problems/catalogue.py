@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from artifacts.store import write_atomic
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.sources.place import Place
 
 FILE = "sources.json"

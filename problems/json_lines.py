@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 
 
 class JsonLines:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from artifacts.hashing import hash_data
+from problems.columns import COLUMNS, LIMIT_KEYS, TOTALS, ProblemError, check_columns
 from problems.encoding import dumps, loads
-from problems.record import COLUMNS, LIMIT_KEYS, TOTALS, ProblemError, check_columns
 from sandbox.protocol import (
     AssertTest,
     CallTest,

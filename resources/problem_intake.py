@@ -13,7 +13,7 @@ from pathlib import Path
 
 from artifacts.hashing import hash_data, hash_file
 from problems.catalogue import add_source, listed
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.sources.place import Place
 from problems.sources.registry import SOURCES, load
 from resources.home import Home

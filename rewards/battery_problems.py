@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from artifacts.parsing import parse
-from problems.rl_parquet import COST
+from problems.dataset.rl_parquet import COST
 from problems.schema import Problem
 from rewards.battery_cases import CASES, LIMITS, Case
 from rewards.mutations import Draft

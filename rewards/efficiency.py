@@ -12,7 +12,7 @@ from statistics import fmean, quantiles
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from problems.rl_parquet import COST
+from problems.dataset.rl_parquet import COST
 from problems.schema import Problem
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox, run_all

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from problems.rl_parquet import problem_from_ground_truth
+from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.schema import Problem
 
 
@@ -45,7 +45,7 @@ def question_truth(question: Question) -> str:
 
 
 def task_from_ground_truth(text: str) -> Task:
-    """Inverse of `question_truth` and of `problems.rl_parquet.ground_truth`. Raises ValueError or ProblemError, naming what is missing."""
+    """Inverse of `question_truth` and of `problems.dataset.rl_parquet.ground_truth`. Raises ValueError or ProblemError, naming what is missing."""
     data = json.loads(text)
     if not isinstance(data, dict) or "task" not in data:
         return problem_from_ground_truth(text)

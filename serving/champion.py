@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
 
-from resources.ledger import Entry, Ledger
+from resources.registry.ledger import Entry, Ledger
 from serving.engines import Engine
 
 

@@ -15,7 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 
 from resources.home import Home
-from resources.ledger import ledger_of
+from resources.registry.ledger import ledger_of
 from serving.champion import Champion, NoChampion
 from serving.engines import Engine, TooLong
 from serving.engines.hf import HfEngine

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveInt, model_validator
 
-from resources.ledger import Entry
+from resources.registry.ledger import Entry
 from serving.engines import Answer, Ask, Chat
 
 

@@ -15,6 +15,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = (
+    "cli",
+    "experiments",
     "pipelines",
     "assets",
     "serving",

@@ -8,7 +8,7 @@ saves/                  verl's checkpoints, to go on from
 candidates/step-000010/ Hugging Face folders with a manifest, published whole
 sweep.json              the run of a W&B sweep that it is, if it is one
 stopped.json            why it ended early, if it did
-lease, notice.json      that its owner lives, and that it is asked to end (verl_jobs/owner.py)
+lease, notice.json      that its owner lives, and that it is asked to end (verl_jobs/trainer/trainer_lease.py)
 faults.jsonl            what went wrong and was got over (verl_jobs/faults.py)
 done.json               written last
 """
@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, model_validator
 from artifacts.hashing import hash_data
 from artifacts.store import write_atomic
 from rewards.composite import RewardConfig
-from verl_jobs.config import Training
+from verl_jobs.config.training import Training
 
 SWEEP = (
     "WANDB_SWEEP_ID",
@@ -120,7 +120,7 @@ class TrainingJob(BaseModel):
 
     @property
     def stopped(self) -> str:
-        """Why the training ended before its last step; empty where it did not (verl_jobs/stopping.py)."""
+        """Why the training ended before its last step; empty where it did not (verl_jobs/trainer/early_stop.py)."""
         path = self.path / "stopped.json"
         return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
 

@@ -38,7 +38,7 @@ def load_public(
     A score over some of the tasks would bear the benchmark's name wrongly: one row that cannot be read leaves the whole unmeasured.
     Raises KeyError for a name that is not in PUBLIC.
     """
-    from problems.record import ProblemError
+    from problems.columns import ProblemError
     from problems.sources.registry import load
 
     make = PUBLIC[name]

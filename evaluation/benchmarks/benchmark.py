@@ -8,8 +8,8 @@ from functools import cached_property
 from itertools import pairwise
 
 from artifacts.hashing import hash_data
-from evaluation.generation import Chat, Sampling
-from problems.rl_parquet import prompt_text
+from evaluation.generation.decoder import Chat, Sampling
+from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem
 
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
-from evaluation.generation import Sampling
-from problems.record import ProblemError
+from evaluation.generation.decoder import Sampling
+from problems.columns import ProblemError
 from problems.schema import Problem
 
 CONVENTIONS = (

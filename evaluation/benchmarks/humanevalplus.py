@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.benchmarks.humaneval import STOP
-from evaluation.generation import Sampling
+from evaluation.generation.decoder import Sampling
 from problems.schema import Problem
 
 CONVENTIONS = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
-from evaluation.generation import Sampling
+from evaluation.generation.decoder import Sampling
 from problems.schema import Problem
 
 TASKS = range(11, 511)

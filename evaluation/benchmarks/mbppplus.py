@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation import Sampling
+from evaluation.generation.decoder import Sampling
 from problems.schema import Problem
 
 CONVENTIONS = "greedy; the task with one assertion, a base model after it as a docstring; judged as evalplus 0.3.1 does, base and plus inputs apart"

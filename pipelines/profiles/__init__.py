@@ -1,1 +1,1 @@
-"""Profiles: YAML files of what differs from the defaults in resources/profile.py."""
+"""Profiles: YAML files of what differs from the defaults in resources/config/profile.py."""

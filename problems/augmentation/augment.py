@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, PositiveInt
 from problems.augmentation import composed, constant, inverted, renamed, reworded
 from problems.augmentation.draft import Draft, Mutation, problem_of, unfit
 from problems.funnel import Removed, Stage
-from problems.outputs import Output, Question, Runs, outputs
 from problems.schema import Problem
+from problems.verification.outputs import Output, Question, Runs, outputs
 from sandbox.compare import same_text
 from sandbox.protocol import Compare
 from sandbox.wire import encode
@@ -61,7 +61,7 @@ def augment(
 ) -> Augmented:
     """Problems made of these, in order of their ids, and each attempt that gave none. The order in which the problems come does not matter.
 
-    What is drawn follows from the seed, the kind and the parent alone. Raises problems.outputs.NoOutput when the sandbox failed.
+    What is drawn follows from the seed, the kind and the parent alone. Raises problems.verification.outputs.NoOutput when the sandbox failed.
     """
     ordered = sorted(problems, key=lambda problem: problem.problem_id)
     parents = [problem for problem in ordered if not unfit(problem)]

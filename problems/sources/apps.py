@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from problems.record import ProblemError, shown
+from problems.columns import ProblemError, shown
 from problems.schema import Problem, Split
 from problems.sources.input_output import (
     IMPORTS,

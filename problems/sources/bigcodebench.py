@@ -13,7 +13,7 @@ import ast
 import sys
 from dataclasses import replace
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.humaneval import docstring
 from problems.sources.source import Row, Source, number, text

@@ -3,7 +3,7 @@
 Two forms. Upstream's (`deepmind/code_contests` on the hub; tested on a hand-made file of its schema): tests as dicts of lists, public, private
 and generated; solutions with a language, of which Python 3 is 3. And a sample of 300 tasks with one Python solution and about ten tests each,
 on which it was tested whole. Upstream's splits follow the calendar: validation from 15 July 2021 on. So a task of a Codeforces contest from that
-time on (`problems.gating`) is gated in either form.
+time on (`problems.cleaning.gating`) is gated in either form.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from problems.gating import is_gated_contest
-from problems.record import ProblemError
+from problems.cleaning.gating import is_gated_contest
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.input_output import Tests, python_3, stdio_tests
 from problems.sources.source import SPLIT, Row, Source, text

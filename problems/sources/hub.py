@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.sources.rows import BATCH, Read, batch_rows
 from problems.sources.source import SPLIT, Source
 

@@ -11,7 +11,7 @@ import inspect
 from functools import partial
 from typing import Any
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.source import Row, Source, number, text
 from problems.syntax import parse

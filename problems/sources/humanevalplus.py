@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources import humaneval
 from problems.sources.plus import plus_test

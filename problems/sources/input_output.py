@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from problems.record import ProblemError, shown
+from problems.columns import ProblemError, shown
 from problems.sources.source import Row, text
 from problems.syntax import parse
 

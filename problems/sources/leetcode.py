@@ -2,15 +2,15 @@
 
 Upstream's prompt holds the imports and the helper classes that solutions and tests rely on (ListNode, TreeNode, is_same_list): it is the starter
 code, and objects of its classes cross between tests and program by value. Some solutions import `sortedcontainers`. Upstream splits by date; a test
-task is gated in whichever file it stands (problems/gating.py). Two forms: v0.3.1 has a key for the description, in v0.1.0 it begins the query.
+task is gated in whichever file it stands (problems/cleaning/gating.py). Two forms: v0.3.1 has a key for the description, in v0.1.0 it begins the query.
 """
 
 from __future__ import annotations
 
 from functools import partial
 
-from problems.gating import is_gated_leetcode
-from problems.record import ProblemError
+from problems.cleaning.gating import is_gated_leetcode
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.source import Row, Source, text
 from sandbox.protocol import Limits

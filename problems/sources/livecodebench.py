@@ -15,7 +15,7 @@ import pickletools
 import zlib
 from typing import Any
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.input_output import IMPORTS, Tests, entry_point, parsed, stdio_tests
 from problems.sources.source import Row, Source, text

@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from problems.record import COLUMNS, ProblemError, near
+from problems.columns import COLUMNS, ProblemError, near
 from problems.schema import Problem
 from problems.sources.apps import tests_of
 from problems.sources.mbpp import called, check, used

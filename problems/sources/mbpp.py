@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from functools import partial
 
-from problems.gating import is_gated_mbpp
-from problems.record import ProblemError
+from problems.cleaning.gating import is_gated_mbpp
+from problems.columns import ProblemError
 from problems.schema import Problem, Split
 from problems.sources.source import Row, Source, number, text, texts
 from problems.syntax import parse

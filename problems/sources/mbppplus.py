@@ -12,7 +12,7 @@ from collections.abc import Callable
 from math import comb
 from typing import Any
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.mbpp import called, check, used
 from problems.sources.plus import plus_test

@@ -10,8 +10,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from problems.columns import COLUMNS, ProblemError, means, shown
 from problems.encoding import decode
-from problems.record import COLUMNS, ProblemError, means, shown
 from problems.schema import Problem, from_record, from_row
 from problems.sources.mbpp import check, used
 from problems.sources.source import Row, Source

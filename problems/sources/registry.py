@@ -10,8 +10,8 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from problems.gating import gated_as
-from problems.record import ProblemError
+from problems.cleaning.gating import gated_as
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.apps import APPS
 from problems.sources.bigcodebench import BIGCODEBENCH

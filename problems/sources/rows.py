@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from problems.record import ProblemError, shown
+from problems.columns import ProblemError, shown
 from problems.sources.source import SPLIT, Row, Source
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from problems.record import ProblemError, shown
+from problems.columns import ProblemError, shown
 from problems.schema import Problem
 
 Row = Mapping[str, Any]

@@ -27,7 +27,6 @@ from pydantic import (
 
 from problems.encoding import dumps
 from problems.funnel import Removed, Stage
-from problems.outputs import Output, Question, Runs, outputs
 from problems.schema import Problem
 from problems.syntax import normal_form
 from problems.synthesis.proposals import (
@@ -39,6 +38,7 @@ from problems.synthesis.proposals import (
     proposal_of,
 )
 from problems.synthesis.replies import Asks, NoReply
+from problems.verification.outputs import Output, Question, Runs, outputs
 from sandbox.protocol import Limits
 
 SOURCE = "synthetic"
@@ -117,7 +117,7 @@ def synthesize(
 ) -> Synthesized:
     """Proposals until enough were made or the budget is spent. The same replies give the same problems.
 
-    Raises EndpointDown when the endpoint cannot be used, problems.outputs.NoOutput when the sandbox failed.
+    Raises EndpointDown when the endpoint cannot be used, problems.verification.outputs.NoOutput when the sandbox failed.
     """
     pool, rng = seeds(problems), random.Random(f"{seed}/synthesis")
     made: dict[str, Problem] = {}

@@ -18,7 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-from evaluation.pairs import Chosen
+from evaluation.preference.pairs import Chosen
 from serving.preference.round import Judged, Round
 
 FOLDER = Path(__file__).parent

@@ -18,9 +18,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from artifacts.store import write_atomic
-from evaluation.pairs import Chosen, Pair, order
-from evaluation.standings import Met
-from problems.record import ProblemError
+from evaluation.preference.pairs import Chosen, Pair, order
+from evaluation.statistics.bradley_terry import Met
+from problems.columns import ProblemError
 from resources.home import NotReady
 from rewards.preference import Choice, read_choices
 

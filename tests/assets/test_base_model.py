@@ -7,9 +7,9 @@ import pytest
 
 from assets.base_model import base_model, snapshot
 from resources.home import NotReady
-from resources.workshop import Workshop
+from resources.run_context import Workshop
 from tests.resources.test_room import listing
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 
 @pytest.mark.parametrize(

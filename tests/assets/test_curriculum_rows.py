@@ -10,15 +10,15 @@ import pytest
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from assets.checkpoint import training_rows
-from problems.balance import Weight, write_weights
-from problems.card import WEIGHTS
-from problems.difficulty import rank, write_ranks
-from problems.expectation import FILE, read_expected
+from problems.dataset.balance import Weight, write_weights
+from problems.dataset.card import WEIGHTS
+from problems.difficulty.difficulty import rank, write_ranks
+from problems.difficulty.pass_rate_prior import FILE, read_expected
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
-from resources.chain import Stage, open_chain
 from resources.progress import Progress
-from resources.workshop import Bench, Workshop
+from resources.run_context import Bench, Workshop
+from resources.run_record import Stage, open_chain
 
 PROBLEMS = generate(FamilyConfig(demonstrations=2, train=6, validation=2))
 TRAIN = sorted(

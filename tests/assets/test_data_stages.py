@@ -20,19 +20,19 @@ from artifacts.store import Artifact
 from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
 from assets.raw_problems import schema_holds
 from assets.verified_problems import verified_tests_are_strong
-from pipelines.commands import data_limits
-from pipelines.data_commands import diff, show
+from cli.commands import data_limits
+from cli.data_commands import diff, show
+from cli.status import stale
 from pipelines.definitions import defs
-from pipelines.status import stale
-from problems import strength
 from problems.catalogue import add_source
-from problems.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, read_suspects
-from problems.limits import SECONDS
+from problems.dataset.evidence import CONTAMINATION, DUPLICATES, SUSPECTS, read_suspects
 from problems.schema import Problem, read_parquet, write_parquet
 from problems.sources import simple
 from problems.sources.compositional import heldout_draw
-from resources.chain import Chain
-from resources.workshop import Workshop
+from problems.verification import strength
+from problems.verification.limits import SECONDS
+from resources.run_context import Workshop
+from resources.run_record import Chain
 
 pytestmark = pytest.mark.slow
 STAGES = (

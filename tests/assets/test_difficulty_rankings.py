@@ -9,11 +9,11 @@ import pytest
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from assets.difficulty_rankings import agreement, on_one_scale, scale_shown
-from problems.difficulty import rank, write_ranks
-from problems.item_response import read_scale
-from resources.chain import Stage, open_chain
+from problems.difficulty.difficulty import rank, write_ranks
+from problems.difficulty.item_response import read_scale
 from resources.progress import Progress
-from resources.workshop import Bench, Workshop
+from resources.run_context import Bench, Workshop
+from resources.run_record import Stage, open_chain
 
 
 @pytest.fixture

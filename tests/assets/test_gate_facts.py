@@ -13,12 +13,12 @@ from artifacts.store import Store
 from assets.gate_facts import facts_of, gates_of, missing_links, spent_rows
 from assets.promotion import gate
 from assets.report import decision_of
-from evaluation.gate import Policy, decide
+from evaluation.promotion.gate import Policy, decide
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
-from resources.chain import Chain
-from resources.profile import ProfileError
-from resources.workshop import Bench
+from resources.config.profile import ProfileError
+from resources.run_context import Bench
+from resources.run_record import Chain
 from tests.pipelines.house import House, card
 
 

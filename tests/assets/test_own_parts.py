@@ -8,9 +8,9 @@ from pathlib import Path
 from artifacts.hashing import hash_data, hash_file
 from artifacts.manifest import Manifest
 from assets.checkpoint import training_job
-from resources.chain import Champion, Stage, open_chain
 from resources.progress import Progress
-from resources.workshop import Bench, Workshop
+from resources.run_context import Bench, Workshop
+from resources.run_record import Champion, Stage, open_chain
 from verl_jobs.job import TrainingJob
 
 

@@ -13,13 +13,13 @@ from artifacts.manifest import Manifest
 from assets.checkpoint import lost_before, training_of
 from assets.evaluation import benchmarks_of
 from assets.promotion import gate
-from evaluation.regression import lost_tasks
+from evaluation.promotion.regression import lost_tasks
 from evaluation.scorecard import Sample, Scorecard
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
-from resources.chain import Chain, open_chain
-from resources.regressions import BadLine, RegressionSet, boosted
-from resources.workshop import Bench
+from resources.registry.regressions import BadLine, RegressionSet, boosted
+from resources.run_context import Bench
+from resources.run_record import Chain, open_chain
 from tests.evaluation.test_policy import drawn
 from tests.pipelines.house import House
 

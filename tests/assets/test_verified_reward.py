@@ -8,9 +8,9 @@ import pytest
 
 from artifacts.manifest import Manifest
 from assets.verified_reward import CONTROL, UnverifiedReward, keep, stamp, unverified_by
+from resources.config.profile import UNVERIFIED
 from resources.home import Home
-from resources.profile import UNVERIFIED
-from resources.workshop import Workshop
+from resources.run_context import Workshop
 from rewards.battery import BatteryResult, Row
 from rewards.config import RewardConfig
 

@@ -86,7 +86,7 @@ def test_another_lock_asks_for_another_environment(clone: Path, lock: str) -> No
 def test_another_command_of_ours_leaves_the_packages_alone(clone: Path) -> None:
     before, pyproject = install.stamp(clone), clone / "pyproject.toml"
     pyproject.write_text(
-        pyproject.read_text(encoding="utf-8").replace("pipelines.cli:main", "pipelines.cli:other"),
+        pyproject.read_text(encoding="utf-8").replace("cli.main:main", "cli.main:other"),
         encoding="utf-8",
     )
     after = install.stamp(clone)

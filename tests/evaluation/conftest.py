@@ -19,7 +19,7 @@ def problems() -> list[Problem]:
 
 @pytest.fixture(scope="session")
 def checkpoint(problems: list[Problem], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     folder = tmp_path_factory.mktemp("a checkpoint")
     make(TinyModel(hidden=32, layers=2), [problem.statement for problem in problems] * 4, folder)

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from evaluation.ablation import contribution
+from evaluation.reports.ablation import contribution
 
 
 def runs(

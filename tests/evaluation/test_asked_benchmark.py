@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from cli.evaluate_benchmark import Asked, Asks, evaluate_model
+from cli.reproduce import reproduce
 from evaluation.scorecard import Scorecard
-from pipelines.judged import Asked, Asks, evaluate_model
-from pipelines.reproduce import reproduce
 
 TASKS = [
     {

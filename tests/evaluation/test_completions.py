@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evaluation.completions import Completion, read, write
-from problems.record import ProblemError
+from evaluation.generation.completion_files import Completion, read, write
+from problems.columns import ProblemError
 
 
 def lines(path: Path, *rows: dict[str, Any] | str) -> Path:

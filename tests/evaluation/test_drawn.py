@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout, load_public
-from evaluation.completions import Completion
-from evaluation.drawn import Folder, Told, answers, folder_of
-from evaluation.generation import Sampling, generate
-from evaluation.kept import Kept, keys
+from evaluation.generation.completion_cache import Kept, keys
+from evaluation.generation.completion_files import Completion
+from evaluation.generation.completion_sources import Folder, Told, answers, folder_of
+from evaluation.generation.decoder import Sampling, generate
 from problems.schema import Problem, write_parquet
 
 DRAWN = Sampling(n=2, temperature=1.0, max_new_tokens=8, seed=3)
@@ -195,9 +195,9 @@ PASS = """
 import sys
 from pathlib import Path
 from evaluation.benchmarks import heldout
-from evaluation.completions import Completion
-from evaluation.drawn import Folder, answers
-from evaluation.generation import Sampling
+from evaluation.generation.completion_files import Completion
+from evaluation.generation.completion_sources import Folder, answers
+from evaluation.generation.decoder import Sampling
 from evaluation import generation
 from problems.schema import read_parquet
 generation.BATCH = 4
@@ -225,7 +225,7 @@ def test_a_pass_that_is_killed_goes_on(
         time.sleep(0.01)
     os.kill(killed.pid, signal.SIGKILL)
     killed.wait()
-    monkeypatch.setattr("evaluation.generation.BATCH", 4)
+    monkeypatch.setattr("evaluation.generation.decoder.BATCH", 4)
     told, undisturbed = Told(), Told()
     found = answers(heldout(problems), Folder(checkpoint), sampling, cache, told=told)
     total = 2 * len(problems)

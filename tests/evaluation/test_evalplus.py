@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from evaluation.completions import Completion
-from evaluation.harness import evalplus, plus_program
-from evaluation.harness.evalplus import PlusHarness, PlusTask
-from evaluation.harness.judging import Judged, Verdicts, judge
+from evaluation.generation.completion_files import Completion
+from evaluation.judging import evalplus, plus_program
+from evaluation.judging.evalplus import PlusHarness, PlusTask
+from evaluation.judging.harness import Judged, Verdicts, judge
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

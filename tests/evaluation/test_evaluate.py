@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.benchmarks import NotMeasured, from_problems, heldout, load_public
-from evaluation.evaluate import NotJudged, evaluate, judge_answers
-from evaluation.generation import Answer, Sampling
+from evaluation.generation.decoder import Answer, Sampling
+from evaluation.judging.evaluate import NotJudged, evaluate, judge_answers
 from evaluation.scorecard import Scorecard
 from problems.schema import Problem
 from sandbox.protocol import Job, Report, Verdict

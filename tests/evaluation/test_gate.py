@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.gate import Incomparable, Policy, decide, regressed
+from evaluation.promotion.gate import Incomparable, Policy, decide, regressed
 from evaluation.scorecard import Sample, Scorecard
 
 
@@ -161,7 +161,7 @@ def test_the_hash_of_a_scorecard_leaves_out_what_the_clock_measured() -> None:
 
 
 def test_the_decision_survives_json() -> None:
-    from evaluation.gate import Decision
+    from evaluation.promotion.gate import Decision
 
     decision = decide(OLD, BETTER)
     assert Decision.model_validate_json(decision.model_dump_json()) == decision

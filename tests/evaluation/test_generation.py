@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluation import generation
-from evaluation.generation import Chat, Sampling, generate
-from problems.rl_parquet import prompt_text
+from evaluation.generation import decoder as generation
+from evaluation.generation.decoder import Chat, Sampling, generate
+from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem
 
 GREEDY = Sampling(max_new_tokens=12)

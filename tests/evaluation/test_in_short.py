@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.checks import Facts
-from evaluation.gate import decide
-from evaluation.in_short import in_short
-from evaluation.policy import Policy
+from evaluation.promotion.checks import Facts
+from evaluation.promotion.gate import decide
+from evaluation.promotion.policy import Policy
+from evaluation.promotion.summary import in_short
 from evaluation.scorecard import Sample, Scorecard
 
 

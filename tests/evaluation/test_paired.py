@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from evaluation.paired import (
+from evaluation.statistics.alpha_spending import Gate, Spending, next_level
+from evaluation.statistics.paired import (
     bootstrap_test,
     difference_interval,
     expected_spread,
@@ -19,10 +20,9 @@ from evaluation.paired import (
     not_worse,
     smallest_mean_gain,
 )
-from evaluation.pass_at_k import curve, pass_at_k
-from evaluation.seeds import compare_recipes
-from evaluation.spending import Gate, Spending, next_level
-from evaluation.statistics import clopper_pearson, share_interval
+from evaluation.statistics.pass_at_k import curve, pass_at_k
+from evaluation.statistics.seeds import compare_recipes
+from evaluation.statistics.tests import clopper_pearson, share_interval
 
 changes = st.integers(2, 300).flatmap(
     lambda n: st.tuples(st.integers(0, n // 2), st.integers(0, n // 2), st.just(n))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.contestants import Contestant, read_contestant, read_statements
-from evaluation.pairs import make_pairs, order
+from evaluation.preference.contestants import Contestant, read_contestant, read_statements
+from evaluation.preference.pairs import make_pairs, order
 from evaluation.scorecard import Sample, Scorecard
-from problems.record import ProblemError
+from problems.columns import ProblemError
 
 TASKS = [f"t/{i}" for i in range(60)]
 ASKED = {task: f"Do {task}." for task in TASKS}

@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from evaluation.gate import Check, Decision, Facts, Gate, Incomparable, Policy, announced, decide
+from evaluation.promotion.gate import (
+    Check,
+    Decision,
+    Facts,
+    Gate,
+    Incomparable,
+    Policy,
+    announced,
+    decide,
+)
 from evaluation.scorecard import Sample, Scorecard
 from tests.evaluation.test_gate import BETTER, OLD, card
 

@@ -12,7 +12,8 @@ from xml.etree import ElementTree
 import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.facts import (
+from evaluation.promotion.gate import Decision, Rate, decide
+from evaluation.reports.facts import (
     BenchmarkScore,
     Curve,
     Environment,
@@ -25,9 +26,8 @@ from evaluation.facts import (
     Step,
     Unmeasured,
 )
-from evaluation.gate import Decision, Rate, decide
-from evaluation.lineage import picture
-from evaluation.report import changed_lines, groups, pick_examples, render, write_report
+from evaluation.reports.lineage import picture
+from evaluation.reports.report import changed_lines, groups, pick_examples, render, write_report
 from evaluation.scorecard import Sample, Scorecard
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, heldout_draw
@@ -276,8 +276,8 @@ def test_examples_cover_won_lost_and_unsolved(promoted: ReportFacts) -> None:
 
 
 def test_only_a_shown_test_is_told(sandbox: Any, problems: list[Problem]) -> None:
-    from evaluation.evaluate import judge_answers
-    from evaluation.generation import Answer
+    from evaluation.generation.decoder import Answer
+    from evaluation.judging.evaluate import judge_answers
 
     wrong = Answer("```python\ndef solve(x):\n    return 'no'\n```", 5, False)
     hidden, shown = problems[0], replace(problems[1], visible_tests=1)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evaluation.harness.sanitize import longest, sanitize
+from evaluation.judging.sanitize import longest, sanitize
 
 ANSWER = """Sure! Here it is:
 

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from evaluation.standings import Met, agreement, alpha, favoured_left, standings
+from evaluation.statistics.bradley_terry import Met, agreement, alpha, favoured_left, standings
 from rewards.preference import Choice, bradley_terry
 
 # Krippendorff 2011, section C: four observers, twelve units, some missing; the nominal alpha is 0.743

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from evaluation.pass_at_k import pass_at_k
-from evaluation.statistics import (
+from evaluation.statistics.pass_at_k import pass_at_k
+from evaluation.statistics.tests import (
     bootstrap_mean,
     fisher_fall,
     mcnemar,

@@ -6,9 +6,14 @@ import re
 
 import pytest
 
-from evaluation.gate import Decision, decide
+from evaluation.promotion.gate import Decision, decide
+from evaluation.promotion.required_sample_size import (
+    losses_allowed,
+    sufficed,
+    tasks_needed,
+    wins_needed,
+)
 from evaluation.scorecard import Sample, Scorecard
-from evaluation.sufficient import losses_allowed, sufficed, tasks_needed, wins_needed
 
 TASKS = 200
 

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from resources.home import Home
-from resources.ledger import Ledger
+from resources.registry.ledger import Ledger
 
 MARK = "RATCHET_RUN"  # in the environment of every process of a run
 OFFLINE = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
@@ -102,9 +102,9 @@ def _kind(process: psutil.Process) -> str:
     line = command_line(process)
     for part in (
         "ratchet demo",
-        "pipelines.worker",
-        "resources.ray_head",
-        "verl_jobs.entry",
+        "pipelines.run_worker",
+        "resources.ray.head",
+        "verl_jobs.trainer.entry",
         "zygote",
         "worker.py",
         "gcs_server",

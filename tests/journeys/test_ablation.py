@@ -26,7 +26,7 @@ ASKED = (
 
 
 def ratchet(home: Path) -> str:
-    command = [sys.executable, "-m", "pipelines.cli", *ASKED]
+    command = [sys.executable, "-m", "cli.main", *ASKED]
     found = subprocess.run(
         command,
         capture_output=True,

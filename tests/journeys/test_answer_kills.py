@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.completions import Completion
-from evaluation.drawn import Endpoint, Source, Told, answers
-from evaluation.generation import Sampling
+from evaluation.generation.completion_files import Completion
+from evaluation.generation.completion_sources import Endpoint, Source, Told, answers
+from evaluation.generation.decoder import Sampling
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.home import Home
 from tests.serving.door import door_to, served
@@ -25,7 +25,7 @@ SAMPLING = Sampling(n=60, temperature=1.0, max_new_tokens=4, seed=11)
 STARTS = multiprocessing.get_context(
     "forkserver"
 )  # a start costs a fork of a process that has loaded everything
-STARTS.set_forkserver_preload(["evaluation.drawn"])
+STARTS.set_forkserver_preload(["evaluation.generation.completion_sources"])
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def benchmark() -> Benchmark:
 
 @pytest.fixture(scope="module")
 def folder(benchmark: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     base = tmp_path_factory.mktemp("kills")
     make(

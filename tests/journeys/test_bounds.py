@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from resources.profile import Profile
+from resources.config.profile import Profile
 from tests.journeys.test_examples import trained
-from verl_jobs.algorithms import MOST_DROPPED
-from verl_jobs.config import Training
+from verl_jobs.config.algorithms import MOST_DROPPED
+from verl_jobs.config.training import Training
 from verl_jobs.job import metrics
-from verl_jobs.rescaled import RAW
-from verl_jobs.saving import STATE
-from verl_jobs.watched import TEMPERATURE
+from verl_jobs.trainer.checkpoints import STATE
+from verl_jobs.trainer.replay_buffer import TEMPERATURE
+from verl_jobs.trainer.rescaled import RAW
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
 TINY = {

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.ray_head import python
+from resources.ray.head import python
 from tests.journeys.chain import Run, command_line, demo, left, of_home, orphans, stray, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(2400)]
@@ -85,7 +85,9 @@ def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
             lambda: max(steps(home, 1), default=0) > SAVE_EVERY or command.poll() is not None, 1200
         )
         trainers = [
-            process for process in of_home(home) if "verl_jobs.entry" in command_line(process)
+            process
+            for process in of_home(home)
+            if "verl_jobs.trainer.entry" in command_line(process)
         ]
         for process in (command, *trainers):
             process.send_signal(signal.SIGKILL)

@@ -26,14 +26,14 @@ RUNS = 20
 STEPS = 8  # of the profile `small`
 RECOVERY_S = 400.0
 VICTIMS: dict[str, Callable[[list[str]], bool]] = {
-    "the training's driver": lambda line: "verl_jobs.entry" in line,
+    "the training's driver": lambda line: "verl_jobs.trainer.entry" in line,
     "verl's trainer": lambda line: line[0].startswith("ray::TaskRunner"),
     "a Ray worker": lambda line: (
         line[0].startswith("ray::")
         and not line[0].startswith(("ray::TaskRunner", "ray::IDLE", "ray::JobSupervisor"))
     ),
     "the raylet": lambda line: line[0].endswith("raylet/raylet"),
-    "the Dagster run's worker": lambda line: "pipelines.worker" in line,
+    "the Dagster run's worker": lambda line: "pipelines.run_worker" in line,
 }
 
 pytestmark = [pytest.mark.soak]

@@ -13,12 +13,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from resources.ray_head import free_ports
+from resources.ray.head import free_ports
 from tests.journeys.chain import command_line, left, now_at, of_home, orphans, ratchet, wait_until
 from tests.journeys.test_chaos import training_of
 from tests.journeys.test_ui import answers
 from verl_jobs.job import metrics, next_attempt
-from verl_jobs.saving import whole_saves
+from verl_jobs.trainer.checkpoints import whole_saves
 
 DAGSTER = str(Path(sys.executable).with_name("dagster"))
 

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 import yaml
 
-from problems.expectation import FILE, expect, write_expected
-from problems.rl_parquet import prompt_text, write_verl
+from problems.dataset.rl_parquet import prompt_text, write_verl
+from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
 from problems.sources.compositional import FamilyConfig, generate
-from resources.profile import Profile, load_profile
+from resources.config.profile import Profile, load_profile
 from rewards.battery import run_battery
 from rewards.composite import reward_hash
 from rewards.own import reward_of
 from sandbox.sandbox import Sandbox
-from verl_jobs import draws
-from verl_jobs.config import Training
+from verl_jobs.config.training import Training
+from verl_jobs.curriculum import draws
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.samples import CUT, Sample, read
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "examples").glob("*.yaml"))
@@ -48,8 +48,8 @@ class Told(Briefly):
 TRAIN = """
 import sys
 from pathlib import Path
-from resources.ray import Private
-from resources.ray_job import train
+from resources.ray.private import Private
+from resources.ray.job import train
 from verl_jobs.job import TrainingJob
 job = TrainingJob.read(Path(sys.argv[1]))
 train(job, Private(job.path / "ray", job), attempts=1)

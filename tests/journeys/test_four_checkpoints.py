@@ -15,14 +15,14 @@ import pytest
 
 from artifacts.store import Store
 from assets.base_model import demonstrations
-from evaluation.gate import Decision
-from evaluation.statistics import power
-from problems.rl_parquet import prompt_text
+from evaluation.promotion.gate import Decision
+from evaluation.statistics.tests import power
+from problems.dataset.rl_parquet import prompt_text
 from problems.sources.compositional import demonstration
 from resources.home import Home
-from resources.ledger import Entry, Ledger
+from resources.registry.ledger import Entry, Ledger
 from tests.journeys.chain import demo, ratchet
-from verl_jobs.warm_up import WarmUp, warm_up
+from verl_jobs.sft.warm_up import WarmUp, warm_up
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3600)]
 PROFILE = """

@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from resources.home import Home
-from resources.ledger import Entry, Ledger, champions
-from resources.registry import HASH_TAG, MODEL, Registry, RegistryBehind, aliases_of
+from resources.registry.ledger import Entry, Ledger, champions
+from resources.registry.mlflow import HASH_TAG, MODEL, Registry, RegistryBehind, aliases_of
 
 # what is loaded once, so that a process is at its work when it is killed and not at its imports
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -28,8 +28,8 @@ PROCESSES.set_forkserver_preload(
     [
         "mlflow",
         "mlflow.store.model_registry.sqlalchemy_store",
-        "resources.profile",
-        "pipelines.registry_commands",
+        "resources.config.profile",
+        "cli.registry_commands",
     ]
 )
 SOURCE = Path(__file__).read_text(encoding="utf-8") if "__file__" in globals() else ""
@@ -187,7 +187,7 @@ def roll_back(home: Path, telling: Connection) -> None:
     os.environ["RATCHET_HOME"] = str(home)
     from rich.console import Console
 
-    from pipelines.registry_commands import rollback
+    from cli.registry_commands import rollback
 
     telling.send(("begins", 0))
     with (home / "said").open("a") as file:

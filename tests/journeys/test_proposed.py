@@ -12,16 +12,16 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
-from problems.curation import curate
+from problems.cleaning.curation import curate
 from problems.schema import Problem, read_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.proposals import LEAST_INPUTS, PROPOSE, SOLVE
 from problems.synthesis.replies import Replies
 from problems.synthesis.synthesize import Synthesis, synthesize
-from problems.verification import verify
+from problems.verification.verification import verify
 from resources.home import Home
-from resources.workshop import Workshop
+from resources.run_context import Workshop
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.serving.door import FAULTS, door_to, served
 
@@ -43,8 +43,8 @@ def lesson(seed: Problem, taught: Problem) -> list[tuple[str, str]]:
 
 
 def test_what_a_model_proposes_and_solves_alike_is_kept_and_right(tmp_path: Path) -> None:
-    from verl_jobs.tiny_model import TinyModel, make
-    from verl_jobs.warm_up import WarmUp, warm_up
+    from verl_jobs.sft.tiny_model import TinyModel, make
+    from verl_jobs.sft.warm_up import WarmUp, warm_up
 
     family = [
         p
@@ -107,7 +107,7 @@ def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refus
     tmp_path: Path,
 ) -> None:
     from pipelines.definitions import defs
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     make(
         TinyModel(hidden=32, layers=1, heads=2, positions=2048), ["def f(x):"], tmp_path / "random"

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from problems.rl_parquet import prompt_text
+from problems.dataset.rl_parquet import prompt_text
 from problems.sources.compositional import FamilyConfig, generate
+from tests.cli.test_reviewer import home_with
 from tests.journeys.chain import ratchet
-from tests.pipelines.test_reviewer import home_with
 from verl_jobs.agents.records import read_reviews
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.samples import read
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1500)]
 SMALL = {

@@ -10,14 +10,14 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 
-from resources.profile import FOLDER
+from resources.config.profile import FOLDER
 from tests.journeys.chain import demo, left, wait_until
 from tests.journeys.test_chaos import training_of
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from verl_jobs import faults
 from verl_jobs.job import TrainingJob, metrics
-from verl_jobs.saving import whole_saves
-from verl_jobs.step_time import operations, tasks
+from verl_jobs.metrics.step_time import operations, tasks
+from verl_jobs.trainer.checkpoints import whole_saves
 
 
 @pytest.mark.soak

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.ray_head import free_ports
+from resources.ray.head import free_ports
 from tests.journeys.chain import orphans, ratchet, wait_until
 
 IN_BACKGROUND = [

@@ -29,7 +29,7 @@ PASS = f"""
 import json, sys
 from pathlib import Path
 from problems.schema import read_parquet, set_hash
-from problems.verification import verify
+from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 class Counted:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from artifacts.manifest import code_version
-from resources.chain import Chain
+from resources.run_record import Chain
 from tests.journeys.chain import demo, left
 
 FOLDER = (

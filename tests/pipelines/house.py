@@ -8,8 +8,8 @@ from typing import Literal
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from evaluation.scorecard import Sample, Scorecard
-from resources.chain import Champion, Kind, open_chain
-from resources.workshop import Workshop
+from resources.run_context import Workshop
+from resources.run_record import Champion, Kind, open_chain
 
 
 def card(

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from artifacts.manifest import Manifest
-from resources.beforehand import check_policy
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
-from resources.profile import Profile
+from resources.preflight import check_policy
 from tests.pipelines.house import House
-from verl_jobs.config import Training
+from verl_jobs.config.training import Training
 
 LONG = Training(answer_tokens=5000)
 

@@ -11,7 +11,7 @@ import pytest
 
 from pipelines.definitions import defs
 from pipelines.jobs import CHAIN, remember_failure
-from resources.chain import open_chain
+from resources.run_record import open_chain
 from tests.pipelines.house import House
 
 GRAPH = """

@@ -10,18 +10,18 @@ import pytest
 from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from assets.checkpoint import training_job
-from pipelines.study import Study
-from resources.chain import Champion, Kind, Stage, open_chain
+from experiments.study import Study
 from resources.progress import Progress
-from resources.workshop import Bench, Workshop
+from resources.run_context import Bench, Workshop
+from resources.run_record import Champion, Kind, Stage, open_chain
 from tests.artifacts.object_store import no_object_store, object_store
 from tests.verl_jobs.saves import save_as_verl, scored
 from verl_jobs import faults
-from verl_jobs.callback import fetch
 from verl_jobs.job import TrainingJob
-from verl_jobs.saving import repair
-from verl_jobs.search import BASE, trial_job
-from verl_jobs.tuned import Trial
+from verl_jobs.search.search import BASE, trial_job
+from verl_jobs.search.tune_trainable import Trial
+from verl_jobs.trainer.callback import fetch
+from verl_jobs.trainer.checkpoints import repair
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from typing import Any
 import dagster as dg
 import pytest
 
-from pipelines.problem_sensors import changed_hub, new_problems
+from pipelines.sensors.problems import changed_hub, new_problems
 from problems.catalogue import add_source, listed
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.sources.place import Place
 from problems.sources.registry import load
 from resources.problem_intake import take_in

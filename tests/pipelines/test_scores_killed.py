@@ -16,7 +16,7 @@ from artifacts.store import Artifact
 from assets.evaluation import read_scores
 from evaluation.benchmarks import validation
 from evaluation.benchmarks.embedded import answering
-from evaluation.evaluate import evaluate
+from evaluation.judging.evaluate import evaluate
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox
@@ -30,7 +30,7 @@ import sys
 import dagster as dg
 from evaluation import generation
 from pipelines.definitions import defs
-from resources.workshop import Workshop
+from resources.run_context import Workshop
 generation.BATCH = 2
 home, name = sys.argv[1:]
 with dg.instance_for_test() as instance:
@@ -53,7 +53,7 @@ def run(house: House) -> subprocess.Popen[bytes]:
 def champion(house: House) -> Artifact:
     """A tiny model of real weights, champion of a home with validation problems."""
     from artifacts.manifest import Manifest
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     cleaned(house, TASKS, "one")
     with house.workshop.store.draft("checkpoints", "tiny") as folder:

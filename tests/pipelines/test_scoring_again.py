@@ -13,11 +13,11 @@ from assets.evaluation import read_scores
 from evaluation.scorecard import Scorecard
 from pipelines.definitions import defs
 from pipelines.schedules import daily_validation, weekly_benchmarks
-from pipelines.score_sensor import stale_scores
-from problems.evidence import CONTAMINATION, SUSPECTS
+from pipelines.sensors.stale_scores import stale_scores
+from problems.dataset.evidence import CONTAMINATION, SUSPECTS
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, generate
-from resources.chain import Champion, open_chain
+from resources.run_record import Champion, open_chain
 from tests.pipelines.house import House, card
 
 SUNDAY = datetime(2026, 11, 22, 7, 0)
@@ -121,7 +121,7 @@ def test_another_harness_scores_the_champion_again(
     house: House, instance: dg.DagsterInstance, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.promoted("chain-0001-sft")
-    monkeypatch.setattr("pipelines.score_sensor.HARNESS_VERSION", "next")
+    monkeypatch.setattr("pipelines.sensors.stale_scores.HARNESS_VERSION", "next")
     [request] = asked(house, instance).run_requests or []
     assert request.tags["ratchet/why"] == "scored with what is no more: harness"
 
@@ -154,7 +154,7 @@ def test_the_champion_is_asked_by_the_day_and_by_the_week(
 def test_a_daily_validation_runs_and_its_page_shows_failures_and_what_was_spent(
     house: House, instance: dg.DagsterInstance
 ) -> None:
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     cleaned(house, 6, "one")
     problems = generate(FamilyConfig(demonstrations=4, train=2, validation=6))

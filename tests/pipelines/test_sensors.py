@@ -10,10 +10,15 @@ import dagster as dg
 import pytest
 
 from pipelines.schedules import nightly_retraining
-from pipelines.sensors import champion_regression, changed_problems, held_back, new_checkpoint
+from pipelines.sensors.champion import (
+    champion_regression,
+    changed_problems,
+    held_back,
+    new_checkpoint,
+)
 from problems.catalogue import add_source
 from resources import lease
-from resources.profile import Automation
+from resources.config.profile import Automation
 from tests.pipelines.house import House, card
 
 
@@ -154,7 +159,7 @@ def test_a_champion_is_scored_again_when_its_score_is_a_day_old(
     house.promoted("chain-0001-sft")
     assert "hours ago" in str(look(champion_regression, house, instance).skip_reason)
     now = time.time()
-    monkeypatch.setattr("pipelines.sensors.time.time", lambda: now + 25 * 3600)
+    monkeypatch.setattr("pipelines.sensors.champion.time.time", lambda: now + 25 * 3600)
     [request] = look(champion_regression, house, instance).run_requests or []
     assert request.job_name == "evaluate_checkpoint" and request.tags["ratchet/kind"] == "rescore"
 

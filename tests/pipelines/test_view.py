@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from pipelines.curve import BLANK, curve
-from pipelines.view import View
-from resources.chain import open_chain
+from pipelines.watch.curve import BLANK, curve
+from pipelines.watch.view import View
+from resources.run_record import open_chain
 
 
 def test_stages_bars_and_the_reward_curve_are_in_the_picture(tmp_path: Path) -> None:

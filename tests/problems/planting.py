@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from problems.likeness import programs
+from problems.cleaning.similarity import programs
 from problems.schema import Problem
 from problems.syntax import parse
 

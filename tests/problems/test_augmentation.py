@@ -17,9 +17,9 @@ from problems.augmentation import composed, constant, inverted, renamed, reworde
 from problems.augmentation.augment import Augmentation, Kind, augment
 from problems.augmentation.composed import covered
 from problems.augmentation.draft import Draft
-from problems.curation import curate
+from problems.cleaning.curation import curate
 from problems.schema import Problem
-from problems.verification import verify
+from problems.verification.verification import verify
 from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 

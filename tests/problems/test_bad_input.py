@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.schema import write_parquet
 from problems.sources.registry import load
 from problems.sources.source import Loaded

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.balance import CAP, LEVELS, level, read_weights, shares, weigh, write_weights
+from problems.dataset.balance import CAP, LEVELS, level, read_weights, shares, weigh, write_weights
 from problems.schema import Problem
 
 TESTS = ({"args": [1], "expected": 2},)

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from problems.journal import ABSENT
 from problems.schema import Problem
 from problems.sources.bigcodebench import instructed
 from problems.sources.registry import load
-from problems.trials import idle_answer
-from problems.verification import verify
+from problems.verification.journal import ABSENT
+from problems.verification.verification import verify
+from problems.verification.verification_batch import idle_answer
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 

@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from artifacts.hashing import hash_folder
-from problems.card import CARD, fenced, write_dataset
-from problems.charts import funnel_chart, histogram
-from problems.curation import curate
-from problems.evidence import write_evidence
+from problems.cleaning.curation import curate
+from problems.dataset.card import CARD, fenced, write_dataset
+from problems.dataset.charts import funnel_chart, histogram
+from problems.dataset.evidence import write_evidence
+from problems.dataset.rl_parquet import problem_from_ground_truth
 from problems.funnel import Removed, Stage
-from problems.rl_parquet import problem_from_ground_truth
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate, heldout_draw
 
@@ -147,7 +147,7 @@ def test_the_data_set_class_of_verl_reads_the_folder(folder: Path, tmp_path: Pat
     from omegaconf import OmegaConf
     from verl.utils.dataset.rl_dataset import RLHFDataset
 
-    from verl_jobs.tiny_model import train_tokenizer
+    from verl_jobs.sft.tiny_model import train_tokenizer
 
     config = OmegaConf.create(
         {

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.contamination import GatedIndex
-from problems.curation import Curation, curate, licences
-from problems.duplicates import duplicates, grouped, marks, rank
-from problems.evidence import read_suspects, write_evidence
+from problems.cleaning.contamination import GatedIndex
+from problems.cleaning.curation import Curation, curate, licences
+from problems.cleaning.duplicates import duplicates, grouped, marks, rank
+from problems.cleaning.quality import fault
+from problems.cleaning.secrets import secret_in
+from problems.cleaning.similarity import sketch
+from problems.columns import ProblemError
+from problems.dataset.evidence import read_suspects, write_evidence
 from problems.funnel import Removed, Stage, funnel
-from problems.likeness import sketch
-from problems.quality import fault
-from problems.record import ProblemError
 from problems.schema import Problem
-from problems.secrets import secret_in
 from problems.sources.registry import load
 from problems.syntax import normal_form, shape
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.difficulty import counts, rank, read_ranks, wilson, write_ranks
-from problems.record import ProblemError
+from problems.columns import ProblemError
+from problems.difficulty.difficulty import counts, rank, read_ranks, wilson, write_ranks
 
 outcomes = st.dictionaries(st.text(min_size=1), st.lists(st.booleans(), min_size=1))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.difficulty import rank
-from problems.expectation import Expected, expect, read_expected, write_expected
+from problems.difficulty.difficulty import rank
+from problems.difficulty.pass_rate_prior import Expected, expect, read_expected, write_expected
 from problems.schema import Problem
 
 TESTS = ({"args": [1], "expected": 2},)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata, spearmanr
 
-from problems.features import (
+from problems.difficulty.features import (
     features,
     places,
     read_difficulty,

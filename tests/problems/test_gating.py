@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from problems.curation import curate
-from problems.gating import (
+from problems.cleaning.curation import curate
+from problems.cleaning.gating import (
     gated_as,
     gated_leetcode,
     is_gated_contest,

@@ -43,7 +43,7 @@ APPS = {
 SAYS = """
 import json, sys
 from pathlib import Path
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.sources.hub import commit_of
 from problems.sources.place import Place
 from problems.sources.registry import load

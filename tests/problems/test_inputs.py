@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from problems.encoding import dumps
-from problems.inputs import asked, generated
 from problems.schema import Problem
 from problems.sources.simple import generate
+from problems.verification.inputs import asked, generated
 
 VALUES = st.recursive(
     st.integers(-99, 99)

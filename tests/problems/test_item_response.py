@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from problems.item_response import ABILITY_SD, DIFFICULTY_SD, chance, fit, read_scale, write_scale
+from problems.difficulty.item_response import (
+    ABILITY_SD,
+    DIFFICULTY_SD,
+    chance,
+    fit,
+    read_scale,
+    write_scale,
+)
 
 Table = dict[tuple[str, str], tuple[int, int]]
 counts = st.dictionaries(

@@ -9,9 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from artifacts.hashing import hash_folder
-from problems import limits
-from problems.choice import choose, chosen
-from problems.limits import (
+from problems.columns import ProblemError
+from problems.schema import Problem
+from problems.sources import humaneval, humanevalplus, leetcode, mbpp, mbppplus
+from problems.verification import limits
+from problems.verification.chosen_limits import choose, chosen
+from problems.verification.limits import (
     MEGABYTES,
     ROOM,
     SECONDS,
@@ -22,9 +25,6 @@ from problems.limits import (
     savings,
     with_limits,
 )
-from problems.record import ProblemError
-from problems.schema import Problem
-from problems.sources import humaneval, humanevalplus, leetcode, mbpp, mbppplus
 from sandbox.protocol import LOAD, Limits, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 

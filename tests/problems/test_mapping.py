@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from problems.catalogue import add_source, listed, pin, pinned
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.schema import Problem
 from problems.sources.mapping import constant, pairs
 from problems.sources.place import Place

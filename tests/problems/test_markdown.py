@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from problems.markdown import read_markdown
-from problems.record import ProblemError
-from problems.rl_parquet import prompt_text
+from problems.columns import ProblemError
+from problems.dataset.rl_parquet import prompt_text
+from problems.sources.markdown import read_markdown
 
 CALLS = """# Second largest
 Write `second(numbers)`.

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.likeness import tests as asked
-from problems.minhash import Pairs, alike, jaccard, shingles, signatures
+from problems.cleaning.minhash import Pairs, alike, jaccard, shingles, signatures
+from problems.cleaning.similarity import tests as asked
 from problems.schema import Problem
 
 tokens = st.lists(st.sampled_from(["a", "b", "c", "ä", "<", "42"]), max_size=8)

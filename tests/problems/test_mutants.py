@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.mutants import mutants
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from problems.sources.registry import load
 from problems.syntax import normal_form
+from problems.verification.mutants import mutants
 
 FAMILY = generate(FamilyConfig(demonstrations=40, train=40, validation=5))
 EXPRESSIONS = st.recursive(

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.outputs import TOO_LONG, Output, Question, outputs
 from problems.schema import Problem
+from problems.verification.outputs import TOO_LONG, Output, Question, outputs
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox, SandboxConfig
 

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from problems.curation import curate
-from problems.partitioned import Rules, clean
-from problems.record import ProblemError
+from problems.cleaning.curation import curate
+from problems.columns import ProblemError
+from problems.dataset.partitioned import Rules, clean
+from problems.parallel import spread
 from problems.schema import Problem, read_parquet, set_hash, write_parquet
-from problems.spread import spread
-from problems.verification import verify
+from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from tests.problems.test_curation import LONG, toy
 

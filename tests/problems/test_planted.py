@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from problems import likeness
-from problems.contamination import GatedIndex
-from problems.duplicates import duplicates
-from problems.gating import is_gated_mbpp
+from problems.cleaning import similarity as likeness
+from problems.cleaning.contamination import GatedIndex
+from problems.cleaning.duplicates import duplicates
+from problems.cleaning.gating import is_gated_mbpp
 from problems.schema import Problem
 from problems.sources.registry import load
 from tests.problems.conftest import DATA

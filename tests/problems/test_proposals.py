@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from problems.outputs import Output
 from problems.schema import Problem
 from problems.synthesis.proposals import Proposal, program_of, proposal_of
 from problems.synthesis.synthesize import Synthesis, _decided
+from problems.verification.outputs import Output
 
 SEED = Problem(
     "toy/1",

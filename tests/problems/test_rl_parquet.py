@@ -9,8 +9,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from problems.record import ProblemError
-from problems.rl_parquet import ground_truth, problem_from_ground_truth, prompt_text, write_verl
+from problems.columns import ProblemError
+from problems.dataset.rl_parquet import (
+    ground_truth,
+    problem_from_ground_truth,
+    prompt_text,
+    write_verl,
+)
 from problems.schema import Problem
 from problems.sources.registry import load
 

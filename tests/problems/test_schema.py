@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from problems.columns import ProblemError
 from problems.encoding import dumps, literal, loads
-from problems.record import ProblemError
 from problems.schema import (
     SCHEMA,
     Problem,

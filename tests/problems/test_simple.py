@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from problems.contamination import GatedIndex
-from problems.curation import curate
-from problems.likeness import programs
-from problems.rl_parquet import write_verl
+from problems.cleaning.contamination import GatedIndex
+from problems.cleaning.curation import curate
+from problems.cleaning.similarity import programs
+from problems.dataset.rl_parquet import write_verl
+from problems.dataset.trainable import explained, trainable, untrained
 from problems.schema import Problem
 from problems.sources import compositional
 from problems.sources.compositional import FamilyConfig
 from problems.sources.registry import load
 from problems.sources.simple import generate
 from problems.syntax import shape
-from problems.trainable import explained, trainable, untrained
-from problems.verification import Verification, verify
+from problems.verification.verification import Verification, verify
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 

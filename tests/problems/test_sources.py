@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from problems.catalogue import add_source, listed, remove_source
-from problems.gating import gated_mbpp
-from problems.record import ProblemError
+from problems.cleaning.gating import gated_mbpp
+from problems.columns import ProblemError
 from problems.schema import read_parquet, write_parquet
 from problems.sources.own import overlooked
 from problems.sources.place import Place

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from problems.schema import Problem, read_parquet, write_parquet
-from problems.verification import Verification, Verified, verify
+from problems.verification.verification import Verification, Verified, verify
 from sandbox.protocol import Limits
 from sandbox.sandbox import Sandbox, SandboxConfig
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from problems.record import ProblemError
+from problems.columns import ProblemError
 from problems.schema import Problem, set_hash, write_parquet
-from problems.trials import NoVerdict, idle_answer
-from problems.verification import Verification, Verified, verify
+from problems.verification.verification import Verification, Verified, verify
+from problems.verification.verification_batch import NoVerdict, idle_answer
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
@@ -189,7 +189,7 @@ def test_nothing_to_verify_is_nothing_verified(sandbox: Sandbox, tmp_path: Path)
 KILLED = """
 import sys
 from pathlib import Path
-from problems.verification import verify
+from problems.verification.verification import verify
 from sandbox.sandbox import Sandbox, SandboxConfig
 from problems.schema import read_parquet
 with Sandbox(SandboxConfig(workers=1)) as sandbox:

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
-from problems.card import write_dataset
-from problems.curation import curate
-from problems.difficulty import rank, write_ranks
-from problems.evidence import write_evidence
-from problems.history import find, history
-from problems.item_response import fit, write_scale
-from problems.record import ProblemError
+from problems.cleaning.curation import curate
+from problems.columns import ProblemError
+from problems.dataset.card import write_dataset
+from problems.dataset.diff import compare, difference, named
+from problems.dataset.evidence import write_evidence
+from problems.dataset.history import find, history
+from problems.difficulty.difficulty import rank, write_ranks
+from problems.difficulty.item_response import fit, write_scale
 from problems.schema import Problem, write_parquet
-from problems.versions import compare, difference, named
 
 LONG = "Write a function that gives the number x times two and then one more, for every whole number x there is."
 

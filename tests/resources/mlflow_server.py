@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from resources.ray_head import free_ports
+from resources.ray.head import free_ports
 
 START_S = 120.0
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from resources.ray_head import free_ports
+from resources.ray.head import free_ports
 
 PASSWORD = "a secret of the tests"
 

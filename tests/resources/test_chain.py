@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from resources.chain import Chain, Kind, newest_id, next_id, open_chain, records
 from resources.progress import Progress, read
+from resources.run_record import Chain, Kind, newest_id, next_id, open_chain, records
 
 WRITER = """
 import sys
 from pathlib import Path
-from resources.chain import Chain
+from resources.run_record import Chain
 chain, n = Chain(Path(sys.argv[1])), 0
 while True:
     n += 1

@@ -11,14 +11,14 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from resources.kuberay import ray_cluster, ray_job
-from resources.profile import KubeRay, Profile, ProfileError, load_profile
-from resources.ray import Joined
+from resources.config.profile import KubeRay, Profile, ProfileError, load_profile
+from resources.ray.kuberay import ray_cluster, ray_job
+from resources.ray.private import Joined
 from rewards.composite import RewardConfig
-from verl_jobs import taken_back
-from verl_jobs.config import Training
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.layout import PATIENCE
+from verl_jobs.trainer import preemption_hook as taken_back
+from verl_jobs.trainer.layout import PATIENCE
 
 SCHEMA = json.loads(
     (Path(__file__).parents[1] / "deploy" / "kuberay-1.7.json").read_text(encoding="utf-8")
@@ -142,7 +142,9 @@ def test_a_priority_class_is_that_of_every_pod() -> None:
 
 def test_the_job_file_is_the_one_that_a_local_ray_runs() -> None:
     manifest = ray_job(profile(), JOB)
-    assert manifest["spec"]["entrypoint"] == f"python -m verl_jobs.entry {JOB.folder}/job.json"
+    assert (
+        manifest["spec"]["entrypoint"] == f"python -m verl_jobs.trainer.entry {JOB.folder}/job.json"
+    )
     assert manifest["spec"]["jobId"].startswith(
         f"{JOB.chain}-{JOB.key[:10]}-"
     )  # what an attaching step looks for

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resources.ledger import Entry, Kind, Ledger, NothingToRollBack, Superseded
-from resources.ledger_database import LedgerUnreachable
+from resources.registry.ledger import Entry, Kind, Ledger, NothingToRollBack, Superseded
+from resources.registry.ledger_database import LedgerUnreachable
 from tests.resources.postgres import Server, postgres
 
 
@@ -200,7 +200,7 @@ def test_champion_and_previous_follow_promotions_and_rollbacks(
 
 
 RACER = """
-import sys; from pathlib import Path; from resources.ledger import Ledger, Superseded
+import sys; from pathlib import Path; from resources.registry.ledger import Ledger, Superseded
 place, name, rounds = sys.argv[1], sys.argv[2], int(sys.argv[3])
 ledger = Ledger(place if "://" in place else Path(place))
 for i in range(rounds):
@@ -257,7 +257,7 @@ def test_of_two_promotions_at_once_one_wins_and_the_other_is_told_forty_times(
 
 
 WRITER = """
-import sys; from pathlib import Path; from resources.ledger import Ledger
+import sys; from pathlib import Path; from resources.registry.ledger import Ledger
 ledger = Ledger(sys.argv[1] if "://" in sys.argv[1] else Path(sys.argv[1]))
 i = len(ledger.history())
 while True:
@@ -298,7 +298,7 @@ def test_kill_9_while_writing_loses_nothing_that_was_said_to_be_written(ledger: 
 def test_a_ledger_that_somebody_holds_is_named_and_nothing_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("resources.ledger_database.WAIT_S", 0.2)
+    monkeypatch.setattr("resources.registry.ledger_database.WAIT_S", 0.2)
     ledger = Ledger(tmp_path / "promotions.db")
     put(ledger, "a", "install")
     holder = sqlite3.connect(tmp_path / "promotions.db", isolation_level=None)
@@ -317,7 +317,7 @@ def test_a_ledger_that_somebody_holds_is_named_and_nothing_is_lost(
 
 
 READ_ONLY = """
-import os, sys; from pathlib import Path; from resources.ledger import Ledger
+import os, sys; from pathlib import Path; from resources.registry.ledger import Ledger
 os.setuid(65534) if os.geteuid() == 0 else None
 Ledger(Path(sys.argv[1])).append("promote", checkpoint="b", checkpoint_hash="b", path="", decision={}, chain="b", against="hash-a")
 """

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from resources.config.profile import Profile, RayPlace, load_profile
 from resources.home import Home, NotReady
-from resources.place import ranks_here, ray_of
-from resources.profile import Profile, RayPlace, load_profile
-from resources.ray import Joined, Private
+from resources.ray.place import ranks_here, ray_of
+from resources.ray.private import Joined, Private
 from tests.resources.test_room import listing
 from tests.verl_jobs.test_job import a_job
-from verl_jobs.config import Training
-from verl_jobs.scale import Scale
+from verl_jobs.config.scale import Scale
+from verl_jobs.config.training import Training
 
 
 def test_an_address_is_joined_and_has_this_machine_behind_it(tmp_path: Path) -> None:

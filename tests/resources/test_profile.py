@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resources.profile import FOLDER, Profile, ProfileError, load_profile
+from resources.config.profile import FOLDER, Profile, ProfileError, load_profile
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)

@@ -11,14 +11,14 @@ from typing import Literal
 
 import pytest
 
-import resources.ray
-from resources.ray import Joined, TrainingFailed, _spawn, _token
-from resources.ray_head import HOLDERS, LOOPBACK, free_ports, live_holders
-from resources.ray_job import MOVED, _died, _last_words, train
+import resources.ray.private
+from resources.ray.head import HOLDERS, LOOPBACK, free_ports, live_holders
+from resources.ray.job import MOVED, _died, _last_words, train
+from resources.ray.private import Joined, TrainingFailed, _spawn, _token
 from tests.journeys.chain import wait_until
 from tests.verl_jobs.test_job import a_job
-from verl_jobs.config import Training
-from verl_jobs.owner import hold, started
+from verl_jobs.config.training import Training
+from verl_jobs.trainer.trainer_lease import hold, started
 
 
 def test_a_holder_counts_while_it_lives(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_process_number_that_is_used_again_is_not_the_holder(tmp_path: Path) -
 
 def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from verl_jobs.owner import hold\n"
+        "import sys, time; from pathlib import Path; from verl_jobs.trainer.trainer_lease import hold\n"
         "hold(Path(sys.argv[1]) / 'holders'); print(1, flush=True); time.sleep(60)"
     )
     with subprocess.Popen(
@@ -117,7 +117,7 @@ def test_a_training_that_never_began_is_not_moved_when_it_is_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its cluster went away between the command line's look at it and the submission."""
-    monkeypatch.setattr(resources.ray, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(resources.ray.private, "PATIENCE_S", 0.1)
     job = a_job(tmp_path / "job")
     joined = Joined("http://127.0.0.1:9", job, 0.1, lambda: pytest.fail("it was to go on here"))
     for _ in range(2):
@@ -147,7 +147,7 @@ def test_ray_stays_up_where_the_environment_lies_in_a_path_with_spaces(tmp_path:
     }
     with (folder / "head.log").open("w") as log:
         head = subprocess.Popen(
-            [interpreter, "-m", "resources.ray_head", str(folder)],
+            [interpreter, "-m", "resources.ray.head", str(folder)],
             stdout=log,
             stderr=log,
             env=environment,

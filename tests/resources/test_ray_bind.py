@@ -16,8 +16,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from resources import ray as private_ray
-from resources import ray_head
+from resources.ray import head as ray_head
+from resources.ray import private as private_ray
 from tests.journeys.chain import wait_until
 from tests.verl_jobs.test_job import a_job
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from problems.partitioned import clean
+from problems.dataset.partitioned import clean
+from problems.parallel import spread
 from problems.schema import read_parquet, set_hash
-from problems.spread import spread
-from resources.ray_data import RayData
+from resources.ray.data import RayData
 from tests.problems.test_partitioned import RULES, mixed, written
 from tests.sandbox.engines import ray_cluster
 

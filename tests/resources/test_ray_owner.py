@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from resources import ray as private_ray
+from resources.ray import private as private_ray
 from tests.journeys.chain import wait_until
 from tests.resources.toy_training import TERM_S
 from tests.verl_jobs.test_job import a_job
@@ -27,7 +27,7 @@ from verl_jobs.job import TrainingJob
 pytestmark = [pytest.mark.timeout(400)]
 
 OWNER = (
-    "import sys; from pathlib import Path; from resources.ray import Private; from resources.ray_job import train\n"
+    "import sys; from pathlib import Path; from resources.ray.private import Private; from resources.ray.job import train\n"
     "from verl_jobs.job import TrainingJob\n"
     "job = TrainingJob.read(Path(sys.argv[1]))\n"
     "train(job, Private(Path(sys.argv[2]), job), entry='toy_training')"

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.ledger import Kind, Ledger
-from resources.registry import HASH_TAG, MODEL, PASSPORT_TAG, Registry, RegistryBehind
+from resources.registry.ledger import Kind, Ledger
+from resources.registry.mlflow import HASH_TAG, MODEL, PASSPORT_TAG, Registry, RegistryBehind
 from tests.resources.mlflow_server import MlflowServer, mlflow_server
 
 pytestmark = pytest.mark.timeout(600)  # MLflow makes its tables, which takes long on a busy machine
@@ -164,7 +164,7 @@ def test_a_rollback_moves_the_aliases_back(home: Path) -> None:
 
 
 PROJECT = """
-import sys; from pathlib import Path; from resources.ledger import Ledger; from resources.registry import Registry
+import sys; from pathlib import Path; from resources.registry.ledger import Ledger; from resources.registry.mlflow import Registry
 print("ready", flush=True)
 Registry(Path(sys.argv[1])).project(Ledger(Path(sys.argv[2])))
 """

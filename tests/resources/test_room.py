@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from resources.capacity import check_fetched, check_machines, gpus_here, memory_gib, unasked
+from resources.config.profile import Kubernetes, Orchestration, Profile, RayPlace, load_profile
 from resources.home import NotReady
-from resources.profile import Kubernetes, Orchestration, Profile, RayPlace, load_profile
-from resources.room import check_fetched, check_machines, gpus_here, memory_gib, unasked
-from verl_jobs.config import Training
-from verl_jobs.scale import Megatron, Scale
-from verl_jobs.tiny_model import TinyModel
+from verl_jobs.config.scale import Megatron, Scale
+from verl_jobs.config.training import Training
+from verl_jobs.sft.tiny_model import TinyModel
 
 
 def listing(folder: Path, monkeypatch: pytest.MonkeyPatch, lines: str) -> None:

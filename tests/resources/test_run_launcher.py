@@ -16,8 +16,8 @@ import pytest
 import yaml
 from dagster._core.launcher.base import WorkerStatus
 
-from pipelines.dagster_home import instance_settings
-from resources.profile import Orchestration
+from pipelines.instance import instance_settings
+from resources.config.profile import Orchestration
 from resources.run_launcher import LocalRunLauncher, bury_dead_runs, lives, worker_health
 
 RUN = """

@@ -17,14 +17,15 @@ import pytest
 from tests.journeys.chain import wait_until
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes
 from tests.verl_jobs.test_job import a_job
-from verl_jobs import faults, taken_back
-from verl_jobs.config import Training
+from verl_jobs import faults
+from verl_jobs.config.scale import Scale
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.scale import Scale
+from verl_jobs.trainer import preemption_hook as taken_back
 
 PATHS = f"{ROOT}:{Path(__file__).parent}"
 OWNER = (
-    "import sys; from pathlib import Path; from resources.ray import Joined, Private; from resources.ray_job import train\n"
+    "import sys; from pathlib import Path; from resources.ray.private import Joined, Private; from resources.ray.job import train\n"
     "from verl_jobs.job import TrainingJob\n"
     "job = TrainingJob.read(Path(sys.argv[1]))\n"
     "here = lambda: Private(Path(sys.argv[3]), job)\n"
@@ -125,7 +126,7 @@ def test_a_training_whose_ray_is_gone_goes_on_on_this_machine(tmp_path: Path) ->
 def test_a_node_that_is_taken_back_has_its_training_save_and_go_on(tmp_path: Path) -> None:
     """What a pod of KubeRay's runs before its end, run here: Ray's workers say in their environment whose they are."""
     with two_nodes(1, PATHS) as nodes, spread(tmp_path, nodes, 2, 2) as (job, owner):
-        hook = [sys.executable, "-m", "verl_jobs.taken_back", str(tmp_path)]
+        hook = [sys.executable, "-m", "verl_jobs.trainer.preemption_hook", str(tmp_path)]
         assert (
             subprocess.run(hook, cwd=ROOT, timeout=taken_back.GRACE_S, check=False).returncode == 0
         )
@@ -137,7 +138,7 @@ def test_a_node_that_is_taken_back_has_its_training_save_and_go_on(tmp_path: Pat
 LOADS = """
 import sys, time
 import ray
-from verl_jobs.machines import Machines
+from verl_jobs.metrics.machines import Machines
 ray.init(address=sys.argv[1], log_to_driver=False)
 
 @ray.remote(num_cpus=0, num_gpus=1)

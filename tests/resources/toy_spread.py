@@ -13,12 +13,12 @@ import ray
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from verl_jobs import owner
-from verl_jobs.config import Training
-from verl_jobs.deaths import died_with
-from verl_jobs.entry import DIED
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.layout import settled
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.dead_actors import died_with
+from verl_jobs.trainer.entry import DIED
+from verl_jobs.trainer.layout import settled
 
 
 class Rank:

@@ -11,9 +11,9 @@ import sys
 import time
 from pathlib import Path
 
-from verl_jobs import owner
-from verl_jobs.entry import DIED
 from verl_jobs.job import TrainingJob
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.entry import DIED
 
 TERM_S = 10.0  # of the lease: longer than the next owner needs to start on a busy machine
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from resources.ray_head import free_ports
+from resources.ray.head import free_ports
 from tests.journeys.chain import command_line, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from problems.rl_parquet import COST, ground_truth, problem_from_ground_truth
+from problems.dataset.rl_parquet import COST, ground_truth, problem_from_ground_truth
 from rewards.battery_cases import CODE, MEDIAN
 from rewards.composite import Reward, reward_hash
 from rewards.config import QUALITY, RewardConfig, Weights

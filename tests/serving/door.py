@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from resources.home import Home
-from resources.ledger import Ledger
+from resources.registry.ledger import Ledger
 
 FAULTS = ("429", "500", "nonsense", "half", "nothing", "cut", "hang up")
 FAULTY = {

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from evaluation.asked import Unanswered
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.drawn import Endpoint, Folder, Told, answers
-from evaluation.generation import Sampling
+from evaluation.generation.completion_sources import Endpoint, Folder, Told, answers
+from evaluation.generation.decoder import Sampling
+from evaluation.generation.openai_client import Unanswered
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from problems.synthesis.endpoint import TRIES
@@ -41,7 +41,7 @@ def benchmark() -> Benchmark:
 
 @pytest.fixture(scope="module")
 def folder(benchmark: Benchmark, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     base = tmp_path_factory.mktemp("asked")
     make(
@@ -220,8 +220,8 @@ PASS = """
 import sys
 from pathlib import Path
 from evaluation.benchmarks import heldout
-from evaluation.drawn import Endpoint, answers
-from evaluation.generation import Sampling
+from evaluation.generation.completion_sources import Endpoint, answers
+from evaluation.generation.decoder import Sampling
 from problems.schema import read_parquet
 asked, source = heldout(read_parquet(Path(sys.argv[1]))), Endpoint(sys.argv[2], "champion", at_once=4)
 answers(asked, source, Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from resources.home import Home
-from resources.ledger import Ledger
+from resources.registry.ledger import Ledger
 
 CHAT = [{"role": "user", "content": "double the number"}]
 

@@ -15,9 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
-from evaluation.contestants import Contestant
-from evaluation.pairs import make_pairs
-from problems.record import ProblemError
+from evaluation.preference.contestants import Contestant
+from evaluation.preference.pairs import make_pairs
+from problems.columns import ProblemError
 from rewards.battery_cases import CODE, MEDIAN
 from rewards.composite import Reward
 from rewards.config import RewardConfig, Weights

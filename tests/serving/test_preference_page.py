@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.contestants import Contestant
-from evaluation.pairs import make_pairs
+from evaluation.preference.contestants import Contestant
+from evaluation.preference.pairs import make_pairs
 from rewards.preference import read_choices
 from serving.preference.app import make_app
 from serving.preference.round import About, Round, begin

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pipelines.solve import Speech, solve
+from cli.solve import Speech, solve
 from resources.home import Home, NotReady
 from tests.serving.door import door_to, served
 
@@ -130,7 +130,7 @@ def test_turns_bound_the_conversation(problem: Path) -> None:
 def test_a_checkpoint_answers_here_and_behind_the_gateway_alike(
     problem: Path, tmp_path: Path
 ) -> None:
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     make(
         TinyModel(hidden=32, layers=1, heads=2, positions=1024),

@@ -40,7 +40,7 @@ ASK = {"model": "champion", "messages": [{"role": "user", "content": "hi"}], "ma
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     base = tmp_path_factory.mktemp("synthesis")
     make(

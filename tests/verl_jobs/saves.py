@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import OmegaConf
 
-from verl_jobs.callback import AfterSave
 from verl_jobs.job import VALIDATION, TrainingJob
-from verl_jobs.saving import seal
+from verl_jobs.trainer.callback import AfterSave
+from verl_jobs.trainer.checkpoints import seal
 
 SHARD = "actor/model_world_size_1_rank_0.pt"
 

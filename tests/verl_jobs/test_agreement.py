@@ -10,13 +10,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.benchmarks import from_problems, validation
-from evaluation.evaluate import judge_answers
-from evaluation.generation import Answer, Sampling
-from evaluation.validation import write_validation
+from evaluation.benchmarks.validation import write_validation
+from evaluation.generation.decoder import Answer, Sampling
+from evaluation.judging.evaluate import judge_answers
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.config import RewardConfig
 from sandbox.sandbox import Sandbox, SandboxConfig
-from verl_jobs.reward import Scorer, as_verl
+from verl_jobs.trainer.reward_manager import Scorer, as_verl
 
 SAYS = (
     "Here it is.\n```python\n{}\n```\nIt works.",

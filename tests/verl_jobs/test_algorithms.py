@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from verl_jobs.algorithms import ALGORITHMS, NAMES, Name
-from verl_jobs.config import Training
-from verl_jobs.overrides import overrides
+from verl_jobs.config.algorithms import ALGORITHMS, NAMES, Name
+from verl_jobs.config.overrides import overrides
+from verl_jobs.config.training import Training
 
 pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
 
@@ -61,7 +61,7 @@ def advantages(
     from verl.protocol import DataProto
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
-    import verl_jobs.remax  # noqa: F401  # registers our estimator
+    import verl_jobs.trainer.remax  # noqa: F401  # registers our estimator
 
     estimator = next(
         line.split("=")[1] for line in ALGORITHMS[name].overrides if "adv_estimator" in line
@@ -143,7 +143,7 @@ def test_reinforce_plus_plus_with_baseline_centers_by_group_first() -> None:
 
 
 def test_remax_takes_the_greedy_answer_s_reward_off() -> None:
-    from verl_jobs.remax import remember
+    from verl_jobs.trainer.remax import remember
 
     remember({"a": 0.25, "b": -0.5})
     near(
@@ -158,7 +158,7 @@ def test_remax_takes_the_greedy_answer_s_reward_off() -> None:
 
 
 def test_remax_without_a_greedy_answer_is_an_error_and_no_zero() -> None:
-    from verl_jobs.remax import remember
+    from verl_jobs.trainer.remax import remember
 
     remember({"a": 0.25})
     with pytest.raises(KeyError, match="b"):
@@ -329,7 +329,7 @@ def test_cispo_weighs_log_probabilities_by_the_cut_ratio() -> None:
 
 
 def test_dapo_s_penalty_begins_in_the_last_fifth_and_ends_at_one() -> None:
-    from verl_jobs.reward import overlong
+    from verl_jobs.trainer.reward_manager import overlong
 
     training = Training(algorithm="dapo", answer_tokens=100)
     assert [overlong(training, tokens) for tokens in (1, 80, 85, 90, 100)] == pytest.approx(

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from problems.rl_parquet import ground_truth, prompt_text
+from problems.dataset.rl_parquet import ground_truth, prompt_text
 from problems.schema import Problem
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import NoReply, NoRoom, Reply
@@ -21,16 +21,16 @@ from rewards.question import Question, question_truth
 from rewards.score import Score
 from sandbox.protocol import Job, Limits, Report, Verdict
 from sandbox.sandbox import SandboxConfig
-from verl_jobs.agents.cast import Cast, asked_of
-from verl_jobs.agents.config import Agents
 from verl_jobs.agents.conversation import Conversation
 from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.participants import Cast, asked_of
 from verl_jobs.agents.review import change, reviewed
 from verl_jobs.agents.rollout import Asked, Rollout
 from verl_jobs.agents.stream import PolicyWriter, Template, Written
 from verl_jobs.agents.writers import EndpointWriter, FrozenWriter
-from verl_jobs.config import Training
-from verl_jobs.reward import Scorer
+from verl_jobs.config.agents import Agents
+from verl_jobs.config.training import Training
+from verl_jobs.trainer.reward_manager import Scorer
 
 DOUBLE = Problem(
     problem_id="t/double", source="t", statement="Write solve(x): twice x.", style="call", entry_point="solve", visible_tests=1,
@@ -45,7 +45,7 @@ RIGHT, WRONG, SQUARE = (
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    from verl_jobs.tiny_model import train_tokenizer
+    from verl_jobs.sft.tiny_model import train_tokenizer
 
     return train_tokenizer([RIGHT, WRONG, "Write the whole program again, mended."] * 4, 330)
 
@@ -277,7 +277,7 @@ def test_a_comment_without_a_verdict_on_either_side_has_no_reward() -> None:
 
 
 def test_a_frozen_model_says_the_same_whoever_is_beside_it(tmp_path: Path) -> None:
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     make(TinyModel(hidden=32, layers=1, heads=2, positions=128), [RIGHT], tmp_path)
     talks = [
@@ -358,8 +358,8 @@ def test_a_problem_as_training_has_it_hides_the_same_tests() -> None:
 def test_verl_s_own_agent_loop_plays_the_same_conversation_one_at_a_time(tmp_path: Path) -> None:
     """For engines that batch by themselves: verl's config, dataset and token output, with the CPU's engine in this process."""
     from verl_jobs.agents.loop import ConversationLoop
-    from verl_jobs.dry_steps import Recorded, _rolled_out
-    from verl_jobs.trial import Bench
+    from verl_jobs.plugins.dry_steps import Recorded, _rolled_out
+    from verl_jobs.plugins.plugin_check import Bench
 
     bench = Bench(
         Training(agents=Agents(turns=2, tokens=220), answer_tokens=24, prompt_tokens=400), tmp_path

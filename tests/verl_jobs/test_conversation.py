@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from problems.rl_parquet import ground_truth, problem_from_ground_truth, prompt_text
+from problems.dataset.rl_parquet import ground_truth, problem_from_ground_truth, prompt_text
 from problems.schema import Problem
 from sandbox.protocol import Limits, Verdict
 from sandbox.sandbox import Sandbox

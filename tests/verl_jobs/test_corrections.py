@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verl_jobs.config import Training
-from verl_jobs.overrides import overrides
-from verl_jobs.rescaled import rescaled
+from verl_jobs.config.overrides import overrides
+from verl_jobs.config.training import Training
+from verl_jobs.trainer.rescaled import rescaled
 
 REWARDS = st.lists(
     st.integers(-200, 100).map(lambda hundredths: hundredths / 100), min_size=2, max_size=20

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from problems.expectation import Expected
-from verl_jobs import draws, samples
-from verl_jobs.config import Curriculum
-from verl_jobs.curriculum import (
+from problems.difficulty.pass_rate_prior import Expected
+from verl_jobs import samples
+from verl_jobs.config.training import Curriculum
+from verl_jobs.curriculum import draws
+from verl_jobs.curriculum.curriculum import (
     FLOOR,
     START,
     UNIFORM_SHARE,
@@ -25,7 +26,7 @@ from verl_jobs.curriculum import (
     competence,
     figures,
 )
-from verl_jobs.draws import Draw
+from verl_jobs.curriculum.draws import Draw
 
 SCHEDULES = [
     name for name in get_args(Curriculum.model_fields["schedule"].annotation) if name != "uniform"

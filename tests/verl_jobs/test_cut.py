@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow  # importing verl takes longer than all of this
 def test_an_answer_is_cut_where_its_length_ended_it(
     told: dict[str, str], tokens: int, cut: bool
 ) -> None:
-    from verl_jobs.watched import WatchedReplayBuffer
+    from verl_jobs.trainer.replay_buffer import WatchedReplayBuffer
 
     buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)
     buffer.longest = 5

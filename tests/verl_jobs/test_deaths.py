@@ -14,7 +14,7 @@ import os, time
 import ray
 ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False)  # not one that runs on this machine already
 from sandbox.backends.ray import Place
-from verl_jobs.deaths import died
+from verl_jobs.trainer.dead_actors import died
 
 @ray.remote(num_cpus=0)
 class Actor:

@@ -13,15 +13,16 @@ import numpy as np
 import pytest
 import yaml
 
-from problems.expectation import FILE, Expected, read_expected, write_expected
-from problems.rl_parquet import write_verl
+from problems.dataset.rl_parquet import write_verl
+from problems.difficulty.pass_rate_prior import FILE, Expected, read_expected, write_expected
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.composite import RewardConfig
-from verl_jobs import draws, samples
-from verl_jobs.config import Curriculum, Training
+from verl_jobs import samples
+from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.curriculum import draws
 from verl_jobs.job import TrainingJob, metrics
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 BATCH = 4
@@ -29,8 +30,8 @@ ROOT = Path(__file__).resolve().parents[2]
 TRAIN = """
 import sys
 from pathlib import Path
-from resources.ray import Private
-from resources.ray_job import train
+from resources.ray.private import Private
+from resources.ray.job import train
 from verl_jobs.job import TrainingJob
 job = TrainingJob.read(Path(sys.argv[1]))
 train(job, Private(job.path / "ray", job), attempts=1)
@@ -66,7 +67,7 @@ def _text(problem: Problem) -> str:
 @pytest.fixture
 def without_table() -> Iterator[None]:
     yield
-    from verl_jobs import curriculum
+    from verl_jobs.curriculum import curriculum
 
     curriculum._present = None
 
@@ -85,7 +86,7 @@ def loader(
     plan = Curriculum.model_validate({"schedule": schedule}).model_dump() | {"steps": 10}
     config = OmegaConf.create(
         {"train_files": train, "val_files": validation, "seed": 7, "shuffle": True, "max_prompt_length": 512, "curriculum": plan,
-         "custom_cls": {"path": "pkg://verl_jobs.drawn", "name": dataset_class}}
+         "custom_cls": {"path": "pkg://verl_jobs.curriculum.curriculum_dataset", "name": dataset_class}}
     )  # fmt: skip
     tokenizer = AutoTokenizer.from_pretrained(rows / "model")
     dataset = create_rl_dataset(
@@ -107,7 +108,7 @@ def loader(
 
 def a_step(batches: Iterator[Any]) -> list[str]:
     """Draws a batch, and observes that one answer in two of each passed."""
-    from verl_jobs import curriculum
+    from verl_jobs.curriculum import curriculum
 
     drawn = [str(about["problem_id"]) for about in next(batches)["extra_info"]]
     table = curriculum.present()
@@ -154,7 +155,7 @@ def test_a_dataset_class_of_the_user_s_own_is_drawn_with_its_own_words(
 
 @pytest.mark.usefixtures("without_table")
 def test_an_epoch_ends_and_the_table_goes_on(rows: Path) -> None:
-    from verl_jobs import curriculum
+    from verl_jobs.curriculum import curriculum
 
     whole = loader(rows, "window")
     for _ in range(2):
@@ -167,7 +168,7 @@ def test_an_epoch_ends_and_the_table_goes_on(rows: Path) -> None:
 
 @pytest.mark.usefixtures("without_table")
 def test_validation_problems_are_not_drawn_but_read_once_each(rows: Path) -> None:
-    from verl_jobs import curriculum
+    from verl_jobs.curriculum import curriculum
 
     batch = next(iter(loader(rows, "window", files="validation")))
     assert (

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from verl_jobs.config import Training
-from verl_jobs.lora import Lora
-from verl_jobs.overrides import environment, overrides
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.config.lora import Lora
+from verl_jobs.config.overrides import environment, overrides
+from verl_jobs.config.training import Training
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [
     pytest.mark.slow,
@@ -32,7 +32,7 @@ from transformers import AutoModelForCausalLM
 from verl.utils.config import omega_conf_to_dataclass
 from verl.workers.engine.fsdp.transformer_impl import FSDPEngineWithLMHead
 from verl_jobs.cpu.rollout import HFRollout, HFServer
-from verl_jobs.lora import Lora, merge_folder
+from verl_jobs.config.lora import Lora, merge_folder
 
 folder, ids = Path(sys.argv[1]), torch.tensor([[1, 5, 9, 33, 7, 12]])
 initialize_config_module(config_module="verl.trainer.config", version_base=None)

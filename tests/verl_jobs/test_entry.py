@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from tests.verl_jobs.test_job import a_job
-from verl_jobs import entry, owner
-from verl_jobs.config import Training
-from verl_jobs.entry import main
-from verl_jobs.overrides import environment
+from verl_jobs.config.overrides import environment
+from verl_jobs.config.training import Training
+from verl_jobs.trainer import entry
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.entry import main
 
 
 def test_a_second_training_in_the_same_folder_does_not_begin(tmp_path: Path) -> None:
@@ -56,7 +57,7 @@ def test_what_verl_raises_comes_through_hydra_to_the_entry(tmp_path: Path) -> No
 ASKED = """
 import sys, time
 from pathlib import Path
-from verl_jobs.entry import Reporter
+from verl_jobs.trainer.entry import Reporter
 from verl_jobs.job import TrainingJob
 reporter = Reporter(TrainingJob.read(Path(sys.argv[1])), None, owned=False)
 reporter.asked_at = time.monotonic() - float(sys.argv[2])

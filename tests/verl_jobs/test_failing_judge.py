@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from problems.rl_parquet import ground_truth
+from problems.dataset.rl_parquet import ground_truth
 from rewards.battery_cases import CODE, MEDIAN
 from rewards.config import RewardConfig
 from rewards.own import RewardFileError
@@ -36,7 +36,7 @@ def reward(task, answer, report):
 
 @pytest.fixture
 def scorer() -> Any:
-    from verl_jobs.reward import Scorer
+    from verl_jobs.trainer.reward_manager import Scorer
 
     made = Scorer(RewardConfig(), SandboxConfig(workers=2))
     yield made
@@ -97,7 +97,7 @@ def test_a_sandbox_that_never_comes_up_is_an_error_of_the_batch(
 
 
 def own_scorer(folder: Path, raises: str) -> Any:
-    from verl_jobs.reward import Scorer
+    from verl_jobs.trainer.reward_manager import Scorer
 
     (folder / "reward.py").write_text(OWN.format(raises=raises))
     return Scorer(RewardConfig(file=str(folder / "reward.py")), SandboxConfig(workers=2))

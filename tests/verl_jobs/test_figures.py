@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from evaluation.panels import MOST, panels
-from verl_jobs import machine
-from verl_jobs.figures import last_figures, seconds_left, seconds_trained, series
+from evaluation.reports.panels import MOST, panels
+from verl_jobs.metrics import machine
+from verl_jobs.metrics.figures import last_figures, seconds_left, seconds_trained, series
 
 HISTORY = [
     {"step": 0, "val-core/embedded/acc/mean@1": 0.2},

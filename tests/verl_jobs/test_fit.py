@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from verl_jobs.config import Training
-from verl_jobs.fit import check_fit, update_as_told
-from verl_jobs.planner import plan
-from verl_jobs.scale import Megatron, Scale
-from verl_jobs.shapes import GPUS, SHAPES, DoesNotFit
+from verl_jobs.config.scale import Megatron, Scale
+from verl_jobs.config.training import Training
+from verl_jobs.planner.fit import check_fit, update_as_told
+from verl_jobs.planner.planner import plan
+from verl_jobs.planner.shapes import GPUS, SHAPES, DoesNotFit
 
 SEVEN = SHAPES["Qwen/Qwen2.5-Coder-7B"]
 

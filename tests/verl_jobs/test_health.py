@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rewards.watch import LOST
-from verl_jobs.health import LAST, alarms
+from verl_jobs.metrics.health import LAST, alarms
 from verl_jobs.samples import CUT
 
 
@@ -37,8 +37,8 @@ def test_what_was_bad_and_is_well_again_is_not_said() -> None:
 
 
 def test_an_entropy_that_falls_is_said_before_it_ends_the_training() -> None:
-    from verl_jobs.config import Stop
-    from verl_jobs.stopping import reason
+    from verl_jobs.config.training import Stop
+    from verl_jobs.trainer.early_stop import reason
 
     falling = steps("actor/entropy", [0.5 * 0.8**at for at in range(12)])
     [alarm] = alarms(falling)

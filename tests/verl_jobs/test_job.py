@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rewards.composite import RewardConfig
-from verl_jobs.config import Training
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, metrics, next_attempt
 
 

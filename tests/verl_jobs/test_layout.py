@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from verl_jobs.config import Training
-from verl_jobs.layout import fewer, laid
-from verl_jobs.scale import Scale
+from verl_jobs.config.scale import Scale
+from verl_jobs.config.training import Training
+from verl_jobs.trainer.layout import fewer, laid
 
 
 @pytest.mark.parametrize(

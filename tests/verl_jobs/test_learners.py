@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from verl_jobs.config import Training
-from verl_jobs.overrides import environment, overrides
-from verl_jobs.scale import Scale, token_budget
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.config.overrides import environment, overrides
+from verl_jobs.config.scale import Scale, token_budget
+from verl_jobs.config.training import Training
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from verl_jobs import samples
-from verl_jobs.lengths import Lengths, limits, of_answers, of_prompts, of_run
+from verl_jobs.planner.lengths import Lengths, limits, of_answers, of_prompts, of_run
 from verl_jobs.samples import Sample
-from verl_jobs.tiny_model import train_tokenizer
+from verl_jobs.sft.tiny_model import train_tokenizer
 
 TOKENIZER = train_tokenizer(["def solve(x):\n    return sorted(x)[::-1]"] * 4, 300)
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from verl_jobs.config import Training
+from verl_jobs.config.lora import ADAPTER, Lora, apart, merge_folder, merged, wrap
+from verl_jobs.config.training import Training
 from verl_jobs.frozen import chosen, freeze, lower_half
-from verl_jobs.lora import ADAPTER, Lora, apart, merge_folder, merged, wrap
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 LORA = Lora(rank=4, alpha=12)
 IDS = torch.tensor([[1, 5, 9, 33, 7]])

@@ -104,7 +104,7 @@ def test_padding_changes_no_advantage(
 
 
 def test_verl_takes_a_lone_answer_s_reward_for_its_advantage_so_it_is_left_out() -> None:
-    from verl_jobs.watched import too_few
+    from verl_jobs.trainer.replay_buffer import too_few
 
     rewards = {
         key(0, 0): 1.0,
@@ -118,6 +118,6 @@ def test_verl_takes_a_lone_answer_s_reward_for_its_advantage_so_it_is_left_out()
 
 
 def test_a_group_is_counted_by_its_answers_and_not_by_their_turns() -> None:
-    from verl_jobs.watched import too_few
+    from verl_jobs.trainer.replay_buffer import too_few
 
     assert too_few(["000_0_0", "000_0_1", "001_0_0", "001_1_0"], least=2) == {"000_0_0", "000_0_1"}

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from verl_jobs import machines
-from verl_jobs.entry import Reporter
-from verl_jobs.machine import Reading, load
-from verl_jobs.machines import Machines
+from verl_jobs.metrics import machines
+from verl_jobs.metrics.machine import Reading, load
+from verl_jobs.metrics.machines import Machines
+from verl_jobs.trainer.entry import Reporter
 
 
 def answers(

@@ -23,12 +23,21 @@ from tests.artifacts.object_store import no_object_store, object_store
 from tests.journeys.chain import wait_until
 from tests.verl_jobs.saves import SHARD, a_save, save_as_verl, scored
 from tests.verl_jobs.test_job import a_job
-from verl_jobs import faults, owner
-from verl_jobs.callback import KEY, fetch
-from verl_jobs.config import Training
+from verl_jobs import faults
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
-from verl_jobs.mirror import Mirror
-from verl_jobs.saving import SEAL, STATE, damage, repair, restored, steps_of, whole_saves
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.callback import KEY, fetch
+from verl_jobs.trainer.checkpoints import (
+    SEAL,
+    STATE,
+    damage,
+    repair,
+    restored,
+    steps_of,
+    whole_saves,
+)
+from verl_jobs.trainer.remote_checkpoints import Mirror
 
 
 @pytest.fixture(scope="module")
@@ -244,7 +253,7 @@ def test_a_mirror_of_another_training_is_refused_in_one_line_and_nothing_is_take
     system.cp(base, other.mirror.removeprefix("s3://"), recursive=True)
     other.write()
     ended = subprocess.run(
-        [sys.executable, "-m", "verl_jobs.entry", str(other.path / "job.json")],
+        [sys.executable, "-m", "verl_jobs.trainer.entry", str(other.path / "job.json")],
         capture_output=True,
         text=True,
         check=False,
@@ -354,8 +363,8 @@ def test_the_state_beside_verl_s_is_sealed_with_the_save(tmp_path: Path) -> None
 def test_a_training_that_stops_early_waits_for_its_upload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from verl_jobs import stopping
-    from verl_jobs.watched import WatchedReplayBuffer
+    from verl_jobs.trainer import early_stop as stopping
+    from verl_jobs.trainer.replay_buffer import WatchedReplayBuffer
 
     job = a_job(tmp_path / "here", store=str(tmp_path / "mirror"))
     callback = save_as_verl(job, [])

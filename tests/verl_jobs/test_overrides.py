@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from verl_jobs.agents.config import Agents
-from verl_jobs.algorithms import NAMES
-from verl_jobs.config import Curriculum, Training
-from verl_jobs.lora import Lora
-from verl_jobs.overrides import environment, overrides
-from verl_jobs.scale import Distillation, Megatron, Scale
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.config.agents import Agents
+from verl_jobs.config.algorithms import NAMES
+from verl_jobs.config.lora import Lora
+from verl_jobs.config.overrides import environment, overrides
+from verl_jobs.config.scale import Distillation, Megatron, Scale
+from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 COMPOSE = """
 import json, sys

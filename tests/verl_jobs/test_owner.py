@@ -9,10 +9,17 @@ import time
 from pathlib import Path
 
 from tests.journeys.chain import wait_until
-from verl_jobs.owner import LEASE, Lease, give_notice, notice, owned, withdraw_notice
+from verl_jobs.trainer.trainer_lease import (
+    LEASE,
+    Lease,
+    give_notice,
+    notice,
+    owned,
+    withdraw_notice,
+)
 
 OWNER = (
-    "import sys, time; from pathlib import Path; from verl_jobs.owner import owned\n"
+    "import sys, time; from pathlib import Path; from verl_jobs.trainer.trainer_lease import owned\n"
     "with owned(Path(sys.argv[1])): print(1, flush=True); time.sleep(60)"
 )
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from verl_jobs.agents.config import Agents
-from verl_jobs.config import Training
-from verl_jobs.memory import update_bytes
-from verl_jobs.planner import RESERVE, plan
-from verl_jobs.scale import Scale
-from verl_jobs.shapes import GIB, GPUS, KINDS, SHAPES, SIZES, DoesNotFit, Shape, shape_of
+from verl_jobs.config.agents import Agents
+from verl_jobs.config.scale import Scale
+from verl_jobs.config.training import Training
+from verl_jobs.planner.memory import update_bytes
+from verl_jobs.planner.planner import RESERVE, plan
+from verl_jobs.planner.shapes import GIB, GPUS, KINDS, SHAPES, SIZES, DoesNotFit, Shape, shape_of
 
 TINY = Shape("tiny", 128, 3, 4, 2, 384, 512, True)
 WIDE = Shape("wide", 128, 6, 4, 2, 384, 4096, False)
@@ -313,8 +313,8 @@ def test_what_adapters_learn_is_counted_as_peft_counts_it(
 ) -> None:
     from transformers import AutoModelForCausalLM
 
-    from verl_jobs.lora import Lora, wrap
-    from verl_jobs.tiny_model import TinyModel, make
+    from verl_jobs.config.lora import Lora, wrap
+    from verl_jobs.sft.tiny_model import TinyModel, make
 
     make(TinyModel(), ["sort the list"] * 4, tmp_path)
     lora = Lora(rank=4, modules=modules)
@@ -325,7 +325,7 @@ def test_what_adapters_learn_is_counted_as_peft_counts_it(
 
 
 def test_adapters_fit_where_all_weights_do_not() -> None:
-    from verl_jobs.lora import Lora
+    from verl_jobs.config.lora import Lora
 
     shape, gpu = SHAPES["Qwen/Qwen2.5-Coder-7B"], GPUS["H100"]
     with pytest.raises(DoesNotFit):

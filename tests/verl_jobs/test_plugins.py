@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from problems.expectation import FILE, expect, write_expected
-from resources.plugins import tried
-from verl_jobs.config import Training
-from verl_jobs.overrides import overrides
-from verl_jobs.plugins import PluginError, Plugins, load
+from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
+from resources.plugin_check import tried
+from verl_jobs.config.overrides import overrides
+from verl_jobs.config.references import PluginError, Plugins, load
+from verl_jobs.config.training import Training
 
 PAGE = (Path(__file__).parents[2] / "docs" / "plugins.md").read_text(encoding="utf-8")
 TAKES = (
@@ -92,7 +92,7 @@ def test_an_error_of_the_file_itself_is_told(tmp_path: Path) -> None:
 
 
 def test_a_module_is_loaded_by_its_name_and_hashed_by_its_file() -> None:
-    plugins = Plugins(loss="verl_jobs.stopping:check")
+    plugins = Plugins(loss="verl_jobs.trainer.early_stop:check")
     assert callable(load(plugins.loss)) and set(plugins.hashes()) == {"plugins.loss"}
 
 
@@ -202,7 +202,7 @@ WRONG = [
     ),
     (
         "reward_manager",
-        "from verl_jobs.reward import SandboxRewardManager\nclass it(SandboxRewardManager):\n    async def run_single(self, data): return 1.0",
+        "from verl_jobs.trainer.reward_manager import SandboxRewardManager\nclass it(SandboxRewardManager):\n    async def run_single(self, data): return 1.0",
         "return {.reward_score.: number",
     ),
     (
@@ -235,8 +235,8 @@ WRONG = [
 @pytest.mark.slow
 def test_what_is_wrong_with_a_part_is_said_with_its_name(tmp_path: Path) -> None:
     """In one process, for verl takes seconds to import; functions share a bench, since verl's config does not depend on them."""
-    from verl_jobs.dry_steps import STEPS
-    from verl_jobs.trial import Bench
+    from verl_jobs.plugins.dry_steps import STEPS
+    from verl_jobs.plugins.plugin_check import Bench
 
     shared = Bench(Training(), tmp_path)
     for number, (kind, text, why) in enumerate(WRONG):
@@ -283,8 +283,8 @@ def dataloader(bench: Any, training: Training) -> Any:
 def test_an_own_sampler_draws_from_an_own_dataset_and_its_state_lies_in_verl_s_dataloader(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from verl_jobs import curriculum
-    from verl_jobs.trial import Bench
+    from verl_jobs.curriculum import curriculum
+    from verl_jobs.plugins.plugin_check import Bench
 
     monkeypatch.setattr(curriculum, "_present", None)
     page, bench = shown(tmp_path), Bench(Training(), tmp_path)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from problems.rl_parquet import write_verl
+from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem
 from rewards.composite import RewardConfig
-from verl_jobs.config import Training
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.preflight import CannotTrain, check
-from verl_jobs.start import UnfitStart
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.planner.preflight import CannotTrain, check
+from verl_jobs.sft.start import UnfitStart
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 DOUBLE = Problem(
     "mine/0", "mine", "Double x.", "call", ({"args": [1], "expected": 2},), entry_point="solve"

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from verl_jobs.config import Training
-from verl_jobs.memory import cpu_phases
-from verl_jobs.resharding import reshard
-from verl_jobs.saving import damage, seal
-from verl_jobs.scale import Scale
-from verl_jobs.shapes import shape_of
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.config.scale import Scale
+from verl_jobs.config.training import Training
+from verl_jobs.planner.memory import cpu_phases
+from verl_jobs.planner.shapes import shape_of
+from verl_jobs.sft.tiny_model import TinyModel, make
+from verl_jobs.trainer.checkpoints import damage, seal
+from verl_jobs.trainer.resharding import reshard
 
 ROOT = Path(__file__).parents[2]
 PROMPT, ANSWER, COUNT = 88, 40, 32

@@ -66,7 +66,7 @@ def test_no_record_is_made_of_what_must_not_be_learned(
 
 def test_hidden_tests_are_in_no_record(problems: list[Problem], found: list[Review]) -> None:
     """A hidden test's call, written as the visible ones are, stands in no report and in no question."""
-    from problems.rl_parquet import shown_test
+    from problems.dataset.rl_parquet import shown_test
 
     by_id = {problem.problem_id: problem for problem in problems}
     for review in found:

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from problems.rl_parquet import prompt_text, write_verl
+from problems.dataset.rl_parquet import prompt_text, write_verl
 from problems.sources.compositional import FamilyConfig, demonstration, generate
-from resources.profile import load_profile
+from resources.config.profile import load_profile
 from rewards.composite import reward_hash
-from verl_jobs.config import Training
+from verl_jobs.config.lora import ADAPTER
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob, candidates, metrics
-from verl_jobs.lora import ADAPTER
-from verl_jobs.rescaled import RAW
-from verl_jobs.tiny_model import TinyModel, make
-from verl_jobs.warm_up import WarmUp, warm_up
+from verl_jobs.sft.tiny_model import TinyModel, make
+from verl_jobs.sft.warm_up import WarmUp, warm_up
+from verl_jobs.trainer.rescaled import RAW
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]  # eight minutes on two cores
 ROOT = Path(__file__).parents[2]
@@ -33,8 +33,8 @@ SMALL = {"steps": 2, "save_every": 2, "problems_per_step": 8, "group_size": 4, "
 TRAIN = """
 import sys
 from pathlib import Path
-from resources.ray import Private
-from resources.ray_job import train
+from resources.ray.private import Private
+from resources.ray.job import train
 from verl_jobs.job import TrainingJob
 for folder in map(Path, sys.argv[1:]):
     job = TrainingJob.read(folder / "job.json")

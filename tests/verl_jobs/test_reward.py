@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from problems.rl_parquet import ground_truth
+from problems.dataset.rl_parquet import ground_truth
 from rewards.battery_cases import CODE, MEDIAN
 from rewards.score import Score
 from sandbox.protocol import Verdict
-from verl_jobs.reward import NoScore, as_verl, compute_score
+from verl_jobs.trainer.reward_manager import NoScore, as_verl, compute_score
 
 
 def test_a_program_is_judged_by_verl_s_own_signature() -> None:

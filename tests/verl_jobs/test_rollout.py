@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def requests(count: int, temperature: float, seed: int = 0) -> list[dict[str, An
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_a_row_is_independent_of_its_neighbours(model: Any, temperature: float) -> None:
-    from verl_jobs.cpu.decoding import decode_batch
+    from verl_jobs.decoding import decode_batch
 
     asked = requests(6, temperature)
     together = [tokens for tokens, _, _ in decode_batch(model, asked, {2}, 0)]
@@ -49,7 +49,7 @@ def test_a_row_is_independent_of_its_neighbours(model: Any, temperature: float) 
 
 
 def test_log_probabilities_are_those_of_the_model(model: Any) -> None:
-    from verl_jobs.cpu.decoding import decode_batch
+    from verl_jobs.decoding import decode_batch
 
     [request] = requests(1, 1.0)
     [(tokens, log_probs, _)] = decode_batch(model, [request], {2}, 0)
@@ -61,7 +61,7 @@ def test_log_probabilities_are_those_of_the_model(model: Any) -> None:
 
 
 def test_an_answer_that_never_ends_is_said_to_be_cut(model: Any) -> None:
-    from verl_jobs.cpu.decoding import decode_batch
+    from verl_jobs.decoding import decode_batch
 
     [(tokens, _, reason)] = decode_batch(model, requests(1, 1.0), set(), 0)
     assert (len(tokens), reason) == (12, "length")

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from tests.verl_jobs.saves import SHARD, a_save, scored
 from tests.verl_jobs.test_job import a_job
-from verl_jobs import faults, owner
-from verl_jobs.config import Keep, Training
+from verl_jobs import faults
+from verl_jobs.config.training import Keep, Training
 from verl_jobs.job import candidates
-from verl_jobs.saving import (
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.checkpoints import (
     SEAL,
     STATE,
     TRACKER,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from verl_jobs.config import Training
-from verl_jobs.overrides import overrides
-from verl_jobs.scale import Distillation, Megatron, Scale
+from verl_jobs.config.overrides import overrides
+from verl_jobs.config.scale import Distillation, Megatron, Scale
+from verl_jobs.config.training import Training
 
 HERE = {name: Path(name) for name in ("model", "train", "validation", "folder")}
 

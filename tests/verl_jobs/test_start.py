@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from verl_jobs.lora import Lora
-from verl_jobs.start import UnfitStart, check_start
-from verl_jobs.tiny_model import TinyModel, make
+from verl_jobs.config.lora import Lora
+from verl_jobs.sft.start import UnfitStart, check_start
+from verl_jobs.sft.tiny_model import TinyModel, make
 
 TEXTS = ["sort the list", "return sorted(x)"] * 4
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from verl_jobs.overrides import TRACES
-from verl_jobs.step_time import operations, phases, tasks
+from verl_jobs.config.overrides import TRACES
+from verl_jobs.metrics.step_time import operations, phases, tasks
 
 ROWS: list[dict[str, Any]] = [
     {"step": 0},

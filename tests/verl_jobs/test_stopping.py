@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from rewards.watch import GAP, OVERFIT
-from verl_jobs.algorithms import Name
-from verl_jobs.config import Stop, Training
+from verl_jobs.config.algorithms import Name
+from verl_jobs.config.training import Stop, Training
 from verl_jobs.job import VALIDATION
-from verl_jobs.stopping import a_token, reason
+from verl_jobs.trainer.early_stop import a_token, reason
 
 
 def run(steps: int = 20, **columns: Any) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from problems.rl_parquet import prompt_text
+from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem
 from rewards.score import Score
 from sandbox.protocol import Verdict
@@ -33,7 +33,7 @@ FORGETS = "{% for m in messages %}{% if m['role'] == 'user' %}{{ m['content'] }}
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    from verl_jobs.tiny_model import train_tokenizer
+    from verl_jobs.sft.tiny_model import train_tokenizer
 
     return train_tokenizer(
         ["def solve(x): return x", "Write the whole program again, mended. 1 of 2 examples pass."]

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from verl_jobs.owner import notice
-from verl_jobs.taken_back import TRAINING, main
+from verl_jobs.trainer.preemption_hook import TRAINING, main
+from verl_jobs.trainer.trainer_lease import notice
 
 
 @contextmanager

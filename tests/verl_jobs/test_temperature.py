@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from verl_jobs.config import Training
-from verl_jobs.overrides import overrides
+from verl_jobs.config.overrides import overrides
+from verl_jobs.config.training import Training
 
 
 def told(training: Training) -> list[str]:
@@ -59,7 +59,7 @@ def test_the_trainers_logits_are_scaled_by_the_temperature_of_the_step() -> None
 
     from omegaconf import OmegaConf
 
-    from verl_jobs.watched import TEMPERATURE, WatchedReplayBuffer
+    from verl_jobs.trainer.replay_buffer import TEMPERATURE, WatchedReplayBuffer
 
     buffer = WatchedReplayBuffer.__new__(WatchedReplayBuffer)
     config = OmegaConf.create({"actor_rollout_ref": {"rollout": {"temperature": 1.2}}})

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from artifacts.hashing import hash_folder
-from verl_jobs.tiny_model import TinyModel, make, train_tokenizer
-from verl_jobs.warm_up import WarmUp, warm_up
+from verl_jobs.sft.tiny_model import TinyModel, make, train_tokenizer
+from verl_jobs.sft.warm_up import WarmUp, warm_up
 
 TEXTS = [
     "sort the numbers",

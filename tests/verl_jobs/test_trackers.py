@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from rewards.composite import RewardConfig
-from verl_jobs.config import Training
+from verl_jobs.config.training import Training
 from verl_jobs.job import SWEEP, TrainingJob, metrics
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -48,7 +48,7 @@ def test_a_training_has_one_name_and_the_same_tags_in_both(job: TrainingJob) -> 
     from mlflow import MlflowClient
     from verl.utils.tracking import Tracking
 
-    from verl_jobs.callback import AfterSave
+    from verl_jobs.trainer.callback import AfterSave
 
     # as verl's trainer does, before its loggers
     AfterSave(SimpleNamespace(trainer=SimpleNamespace(default_local_dir=str(job.path / "saves"))))
@@ -86,7 +86,7 @@ def test_a_training_that_a_sweeps_agent_started_is_the_run_that_the_sweep_waits_
     import wandb
     from verl.utils.tracking import Tracking
 
-    from verl_jobs.callback import AfterSave
+    from verl_jobs.trainer.callback import AfterSave
 
     (job.path / "sweep.json").write_text(
         json.dumps({"WANDB_SWEEP_ID": "sweep1", "WANDB_RUN_ID": "run00007"})

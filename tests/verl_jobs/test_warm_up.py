@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from artifacts.hashing import hash_folder
-from verl_jobs import warm_up as module
-from verl_jobs.lora import ADAPTER, Lora
-from verl_jobs.tiny_model import TinyModel, make
-from verl_jobs.warm_up import WarmUp, warm_up
+from verl_jobs.config.lora import ADAPTER, Lora
+from verl_jobs.sft import warm_up as module
+from verl_jobs.sft.tiny_model import TinyModel, make
+from verl_jobs.sft.warm_up import WarmUp, warm_up
 
 CHATS = [
     ("sort the numbers", "def solve(x):\n    return sorted(x)"),

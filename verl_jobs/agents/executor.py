@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from problems.rl_parquet import shown_test
+from problems.dataset.rl_parquet import shown_test
 from problems.schema import Problem
 from problems.syntax import parse
 from rewards.extraction import extract_code
@@ -23,7 +23,7 @@ WORDS = {
 
 
 class Executor:
-    """`sandbox` must be open; in training it is the scorer, which replaces a broken one (verl_jobs/reward.py)."""
+    """`sandbox` must be open; in training it is the scorer, which replaces a broken one (verl_jobs/trainer/reward_manager.py)."""
 
     def __init__(self, sandbox: Runs) -> None:
         self.sandbox = sandbox

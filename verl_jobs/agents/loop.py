@@ -13,14 +13,14 @@ from uuid import uuid4
 
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
-from verl_jobs.agents.cast import Cast, asked_of
 from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.participants import Cast, asked_of
 from verl_jobs.agents.rollout import Rollout
 from verl_jobs.agents.stream import PolicyWriter, Template, Written
-from verl_jobs.config import Training
+from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
-from verl_jobs.reward import NoScore, Scorer, as_verl, job_of, overlong, scorer_of
 from verl_jobs.samples import BY_LENGTH
+from verl_jobs.trainer.reward_manager import NoScore, Scorer, as_verl, job_of, overlong, scorer_of
 
 
 def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOutput:
@@ -47,7 +47,7 @@ def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOu
 
 
 def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
-    """As of a single answer (verl_jobs/reward.py); `score` holds what the conversation earned beside, and the trace names it."""
+    """As of a single answer (verl_jobs/trainer/reward_manager.py); `score` holds what the conversation earned beside, and the trace names it."""
     score, beside = rollout.score, rollout.reward - (rollout.score.value or 0.0)
     said = as_verl(score, rollout.text, beside + overlong(training, rollout.last_tokens))
     return said | {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from problems.rl_parquet import prompt_text
+from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem
 from problems.sources.compositional import demonstration
 from verl_jobs.agents.conversation import Attempt, Message, begin, mend_request

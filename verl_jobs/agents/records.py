@@ -1,7 +1,7 @@
 """What a Reviewer learns from first: programs that fail an example, what the Executor says of each, and what is wrong with it, in a sentence.
 
 In: problems with a solution. Out: `Review`s and their parquet, whose column `messages` is what verl's SFT trainer reads. The programs are broken
-copies of a right solution (problems/mutants.py) and what fallible authors wrote; what is wrong is the first line that differs. Of held-out and gated
+copies of a right solution (problems/verification/mutants.py) and what fallible authors wrote; what is wrong is the first line that differs. Of held-out and gated
 problems none is made.
 """
 
@@ -16,10 +16,10 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from problems.mutants import mutants
-from problems.rl_parquet import prompt_text
+from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem, write_table
 from problems.syntax import parse
+from problems.verification.mutants import mutants
 from sandbox.protocol import Verdict
 from verl_jobs.agents.conversation import Attempt, Conversation, Message, begin, reviewer_question
 from verl_jobs.agents.play import Reports

@@ -16,7 +16,7 @@ ANSWER = "\u2063answer\u2063"  # stands for an answer in the template: invisible
 LEAST = 8  # tokens of room without which an answer is not begun
 Written = tuple[
     list[int], list[float], str
-]  # token ids, their log-probabilities, why it ended (verl_jobs/cpu/decoding.py)
+]  # token ids, their log-probabilities, why it ended (verl_jobs/decoding.py)
 Ask = Callable[
     [list[list[int]], list[int]], Awaitable[list[Written]]
 ]  # prompts and most tokens of each -> what the policy wrote

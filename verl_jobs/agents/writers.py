@@ -86,7 +86,7 @@ class FrozenWriter:
         return await asyncio.to_thread(self._write, conversations)
 
     def _write(self, conversations: Sequence[Conversation]) -> list[str | None]:
-        from verl_jobs.cpu.decoding import decode_batch
+        from verl_jobs.decoding import decode_batch
 
         asked = [
             self.tokenizer.apply_chat_template(

@@ -25,7 +25,7 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
 from verl_jobs import faults
 from verl_jobs.cpu.rollout import server_name
-from verl_jobs.reward import NoScore, as_verl, job_of, overlong, scorer_of
+from verl_jobs.trainer.reward_manager import NoScore, as_verl, job_of, overlong, scorer_of
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +98,7 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
             )
             answers = [
                 first + group for first, group in zip(best, answers, strict=True)
-            ]  # session 0 (verl_jobs/remax.py)
+            ]  # session 0 (verl_jobs/trainer/remax.py)
         rows = [
             (prompt, ids, session, answer)
             for prompt, ids, group in zip(prompts, tokens, answers, strict=True)

@@ -10,9 +10,9 @@ import transfer_queue as tq
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from verl_jobs.agents.cast import Cast, asked_of
 from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.loop import output_of
+from verl_jobs.agents.participants import Cast, asked_of
 from verl_jobs.agents.rollout import Rollout
 from verl_jobs.agents.stream import PolicyWriter, Template, Written
 from verl_jobs.cpu.batched import BatchedAgentLoopWorker, fields_of, tag_of
@@ -50,7 +50,9 @@ class ConversingWorker(BatchedAgentLoopWorker):
         ]
         played, version = await self._play(sessions, params, int(prompts[0]["global_steps"]))
         rows = list(zip(_numbered(sessions), played, strict=True))
-        if self.job.training.method.greedy and not validate:  # session 0 (verl_jobs/remax.py)
+        if (
+            self.job.training.method.greedy and not validate
+        ):  # session 0 (verl_jobs/trainer/remax.py)
             best, _ = await self._play(prompts, GREEDY, int(prompts[0]["global_steps"]))
             rows = [
                 ({**prompt, "session_id": 0}, one)

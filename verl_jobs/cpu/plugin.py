@@ -73,4 +73,4 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
 
     from verl_jobs.cpu import seeded  # noqa: F401  (seeds what is made anew; after the names above, which its engine takes over)
 
-from verl_jobs import own_queue  # noqa: F401  (replaces names in transfer_queue; last, so that the CPU never hangs on it)
+from verl_jobs.trainer import own_queue  # noqa: F401  (replaces names in transfer_queue; last, so that the CPU never hangs on it)

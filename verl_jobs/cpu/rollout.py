@@ -19,8 +19,8 @@ import torch
 from verl.workers.rollout.base import BaseRollout
 from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 
-from verl_jobs.cpu.decoding import Answer, decode_batch
-from verl_jobs.lora import merged, plain
+from verl_jobs.config.lora import merged, plain
+from verl_jobs.decoding import Answer, decode_batch
 
 QUIET_SECONDS = 0.03  # a batch starts once no request arrived for this long
 

@@ -1,0 +1,1 @@
+"""The command line `ratchet`: parse arguments, call the packages below, print the result."""

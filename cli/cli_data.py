@@ -1,0 +1,142 @@
+"""The commands `ratchet data ...`. Thin: each loads what it needs when it is called."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+data = typer.Typer(help="Problems: add a source, or look at what there is.", no_args_is_help=True)
+ProfileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--profile", "-p", help="Name or path of a profile; else RATCHET_PROFILE, else embedded."
+    ),
+]
+
+
+@data.command("add")
+def data_add(
+    name: Annotated[
+        str, typer.Argument(help="A known source (docs/sources.md), or a name of your own.")
+    ],
+    path: Annotated[
+        Path | None,
+        typer.Option(
+            help="File or folder; with neither this nor --hub a known source's own dataset on the hub."
+        ),
+    ] = None,
+    hub: Annotated[
+        str | None, typer.Option(help="A dataset on the Hugging Face hub: owner/name.")
+    ] = None,
+    config: Annotated[str | None, typer.Option(help="Configuration of the hub's dataset.")] = None,
+    revision: Annotated[
+        str | None,
+        typer.Option(help="Branch, tag or commit of the hub's dataset; else its main branch."),
+    ] = None,
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="What our columns are called there: statement=prompt,solutions=answer,..."
+        ),
+    ] = "",
+    values: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="A column's value in all rows: --set style=call; repeat it for more."
+        ),
+    ] = None,
+) -> None:
+    """Adds a source of problems; its rows are read once here, and each bad one is named."""
+    from cli.source_commands import add
+
+    raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], Console()))
+
+
+@data.command("remove")
+def data_remove(name: Annotated[str, typer.Argument(help="A source that was added.")]) -> None:
+    """Forgets a source of problems; its files stay, and the next run reads the others alone."""
+    from cli.source_commands import remove
+
+    raise typer.Exit(remove(name, Console()))
+
+
+@data.command("show")
+def data_show(
+    problem: Annotated[
+        str | None, typer.Argument(help="Id of one problem, to see it whole.")
+    ] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """The datasets there are, how many problems each stage kept and why others fell; or one problem with all that became of it."""
+    from cli.data_commands import show
+
+    raise typer.Exit(show(problem, profile, Console()))
+
+
+@data.command("diff")
+def data_diff(
+    before: Annotated[
+        str, typer.Argument(help="previous, current, or the beginning of a dataset's content hash.")
+    ] = "previous",
+    after: Annotated[str, typer.Argument(help="The same for the newer one.")] = "current",
+    profile: ProfileOption = None,
+) -> None:
+    """Two versions of a dataset: what was added, removed (and why) and changed, by source."""
+    from cli.data_commands import diff
+
+    raise typer.Exit(diff(before, after, profile, Console()))
+
+
+@data.command("clean")
+def data_clean(
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            help="Parquet in our schema: a file or a folder, a path or a URL (s3://bucket/prefix).",
+        ),
+    ],
+    target: Annotated[
+        str,
+        typer.Option(
+            "--to", help="Folder for the result, a path or a URL; started again, it goes on there."
+        ),
+    ],
+    gated: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--gated", help="Parquet of benchmarks that guard beside those of the set itself."
+        ),
+    ] = None,
+    ray: Annotated[
+        str,
+        typer.Option(
+            "--ray",
+            help="Ray cluster to spread over: host:port, or auto; without it all is done here.",
+        ),
+    ] = "",
+    profile: ProfileOption = None,
+) -> None:
+    """Verifies and curates a set too big for one memory or one machine, part by part."""
+    from cli.data_clean import data_clean
+
+    raise typer.Exit(data_clean(source, target, gated or [], ray, profile, Console()))
+
+
+@data.command("limits")
+def data_limits(
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply", help="Choose the proposed limits for the next version of the data."
+        ),
+    ] = False,
+    profile: ProfileOption = None,
+) -> None:
+    """Limits learned from what the reference solutions took, and what they would save."""
+    from cli.commands import data_limits
+
+    raise typer.Exit(data_limits(apply, profile, Console()))

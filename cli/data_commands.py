@@ -1,0 +1,229 @@
+"""What the commands that look at datasets do: data show, data diff."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.text import Text
+
+from artifacts.store import Artifact, Store
+from problems.funnel import Removed, Stage
+from problems.schema import Problem
+from resources.config.profile import load_profile
+from resources.home import Home, NotReady
+
+READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"
+STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
+MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; into a pipe or a file goes all
+MOST_EXAMPLE = 200  # characters
+
+
+def show(problem_id: str | None, profile: str | None, console: Console) -> int:
+    """Funnel and parts of the present datasets, or one problem with all that became of it."""
+    store = Home.from_environment().store(load_profile(profile).storage.root)
+    made = {
+        name: artifact
+        for name in ("raw_problems", *STAGES)
+        if (artifact := store.current("datasets", name))
+    }
+    unread = _unread(made.get("raw_problems"))
+    if not made and (problem_id is not None or not unread):
+        raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
+    for name, place in unread.items():
+        console.print(
+            f"{name} ({place}) was added and not read yet; the next run does: {READS}",
+            soft_wrap=True,
+            highlight=False,
+        )
+    console.print(
+        _datasets(made) if problem_id is None else _problem(store, problem_id, console.is_terminal)
+    )
+    return 0
+
+
+def diff(before: str, after: str, profile: str | None, console: Console) -> int:
+    """Two versions of a dataset: counts by source, what came, what went and why, what changed. Raises ProblemError for an unknown one."""
+    from problems.dataset.diff import compare, named
+
+    store = Home.from_environment().store(load_profile(profile).storage.root)
+    one, other = named(store, before), named(store, after)
+    found = compare(store, one, other)
+    for mark, artifact in (("from", one), ("to", other)):
+        manifest = artifact.manifest
+        console.print(
+            f"{mark:>4} {manifest.name} {artifact.content_hash[:12]}, {manifest.created_at}",
+            highlight=False,
+            soft_wrap=True,
+        )
+    table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
+    for head in ("source", "before", "after", "added", "removed", "changed"):
+        table.add_column(head, justify="left" if head == "source" else "right")
+    parts = [
+        Counter(key.partition("/")[0] for key in keys)
+        for keys in (found.added, found.removed, found.changed)
+    ]
+    for source, (old, new) in found.counts.items():
+        table.add_row(source, str(old), str(new), *(str(part[source] or "·") for part in parts))
+    console.print()
+    console.print(table)
+    _list(console, "added", "green", "+", [(key, "") for key in found.added])
+    _list(console, "removed", "red", "−", list(found.removed.items()))
+    _list(
+        console,
+        "changed",
+        "yellow",
+        "~",
+        [(key, ", ".join(columns)) for key, columns in found.changed.items()],
+    )
+    if not (found.added or found.removed or found.changed):
+        console.print("\nThe same problems, in every column.")
+    return 0
+
+
+def _list(
+    console: Console, title: str, style: str, mark: str, rows: Sequence[tuple[str, str]]
+) -> None:
+    if not rows:
+        return
+    most = MOST_ROWS if console.is_terminal else len(rows)
+    reasons = Counter(said.partition(":")[0] for _, said in rows if said)
+    told = ", ".join(f"{reason} ({count})" for reason, count in reasons.most_common(5))
+    console.print(
+        f"\n[bold]{len(rows)} {title}[/]{f'  [dim]{told}[/]' if told else ''}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for key, said in rows[:most]:
+        console.print(
+            Text.assemble((f" {mark} ", style), key, (f"  {said}", "dim")),
+            soft_wrap=True,
+            highlight=False,
+        )
+    if len(rows) > most:
+        console.print(
+            f"   … and {len(rows) - most} more: `ratchet data diff … | cat` shows all",
+            style="dim",
+            highlight=False,
+        )
+
+
+def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
+    """The whole problem. short: long things are cut, for a person who looks."""
+    from problems.dataset.history import find, history
+
+    problem = find(store, problem_id)
+    marks = {True: ("✓", "green"), False: ("✗", "bold red"), None: ("", "")}
+    steps = Table.grid(padding=(0, 2, 0, 0))
+    steps.add_column(width=1)
+    steps.add_column(style="bold", no_wrap=True)
+    steps.add_column(overflow="fold")
+    for step in history(store, problem):
+        mark, style = marks[step.went]
+        steps.add_row(
+            Text(mark, style=style),
+            step.stage,
+            Text(step.said, style="" if step.went is not None else "dim"),
+        )
+    limits = problem.limits
+    facts = f"{problem.style} · {len(problem.tests)} tests, {problem.visible_tests} shown · {limits.cpu_s:g} s of CPU, {limits.memory_mb} MiB"
+    tags = f" · {', '.join(problem.tags)}" if problem.tags else ""
+    parts: list[RenderableType] = [
+        Panel(
+            Text(problem.statement.strip()),
+            title=f"[bold]{problem.problem_id}[/]",
+            subtitle=f"{facts}{tags}",
+            border_style="blue",
+            padding=(1, 2),
+        ),
+        *([_code("starter code", problem.starter_code)] if problem.starter_code.strip() else []),
+        *(
+            _code(f"solution {number} of {len(problem.solutions)}", text)
+            for number, text in enumerate(problem.solutions, 1)
+        ),
+        _tests(problem, short),
+        Panel(steps, title="what became of it", border_style="dim", padding=(0, 1)),
+    ]
+    return Group(*parts)
+
+
+def _code(title: str, source: str) -> Panel:
+    return Panel(
+        Syntax(source.strip("\n"), "python", background_color="default", word_wrap=True),
+        title=title,
+        border_style="dim",
+    )
+
+
+def _tests(problem: Problem, short: bool) -> Panel:
+    from problems.dataset.rl_parquet import shown_test
+
+    most = MOST_TESTS if short else len(problem.tests)
+    texts = [shown_test(problem, test) for test in problem.tests[:most]]
+    texts = [text if len(text) <= 400 or not short else f"{text[:400]}…" for text in texts]
+    more = f"\n# … and {len(problem.tests) - most} more" if len(problem.tests) > most else ""
+    return _code("tests", ("\n\n" if problem.style == "stdio" else "\n").join(texts) + more)
+
+
+def _unread(raw: Artifact | None) -> dict[str, str]:
+    """Sources that were added since the problems were read."""
+    from problems.catalogue import listed
+
+    return {
+        name: str(place)
+        for name, place in listed(Home.from_environment().path).items()
+        if raw is None or name not in raw.manifest.inputs
+    }
+
+
+def _datasets(made: dict[str, Artifact]) -> RenderableType:
+    """What there is, then what each stage kept and an example of each reason, each on lines of its own: 80 columns are enough."""
+    lines: list[RenderableType] = []
+    for name, artifact in made.items():
+        lines += [
+            Text.assemble((name, "bold"), f"  {artifact.content_hash[:12]}"),
+            _under(4, ", ".join(_facts(artifact))),
+        ]
+    for stage in _stages(made):
+        counts = f"  {stage.came_in} in, {stage.went_out} out, {len(stage.removed)} removed"
+        lines += ["", Text.assemble((stage.name, "bold"), counts)]
+        first = {row.reason: row for row in reversed(stage.removed)}
+        for reason, count in stage.reasons.most_common():
+            example = " ".join(f"{first[reason].problem_id} {first[reason].detail}".split())
+            cut = example if len(example) <= MOST_EXAMPLE else f"{example[: MOST_EXAMPLE - 1]}…"
+            lines += [Text(f"{count:>8}  {reason}"), _under(10, f"e.g. {cut}")]
+    return Group(*lines)
+
+
+def _under(indent: int, said: str) -> Padding:
+    return Padding.indent(Text(said, style="dim", overflow="fold"), indent)
+
+
+def _facts(artifact: Artifact) -> list[str]:
+    """Those that are one figure; tables are in the card and on Dagster's page."""
+    return [
+        f"{name} {value}"
+        for name, value in artifact.manifest.facts.items()
+        if isinstance(value, int | float | str)
+    ]
+
+
+def _stages(made: dict[str, Artifact]) -> list[Stage]:
+    import pyarrow.parquet as pq
+
+    stages = []
+    for name in STAGES:
+        if artifact := made.get(name):
+            removed = tuple(
+                Removed(**row)
+                for row in json.loads((artifact.path / "removed.json").read_text(encoding="utf-8"))
+            )
+            kept = pq.read_metadata(artifact.path / "problems.parquet").num_rows
+            stages.append(Stage(name, kept + len(removed), kept, removed))
+    return stages

@@ -1,0 +1,126 @@
+"""The command `ratchet evaluate`: a checkpoint on all benchmarks of the profile, or answers to one benchmark, from a file or a model."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from cli.cli_data import ProfileOption
+
+
+class Form(StrEnum):
+    auto = "auto"
+    chat = "chat"
+    base = "base"
+
+
+def evaluate(
+    checkpoint: Annotated[
+        str | None,
+        typer.Argument(
+            help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder."
+        ),
+    ] = None,
+    benchmark: Annotated[
+        str | None, typer.Option(help="humaneval, humaneval+, mbpp+, ...: this one alone.")
+    ] = None,
+    completions: Annotated[
+        Path | None,
+        typer.Option(help="Answers to judge: .jsonl, .jsonl.gz, .json, or a folder of programs."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Ask this one: a Hugging Face folder or hub id; with --endpoint its name there."
+        ),
+    ] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(help="Ask an OpenAI-compatible server, up to /v1.")
+    ] = None,
+    n: Annotated[
+        int, typer.Option("-n", min=1, help="Answers a task, with --model or --endpoint.")
+    ] = 1,
+    temperature: Annotated[
+        float, typer.Option(min=0.0, help="Of the draws; 0 takes the likeliest token each time.")
+    ] = 0.0,
+    top_p: Annotated[
+        float,
+        typer.Option(
+            "--top-p",
+            min=0.01,
+            max=1.0,
+            help="Draw from the likeliest tokens that have this share.",
+        ),
+    ] = 1.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    form: Annotated[
+        Form,
+        typer.Option(
+            help="base: the raw prompt and its stop words; auto: chat where the model has a chat template."
+        ),
+    ] = Form.auto,
+    data: Annotated[
+        Path | None, typer.Option(help="The benchmark's own file, of whatever release.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write a verdict a sample there, as JSON lines; the scorecard lies beside."
+        ),
+    ] = None,
+    sanitize: Annotated[
+        bool,
+        typer.Option(
+            "--sanitize",
+            help="Cut answers as evalplus.sanitize does; without it they are judged as given.",
+        ),
+    ] = False,
+    partial: Annotated[
+        bool,
+        typer.Option(
+            "--allow-partial",
+            help="Score the tasks that have answers where others have none; stamped.",
+        ),
+    ] = False,
+    k: Annotated[
+        list[int] | None,
+        typer.Option(
+            min=1,
+            help="pass@k for this k; may be given again. Without it 1, 10 and 100 where n allows.",
+        ),
+    ] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Scores a checkpoint on validation, a held-out draw and the public benchmarks that are there; with --benchmark, answers to that one."""
+    if benchmark is None:
+        if checkpoint is None:
+            raise typer.BadParameter("give a checkpoint, or --benchmark with --completions")
+        from cli.commands import evaluate as evaluate_checkpoint
+
+        raise typer.Exit(evaluate_checkpoint(checkpoint, profile, Console()))
+    if (completions is None) == (model is None and endpoint is None):
+        raise typer.BadParameter(
+            "--benchmark judges answers: give --completions FILE, or --model or --endpoint to ask for them"
+        )
+    from cli.evaluate_benchmark import Asked, Asks, evaluate_completions, evaluate_model
+    from cli.failures import price_of
+    from problems.dataset.evidence import suspects_of
+    from resources.config.profile import load_profile
+    from resources.home import Home
+
+    loaded, errors = load_profile(profile), Console(stderr=True)
+    suspects = suspects_of(Home.from_environment().store(loaded.storage.root))
+    asked = Asked(
+        benchmark, data, out, sanitize, partial, tuple(k or ()), price_of(loaded), suspects
+    )
+    if completions is not None:
+        raise typer.Exit(evaluate_completions(completions, asked, Console(), errors))
+    raise typer.Exit(
+        evaluate_model(
+            Asks(model, endpoint, n, temperature, top_p, seed, form.value), asked, Console(), errors
+        )
+    )

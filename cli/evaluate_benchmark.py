@@ -1,0 +1,302 @@
+"""`ratchet evaluate --benchmark NAME` with --completions, --model or --endpoint: a verdict a sample, and the score."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from artifacts.store import write_atomic
+from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.generation.completion_files import read
+from evaluation.generation.completion_sources import (
+    Endpoint,
+    Form,
+    Source,
+    Told,
+    answers,
+    folder_of,
+)
+from evaluation.generation.decoder import Sampling
+from evaluation.judging.harness import Harness, Judged, Verdicts, check, judge
+from evaluation.judging.published import Opened, opened
+from evaluation.judging.scoring import Answers, scorecard
+from evaluation.promotion.comparison import points
+from evaluation.reports.cost import Price
+from evaluation.reports.figures import Figures, Score, Suspects, verdicts
+from evaluation.scorecard import Origin
+from evaluation.statistics.tests import wilson
+from resources.home import Home
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the command line said."""
+
+    benchmark: str
+    data: Path | None = None
+    out: Path | None = None
+    sanitized: bool = False
+    partial: bool = False
+    ks: tuple[int, ...] = ()
+    price: Price = field(default_factory=Price)
+    suspects: Suspects = field(default_factory=dict)
+
+    def origin(self, at: Opened, **who: str) -> Origin:
+        """What a scorecard keeps of the question. who: the file of completions, or the model that is asked."""
+        named = str(Path(self.benchmark).absolute()) if at.yours else self.benchmark
+        return Origin(
+            benchmark=named, data=str(at.data.absolute()), sanitized=self.sanitized, **who
+        )
+
+
+@dataclass(frozen=True)
+class Asks:
+    """Who is asked, and how. With an endpoint, `model` is its name there."""
+
+    model: str | None
+    endpoint: str | None
+    n: int = 1
+    temperature: float = 0.0
+    top_p: float = 1.0
+    seed: int = 0
+    form: Literal["auto", "chat", "base"] = "auto"
+
+
+def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Console) -> int:
+    """Exits 0 with a score, 1 where no task could be measured. Raises ProblemError, FileNotFoundError, NotJudged."""
+    home = Home.from_environment().path
+    at = opened(asked.benchmark, asked.data, home)
+    found = at.harness(home)
+    broken: list[str] | None = [] if asked.partial else None
+    said = [found.named(each) for each in read(path, found.prefer, broken)]
+    for line in broken or ():
+        errors.print(f"left out: {line}", style="yellow", highlight=False, soft_wrap=True)
+    name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
+    return score(
+        found,
+        Answers(said, asked.origin(at, completions=str(path.absolute())), name),
+        asked,
+        console,
+        errors,
+        home,
+    )
+
+
+def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) -> int:
+    """Answers first, kept as they come in the home; then as `evaluate_completions`. Raises Unanswered and EndpointDown too."""
+    home = Home.from_environment().path
+    at = opened(asked.benchmark, asked.data, home)
+    found, benchmark = at.harness(home), at.benchmark()
+    drawing = {"n": asks.n, "temperature": asks.temperature, "top_p": asks.top_p, "seed": asks.seed}
+    folder = Path(asks.model or "").expanduser()
+    model = (
+        str(folder.absolute())
+        if asks.model and folder.is_dir() and not asks.endpoint
+        else asks.model or ""
+    )
+    origin = asked.origin(at, model=model, endpoint=asks.endpoint or "", form=asks.form)
+    given, told = drawn_by(
+        origin, benchmark, found, benchmark.sampling.model_copy(update=drawing), home, errors
+    )
+    if len(told.models) > 1:
+        errors.print(
+            f"answered by {', '.join(f'{name} ({count})' for name, count in told.models.items())}",
+            style="yellow",
+            highlight=False,
+        )
+    return score(found, given, asked, console, errors, home)
+
+
+def drawn_by(
+    origin: Origin,
+    benchmark: Benchmark,
+    found: Harness,
+    sampling: Sampling,
+    home: Path,
+    errors: Console,
+) -> tuple[Answers, Told]:
+    """The answers of the model or endpoint that the origin names; those that the home kept are not asked for."""
+    source, told, who = source_of(origin), Told(), f"{origin.model} {origin.endpoint}".strip()
+    with progress_bar(errors) as progress:
+        bar = progress.add_task(f"answers of {who}", total=None, so_far="")
+        drawn = answers(
+            benchmark,
+            source,
+            sampling,
+            home / "answers",
+            lambda done, of: progress.update(bar, completed=done, total=of),
+            told,
+        )
+    said, chats = [found.named(each) for each in drawn], source.chats
+    asked = [
+        benchmark.prompt(each)[-1]["content"] if chats else benchmark.raw_prompt(each)
+        for each in benchmark.problems
+    ]
+    prompts = {each.task_id: text for each, text in zip(said[:: sampling.n], asked, strict=True)}
+    content, name = (
+        str(told.who.get("folder", "")),
+        Path(origin.model).name if Path(origin.model).is_absolute() else origin.model,
+    )
+    return Answers(
+        said, origin, name or "champion", content, sampling.model_dump(mode="json"), prompts
+    ), told
+
+
+def source_of(origin: Origin) -> Source:
+    """Who is asked. With an endpoint, `model` is its name there. Raises FileNotFoundError."""
+    if origin.endpoint:
+        return Endpoint(
+            origin.endpoint, origin.model or "champion", "base" if origin.form == "base" else "chat"
+        )
+    return replace(folder_of(origin.model), form=cast(Form, origin.form))
+
+
+def score(
+    found: Harness, given: Answers, asked: Asked, console: Console, errors: Console, home: Path
+) -> int:
+    """Judges, writes the verdicts and the scorecard, prints what it comes to."""
+    missing = check(found, given.said, asked.partial)
+    known = Verdicts(home / "benchmarks" / f"{found.name}.verdicts.jsonl")
+    try:
+        judged, seconds = judge_all(found, given, known, errors)
+    finally:
+        known.close()
+    if asked.out:
+        write_atomic(asked.out, "".join(json.dumps(each.row()) + "\n" for each in judged))
+    if not any(each.measured for each in judged):
+        errors.print(
+            f"no task of {found.name} could be measured here: {judged[0].detail}", style="red"
+        )
+        return 1
+    card = scorecard(found, given, judged, missing, seconds)
+    made = Figures.of(card, asked.ks, asked.suspects, asked.price)
+    if asked.out:
+        card.write(
+            asked.out.with_name(f"{asked.out.name.split('.')[0]}.scorecard.json"), made.as_json()
+        )
+    _show(made, console)
+    return 0
+
+
+def judge_all(
+    found: Harness, given: Answers, verdicts: Verdicts, errors: Console
+) -> tuple[list[Judged], float]:
+    """With a bar. Returns the verdicts, in the order of the answers, and the seconds that it took."""
+    from sandbox.sandbox import Sandbox, SandboxConfig
+
+    begun = time.monotonic()
+    with progress_bar(errors) as progress:
+        opens, sanitized = (
+            lambda: Sandbox(SandboxConfig(packages=found.packages)),
+            given.origin.sanitized,
+        )
+        judged = judge(
+            found, given.judged_as(found), opens, verdicts, sanitized, *_told(found, progress)
+        )
+    return judged, time.monotonic() - begun
+
+
+def _show(made: Figures, console: Console) -> None:
+    card = made.card
+    table = Table(
+        title=f"{card.benchmark} {card.release}, {len(card.samples)} samples", title_justify="left"
+    )
+    for heading in ("tests", "score", "value", "95 % interval", "tasks"):
+        table.add_column(heading, justify="right" if heading in ("value", "tasks") else "left")
+    for each in made.full:
+        _rows(table, each, each.name)
+    for each in made.clean or () if made.suspect else ():
+        _rows(table, each, f"{each.name}, clean")
+    console.print(table)
+    lines = [
+        f"verdicts: {', '.join(f'{count} {verdict}' for verdict, count in verdicts(card).items())}",
+        f"cut by length: {100 * card.cut:.1f} %",
+    ]
+    if made.a_problem:
+        lines.append(f"a solved problem took: {made.a_problem}")
+    if made.suspect is not None:
+        lines.append(
+            f"clean: without the {len(made.suspect)} tasks that resemble something in this home's training data"
+        )
+    if card.unmeasured:
+        lines.append(
+            f"not measured: {len(card.unmeasured)} tasks ({_few(sorted(card.unmeasured))})"
+        )
+    if card.partial:
+        of = len(card.partial) + len(card.first) + len(card.unmeasured)
+        lines.append(
+            f"PARTIAL: {len(card.partial)} of {of} tasks have no completion ({_few(card.partial)})"
+        )
+    console.print("\n".join(lines), highlight=False, soft_wrap=True)
+
+
+def _rows(table: Table, score: Score, name: str) -> None:
+    for k, rate in score.at.items():
+        table.add_row(
+            name,
+            f"pass@{k}",
+            f"{points(rate.share)} %",
+            f"{points(rate.low)} to {points(rate.high)} %",
+            str(score.tasks),
+        )
+    for k, why in score.lacking.items():
+        table.add_row(name, f"pass@{k}", "", why, str(score.tasks))
+
+
+def _few(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+
+
+def progress_bar(errors: Console) -> Progress:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[so_far]}"),
+    )
+    return Progress(*columns, console=errors, transient=True)
+
+
+def _told(found: Harness, progress: Progress) -> tuple[Any, Any]:
+    """What draws the bar: the share that passes so far, of what is decided, with Wilson's interval; and the bar of what comes before."""
+    bar, before = (
+        progress.add_task(f"judging {found.name}", total=None, so_far=""),
+        progress.add_task("references", visible=False, so_far=""),
+    )
+    drawn = 0.0
+
+    def told(judged: Sequence[Judged | None]) -> None:
+        nonlocal drawn
+        if time.monotonic() - drawn < 0.5 and None in judged:
+            return
+        drawn = time.monotonic()
+        decided = [each for each in judged if each is not None and each.measured]
+        passed = sum(each.verdict == "AC" for each in decided)
+        low, high = wilson(passed, len(decided)) if decided else (0.0, 1.0)
+        so_far = f"{100 * passed / max(1, len(decided)):.1f} % pass ({100 * low:.0f} to {100 * high:.0f} %)"
+        progress.update(
+            bar,
+            total=len(judged),
+            completed=sum(each is not None for each in judged),
+            so_far=so_far,
+        )
+
+    def preparing(done: int, total: int) -> None:
+        progress.update(
+            before,
+            visible=True,
+            total=total,
+            completed=done,
+            description=f"canonical solutions of {found.name}",
+        )
+
+    return told, preparing

@@ -1,0 +1,173 @@
+"""`ratchet explain` and `ratchet why-not`: a recorded decision in words, numbers and pictures of letters. Reads the ledger alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from cli.registry_commands import outcome
+from evaluation.promotion.required_sample_size import sufficed
+from evaluation.promotion.summary import in_short
+from resources.home import Home
+from resources.registry.ledger import Entry, champions, ledger_of, named
+from resources.registry.mlflow import aliases_of
+
+WIDTH = 50  # letters from 0 to 100 %
+LEGEND = (
+    "won, lost: tasks that the challenger alone, the champion alone solves. p better, p worse: how often (0 to 1) luck would make one of two equally "
+    "good models look so much better, or worse. interval, 95 %: where the true value lies 19 times in 20."
+)
+LOST = " regression: tasks that a champion solved and a later one lost."
+
+
+class UnknownVersion(LookupError):
+    """Nothing of that name ever came to the gate; the message says what did."""
+
+
+def explain(version: str, profile: str | None, console: Console) -> int:
+    """Why it became champion. Exits 1 where it never did, and says why then. Raises UnknownVersion."""
+    history = ledger_of(Home.from_environment(), profile).history()
+    entries = find(history, version)
+    if not (rises := [entry for entry in entries if entry.kind != "refuse"]):
+        console.print(f"{named(entries[-1])} was never promoted. Why not:", style="bold")
+        _why_not(entries[-1], history, console)
+        return 1
+    _show(rises[-1], history, console)
+    return 0
+
+
+def why_not(version: str, profile: str | None, console: Console) -> int:
+    """Why it was refused, and what would have sufficed. Exits 1 where it was not refused. Raises UnknownVersion."""
+    history = ledger_of(Home.from_environment(), profile).history()
+    entries = find(history, version)
+    if not (refusals := [entry for entry in entries if entry.kind == "refuse"]):
+        console.print(
+            f"{named(entries[-1])} was not refused: it was {outcome(history, entries[-1])}. `ratchet explain {version}` tells why."
+        )
+        return 1
+    _why_not(refusals[-1], history, console)
+    return 0
+
+
+def find(history: list[Entry], name: str) -> list[Entry]:
+    """All decisions about a version (3, v3), an alias, a checkpoint's name or the beginning of its hash; rollbacks to it are none of them."""
+    decisions = [entry for entry in history if entry.kind != "rollback"]
+    content = alias.checkpoint_hash if (alias := aliases_of(history).get(name)) else None
+    number = int(name.removeprefix("v")) if name.removeprefix("v").isdigit() else None
+
+    def meant(entry: Entry) -> bool:
+        begins = len(name) >= 6 and entry.checkpoint_hash.startswith(name)
+        return (
+            entry.version == number
+            or entry.checkpoint == name
+            or entry.checkpoint_hash == content
+            or begins
+        )
+
+    if found := [entry for entry in decisions if meant(entry)]:
+        return found
+    there = ", ".join(
+        dict.fromkeys(f"{entry.version} ({entry.checkpoint})" for entry in decisions[::-1])
+    )
+    raise UnknownVersion(
+        f"{name!r} never came to the gate: `ratchet promote CHECKPOINT` brings one there; known are {there or 'none yet'}"
+    )
+
+
+def _show(entry: Entry, history: list[Entry], console: Console) -> None:
+    now = champions(history)[-1].version == entry.version
+    state = "champion now" if now else "not champion now"
+    head = f"{named(entry)}: {outcome(history, entry)} on {entry.created_at[:10]}, entry {entry.entry} of the ledger; {state}."
+    console.print(head, style="bold", soft_wrap=True, highlight=False)
+    if "policy" in entry.decision:
+        console.print(f"{in_short(entry.decision)}\n", soft_wrap=True, highlight=False)
+    console.print(
+        "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", [])),
+        soft_wrap=True,
+        highlight=False,
+    )
+    if comparisons := _comparisons(entry.decision):
+        console.print()
+        console.width = max(console.width, 120)
+        console.print(_numbers(comparisons))
+        console.print(
+            LEGEND + (LOST if any(c["benchmark"] == "regression" for c in comparisons) else ""),
+            style="dim",
+            highlight=False,
+            soft_wrap=True,
+        )
+        for compared in comparisons:
+            console.print(f"\n{picture(compared)}", highlight=False, soft_wrap=True)
+    console.print(
+        f"\nWhat it was made from: `ratchet provenance {entry.version}`",
+        style="dim",
+        highlight=False,
+    )
+
+
+def _why_not(entry: Entry, history: list[Entry], console: Console) -> None:
+    _show(entry, history, console)
+    if lacked := sufficed(entry.decision):
+        console.print("\nWhat would have sufficed, all of it at once:", style="bold")
+        console.print(
+            "\n".join(f"- {sentence}" for sentence in lacked), soft_wrap=True, highlight=False
+        )
+
+
+def _comparisons(decision: dict[str, Any]) -> list[dict[str, Any]]:
+    return [
+        compared
+        for compared in [decision.get("comparison"), *decision.get("others", [])]
+        if compared
+    ]
+
+
+def _numbers(comparisons: list[dict[str, Any]]) -> Table:
+    table = Table(
+        "benchmark",
+        "champion",
+        "challenger",
+        "difference (95 %)",
+        "won",
+        "lost",
+        "p better",
+        "p worse",
+        box=None,
+        header_style="bold",
+    )
+    for c in comparisons:
+        spread = f"{_points(c['difference'])} ({_points(c['difference_low'])} to {_points(c['difference_high'])})"
+        shares = [
+            f"{100 * c[side]['share']:.1f} % of {c[side]['tasks']}" for side in ("before", "after")
+        ]
+        table.add_row(
+            c["benchmark"],
+            *shares,
+            spread,
+            str(len(c["won"])),
+            str(len(c["lost"])),
+            f"{c['p_better']:.2g}",
+            f"{c['p_worse']:.2g}",
+        )
+    return table
+
+
+def picture(compared: dict[str, Any]) -> str:
+    """Both shares with their intervals on one line each, from 0 to 100 %."""
+    lines = [f"{compared['benchmark']:<12}{'0 %':<{WIDTH - 4}}100 %"]
+    for who, side in (("champion", "before"), ("challenger", "after")):
+        rate = compared[side]
+        low, at, high = (
+            min(round(rate[key] * WIDTH), WIDTH - 1) for key in ("low", "share", "high")
+        )
+        line = ["·"] * WIDTH
+        line[low : high + 1] = ["─"] * (high - low + 1)
+        line[at] = "●"
+        lines.append(f"{who:<12}{''.join(line)}  {100 * rate['share']:.1f} %")
+    return "\n".join(lines)
+
+
+def _points(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")

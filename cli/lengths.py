@@ -1,0 +1,191 @@
+"""`ratchet plan --data`, `ratchet train --lengths`: how long prompts and answers are, the limits that follow, whether the engine holds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from cli.plan import gpus_of
+from problems.dataset.rl_parquet import prompt_text
+from problems.dataset.trainable import trainable
+from problems.schema import Problem, read_parquet
+from resources.capacity import gpu_of
+from resources.config.profile import Profile, load_profile
+from resources.home import Home, NotReady, available_memory_gib
+from verl_jobs.config.training import Training
+from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run
+from verl_jobs.planner.memory import CPU_ROWS, writing_bytes
+from verl_jobs.planner.planner import plan
+from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, shape_of
+
+
+def show_lengths(
+    data: str,
+    run: Path | None,
+    share: float,
+    model: str | None,
+    gpus: str | None,
+    profile_name: str | None,
+    console: Console,
+) -> int:
+    """Prints quantiles and limits. Exits 0, or 1 where the cache of answers of that length does not fit.
+
+    data: a dataset of the home (`clean_problems`) or a parquet in our schema; run: a training's folder. Raises FileNotFoundError, ProfileError.
+    """
+    try:
+        found, said = measured(
+            data,
+            run,
+            share,
+            model,
+            gpus_of(gpus) if gpus else None,
+            load_profile(profile_name),
+            console,
+        )
+    except DoesNotFit as error:
+        console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
+        return 1
+    changes = " ".join(f"--set {change}" for change in found)
+    console.print(
+        f"Limits that hold {share:.0%} of each kind: {changes}\n{said}",
+        soft_wrap=True,
+        highlight=False,
+    )
+    return 0
+
+
+def changes_to_train(
+    data: str, share: float, profile_name: str | None, console: Console
+) -> list[str]:
+    """The limits as changes to the profile. Raises NotReady, with the numbers, where the engine on this machine does not hold such answers; one
+    elsewhere is not asked."""
+    profile = load_profile(profile_name)
+    gpu = gpu_of(profile)
+    try:
+        found, said = measured(
+            data,
+            None,
+            share,
+            None,
+            (profile.training.ranks, gpu) if gpu else None,
+            profile,
+            console,
+        )
+    except DoesNotFit as error:
+        raise NotReady(str(error)) from error
+    console.print(
+        f"Trained with {' and '.join(found)}, which hold {share:.0%} of each kind. {said}",
+        soft_wrap=True,
+        highlight=False,
+    )
+    return found
+
+
+def measured(
+    data: str,
+    run: Path | None,
+    share: float,
+    model: str | None,
+    gpus: tuple[int, Gpu] | None,
+    profile: Profile,
+    console: Console,
+) -> tuple[list[str], str]:
+    """Prints the quantiles; returns the limits as changes to the profile, and what holds such answers. Raises DoesNotFit."""
+    folder = _model(model, profile)
+    kinds = _measure(folder, _problems(data, profile), run, fenced=bool(profile.base))
+    prompt, answer = limits(kinds[0], kinds[1:], share)
+    t = profile.training
+    table = Table(
+        "tokens",
+        "texts",
+        *(f"{part:.0%}" for part in SHARES),
+        "longer than the profile's",
+        box=None,
+        header_style="dim",
+    )
+    for kind, limit in zip(
+        kinds, (t.prompt_tokens, *[t.answer_tokens] * len(kinds[1:])), strict=True
+    ):
+        quantiles = (str(kind.quantile(part)) for part in SHARES)
+        table.add_row(
+            kind.name, f"{len(kind.tokens):,}", *quantiles, f"{kind.over(limit):.1%} of {limit}"
+        )
+    console.print(table)
+    needed = t.model_copy(update={"prompt_tokens": prompt, "answer_tokens": answer})
+    try:
+        said = _cache(folder, needed, gpus)
+    except DoesNotFit as error:
+        raise DoesNotFit(f"limits of {prompt} + {answer} tokens: {error}") from error
+    return [f"training.prompt_tokens={prompt}", f"training.answer_tokens={answer}"], said
+
+
+def _problems(data: str, profile: Profile) -> list[Problem]:
+    path = Path(data)
+    if not path.is_file():
+        path = (
+            Home.from_environment().store(profile.storage.root).require("datasets", data).path
+            / "problems.parquet"
+        )
+    return trainable(read_parquet(path), profile.base)
+
+
+def _model(model: str | None, profile: Profile) -> str:
+    """What is to be trained: its tokenizer counts, and its shape takes the memory."""
+    return (
+        model
+        or profile.base
+        or str(
+            Home.from_environment()
+            .store(profile.storage.root)
+            .require("checkpoints", "base_model")
+            .path
+        )
+    )
+
+
+def _measure(
+    model: str, problems: list[Problem], run: Path | None, *, fenced: bool
+) -> list[Lengths]:
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer: Any = AutoTokenizer.from_pretrained(model)
+    except (OSError, ValueError) as error:
+        raise NotReady(
+            f"{model}: no tokenizer to be had ({type(error).__name__}): check the id and the network, or name a local folder"
+        ) from error
+    solutions = [problem.solutions[0] for problem in problems if problem.solutions]
+    texts = [f"```python\n{solution}\n```" if fenced else solution for solution in solutions]
+    found = [of_prompts(tokenizer, map(prompt_text, problems))]
+    found += [of_answers("references", tokenizer, texts)] if texts else []
+    past = of_run(tokenizer, run) if run else None
+    found += [past] if past else []
+    if not found[0].tokens or len(found) == 1:
+        raise FileNotFoundError(
+            "nothing to measure: no problem with a reference solution, and no answers of a past run"
+        )
+    return found
+
+
+def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
+    """What holds the answers of that length. Raises DoesNotFit with the numbers."""
+    shape = shape_of(model)
+    if training.engine != "hf":
+        if gpus is None:
+            return "Whether the engine's cache holds such answers was not asked: `ratchet plan --data ... --gpus 8xH100` does."
+        count, gpu = gpus
+        found = plan(shape, gpu, count, training)
+        return f"The caches of {count} x {gpu.name} hold {found.concurrent:,} such answers at once, {found.rollout['KV cache'] / GIB:.1f} GiB a GPU."
+    rows = min(CPU_ROWS, training.problems_per_step * training.group_size)
+    needed = sum(
+        writing_bytes(shape, rows, training.prompt_tokens, training.answer_tokens).values()
+    )
+    available = available_memory_gib() * GIB
+    if needed > available:
+        raise DoesNotFit(
+            f"{rows} answers at once take {needed / GIB:.1f} GiB of cache and weights on this CPU, {available / GIB:.1f} are available"
+        )
+    return f"{rows} such answers at once take {needed / GIB:.2f} GiB of cache and weights on this CPU, {available / GIB:.1f} are available."

@@ -1,0 +1,177 @@
+"""`ratchet card`: a model card in Hugging Face's format, made from what was recorded: ledger, scores, passport. Nothing is written by hand."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from artifacts.passport import Passport, Shelf
+from artifacts.store import Store, write_atomic
+from assets.score_tables import FULL_AND_CLEAN, full_and_clean
+from cli.explain import find
+from cli.provenance import of_entry
+from cli.registry_commands import outcome
+from evaluation.reports.figures import Suspects
+from evaluation.scorecard import Scorecard
+from problems.dataset.evidence import suspects_of
+from resources.config.profile import load_profile
+from resources.home import Home
+from resources.registry.ledger import Entry, ledger_of
+
+FILE = "README.md"
+SETTINGS = ("algorithm", "steps", "learning_rate", "group_size", "problems_per_step", "temperature")
+
+
+def card(version: str, out: Path | None, wandb: bool, profile: str | None, console: Console) -> int:
+    """Raises UnknownVersion."""
+    home = Home.from_environment()
+    store, history = (
+        home.store(load_profile(profile).storage.root),
+        ledger_of(home, profile).history(),
+    )
+    entry = find(history, version)[-1]
+    shelf = Shelf.of(store)
+    passport = of_entry(entry, shelf)
+    text = model_card(
+        entry, outcome(history, entry), passport, scores_of(entry, shelf, store), suspects_of(store)
+    )
+    if out:
+        write_atomic(out / FILE, text)
+        console.print(f"{out / FILE}", soft_wrap=True, highlight=False)
+    elif not wandb:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if wandb:
+        console.print(log_artifact(entry, passport, text, home), soft_wrap=True, highlight=False)
+    return 0
+
+
+def scores_of(entry: Entry, shelf: Shelf, store: Store) -> list[Scorecard]:
+    """The newest card of each benchmark for these weights, by name of the benchmark."""
+    manifests = [
+        m
+        for found in shelf.by_content.values()
+        for m in found
+        if m.kind == "scores" and m.inputs.get("checkpoint") == entry.checkpoint_hash
+    ]
+    found = [
+        store.find("scores", m.name, m.key)
+        for m in sorted(manifests, key=lambda manifest: manifest.created_at)
+    ]
+    cards = [Scorecard.read(artifact.path / "scorecard.json") for artifact in found if artifact]
+    return sorted(
+        {each.benchmark: each for each in cards}.values(), key=lambda each: each.benchmark
+    )
+
+
+def model_card(
+    entry: Entry, became: str, passport: Passport, cards: list[Scorecard], suspects: Suspects
+) -> str:
+    """README.md with the metadata block that the hub reads."""
+    from huggingface_hub import EvalResult, ModelCardData
+    from huggingface_hub.repocard import ModelCard
+
+    results = [
+        EvalResult(
+            task_type="text-generation", dataset_type=each.benchmark, dataset_name=each.benchmark, dataset_revision=each.benchmark_version,
+            metric_type="pass@1", metric_name="pass@1", metric_value=round(each.pass_at_1, 4), verified=False,
+        )
+        for each in cards
+    ]  # fmt: skip
+    summary = passport.summary()
+    base = summary["base"] if summary["base"] and summary["base"] != "made from scratch" else None
+    data = ModelCardData(
+        model_name=entry.checkpoint, eval_results=results or None, library_name="transformers", pipeline_tag="text-generation", language="code",
+        base_model=base, tags=["code", "reinforcement-learning", "verl", "ratchet"], checkpoint_hash=entry.checkpoint_hash,
+    )  # fmt: skip
+    return str(
+        ModelCard(
+            f"---\n{data.to_yaml()}\n---\n\n{_body(entry, became, passport, summary, cards, suspects)}"
+        )
+    )
+
+
+def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str:
+    """Logs the version as a W&B artifact: a reference to its folder, the card, the passport. Offline unless a key is set; returns where it went."""
+    import json
+
+    import wandb
+
+    mode: Literal["online", "offline"] = "online" if os.environ.get("WANDB_API_KEY") else "offline"
+    settings = wandb.Settings(console="off", silent=True)
+    with wandb.init(
+        project="ratchet",
+        job_type="registry",
+        dir=str(home.path),
+        mode=mode,
+        name=f"version-{entry.version}",
+        settings=settings,
+    ) as run:
+        artifact = wandb.Artifact(
+            "ratchet",
+            type="model",
+            metadata={"version": entry.version, "checkpoint_hash": entry.checkpoint_hash},
+        )
+        for name, content in (
+            (FILE, text),
+            ("passport.json", json.dumps(passport.as_json(), indent=1)),
+        ):
+            with artifact.new_file(name, mode="w", encoding="utf-8") as file:
+                file.write(content)
+        artifact.add_reference(f"file://{entry.path}", name="checkpoint")
+        run.log_artifact(artifact, aliases=[f"version-{entry.version}"])
+        return str(run.url or run.dir)
+
+
+def _body(
+    entry: Entry,
+    became: str,
+    passport: Passport,
+    summary: dict[str, Any],
+    cards: list[Scorecard],
+    suspects: Suspects,
+) -> str:
+    reasons = "\n".join(f"- {reason}" for reason in entry.decision.get("reasons", []))
+    config = summary["config"]
+    told = {name: config[name] for name in SETTINGS if name in config}
+    origin = {
+        "checkpoint": entry.checkpoint_hash, "dataset": summary["dataset"], "contamination report": summary["contamination_report"],
+        "reward": summary["reward"], "base model": f"{summary['base_model']} ({summary['base']})" if summary["base_model"] else None,
+        "config": summary["config_hash"], **{f"seed of {name}": seed for name, seed in summary["seeds"].items()},
+        "code": ", ".join(summary["code_versions"]), "harness": ", ".join(summary["harness"]), "sandbox": ", ".join(summary["isolation"]),
+        "nowhere any more": ", ".join(summary["missing"]),
+    }  # fmt: skip
+    scores = [
+        (
+            each.benchmark,
+            *full_and_clean(each, suspects),
+            len(each.first),
+            each.benchmark_version[:12],
+        )
+        for each in cards
+    ]
+    columns = ("benchmark", *FULL_AND_CLEAN, "tasks", "version")
+    return "\n\n".join(
+        [
+            f"# {entry.checkpoint}, version {entry.version}",
+            f"A language model that writes Python, {became} on {entry.created_at[:10]} by a statistical gate (entry {entry.entry} of its ledger).",
+            f"## Scores\n\n{_table(columns, scores) if scores else 'None are kept here.'}",
+            f"## Why it was {became.split(',')[0]}\n\n{reasons}",
+            f"## Training\n\n{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}",
+            f"## Origin\n\n{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}",
+            f"```mermaid\n{passport.mermaid()}```",
+            "## Limits\n\nIts programs are untrusted: run them in a sandbox. Scores hold for the benchmarks and versions above, no others.",
+        ]
+    ) + "\n"  # fmt: skip
+
+
+def _table(head: tuple[str, ...], rows: Any) -> str:
+    return "\n".join(
+        [
+            f"| {' | '.join(head)} |",
+            f"|{'---|' * len(head)}",
+            *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows),
+        ]
+    )

@@ -1,0 +1,101 @@
+"""`ratchet plan`: what a training takes in memory and seconds on given GPUs, and what to tell verl."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from resources.config.profile import load_profile
+from verl_jobs.config.algorithms import MOST_DROPPED
+from verl_jobs.config.training import Training
+from verl_jobs.planner.planner import MFU, RESERVE, plan
+from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, shape_of
+
+IN_A_MACHINE = 8  # GPUs, as they are rented
+
+
+def show_plan(model: str | None, gpus: str, profile_name: str | None, console: Console) -> int:
+    """Exits 0 with a plan, 1 where none fits. Raises ProfileError."""
+    profile = load_profile(profile_name)
+    try:
+        count, gpu = gpus_of(gpus)
+        t = over_machines(profile.training, count)
+        found = plan(shape_of(model or profile.base), gpu, count, t)
+    except DoesNotFit as error:
+        console.print(f"error: {error}", style="bold red", soft_wrap=True, highlight=False)
+        return 1
+    nodes = t.scale.nodes
+    console.print(
+        f"[bold]{found.shape.name}[/], {found.shape.parameters / 1e9:.2f} billion parameters, on {count} x {gpu.name}"
+        f"{f' in {nodes} machines of {count // nodes}' if nodes > 1 else ''}; a step is {t.problems_per_step} problems x {t.group_size} answers"
+        f"{' and a greedy one' if t.method.greedy else ''}, {t.prompt_tokens} + {t.response_tokens} tokens",
+        soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    memory = Table("GiB a GPU", "while it learns", "while it writes", box=None, header_style="dim")
+    for name in {**found.update, **found.rollout}:
+        memory.add_row(
+            name,
+            *(
+                f"{part[name] / GIB:.1f}" if name in part else ""
+                for part in (found.update, found.rollout)
+            ),
+        )
+    totals = (sum(part.values()) / GIB for part in (found.update, found.rollout))
+    memory.add_row(
+        "[bold]together[/]",
+        *(f"[bold]{total:.1f}[/] of {gpu.memory / GIB:.0f}" for total in totals),
+    )
+    console.print(memory)
+    seconds = Table("seconds a step", "expected", box=None, header_style="dim")
+    for name, value in found.seconds.items():
+        seconds.add_row(name, f"{value:.1f}")
+    seconds.add_row(
+        "[bold]together[/]",
+        f"[bold]{sum(found.seconds.values()):.1f}[/], {found.tokens_per_second:,.0f} tokens/s",
+    )
+    console.print(seconds)
+    if t.method.drops_equal_groups:
+        console.print(
+            f"The rollout is that of one batch: {t.algorithm} draws groups that are all solved or all unsolved again, until {MOST_DROPPED} batches' "
+            "worth were dropped; how many they are depends on the problems.",
+            soft_wrap=True, highlight=False,
+        )  # fmt: skip
+    named = [f"  --profile {shlex.quote(profile_name)}"] if profile_name else []
+    changes = [f"base={model}"] if model and model != profile.base else []
+    changes += ["training.engine=vllm"] if t.engine == "hf" else []  # which is for CPUs
+    changes += [f"training.scale.nodes={nodes}"] if nodes != profile.training.scale.nodes else []
+    lines = (escape(f"  --set {shlex.quote(line)}") for line in [*changes, *found.changes()])
+    console.print("to `ratchet train`", *named, *lines, sep="\n", soft_wrap=True, highlight=False)
+    console.print(
+        f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: {MFU:.0%} of the peak while learning, "
+        f"{t.scale.engine_memory:.0%} of the memory for the engine, {RESERVE / GIB:.0f} GiB free. The memory of an update was checked "
+        "against torch on a CPU; the seconds were not measured on this hardware.",
+        style="dim", soft_wrap=True, highlight=False,
+    )  # fmt: skip
+    return 0
+
+
+def over_machines(training: Training, gpus: int) -> Training:
+    """As many machines as it was told where these GPUs divide among them by 8 at most, else the fewest of which that is true."""
+    fair = [
+        nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus // nodes <= IN_A_MACHINE
+    ]
+    nodes = training.scale.nodes if training.scale.nodes in fair else fair[0]
+    return training.model_copy(update={"scale": training.scale.model_copy(update={"nodes": nodes})})
+
+
+def gpus_of(text: str) -> tuple[int, Gpu]:
+    """Of "8xH100". Raises DoesNotFit with what is known."""
+    match = re.fullmatch(r"(?:(\d+)\s*[xX]\s*)?([A-Za-z0-9-]+)", text.strip())
+    gpu = next(
+        (gpu for gpu in GPUS.values() if match and gpu.name.lower() == match.group(2).lower()), None
+    )
+    if match is None or gpu is None or match.group(1) == "0":
+        raise DoesNotFit(
+            f"{text!r} are no GPUs that are known: write e.g. 8xH100, with one of {', '.join(GPUS)}"
+        )
+    return int(match.group(1) or 1), gpu

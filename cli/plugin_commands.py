@@ -1,0 +1,24 @@
+"""What `ratchet plugins` does: tries the profile's own parts as a training would before it starts."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from resources.config.profile import load_profile
+from resources.plugin_check import tried
+
+
+def try_plugins(profile: str | None, console: Console) -> int:
+    """A line a part, and the hash that a passport keeps of its file. Raises PluginError for a part that cannot be used."""
+    plugins = load_profile(profile).training.plugins
+    if not plugins.named:
+        console.print(
+            "This profile has no parts of your own: docs/plugins.md shows one of each kind.",
+            soft_wrap=True,
+        )
+        return 0
+    for line in tried(load_profile(profile).training, unverified=True):
+        console.print(f"good: {line}", soft_wrap=True, highlight=False)
+    for kind, digest in plugins.hashes().items():
+        console.print(f"{kind} {digest[:12]}", style="dim", soft_wrap=True, highlight=False)
+    return 0

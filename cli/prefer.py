@@ -1,0 +1,259 @@
+"""`ratchet prefer`: puts answers side by side, opens the page, and says what was chosen."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from artifacts.hashing import hash_data
+from evaluation.preference.contestants import Contestant, of_card, read_contestant, read_statements
+from evaluation.promotion.gate import p_text
+from evaluation.scorecard import Scorecard
+from evaluation.statistics.bradley_terry import (
+    Agreement,
+    Duel,
+    Met,
+    Standing,
+    agreement,
+    favoured_left,
+    standings,
+)
+from evaluation.statistics.tests import Interval
+from problems.columns import ProblemError
+from resources.config.profile import Profile, load_profile
+from resources.home import Home, NotReady
+
+if TYPE_CHECKING:
+    from serving.preference.round import About
+
+PORTS = 20  # tried, from the one that was asked for
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A round as it was asked for."""
+
+    contestants: tuple[str, ...]
+    benchmark: str
+    tasks: Path | None
+    pairs: int
+    seed: int
+    question: str
+    to: Path | None
+
+
+def prefer(
+    wanted: Wanted, host: str, port: int, result: bool, profile: str | None, console: Console
+) -> int:
+    """Opens the page until it is stopped, then says what was chosen. Raises ProblemError, NotReady, FileNotFoundError, Taken."""
+    from serving.preference.app import new_token, serve
+    from serving.preference.round import Round, met_in
+
+    home = Home.from_environment()
+    folder = _round(wanted, home, load_profile(profile))
+    if not result:
+        opened = Round(folder)
+        with _door(host, port) as door:
+            token, (address, number) = new_token(), door.getsockname()[:2]
+            console.print(
+                f"{len(opened.pairs)} pairs. Open http://{address}:{number}/?token={token}",
+                soft_wrap=True,
+                highlight=False,
+            )
+            console.print(
+                "Several judges may use it, each with a name of their own; Ctrl-C ends it, the same command goes on.",
+                soft_wrap=True,
+            )
+            try:
+                serve(opened, token, door)
+            except KeyboardInterrupt:
+                pass
+            finally:
+                opened.close()
+    show(folder, met_in(folder), console)
+    return 0
+
+
+def _round(wanted: Wanted, home: Home, profile: Profile) -> Path:
+    """The folder of the round, begun unless it is there."""
+    from evaluation.preference.pairs import make_pairs
+    from serving.preference.round import QUESTION, About, begin
+
+    if len(wanted.contestants) < 2:
+        raise ProblemError("one contestant has nobody to be compared with", "give two or more")
+    found, asked = _contestants(wanted, home, profile)
+    pairs, same = make_pairs(found, asked, wanted.seed, wanted.pairs)
+    question = wanted.question or QUESTION
+    names = dict(zip((each.name for each in found), wanted.contestants, strict=True))
+    about = About(seed=wanted.seed, question=question, contestants=names, same=same)
+    known = hash_data(
+        {"pairs": [pair.model_dump() for pair in pairs], "seed": wanted.seed, "question": question}
+    )
+    folder = (
+        (wanted.to or home.path / "preferences" / f"round-{known[:10]}").expanduser().absolute()
+    )
+    begin(folder, about, pairs)
+    return folder
+
+
+def _contestants(
+    wanted: Wanted, home: Home, profile: Profile
+) -> tuple[list[Contestant], dict[str, str]]:
+    """Everybody with their answers, and what was asked."""
+    named = [name for name in wanted.contestants if not Path(name).exists()]
+    cards = _common(named, wanted.benchmark, home, profile) if named else {}
+    found = [
+        of_card(cards[name], name) if name in cards else read_contestant(Path(name))
+        for name in wanted.contestants
+    ]
+    asked: dict[str, str] = {}
+    for each in found:
+        asked |= each.statements
+    return found, asked | (read_statements(wanted.tasks) if wanted.tasks else {})
+
+
+def _common(
+    names: Sequence[str], benchmark: str, home: Home, profile: Profile
+) -> dict[str, Scorecard]:
+    """Each one's scorecard on the same version of one benchmark. Raises FileNotFoundError that says who was scored on what."""
+    by_test: dict[tuple[str, str], dict[str, Scorecard]] = {}
+    for card in _cards(home, profile):
+        if card.checkpoint in names and benchmark in ("", card.benchmark):
+            by_test.setdefault((card.benchmark, card.benchmark_version), {})[card.checkpoint] = card
+    whole = [
+        (name != "heldout", name, cards)
+        for (name, _), cards in by_test.items()
+        if len(cards) == len(set(names))
+    ]
+    if not whole:
+        scored = sorted({card.checkpoint for card in _cards(home, profile)})
+        where = f" on one version of {benchmark}" if benchmark else " on the same tasks"
+        raise FileNotFoundError(
+            f"{' and '.join(names)}: no file, and no scorecards of all{where}; scored here are: {', '.join(scored) or 'none'}"
+        )
+    return min(whole, key=lambda row: row[:2])[2]
+
+
+def _cards(home: Home, profile: Profile) -> Iterator[Scorecard]:
+    store = home.store(profile.storage.root)
+    for name in store.names("scores"):
+        if made := store.current("scores", name):
+            for path in sorted(made.path.glob("*.json")):
+                if path.name == "scorecard.json" or "--" in path.name:
+                    yield Scorecard.read(path)
+
+
+def _door(host: str, port: int) -> socket.socket:
+    """A listening socket on the port, or on the next free one. Raises NotReady."""
+    for number in range(port, min(port + PORTS, 65536)):
+        door = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            door.bind((host, number))
+            door.listen()
+        except OSError as error:
+            door.close()
+            told = error.strerror
+        else:
+            return door
+    raise NotReady(
+        f"no port from {port} on at {host} can be had ({told}): give another with --port"
+    )
+
+
+def show(folder: Path, met: Sequence[Met], console: Console) -> None:
+    """Prints what was chosen, and writes it beside the choices."""
+    from artifacts.store import write_atomic
+    from assets.tables import markdown
+    from serving.preference.round import read_round
+
+    about, pairs = read_round(folder)
+    if not met:
+        return console.print(
+            f"Nobody has chosen yet. The round: {folder}", soft_wrap=True, highlight=False
+        )
+    ranked, duels = standings(met)
+    agreed = agreement(met)
+    lines = told(met, ranked, duels, agreed, about, len(pairs))
+    table = Table(
+        "contestant", "chance to be chosen over an average one", box=None, header_style="dim"
+    )
+    for each in ranked:
+        table.add_row(each.name, share(each.chance, each.interval))
+    console.print(table)
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False)
+    rows = markdown(
+        ("contestant", "chance to be chosen over an average one"),
+        [(each.name, share(each.chance, each.interval)) for each in ranked],
+    )
+    write_atomic(
+        folder / "standing.md",
+        "\n".join([f"# {folder.name}", "", rows, "", *(f"- {line}" for line in lines), ""]),
+    )
+    console.print(
+        f"Choices, as a reward reads them (reward.preferences): {folder / 'choices.jsonl'}",
+        soft_wrap=True,
+        highlight=False,
+    )
+
+
+def told(
+    met: Sequence[Met],
+    ranked: Sequence[Standing],
+    duels: Sequence[Duel],
+    agreed: Agreement,
+    about: About,
+    pairs: int,
+) -> list[str]:
+    """What the choices say and what they do not, in sentences."""
+    judges, seen = sorted({each.judge for each in met}), len({each.pair for each in met})
+    lines = [
+        f"{len(met)} choices by {len(judges)} judge{'s' if len(judges) > 1 else ''} ({', '.join(judges)}) in {seen} of {pairs} pairs."
+    ]
+    if about.same:
+        lines.append(f"Not asked: {about.same} times two contestants wrote the same text.")
+    for duel in duels:
+        verdict = (
+            f"{duel.first} is preferred"
+            if duel.p_value <= 0.05 and duel.chance > 0.5
+            else "which is better is not shown"
+        )
+        shown = f"{share(duel.chance, duel.interval)}; {duel.won} won, {duel.lost} lost, {duel.tied} tied"
+        lines.append(
+            f"{duel.first} over {duel.second}: {shown}: {verdict} ({p_text(duel.p_value)}, sign test over tasks)."
+        )
+    if agreed.alpha is None:
+        why = (
+            "no pair was judged by two judges"
+            if not agreed.pairs
+            else "all said one thing everywhere, which alpha cannot tell from chance"
+        )
+        lines.append(f"Agreement of the judges: not measured, {why}.")
+    else:
+        bounds = (
+            f" ({agreed.interval.low:.2f} to {agreed.interval.high:.2f})" if agreed.interval else ""
+        )
+        alike = f"two judges chose alike {100 * (agreed.same or 0):.0f} % of the time"
+        lines.append(
+            f"Agreement of the judges: Krippendorff's alpha {agreed.alpha:.2f}{bounds}, {alike}, in {agreed.pairs} pairs that several judged."
+        )
+    if left := favoured_left(met):
+        lines.append(
+            f"The left answer was chosen in {share(left[0], left[1])} of decided choices; sides were drawn by seed {about.seed}."
+        )
+    return lines
+
+
+def share(value: float, interval: Interval | None) -> str:
+    return f"{100 * value:.0f} %" + (
+        f" ({100 * interval.low:.0f} to {100 * interval.high:.0f})"
+        if interval
+        else " (no interval from one task)"
+    )

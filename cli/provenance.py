@@ -1,0 +1,139 @@
+"""`ratchet provenance`: from a version, a score or any artifact back to what it was made from, as text, JSON or a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.tree import Tree
+
+from artifacts.drawing import page, svg
+from artifacts.passport import Made, Passport, Shelf, walk
+from artifacts.store import write_atomic
+from cli.explain import UnknownVersion, find
+from resources.config.profile import load_profile
+from resources.home import Home, NotReady
+from resources.registry.ledger import Entry, champions, ledger_of
+
+DRAWN = (".svg", ".html", ".mmd")
+
+
+def provenance(
+    subject: str, as_json: bool, graph: Path | None, profile: str | None, console: Console
+) -> int:
+    """Exits 1 where a link of the walk is nowhere any more. Raises UnknownVersion."""
+    if graph and graph.suffix not in DRAWN:
+        raise NotReady(f"{graph}: a graph is drawn as {', '.join(DRAWN)}: name a file that ends so")
+    found = passport(subject, Home.from_environment(), profile)
+    if graph:
+        write_atomic(
+            graph, {".svg": svg, ".html": page, ".mmd": Passport.mermaid}[graph.suffix](found)
+        )
+    if as_json:
+        console.print_json(json.dumps(found.as_json()))
+    elif graph is None:
+        show(found, console)
+    return 1 if found.missing else 0
+
+
+def passport(subject: str, home: Home, profile: str | None = None) -> Passport:
+    """Of a version (3, champion, a checkpoint's name), a score (`chain-0001--heldout`), or the beginning of any artifact's hash."""
+    shelf = Shelf.of(home.store(load_profile(profile).storage.root))
+    history = ledger_of(home, profile).history()
+    try:
+        return of_entry(find(history, subject)[-1], shelf)
+    except UnknownVersion as unknown:
+        manifests = [manifest for found in shelf.by_content.values() for manifest in found]
+        meant = [
+            m
+            for m in manifests
+            if m.name == subject or (len(subject) >= 6 and m.content_hash.startswith(subject))
+        ]
+        if not meant:
+            scores = ", ".join(
+                sorted(
+                    manifest.name
+                    for manifest in manifests
+                    if manifest.kind == "scores" and "--" in manifest.name
+                )
+            )
+            raise UnknownVersion(
+                f"{unknown}; nor is it a score: {scores or 'there are none yet'}"
+            ) from unknown
+        return walk(shelf.made_of(meant[-1]), shelf)
+
+
+def of_entry(entry: Entry, shelf: Shelf) -> Passport:
+    """A version was made from its checkpoint, and from the scores by which it was judged."""
+    chain = entry.chain.removesuffix("/first")
+    inputs = [("checkpoint", entry.checkpoint_hash)]
+    bundles = [
+        m
+        for found in shelf.by_content.values()
+        for m in found
+        if (m.kind, m.name) == ("scores", chain)
+    ]
+    inputs += [("judged by", bundles[-1].content_hash)] if bundles else []
+    made = [
+        (role, shelf.made(role if role == "checkpoint" else chain, content))
+        for role, content in inputs
+    ]
+    subject = Made(
+        id=f"version {entry.version}@{entry.entry}",
+        content_hash=entry.checkpoint_hash,
+        kind="version",
+        name=f"version {entry.version} ({entry.checkpoint})",
+        made_from=tuple((role, each.id) for role, each in made),
+    )
+    return walk(subject, shelf)
+
+
+def show_champion(home: Home, console: Console) -> None:
+    """From the champion to the raw problems."""
+    if not (stack := champions(ledger_of(home).history())):
+        console.print("There is no champion yet: `ratchet demo` makes the first.")
+        return
+    show(passport(str(stack[-1].version), home), console)
+
+
+def show(found: Passport, console: Console) -> None:
+    tree = Tree(f"[bold]{found.subject}[/]")
+    _grow(tree, found.nodes[0], found, set())
+    console.width = max(console.width, 240)  # long lines are the terminal's to wrap
+    console.print(tree, soft_wrap=True)
+    summary = found.summary()
+    told = {
+        "dataset": summary["dataset"], "contamination report": summary["contamination_report"], "reward": summary["reward"],
+        "base model": f"{summary['base_model']} ({summary['base']})" if summary["base_model"] else None, "config": summary["config_hash"],
+        "seeds": ", ".join(f"{name} {seed}" for name, seed in summary["seeds"].items()), "code": ", ".join(summary["code_versions"]),
+        "harness": ", ".join(summary["harness"]), "isolation": ", ".join(summary["isolation"]),
+    }  # fmt: skip
+    console.print()
+    for name, value in told.items():
+        console.print(f"{name:<21}{value or 'not known here'}", soft_wrap=True, highlight=False)
+    if found.missing:
+        console.print(f"nowhere any more: {', '.join(found.missing)}", style="red", soft_wrap=True)
+
+
+def _grow(tree: Tree, node: Made, found: Passport, shown: set[str]) -> None:
+    """Each artifact once with what it was made from; met again, it is named."""
+    for role, id in node.made_from:
+        source = found.node(id)
+        head = (
+            f"[bold]{source.kind}/{source.name}[/] {source.content_hash[:12]}"
+            if source.manifest
+            else f"{role} {source.content_hash[:12]}"
+        )
+        if source.missing:
+            tree.add(f"[red]{head} is nowhere any more[/]")
+        elif id in shown or source.manifest is None:
+            tree.add(f"{head}{'  (above)' if source.made_from else ''}")
+        else:
+            shown.add(id)
+            branch = tree.add(f"{head}  {source.says}")
+            manifest = source.manifest
+            branch.add(
+                f"[dim]{manifest.created_at}, code {manifest.code_version}, {manifest.hardware.get('cpu')}[/]"
+            )
+            _grow(branch, source, found, shown)

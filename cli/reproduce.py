@@ -1,0 +1,278 @@
+"""`ratchet reproduce`: a score run again from its passport, answers and verdicts, and compared verdict by verdict."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import Progress
+
+from artifacts.manifest import code_version, hardware, package_versions
+from artifacts.passport import Shelf
+from artifacts.store import Artifact, Store
+from cli.scorecards import at_path
+from evaluation.benchmarks import PUBLIC, NotMeasured, heldout, load_public, validation
+from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.generation.decoder import Sampling
+from evaluation.judging.evaluate import HARNESS_VERSION, evaluate
+from evaluation.promotion.comparison import Rate
+from evaluation.reports.figures import Figures
+from evaluation.scorecard import Sample, Scorecard
+from problems.catalogue import listed
+from problems.schema import read_parquet
+from problems.sources.compositional import FamilyConfig, heldout_draw
+from resources.config.profile import Profile, load_profile
+from resources.home import Home, NotReady
+from resources.registry.ledger import ledger_of
+from resources.run_record import records
+from sandbox.sandbox import Sandbox
+
+SHOWN = 40  # differences that are printed; all are counted
+
+
+class NotReproducible(NotReady):
+    """Something that the score was made from is not here; the message names it and says what to do."""
+
+
+def reproduce(
+    score: str, out: Path | None, profile: str | None, console: Console, data: Path | None = None
+) -> int:
+    """Exits 0 where every verdict is the same, 1 where one differs. Raises NotReproducible where it cannot be run again.
+
+    score: a name or hash in the store, or the path of what `ratchet evaluate --benchmark` wrote; data: where that benchmark's file lies now.
+    """
+    if found := at_path(score):
+        return _judged_again(score, found, data, out, console)
+    home, loaded = Home.from_environment(), load_profile(profile)
+    store = home.store(loaded.storage.root)
+    shelf = Shelf.of(store)
+    made = _score(score, store, shelf)
+    card = Scorecard.read(made.path / "scorecard.json")
+    checkpoint = _checkpoint(card, store, shelf, home, profile)
+    benchmark = _benchmark(card, made, store, shelf, home, loaded)
+    with Sandbox(loaded.sandbox) as sandbox, Progress(console=console, transient=True) as bar:
+        tasks = {stage: bar.add_task(stage, total=None) for stage in ("generate", "judge")}
+        again = evaluate(
+            checkpoint, card.checkpoint, card.checkpoint_hash, benchmark, sandbox,
+            lambda stage, done, of: bar.update(tasks[stage], completed=done, total=of),
+        )  # fmt: skip
+    if out:
+        again.write(out)
+    then = {"code": made.manifest.code_version} | made.manifest.hardware | made.manifest.packages
+    return _tell(made.manifest.name, then, HARNESS_VERSION, card, again, console)
+
+
+def _judged_again(
+    named: str, found: Sequence[Scorecard], data: Path | None, out: Path | None, console: Console
+) -> int:
+    from cli.rejudge import judged_again
+
+    if len(found) > 1:
+        raise NotReproducible(
+            f"{named} holds the scores of several benchmarks, {', '.join(card.benchmark for card in found)}: give one of its files"
+        )
+    [card] = found
+    if card.origin is None:
+        raise NotReproducible(
+            f"{named} is a checkpoint's score, whose passport lies in the store: give its name, such as {card.checkpoint}--heldout"
+        )
+    again = judged_again(card, card.origin, data, Console(stderr=True))
+    if out:
+        again.write(out, Figures.of(again).as_json())
+    return _tell(named, card.origin.made_with, again.harness_version, card, again, console)
+
+
+def differences(before: Scorecard, after: Scorecard) -> list[str]:
+    """A line for each answer whose verdict is another one, or that only one card has."""
+    old, new = ({(s.task_id, s.sample): s for s in card.samples} for card in (before, after))
+    lines = []
+    for key in sorted(old.keys() | new.keys()):
+        name = f"{key[0]}#{key[1]}"
+        if key not in old or key not in new:
+            lines.append(f"{name}: only in the {'new' if key in new else 'recorded'} score")
+        elif (old[key].verdict, old[key].sets) != (new[key].verdict, new[key].sets):
+            why = (
+                "the same answer"
+                if old[key].answer == new[key].answer
+                else "another answer"
+                if before.keeps_answers
+                else "the answer was left out"
+            )
+            lines.append(f"{name}: {_said(old[key])} was recorded, {_said(new[key])} now; {why}")
+    return lines
+
+
+def _said(sample: Sample) -> str:
+    """The verdict, with the sets that pass where there are several: two failures may differ in them."""
+    passed = [name for name, passes in sample.sets.items() if passes]
+    return (
+        f"{sample.verdict} ({', '.join(passed)} pass)"
+        if len(sample.sets) > 1 and passed
+        else sample.verdict
+    )
+
+
+def passport_differences(
+    made_with: Mapping[str, Any], card: Scorecard, harness: str, isolation: str
+) -> list[str]:
+    """What is not as it was when the score was made: code, packages, machine, harness, isolation."""
+    then = {"harness": card.harness_version, "isolation": card.isolation or "not noted"} | dict(
+        made_with
+    )
+    now = (
+        {"harness": harness, "isolation": isolation, "code": code_version()}
+        | hardware()
+        | package_versions()
+    )
+    return [
+        f"{name}: {then.get(name, 'absent')} then, {now.get(name, 'absent')} now"
+        for name in then | now
+        if then.get(name) != now.get(name)
+    ]
+
+
+def _tell(
+    name: str,
+    made_with: Mapping[str, Any],
+    harness: str,
+    card: Scorecard,
+    again: Scorecard,
+    console: Console,
+) -> int:
+    found, texts = (
+        differences(card, again),
+        {(s.task_id, s.sample): s.answer for s in again.samples},
+    )
+    worded = sum(texts.get((s.task_id, s.sample)) != s.answer for s in card.samples)
+    state = (
+        "the same verdicts" if not found else f"{len(found)} of {len(card.samples)} verdicts differ"
+    )
+    wording = (
+        f"{worded} answers are worded otherwise"
+        if card.keeps_answers
+        else "the recorded answers were left out"
+    )
+    console.print(f"{name}: {state}; {wording}.", style="bold", soft_wrap=True, highlight=False)
+    before, now = (Rate.of(each).share for each in (card, again))
+    console.print(
+        f"pass@1 {100 * before:.2f} % recorded, {100 * now:.2f} % now, {len(card.first)} tasks",
+        highlight=False,
+    )
+    for line in found[:SHOWN]:
+        console.print(f"- {line}", soft_wrap=True, highlight=False)
+    if len(found) > SHOWN:
+        console.print(f"and {len(found) - SHOWN} more: --out FILE writes the new scorecard")
+    changed = passport_differences(made_with, card, harness, again.isolation)
+    console.print("Of the passport differs:" if changed else "Nothing of the passport differs.")
+    for line in changed:
+        console.print(f"- {line}", soft_wrap=True, highlight=False)
+    return 1 if found else 0
+
+
+def _score(name: str, store: Store, shelf: Shelf) -> Artifact:
+    """By its name, the newest of that, or by the beginning of its hash."""
+    scores = [
+        m
+        for found in shelf.by_content.values()
+        for m in found
+        if m.kind == "scores" and "--" in m.name
+    ]
+    meant = [
+        m for m in scores if m.name == name or (len(name) >= 6 and m.content_hash.startswith(name))
+    ]
+    if not meant or (found := store.find("scores", meant[-1].name, meant[-1].key)) is None:
+        there = (
+            ", ".join(sorted({m.name for m in scores}))
+            or "none yet: `ratchet evaluate CHECKPOINT` makes some"
+        )
+        raise NotReproducible(f"no score {name!r}: there are {there}")
+    return found
+
+
+def _checkpoint(
+    card: Scorecard, store: Store, shelf: Shelf, home: Home, profile: str | None
+) -> Path:
+    """The folder with the very weights that were scored."""
+    for manifest in shelf.by_content.get(card.checkpoint_hash, []):
+        if manifest.kind == "checkpoints" and (
+            found := store.find("checkpoints", manifest.name, manifest.key)
+        ):
+            store.verify(found)
+            return found.path
+    path = next(
+        (
+            Path(e.path)
+            for e in ledger_of(home, profile).history()
+            if e.checkpoint_hash == card.checkpoint_hash
+        ),
+        None,
+    )
+    if path is None or not path.is_dir():
+        raise NotReproducible(
+            f"the weights {card.checkpoint} ({card.checkpoint_hash[:12]}) are nowhere any more: put their folder back"
+        )
+    return path
+
+
+def _benchmark(
+    card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home: Home, profile: Profile
+) -> Benchmark:
+    """The tasks with the hash that the card names."""
+    sampling = Sampling.model_validate(card.sampling)
+    others = []
+    for candidate in _candidates(card, made, store, shelf, home, profile):
+        if isinstance(candidate, NotMeasured):
+            raise NotReproducible(f"{card.benchmark}: {candidate.reason}")
+        if candidate.version == card.benchmark_version:
+            return replace(candidate, sampling=sampling)
+        others.append(candidate.version[:12])
+    there = f"here are {', '.join(dict.fromkeys(others))}" if others else "no other either"
+    raise NotReproducible(
+        f"the tasks of {card.benchmark}, version {card.benchmark_version[:12]}, are not here ({there}): add the file that was scored"
+    )
+
+
+def _candidates(
+    card: Scorecard, made: Artifact, store: Store, shelf: Shelf, home: Home, profile: Profile
+) -> Iterator[Benchmark | NotMeasured]:
+    manifests = [manifest for found in shelf.by_content.values() for manifest in found]
+    if card.benchmark == "heldout":
+        drawn = [
+            int(m.facts["draw"])
+            for m in manifests
+            if "draw" in m.facts and made.content_hash in m.inputs.values()
+        ]
+        known = FamilyConfig.model_fields
+        configs = [
+            {key: value for key, value in m.config.items() if key in known}
+            for m in manifests
+            if m.name == "raw_problems"
+        ]
+        families = dict.fromkeys(
+            [
+                *(json.dumps(config, sort_keys=True) for config in configs),
+                profile.family.model_dump_json(),
+            ]
+        )
+        for number in dict.fromkeys([*drawn, *(record.number for record in records(home.runs))]):
+            for family in families:
+                yield heldout(
+                    heldout_draw(FamilyConfig.model_validate_json(family), number, len(card.solved))
+                )
+    elif card.benchmark == "validation":
+        for version in store.versions("datasets", "clean_problems")[::-1]:
+            clean = read_parquet(version.path / "problems.parquet")
+            yield validation(
+                [
+                    problem
+                    for problem in clean
+                    if problem.split == "validation" and problem.source == "embedded"
+                ]
+            )
+    elif card.benchmark in PUBLIC:
+        place = listed(home.path).get(card.benchmark)
+        yield load_public(card.benchmark, place, hub=profile.evaluation.hub or place is not None)

@@ -1,0 +1,163 @@
+"""What `ratchet reviewer` does: make review records, teach a Reviewer from them, train it by what its comments change."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from artifacts.hashing import hash_folder
+from cli.data_commands import READS
+from pipelines.launch import ready
+from pipelines.run_worker import BUSY
+from problems.dataset.rl_parquet import write_verl
+from problems.schema import Problem, read_parquet, set_hash
+from resources import lease
+from resources.config.profile import Profile, load_profile
+from resources.home import Home, NotReady
+from resources.ray.job import train
+from resources.ray.place import ray_of
+from rewards.composite import reward_hash
+from sandbox.sandbox import Sandbox
+from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.records import reviews, write_reviews
+from verl_jobs.agents.supervised import Lessons, LessonsFailed, learn
+from verl_jobs.job import TrainingJob
+from verl_jobs.trainer.checkpoints import best
+
+NONE_SHOWN = "no problem shows a test, so there is nothing to report: add problems with visible tests, or --set family.visible_tests=2"
+DRAWN = (
+    "no curriculum or sampler draws for a Reviewer, for they go by what a Generator is expected to solve: "
+    "--set training.curriculum.schedule=uniform, and no training.plugins.sampler"
+)
+
+
+def records(to: Path, profile: str | None, console: Console) -> int:
+    """Of the clean problems of this home. Raises NotReady where there are none with visible tests."""
+    if to.is_dir():
+        raise NotReady(f"--to: {to} is a folder: give a file, such as reviews.parquet")
+    loaded = load_profile(profile)
+    with Sandbox(loaded.sandbox) as sandbox:
+        found = reviews(clean_problems(loaded), Executor(sandbox))
+    if not found:
+        raise NotReady(NONE_SHOWN)
+    write_reviews(found, to)
+    console.print(
+        f"{to}: {len(found):,} records of {len({review.problem_id for review in found}):,} problems",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0
+
+
+def teach(start: Path, records: Path, to: Path, lessons: Lessons, console: Console) -> int:
+    """Supervised, by verl's SFT trainer. Raises FileNotFoundError and NotReady."""
+    for path in (start / "config.json", records):
+        if not path.exists():
+            raise FileNotFoundError(
+                f"{path}: no such file: give a Hugging Face folder with --from, and --records of `ratchet reviewer records`"
+            )
+    try:
+        learn(start, records, to, lessons)
+    except (LessonsFailed, FileExistsError) as error:
+        raise NotReady(str(error)) from error
+    console.print(
+        f"{to}: a Reviewer: ratchet solve problem.md --reviewer {to}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0
+
+
+def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> int:
+    """By what its comments change in the verdict on another Generator's mends (`training.agents.generator`).
+
+    Goes on where it was. Exit code: 0 done, 3 somebody trains here. Raises what `ready` does, before anything starts.
+    """
+    training = load_profile(profile).training
+    if training.agents.trains != "reviewer":
+        raise NotReady("say whose programs are reviewed: --generator, a folder or an endpoint")
+    if training.drawn:
+        raise NotReady(DRAWN)
+    if to.exists():
+        raise NotReady(f"{to} exists: give another folder")
+    if not start.is_dir():
+        raise NotReady(
+            f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or another Hugging Face folder"
+        )
+    generator = load_profile(profile).training.agents.generator
+    if (
+        not generator.startswith(("http://", "https://"))
+        and not Path(generator).expanduser().is_dir()
+    ):
+        raise NotReady(
+            f"--generator: {generator} is no folder, and no address of an endpoint (http://...)"
+        )
+    home, loaded = ready(profile, base=start.absolute())
+    job = reviewer_job(start, to, clean_problems(loaded), loaded)
+    try:
+        lease.take(home.lease, job.chain)
+    except lease.LeaseHeld as held:
+        console.print(str(held), style="yellow", soft_wrap=True)
+        return BUSY
+    try:
+        train(job, ray_of(home, loaded, job))
+    finally:
+        lease.give_back(home.lease)
+    step, chosen = best(job.path, job.validations())
+    shutil.copytree(chosen, to)
+    console.print(
+        f"{to}: the Reviewer of step {step} of {job.training.steps}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0
+
+
+def reviewer_job(
+    start: Path, to: Path, problems: Sequence[Problem], profile: Profile
+) -> TrainingJob:
+    """Its folder lies beside `to` and follows from what decides the work, so that another start or Generator never goes on from these saves."""
+    told = {
+        split: [problem for problem in problems if problem.split == split and not problem.gated]
+        for split in ("train", "validation")
+    }
+    generator = Path(profile.training.agents.generator).expanduser()
+    inputs = (
+        {"start": hash_folder(start)}
+        | {split: set_hash(each) for split, each in told.items()}
+        | profile.training.plugins.hashes()
+    )
+    inputs |= (
+        {"generator": hash_folder(generator)} if generator.is_dir() else {}
+    )  # an endpoint is known by its address alone
+    job = TrainingJob(
+        folder="", chain=f"reviewer-{to.name}", start=str(start.absolute()), train="", validation="", inputs=inputs, training=profile.training,
+        reward=profile.reward, reward_hash=reward_hash(profile.reward), isolation=profile.sandbox.isolation,
+        backend=profile.sandbox.backend, seed=profile.seed,
+    )  # fmt: skip
+    folder = to.absolute().with_name(f".{to.name}.training") / job.key[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, each in told.items():
+        write_verl(each, folder / f"{split}.parquet")
+    return job.model_copy(
+        update={
+            "folder": str(folder),
+            **{split: str(folder / f"{split}.parquet") for split in told},
+        }
+    )
+
+
+def clean_problems(profile: Profile) -> list[Problem]:
+    """Raises NotReady where no problems were read yet, and where none shows a test."""
+    clean = (
+        Home.from_environment().store(profile.storage.root).current("datasets", "clean_problems")
+    )
+    if clean is None:
+        raise NotReady(f"no problems have been read yet: the first run reads them: {READS}")
+    problems = read_parquet(clean.path / "problems.parquet")
+    if not any(problem.visible_tests for problem in problems):
+        raise NotReady(NONE_SHOWN)
+    return problems

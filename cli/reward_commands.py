@@ -1,0 +1,66 @@
+"""What `ratchet reward verify` and `ratchet reward new` do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from rich.console import Console
+from rich.table import Table
+
+from resources.config.profile import load_profile
+from rewards.battery import BatteryResult, run_battery
+from rewards.own import Kind, OwnReward, RewardFileError, reward_of
+from sandbox.sandbox import Sandbox
+
+EXPLOITS = 5  # programs that are shown at most
+TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
+
+
+def verify(file: Path | None, profile: str | None, console: Console) -> int:
+    """Tries the reward and prints what did not hold, all of it or a count of what did. Exit code 0 passed, 1 not. Raises RewardFileError."""
+    loaded = load_profile(profile)
+    reward = OwnReward(file.absolute()) if file else reward_of(loaded.reward)
+    with Sandbox(loaded.sandbox) as sandbox:
+        found = run_battery(
+            reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
+        )
+    _show(found, str(file or "the profile's reward"), console)
+    return 0 if found.passed else 1
+
+
+def new(task: str, output: Path, console: Console) -> int:
+    """Raises RewardFileError for an unknown task, or a file that is there."""
+    if task not in get_args(Kind):
+        raise RewardFileError(f"no task {task!r}: give one of {', '.join(get_args(Kind))}")
+    if output.exists():
+        raise RewardFileError(f"{output} is there already: give another --output")
+    text = (TEMPLATES / f"{task}.txt").read_text(encoding="utf-8").replace("THIS_FILE", str(output))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_text(text, encoding="utf-8")
+    console.print(
+        f"{output} is written. Try it: ratchet reward verify {output}",
+        soft_wrap=True,
+        highlight=False,
+    )
+    return 0
+
+
+def _show(found: BatteryResult, name: str, console: Console) -> None:
+    broken = [row for row in found.rows if not row.passed]
+    if broken:
+        table = Table("does not hold", "seen", title=name)
+        for row in broken:
+            table.add_row(row.name, row.seen)
+        console.print(table)
+    for row in sorted((row for row in broken if row.exploit), key=lambda row: len(row.exploit))[
+        :EXPLOITS
+    ]:
+        console.print(
+            f"\nexploit: {row.name}\n{row.exploit}", markup=False, highlight=False, soft_wrap=True
+        )
+    console.print(
+        f"{name}: {'passed' if found.passed else 'NOT passed'}, {len(found.rows) - len(broken)} of {len(found.rows)} properties hold",
+        style="bold",
+    )
+    console.print(f"speed: {found.speed}\nhash: {found.hash}", highlight=False, soft_wrap=True)

@@ -1,0 +1,168 @@
+"""`ratchet solve`: a problem in a Markdown file, a model, and the conversation in which it solves it, printed as it goes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from problems.dataset.rl_parquet import prompt_text
+from problems.sources.markdown import read_markdown
+from problems.synthesis.endpoint import Endpoint
+from problems.synthesis.replies import EndpointDown, NoReply
+from resources.config.profile import load_profile
+from resources.home import Home, NotReady
+from resources.registry.ledger import ledger_of
+from sandbox.sandbox import Sandbox
+from serving.engines import Ask, TooLong
+from verl_jobs.agents.conversation import Conversation, begin
+from verl_jobs.agents.executor import Executor
+from verl_jobs.agents.play import Another, Itself, Nobody, Reviews, Writer, converse
+from verl_jobs.agents.writers import EndpointWriter
+
+NOBODY, ITSELF = "none", "self"
+STYLES = {"Problem": "bold", "Generator": "green", "Executor": "yellow", "Reviewer": "cyan"}
+
+
+@dataclass(frozen=True)
+class Speech:
+    """How models are asked."""
+
+    tokens: int
+    temperature: float
+    seed: int
+
+
+def solve(
+    path: Path,
+    model: str | None,
+    endpoint: str | None,
+    name: str,
+    reviewer: str,
+    turns: int,
+    speech: Speech,
+    profile: str | None,
+    console: Console,
+) -> int:
+    """Exits 0 where the last program passes every example, 1 where not.
+
+    model: a folder, or none: the champion. reviewer: none, self, a folder or an endpoint. Raises NotReady, ProblemError and FileNotFoundError.
+    """
+    problem = read_markdown(path)
+    if endpoint and model:
+        raise NotReady("give --model or --endpoint, not both")
+    conversation = begin(problem, [{"role": "user", "content": prompt_text(problem)}])
+    _say("Problem", conversation.messages[0]["content"], console)
+    confined = load_profile(profile).sandbox
+    try:
+        with (
+            writer_of(endpoint or model or champion(), name, speech) as generator,
+            reviewer_of(reviewer, generator, name, speech) as reviews,
+            Sandbox(confined) as sandbox,
+        ):
+            asyncio.run(
+                converse(
+                    [conversation],
+                    generator,
+                    Executor(sandbox),
+                    reviews,
+                    turns,
+                    lambda now: tell(now, console),
+                )
+            )
+    except (NoReply, EndpointDown) as error:
+        raise NotReady(str(error)) from error
+    count = len(conversation.attempts)
+    console.print(
+        f"{conversation.ended}, after {count} program{'' if count == 1 else 's'}",
+        style="bold",
+        highlight=False,
+    )
+    return 0 if conversation.attempts and conversation.attempts[-1].finding.solved else 1
+
+
+def champion() -> str:
+    """The champion's folder. Raises NotReady where there is none."""
+    entry = ledger_of(Home.from_environment()).champion()
+    if entry is None:
+        raise NotReady(
+            "there is no champion yet: give --model FOLDER or --endpoint URL, or make one with `ratchet demo`"
+        )
+    return entry.path
+
+
+@contextmanager
+def writer_of(where: str, name: str, speech: Speech) -> Iterator[Writer]:
+    """An endpoint's address (it begins with http), or a folder."""
+    if where.startswith(("http://", "https://")):
+        with Endpoint(where) as endpoint:
+            endpoint.reach()
+            yield EndpointWriter(endpoint, name, speech.tokens, speech.temperature, speech.seed)
+    else:
+        yield EngineWriter(Path(where).expanduser(), speech)
+
+
+@contextmanager
+def reviewer_of(who: str, generator: Writer, name: str, speech: Speech) -> Iterator[Reviews]:
+    if who == NOBODY:
+        yield Nobody()
+    elif who == ITSELF:
+        yield Itself(generator)
+    else:
+        with writer_of(who, name, speech) as writer:
+            yield Another(writer)
+
+
+class EngineWriter:
+    """A checkpoint by the gateway's own engine: on a GPU where there is one."""
+
+    def __init__(self, folder: Path, speech: Speech) -> None:
+        from serving.engines.hf import HfEngine
+
+        if not (folder / "config.json").exists():
+            raise FileNotFoundError(
+                f"{folder}: no config.json there: give a Hugging Face folder, or the address of an endpoint (http://...)"
+            )
+        try:
+            self.engine, self.speech = HfEngine(folder), speech
+        except (OSError, ValueError) as error:
+            reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise NotReady(
+                f"{folder} holds no model that can answer ({reason}): give another folder, or the address of an endpoint"
+            ) from error
+
+    async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
+        return [self._answer(conversation) for conversation in conversations]
+
+    def _answer(self, conversation: Conversation) -> str | None:
+        try:
+            return self.engine.answer(
+                Ask(
+                    conversation.messages,
+                    self.speech.tokens,
+                    self.speech.temperature,
+                    seed=self.speech.seed,
+                )
+            ).text
+        except TooLong:
+            return None
+
+
+def tell(conversation: Conversation, console: Console) -> None:
+    """The last attempt, each voice under its name, after the comment that led to it."""
+    *before, last = conversation.attempts
+    if before and before[-1].comment:
+        _say("Reviewer", before[-1].comment, console)
+    _say("Generator", last.answer, console)
+    _say("Executor", last.finding.text, console)
+
+
+def _say(who: str, text: str, console: Console) -> None:
+    console.print(
+        f"[{STYLES[who]}]{who}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True
+    )

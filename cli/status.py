@@ -1,0 +1,152 @@
+"""`ratchet status`: who is champion, what runs, what is stale. Knows no Dagster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from artifacts.manifest import Manifest
+from resources import lease
+from resources.home import Home
+from resources.registry.ledger import Entry, champions, ledger_of
+from resources.registry.mlflow import registry_of
+from resources.run_record import Record, records
+from verl_jobs.job import TrainingJob
+
+
+def show_status(home: Home, console: Console) -> None:
+    ledger = ledger_of(home)
+    history = ledger.history()
+    champion = next(iter(champions(history)[::-1]), None)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    table.add_row("home", str(home.path))
+    table.add_row(
+        "champion", _champion(champion) if champion else "none yet: `ratchet demo` makes the first"
+    )
+    for previous in champions(history)[-2:-1]:
+        table.add_row(
+            "before it",
+            f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` goes back to it)",
+        )
+    holder = lease.holder(home.lease)
+    table.add_row("runs", f"training {holder}" if holder else "nothing")
+    for record in records(home.runs)[-5:]:
+        table.add_row(
+            record.id,
+            _line(record, running=holder is not None and holder.chain == record.id)
+            + _early(home, record),
+        )
+    if behind := registry_of(home).behind(history):
+        table.add_row(
+            "MLflow",
+            f"[yellow]was not told of the last {behind} of {len(history)} entries: `ratchet registry` tells it[/]",
+        )
+    for line in stale(home):
+        table.add_row("stale", f"[yellow]{line}[/]")
+    console.print(table)
+
+
+def stale(home: Home) -> list[str]:
+    """What no longer follows from what lies before it, in words."""
+    from problems.catalogue import listed
+    from problems.verification.chosen_limits import chosen, input_of
+    from resources.config.profile import load_profile
+
+    store, found = home.store(load_profile().storage.root), []
+    stages = (
+        "raw_problems",
+        "verified_problems",
+        "augmented_problems",
+        "synthetic_problems",
+        "clean_problems",
+    )
+    current = {name: made for name in stages if (made := store.current("datasets", name))}
+    if raw := current.get("raw_problems"):
+        places, read = listed(home.path), raw.manifest.inputs
+        now = {name: place.path for name, place in places.items()}
+        if sorted(now) != sorted(raw.manifest.inputs):
+            found.append(
+                f"problems: sources are {', '.join(now) or 'none'} now, {', '.join(raw.manifest.inputs) or 'none'} were read"
+            )
+        found += [
+            f"problems: source {name} lies at {path}, where nothing is any more"
+            for name, path in now.items()
+            if path and not path.exists()
+        ]
+        changed = [
+            name
+            for name, path in now.items()
+            if path and path.is_file() and path.stat().st_mtime > _made(raw.manifest)
+        ]
+        found += [
+            f"problems: the file of source {name} is newer than what was read"
+            for name in changed
+            if name in raw.manifest.inputs
+        ]
+        moved = [
+            name
+            for name, place in places.items()
+            if place.path is None and read.get(name, place.content) != place.content
+        ]
+        found += [
+            f"problems: source {name} is at another commit of the hub than was read"
+            for name in moved
+        ]
+    wanted = input_of(chosen(home.path)).get("limits")
+    if (verified := current.get("verified_problems")) and verified.manifest.inputs.get(
+        "limits"
+    ) != wanted:
+        found.append("verified_problems: limits were chosen, or taken back, since")
+    for name, made in current.items():
+        for source, content in made.manifest.inputs.items():
+            if source in current and current[source].content_hash != content:
+                found.append(f"{name}: {source} was made anew since")
+    return found
+
+
+def _champion(entry: Entry) -> str:
+    missing = "" if Path(entry.path).is_dir() else "  [red](its folder is missing)[/]"
+    how = {"install": "installed as the first", "promote": "promoted", "rollback": "put back"}[
+        entry.kind
+    ]
+    return f"version {entry.version}, {entry.checkpoint}, {how} {entry.created_at}{missing}"
+
+
+def _early(home: Home, record: Record) -> str:
+    """Why the newest training of a chain ended before its last step; nothing where it did not."""
+    told = sorted(
+        (home.runs / record.id / "training").glob("*/stopped.json"),
+        key=lambda path: path.stat().st_mtime,
+    )
+    if record.kind != "chain" or not told:
+        return ""
+    return escape(
+        f"; its training was ended early: {TrainingJob.read(told[-1].with_name('job.json')).stopped}"
+    )
+
+
+def _line(record: Record, running: bool) -> str:
+    again = "the command that began it" if record.kind == "study" else "the next `ratchet demo`"
+    state = (
+        "runs"
+        if running
+        else {"open": f"interrupted, goes on with {again}", "done": "done", "failed": "given up"}[
+            record.state
+        ]
+    )
+    decision = {"promote": ": promoted", "refuse": ": not promoted", "install": ": installed"}.get(
+        record.decision, ""
+    )
+    error = f" ({record.error})" if record.error and record.state != "done" else ""
+    return f"{state}{decision}{error}, {record.took_minutes:.1f} min, profile {record.profile}, started by {record.why}"
+
+
+def _made(manifest: Manifest) -> float:
+    from datetime import datetime
+
+    return datetime.fromisoformat(manifest.created_at).timestamp()

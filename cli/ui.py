@@ -1,0 +1,57 @@
+"""`ratchet ui`: Dagster's web interface and daemon for this home, on 127.0.0.1."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from rich.console import Console
+
+from pipelines.instance import ROOT
+from pipelines.launch import name_of, ready
+from pipelines.process import MARK, can_be_ended
+from resources.ray.head import free_ports
+
+
+def ui(port: int, profile_name: str | None, console: Console) -> NoReturn:
+    """Becomes `dagster dev`, so that whatever ends this command ends Dagster, which takes its own processes along; a run that works goes on."""
+    home, _ = ready(profile_name, trains=False)
+    if listens(port):
+        taken, [port] = port, free_ports(1)
+        console.print(f"Port {taken} is in use, taking {port}.")
+    environment = os.environ | {
+        "RATCHET_HOME": str(home.path),
+        "RATCHET_PROFILE": name_of(profile_name),
+        MARK: str(home.path / "ui"),
+    }
+    environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    console.print(
+        f"Dagster for {home.path}: http://127.0.0.1:{port}   (Ctrl-C ends it; sensors and the nightly schedule are on)",
+        soft_wrap=True,
+    )
+    workspace = str(Path(environment["DAGSTER_HOME"]) / "workspace.yaml")
+    command = [
+        sys.executable,
+        "-m",
+        "dagster",
+        "dev",
+        "-w",
+        workspace,
+        "-h",
+        "127.0.0.1",
+        "-p",
+        str(port),
+    ]
+    os.chdir(ROOT)
+    sys.stdout.flush()
+    can_be_ended()
+    os.execve(sys.executable, command, environment)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -1,0 +1,63 @@
+"""A benchmark whose problems are asked after worked examples: each a turn of the user's and one of the assistant's, then the problem itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.generation.decoder import Chat, Sampling
+from problems.dataset.rl_parquet import prompt_text
+from problems.schema import Problem
+
+
+@dataclass(frozen=True)
+class FewShot(Benchmark):
+    """`examples`: (what was asked, what was answered), in order."""
+
+    examples: tuple[tuple[str, str], ...] = ()
+
+    def prompt(self, problem: Problem) -> Chat:
+        turns = [
+            {"role": role, "content": text}
+            for pair in self.examples
+            for role, text in zip(("user", "assistant"), pair, strict=True)
+        ]
+        return [*turns, *super().prompt(problem)]
+
+
+def few_shot(
+    name: str, problems: Sequence[Problem], examples: Sequence[Problem], sampling: Sampling
+) -> FewShot:
+    """Without examples it is the benchmark as it is. Each example is answered by its first solution."""
+    ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
+    return FewShot(name, ordered, sampling, examples=tuple(map(chat, examples)))
+
+
+def chat(example: Problem) -> tuple[str, str]:
+    """An example as question and answer. Raises IndexError for a problem without a solution."""
+    return prompt_text(example), example.solutions[0]
+
+
+def lacking(checkpoint: Path, benchmark: Benchmark) -> int:
+    """By how many tokens the longest prompt with its answer exceeds the model's positions; 0 where all fit, or the model names no limit."""
+    from transformers import AutoConfig, AutoTokenizer
+
+    config = AutoConfig.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True)
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is None:
+        return 0
+    tokenizer = AutoTokenizer.from_pretrained(
+        checkpoint, trust_remote_code=False, local_files_only=True
+    )
+    chats = [benchmark.prompt(problem) for problem in benchmark.problems]
+    longest = max(
+        len(
+            tokenizer.encode(
+                tokenizer.apply_chat_template(each, tokenize=False, add_generation_prompt=True)
+            )
+        )
+        for each in chats
+    )
+    return max(0, longest + benchmark.sampling.max_new_tokens - int(positions))

@@ -1,0 +1,26 @@
+"""The validation benchmark as training asks it: the parquet that verl reads, with the prompts, tests and limits of the scorecard.
+
+In: the benchmark. Out: a file. Programs are found and judged by `rewards` on both sides, so that the curve and the scorecard agree to the last task.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evaluation.benchmarks.benchmark import Benchmark
+from problems.dataset.rl_parquet import write_verl
+
+
+def write_validation(benchmark: Benchmark, path: Path) -> None:
+    """A row a task, in the benchmark's order. Raises ValueError for a benchmark that training cannot ask as the scorecard does."""
+    if benchmark.completes:
+        raise ValueError(
+            f"{benchmark.name}: its answers go on from given code, and a reward judges whole programs: validate on another benchmark"
+        )
+    if benchmark.sampling.stop:
+        raise ValueError(
+            f"{benchmark.name}: training ends an answer where the model does, and at no stop word: give its sampling none"
+        )
+    write_verl(
+        benchmark.problems, path, [benchmark.prompt(problem) for problem in benchmark.problems]
+    )

@@ -1,0 +1,1 @@
+"""Generate completions with transformers, vLLM or an OpenAI-compatible endpoint, and cache them."""

@@ -1,0 +1,83 @@
+"""Answers on disk, a JSON line each as it comes, so that a run that was killed asks nothing twice and another run of the same asks nothing at all.
+
+In: who answers, and how answers are drawn. Out: answers by (prompt, number of the draw). One file for each who and how; greedy answers have no seed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from artifacts.hashing import hash_data
+from evaluation.generation.decoder import Answer, Prompt, Sampling
+from problems.json_lines import JsonLines
+
+
+class Key(NamedTuple):
+    prompt: str  # its hash
+    number: int  # of the draw, over all rows that ask the same
+
+
+class Kept:
+    """Held by one process at a time, a second waits; its threads may add at once. A torn last line is cut off."""
+
+    def __init__(self, folder: Path, who: Mapping[str, Any], sampling: Sampling) -> None:
+        drawn = {"seed": sampling.seed, "top_p": sampling.top_p} if sampling.temperature > 0 else {}
+        how = {
+            "temperature": sampling.temperature,
+            "max_new_tokens": sampling.max_new_tokens,
+            "stop": list(sampling.stop),
+        } | drawn
+        self.head = {"who": dict(who), "how": how}
+        self.path = folder / f"{hash_data(self.head)[:32]}.jsonl"
+        self.answers: dict[Key, Answer] = {}
+        self.models: Counter[str] = (
+            Counter()
+        )  # who an endpoint says has answered: model and fingerprint, with how often
+        self._lock = threading.Lock()
+        self._lines = JsonLines(self.path)
+
+    def __enter__(self) -> Kept:
+        self._begun = False
+        self._lines.open(self._read, "remove the line: its question is asked again")
+        if not self._begun:
+            self._lines.append([self.head])
+        return self
+
+    def _read(self, row: dict[str, Any]) -> None:
+        self._begun = True
+        if "who" not in row:
+            answer = Answer(row["text"], row["tokens"], row["cut"], row["seconds"])
+            if self.answers.setdefault(
+                Key(row["prompt"], row["number"]), answer
+            ) is answer and row.get("model"):
+                self.models[row["model"]] += 1
+
+    def add(self, made: Iterable[tuple[Key, Answer]], model: str = "") -> None:
+        """On disk before this returns."""
+        with self._lock:
+            fresh = [(key, answer) for key, answer in made if key not in self.answers]
+            told = {"model": model} if model else {}
+            self._lines.append(key._asdict() | asdict(answer) | told for key, answer in fresh)
+            self.answers.update(fresh)
+            if model:
+                self.models[model] += len(fresh)
+
+    def __exit__(self, *_: object) -> None:
+        self._lines.close()
+
+
+def keys(prompts: Sequence[Prompt], sampling: Sampling) -> list[Key]:
+    """A key a row, `sampling.n` in a row for each prompt. Greedy rows that ask the same have one answer; draws are numbered on."""
+    seen: Counter[str] = Counter()
+    found: list[Key] = []
+    for prompt in prompts:
+        content = hash_data(prompt)
+        for _ in range(sampling.n):
+            found.append(Key(content, seen[content] if sampling.temperature > 0 else 0))
+            seen[content] += 1
+    return found

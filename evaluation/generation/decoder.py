@@ -1,0 +1,304 @@
+"""Answers of a checkpoint: a batched decoder on transformers, for models small enough to be asked here and now.
+
+In: a Hugging Face folder and prompts, chats or raw texts. Out: one answer for each prompt and draw, in the order of the prompts.
+`model.generate` keeps rows that have ended in the batch until the last one ends; here they leave it (measured: measurements/generation.py).
+What it does not do: weights too large for this machine, beams, top-k. Those are an engine's work (evaluation/generation/vllm_engine.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveInt
+
+if TYPE_CHECKING:
+    import torch
+
+BATCH = 64  # rows decoded together
+SMALL = 20_000_000  # parameters up to which one thread a batch is best: the matrices are too small to share, and threads that wait spin
+Chat = list[dict[str, str]]
+Prompt = Chat | str  # a text is asked as it is: a base model goes on with it
+Progress = Callable[[int, int], None]  # done, of
+
+
+class Sampling(BaseModel):
+    """How answers are drawn."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    n: PositiveInt = 1
+    """Answers a prompt."""
+    temperature: NonNegativeFloat = 0.0
+    """0 takes the most likely token each time, then n is 1 in effect."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Draws are made from the most likely tokens that together have this share; without effect at temperature 0."""
+    max_new_tokens: PositiveInt = 80
+    """An answer that has not ended by then is cut, and marked so."""
+    stop: tuple[str, ...] = ()
+    """An answer ends before the first of these; that is no cut by length."""
+    seed: NonNegativeInt = 0
+    """Of the draws; without effect at temperature 0."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    text: str
+    tokens: int
+    cut: bool  # ended by length, not by the model or a stop word
+    seconds: float = field(
+        default=0.0, compare=False
+    )  # its share of the time that the batches took, or from question to answer
+
+
+Answers = Callable[[list[tuple[int, Answer]]], None]  # (place, answer) of those that have just come
+
+
+@dataclass
+class _Row:
+    """One answer in the making. `uniform`: a number in [0, 1) a token, so that a row does not depend on its neighbours."""
+
+    index: int
+    prompt: list[int]
+    limit: int
+    uniform: np.ndarray[Any, Any] | None
+    tokens: list[int]
+    ended: bool = False
+
+
+def generate(
+    checkpoint: Path,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    on_progress: Progress | None = None,
+    *,
+    known: Mapping[int, Answer] | None = None,
+    on_answers: Answers | None = None,
+) -> list[Answer]:
+    """Answers in fp32 (bf16 on a GPU), `sampling.n` in a row for each prompt: the answers to prompt i lie at i * n to i * n + n - 1.
+
+    The same prompts, in whatever order, give the same answers on one machine: batches are made of prompts sorted by length and content, and a draw
+    depends on seed, prompt and its own number alone. Another set of prompts may move a tie of two tokens in the last bit.
+    A prompt that leaves no room within the model's positions gets an empty answer, marked as cut.
+    known: answers by their place, which are not made again; the batches of the others are as they would have been. on_answers: told of each batch.
+    Raises FileNotFoundError where the folder holds no model; code from a checkpoint is never run.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if not (checkpoint / "config.json").exists():
+        raise FileNotFoundError(
+            f"{checkpoint}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer"
+        )
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    tokenizer = AutoTokenizer.from_pretrained(
+        checkpoint, trust_remote_code=False, local_files_only=True
+    )
+    model = (
+        AutoModelForCausalLM.from_pretrained(
+            checkpoint, trust_remote_code=False, local_files_only=True, dtype=dtype
+        )
+        .to(device)
+        .eval()
+    )
+    rows = _rows(
+        encoded(tokenizer, prompts),
+        sampling,
+        positions=int(getattr(model.config, "max_position_embeddings", 1 << 30)),
+    )
+    found: dict[int, Answer] = dict(known or {}) | {
+        row.index: Answer("", 0, True) for row in rows if row.limit <= 0
+    }
+    rule = _Rule(_ends(model, tokenizer), tokenizer.pad_token_id or 0, sampling, tokenizer)
+    waiting = sorted(
+        (row for row in rows if row.limit > 0),
+        key=lambda row: (len(row.prompt), row.prompt, row.index),
+    )
+    whole = [waiting[start : start + BATCH] for start in range(0, len(waiting), BATCH)]
+    batches = [
+        left for batch in whole if (left := [row for row in batch if row.index not in found])
+    ]
+    workers = (
+        len(os.sched_getaffinity(0)) if device == "cpu" and model.num_parameters() <= SMALL else 1
+    )
+    with (
+        _threads(1 if workers > 1 else torch.get_num_threads()),
+        ThreadPoolExecutor(workers) as pool,
+    ):
+        at_once = min(workers, len(batches))
+        futures = [pool.submit(_decode, model, batch, rule, at_once) for batch in batches]
+        for future in as_completed(futures):
+            made = future.result()
+            found.update(made)
+            if on_answers:
+                on_answers(made)
+            if on_progress:
+                on_progress(len(found), len(rows))
+    return [found[row.index] for row in rows]
+
+
+def encoded(tokenizer: Any, prompts: Sequence[Prompt]) -> list[list[int]]:
+    """Token ids: of a chat with the tokenizer's template, of a text with what the tokenizer puts around any text."""
+    texts = [
+        p
+        if isinstance(p, str)
+        else tokenizer.apply_chat_template(p, tokenize=False, add_generation_prompt=True)
+        for p in prompts
+    ]
+    return [
+        tokenizer.encode(text, add_special_tokens=isinstance(prompt, str))
+        for prompt, text in zip(prompts, texts, strict=True)
+    ]
+
+
+def before_stop(text: str, stop: Sequence[str]) -> str:
+    """The text up to the first stop word."""
+    return text[: min((at for word in stop if (at := text.find(word)) >= 0), default=len(text))]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """How tokens are chosen, and when an answer ends."""
+
+    ends: set[int]
+    pad: int
+    sampling: Sampling
+    tokenizer: Any
+
+    def stopped(self, tokens: list[int]) -> bool:
+        """Whether the last token completed a stop word, which spans at most a token a byte."""
+        if not (stop := self.sampling.stop):
+            return False
+        reach = 1 + max(len(word.encode()) for word in stop)
+        tail = self.tokenizer.decode(tokens[-reach:], skip_special_tokens=True)
+        return any(word in tail for word in stop)
+
+    def answer(self, row: _Row, seconds: float) -> Answer:
+        text = before_stop(
+            self.tokenizer.decode(row.tokens, skip_special_tokens=True), self.sampling.stop
+        )
+        return Answer(text, len(row.tokens), not row.ended, seconds)
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """torch's threads within an operation, for the while."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _rows(encoded: list[list[int]], sampling: Sampling, positions: int) -> list[_Row]:
+    seen: Counter[bytes] = Counter()
+    rows: list[_Row] = []
+    for ids in encoded:
+        limit = min(sampling.max_new_tokens, positions - len(ids))
+        for _ in range(sampling.n):
+            uniform = None
+            if sampling.temperature > 0 and limit > 0:
+                digest = hashlib.sha256(
+                    np.array([sampling.seed, *ids], np.int64).tobytes()
+                ).digest()
+                uniform = np.random.default_rng([*digest, seen[digest]]).random(limit)
+                seen[digest] += 1
+            rows.append(_Row(len(rows), ids, limit, uniform, []))
+    return rows
+
+
+def _ends(model: Any, tokenizer: Any) -> set[int]:
+    """Tokens that end an answer: the generation config may name several, the tokenizer one more."""
+    named = model.generation_config.eos_token_id
+    listed = named if isinstance(named, list) else [named]
+    return {token for token in [*listed, tokenizer.eos_token_id] if token is not None}
+
+
+def _decode(model: Any, batch: list[_Row], rule: _Rule, at_once: int) -> list[tuple[int, Answer]]:
+    """The rows' answers. Shared KV cache, left padding, so that the last column is each row's next; a row that ends leaves the batch.
+
+    at_once: batches that share the machine, and so the time.
+    """
+    import torch
+
+    began, rows = time.perf_counter(), batch
+    width = max(len(row.prompt) for row in rows)
+    ids = torch.tensor(
+        [[rule.pad] * (width - len(row.prompt)) + row.prompt for row in rows], device=model.device
+    )
+    mask = torch.tensor(
+        [[0] * (width - len(row.prompt)) + [1] * len(row.prompt) for row in rows],
+        device=model.device,
+    )
+    position = (mask.cumsum(1) - 1).clamp(min=0)
+    cache = None
+    with torch.inference_mode():
+        while rows:
+            out = model(
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=position,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+            )
+            cache = out.past_key_values
+            choice = _choose(out.logits[:, -1].float(), rows, rule.sampling)
+            stays = []
+            for at, (row, token) in enumerate(zip(rows, choice.tolist(), strict=True)):
+                row.ended = token in rule.ends
+                if not row.ended:
+                    row.tokens.append(token)
+                    row.ended = rule.stopped(row.tokens)
+                    if not row.ended and len(row.tokens) < row.limit:
+                        stays.append(at)
+            if len(stays) < len(rows):
+                kept = torch.tensor(stays, dtype=torch.long, device=model.device)
+                rows = [rows[at] for at in stays]
+                if rows:
+                    cache.batch_select_indices(kept)
+                choice, mask, position = choice[kept], mask[kept], position[kept]
+            ids = choice.unsqueeze(1)
+            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], 1)
+            position = position[:, -1:] + 1
+    seconds = (time.perf_counter() - began) / (len(batch) * at_once)
+    return [(row.index, rule.answer(row, seconds)) for row in batch]
+
+
+def _choose(logits: torch.Tensor, rows: list[_Row], sampling: Sampling) -> torch.Tensor:
+    """The most likely token, or one drawn by inverting the distribution at the row's own number."""
+    import torch
+
+    if sampling.temperature == 0:
+        return logits.argmax(-1)
+    chances = (logits / sampling.temperature).softmax(-1).double()
+    if (
+        sampling.top_p < 1
+    ):  # a token stays while those before it have less than the share (Holtzman et al. 2020, arXiv:1904.09751)
+        falling, order = chances.sort(-1, descending=True)
+        falling[falling.cumsum(-1) - falling >= sampling.top_p] = 0.0
+        chances = torch.zeros_like(chances).scatter(-1, order, falling)
+    cdf = chances.cumsum(-1)
+    drawn = torch.tensor(
+        [row.uniform[len(row.tokens)] for row in rows if row.uniform is not None],
+        dtype=torch.float64,
+        device=logits.device,
+    )
+    return (
+        torch.searchsorted(cdf, (drawn * cdf[:, -1]).unsqueeze(1), right=True)
+        .squeeze(1)
+        .clamp(max=logits.shape[1] - 1)
+    )

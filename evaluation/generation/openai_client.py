@@ -1,0 +1,165 @@
+"""Questions to an OpenAI-compatible endpoint, many at once, each answer kept before the next is asked for in its place.
+
+What may pass (429, 5xx, timeouts, answers cut off or none) is tried again by problems/synthesis/endpoint.py, after the wait that the server asks for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from evaluation.generation.completion_cache import Kept, Key
+from evaluation.generation.decoder import Answer, Progress, Prompt, Sampling, before_stop
+from problems.synthesis import endpoint
+from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
+
+MOST_STOPS = 4  # that OpenAI takes in a question; all are heeded when the answer is here
+REFUSED = 3  # questions in a row that the server calls wrong: then it is not this one's fault, and the pass ends
+SEEDS = 2**31
+
+
+class Unanswered(RuntimeError):
+    """Questions are left without an answer; those that have one are kept."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """`url` ends where /chat/completions begins. `form` base asks /completions with the raw prompt. Keys come from the environment alone."""
+
+    url: str
+    model: str
+    form: Literal["chat", "base"] = "chat"
+    at_once: int = 16
+    timeout_s: float = 300.0
+    pause_s: float = endpoint.PAUSE_S  # before the second try; doubled from try to try
+
+    @property
+    def chats(self) -> bool:
+        return self.form == "chat"
+
+    @cached_property
+    def who(self) -> dict[str, Any]:
+        """Address, name, and what the server says of the model: of the project's own gateway, the hash of the weights. Raises EndpointDown."""
+        with self.open() as client:
+            try:
+                said = client.describe(self.model)
+            except NoReply as error:
+                raise EndpointDown(
+                    f"{self.url}: its list of models: {error}: see whether the server is up, then run again"
+                ) from error
+        return {"url": self.url.rstrip("/"), "model": self.model, "said": said}
+
+    def open(self) -> endpoint.Endpoint:
+        return endpoint.Endpoint(self.url, self.timeout_s, self.pause_s)
+
+
+def ask_all(
+    source: Endpoint,
+    prompts: Sequence[Prompt],
+    rows: Sequence[Key],
+    sampling: Sampling,
+    kept: Kept,
+    on_progress: Progress | None = None,
+) -> None:
+    """Asks for every row that is not kept, once for each key. Raises EndpointDown, and Unanswered when all others have been asked."""
+    wanted = {
+        key: prompts[at // sampling.n] for at, key in enumerate(rows) if key not in kept.answers
+    }
+    weight = Counter(rows)
+    done = sum(count for key, count in weight.items() if key in kept.answers)
+    with source.open() as client, ThreadPoolExecutor(source.at_once) as pool:
+        asker = _Asker(source, client, sampling, kept)
+        futures = {pool.submit(asker.ask, key, prompt): key for key, prompt in wanted.items()}
+        try:
+            for future in as_completed(futures):
+                future.result()
+                done += weight[futures[future]]
+                if on_progress:
+                    on_progress(done, len(rows))
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+    if asker.without:
+        raise Unanswered(
+            f"{source.url}: {len(asker.without)} of {len(wanted)} questions have no answer, the first: {asker.without[0]}; "
+            "what was answered is kept: run again, and those alone are asked"
+        )
+
+
+class _Asker:
+    """One pass over the questions, from many threads."""
+
+    def __init__(
+        self, source: Endpoint, client: endpoint.Endpoint, sampling: Sampling, kept: Kept
+    ) -> None:
+        self.source, self.client, self.sampling, self.kept = source, client, sampling, kept
+        self.without: list[str] = []
+        self._name = next(iter(kept.models), "").partition(" ")[0]  # who has answered so far
+        self._lock, self._refused = threading.Lock(), 0
+
+    def ask(self, key: Key, prompt: Prompt) -> None:
+        began = time.perf_counter()
+        try:
+            reply = self.client.ask(self.question(key, prompt))
+        except NoRoom:
+            return self.kept.add(
+                [(key, Answer("", 0, True))]
+            )  # as a checkpoint's prompt that leaves no room
+        except NoReply as error:
+            return self._left(error)
+        self._same(reply)
+        self._refused = 0
+        self.kept.add(
+            [(key, self._answer(reply, time.perf_counter() - began))],
+            f"{reply.model} {reply.fingerprint}".strip(),
+        )
+
+    def question(self, key: Key, prompt: Prompt) -> Mapping[str, Any]:
+        """What is sent: only what is asked for, since servers refuse what they do not know."""
+        asked: dict[str, Any] = (
+            {"prompt": prompt} if isinstance(prompt, str) else {"messages": prompt}
+        )
+        asked |= {
+            "model": self.source.model,
+            "max_tokens": self.sampling.max_new_tokens,
+            "temperature": self.sampling.temperature,
+        }
+        if self.sampling.temperature > 0:
+            asked["seed"] = (self.sampling.seed + key.number) % SEEDS
+            if self.sampling.top_p < 1:
+                asked["top_p"] = self.sampling.top_p
+        if self.sampling.stop:
+            asked["stop"] = list(self.sampling.stop[:MOST_STOPS])
+        return asked
+
+    def _answer(self, reply: Reply, seconds: float) -> Answer:
+        text = before_stop(reply.text, self.sampling.stop)
+        cut = (
+            reply.ended == "length"
+            if reply.ended
+            else reply.written >= self.sampling.max_new_tokens
+        )
+        return Answer(text, reply.written, cut and text == reply.text, seconds)
+
+    def _same(self, reply: Reply) -> None:
+        """Another model's answers are no part of this one's score. Raises EndpointDown."""
+        with self._lock:
+            self._name = self._name or reply.model
+            if reply.model != self._name:
+                raise EndpointDown(
+                    f"{self.source.url}: {self._name} answered before, {reply.model} answers now: ask for one of them by its own name, and run again"
+                )
+
+    def _left(self, why: NoReply) -> None:
+        with self._lock:
+            self.without.append(str(why))
+            self._refused += isinstance(why, Refused)
+            if self._refused >= REFUSED:
+                raise Unanswered(
+                    f"{self.source.url}: {REFUSED} questions in a row were refused: {why}: mend what it names, and run again"
+                )

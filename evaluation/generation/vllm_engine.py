@@ -1,0 +1,64 @@
+"""Answers by vLLM in this process, for weights too large for evaluation/generation/decoder.py. vLLM is installed beside, where there is a GPU.
+
+In and out are those of `evaluation.generation.decoder.generate`. Batches depend on what else is asked, so that, unlike there, a tie of two tokens may fall
+otherwise in another run; what a run has kept is not made again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from evaluation.generation.decoder import Answer, Answers, Progress, Prompt, Sampling, encoded
+
+CHUNK = 512  # answers after which what has come is handed on: a kill loses at most these
+
+
+def generate(
+    checkpoint: Path,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    on_progress: Progress | None = None,
+    *,
+    known: Mapping[int, Answer] | None = None,
+    on_answers: Answers | None = None,
+) -> list[Answer]:
+    """A draw's seed is the sampling's plus its own number. Raises ModuleNotFoundError without vLLM; code from a checkpoint is never run."""
+    from vllm import LLM, SamplingParams
+
+    engine = LLM(model=str(checkpoint), trust_remote_code=False, seed=sampling.seed)
+    room = int(engine.llm_engine.model_config.max_model_len)
+    ids = encoded(engine.get_tokenizer(), prompts)
+    found = dict(known or {})
+    waiting = [
+        (row, row // sampling.n) for row in range(len(prompts) * sampling.n) if row not in found
+    ]
+    found |= {row: Answer("", 0, True) for row, at in waiting if len(ids[at]) >= room}
+    waiting = [(row, at) for row, at in waiting if row not in found]
+    for start in range(0, len(waiting), CHUNK):
+        chunk, began = waiting[start : start + CHUNK], time.perf_counter()
+        params = [
+            SamplingParams(
+                temperature=sampling.temperature, top_p=sampling.top_p, stop=list(sampling.stop) or None, seed=sampling.seed + row % sampling.n,
+                max_tokens=min(sampling.max_new_tokens, room - len(ids[at])),
+            )
+            for row, at in chunk
+        ]  # fmt: skip
+        outputs = [
+            out.outputs[0]
+            for out in engine.generate(
+                [{"prompt_token_ids": ids[at]} for _, at in chunk], params, use_tqdm=False
+            )
+        ]
+        seconds = (time.perf_counter() - began) / len(chunk)
+        made = [
+            (row, Answer(out.text, len(out.token_ids), out.finish_reason == "length", seconds))
+            for (row, _), out in zip(chunk, outputs, strict=True)
+        ]
+        found.update(made)
+        if on_answers:
+            on_answers(made)
+        if on_progress:
+            on_progress(len(found), len(prompts) * sampling.n)
+    return [found[row] for row in range(len(prompts) * sampling.n)]

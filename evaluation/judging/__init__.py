@@ -1,0 +1,1 @@
+"""Judge completions in the sandbox by the rules of the published harnesses."""

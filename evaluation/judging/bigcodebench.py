@@ -1,0 +1,74 @@
+"""BigCodeBench as bigcodebench 0.2.5 judges it: behind the task's imports and a stub ("calibrated"), unittests in the same interpreter.
+
+Other than upstream: each method runs by itself; what it compares is compared in another process (sandbox/split.py), and where that is not enough it
+is believed where its decoys fail (sandbox/decoys.py); a task whose packages are not here is not measured, where upstream fails it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+
+from evaluation.generation.completion_files import Completion
+from evaluation.judging.harness import Harness
+from evaluation.judging.sanitize import sanitize
+from problems.schema import Problem
+from problems.sources.bigcodebench import convert
+from problems.sources.source import Row, text
+from sandbox.protocol import Job
+
+VERSION = "1"
+
+
+@dataclass(frozen=True)
+class CodeTask:
+    task_id: str
+    entry_point: str
+    imports: str  # upstream's code_prompt: what stands before every answer, with the signature
+    prompt: str
+    problem: Problem
+
+    @property
+    def canonical(self) -> str:
+        return next(iter(self.problem.solutions), "")
+
+    @cached_property
+    def content(self) -> str:
+        return self.problem.content_hash
+
+
+def task(row: Row, where: str) -> CodeTask:
+    problem = convert(row, where)
+    return CodeTask(
+        text(row, "task_id", where),
+        problem.entry_point or "",
+        text(row, "code_prompt", where),
+        problem.starter_code,
+        problem,
+    )
+
+
+@dataclass(frozen=True)
+class CodeHarness(Harness):
+    here: Callable[[str], object] = find_spec  # what says whether a package is installed
+
+    def program(self, task: CodeTask, completion: Completion, sanitized: bool) -> str:
+        solution = (
+            completion.text
+            if completion.whole
+            else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
+        )
+        return f"{task.imports}\n    pass\n{sanitize(solution, task.entry_point) if sanitized else solution}"
+
+    def job(self, task: CodeTask, which: str, program: str, job_id: str) -> Job:
+        return task.problem.job(program, job_id)
+
+    def absent(self, task: CodeTask) -> str:
+        lacking = [
+            name
+            for name in task.problem.packages
+            if name not in self.packages or not self.here(name)
+        ]
+        return f"needs {', '.join(lacking)}" if lacking else ""

@@ -1,0 +1,88 @@
+"""Benchmarks whose tests our problems hold as they were published: a completion is judged as any answer to that problem is.
+
+In: problems of one source. Out: a harness whose tasks bear upstream's ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from evaluation.generation.completion_files import Completion
+from evaluation.judging.harness import Harness
+from evaluation.judging.sanitize import sanitize
+from problems.dataset.rl_parquet import prompt_text, shown_test
+from problems.schema import Problem
+from sandbox.protocol import Job, Limits
+
+
+@dataclass(frozen=True)
+class ProblemTask:
+    task_id: str
+    problem: Problem
+    goes_on: str  # what a completion goes on from
+    ahead: str = ""  # what upstream puts before each answer, whole programs too
+
+    @property
+    def entry_point(self) -> str:
+        return self.problem.entry_point or ""
+
+    @property
+    def prompt(self) -> str:
+        return prompt_text(self.problem)
+
+    @property
+    def canonical(self) -> str:
+        return next(iter(self.problem.solutions), "")
+
+    @cached_property
+    def content(self) -> str:
+        return self.problem.content_hash
+
+
+@dataclass(frozen=True)
+class ProblemHarness(Harness):
+    limits: Limits | None = None  # in place of the problems' own
+    extract: Callable[[str], str] | None = (
+        None  # what of a model's answer is the program, where not as usual; a file's are judged as given
+    )
+
+    def answered(self, task: ProblemTask, completion: Completion) -> Completion:
+        return (
+            replace(completion, text=self.extract(completion.text))
+            if self.extract
+            else super().answered(task, completion)
+        )
+
+    def program(self, task: ProblemTask, completion: Completion, sanitized: bool) -> str:
+        text = (
+            completion.text
+            if completion.whole
+            else f"{task.goes_on}{chr(10) * sanitized}{completion.text}"
+        )
+        return task.ahead + (sanitize(text, task.entry_point) if sanitized else text)
+
+    def job(self, task: ProblemTask, which: str, program: str, job_id: str) -> Job:
+        made = task.problem.job(program, job_id)
+        return replace(made, limits=self.limits) if self.limits else made
+
+    def shown(self, task: ProblemTask, test: int) -> str:
+        problem = task.problem
+        return (
+            shown_test(problem, problem.tests[test - 1])
+            if 0 < test <= problem.visible_tests
+            else ""
+        )
+
+
+Text = Callable[[Problem], str]
+
+
+def tasks_of(
+    problems: Iterable[Problem], named: Text, goes_on: Text, ahead: Text = lambda _: ""
+) -> dict[str, ProblemTask]:
+    return {
+        named(problem): ProblemTask(named(problem), problem, goes_on(problem), ahead(problem))
+        for problem in problems
+    }

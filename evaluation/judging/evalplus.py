@@ -1,0 +1,361 @@
+"""HumanEval+ and MBPP+ as evalplus 0.3.1 judges them: base inputs, then plus inputs, in a process each; the canonical solution says what is right.
+
+In: rows of `HumanEvalPlus.jsonl` or `MbppPlus.jsonl`, of any release. Out: a job a sample and input set, and what its report means.
+Kept from upstream: empty namespace, swallowed output, an alarm of max(1 s, 4 times the canonical solution's time) a call and min(60 s, their sum)
++ 2 s for all, 4 GB, its special comparisons. Other than upstream: an alarm counts CPU time (three times as much by the clock), so that a busy machine
+fails no answer; and the verdict is decided outside the answer's process, so that none is forged. Plus inputs are run where the base inputs pass.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evaluation.generation.completion_files import Completion
+from evaluation.judging import plus_program
+from evaluation.judging.failure_kinds import Fault, fault
+from evaluation.judging.harness import Harness
+from evaluation.judging.sanitize import sanitize
+from problems.columns import ProblemError
+from problems.encoding import decode, dumps, encode
+from problems.json_lines import JsonLines
+from problems.schema import Problem
+from problems.sources.mbppplus import RESTORE
+from problems.sources.source import Row, text
+from problems.verification.outputs import TOO_LONG, Output, Question, Runs, outputs
+from sandbox.protocol import CallTest, Job, Limits, Report, Verdict
+
+SETS = ("base", "plus")
+VERSION = "2"  # raised whenever the same program could get another verdict
+MIN_S, FACTOR, MOST_S, GRACE_S = 1.0, 4.0, 60.0, 2.0
+MEMORY_MB = 4096
+REFERENCE_S = 240.0  # of CPU, for the canonical solution on one set of inputs
+TOGETHER = 8  # canonical solutions asked together
+PIECE = 32  # inputs whose results are asked for together
+VIEWS = {
+    **dict.fromkeys(
+        (
+            "similar_elements",
+            "find_char_long",
+            "common_in_nested_lists",
+            "extract_singly",
+            "larg_nnum",
+            "intersection_array",
+            "find_dissimilar",
+            "Diff",
+        ),
+        "set",
+    ),
+    **dict.fromkeys(("check_str", "text_match_three", "text_starta_endb"), "given"),
+    "are_equivalent": "any",
+}
+ORACLES = {
+    "sum_div": "or zero",
+    "surface_Area": "surface",
+    "digit_distance_nums": "digits",
+}  # of MBPP; HumanEval has find_zero: "root"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the canonical solution gives for one set of inputs: a digest over all, or each result where a tolerance or an oracle may decide."""
+
+    digest: str
+    outputs: (
+        tuple[tuple[str, str, Any, bool], ...] | None
+    )  # type, digest, numbers, whether made of floats
+    slow: dict[str, float]  # input -> seconds, where over 0.2
+    whole_s: float  # of CPU, for all inputs and their digests
+
+
+@dataclass(frozen=True)
+class PlusTask:
+    task_id: str
+    prompt: str
+    entry_point: str
+    canonical: str
+    atol: float
+    inputs: Mapping[str, Sequence[Sequence[Any]]]  # base, plus
+    view: str
+    oracle: str
+    content: str  # sha256 of the row, which decides every verdict
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        return _texts(id(self), self)
+
+    def arguments(
+        self, code: str, which: str, limits: float | list[float], whole: bool, reference: bool
+    ) -> tuple[Any, ...]:
+        return code, self.entry_point, self.texts[which], limits, self.view, whole, reference
+
+    def job(self, job_id: str, program: str, which: str, expected: Expected) -> Job:
+        """Whether `program` gives what is expected on the base or the plus inputs."""
+        each = [
+            max(MIN_S, FACTOR * expected.slow.get(str(at), 0.0))
+            for at in range(len(self.inputs[which]))
+        ]
+        most = min(MOST_S, sum(each)) + GRACE_S
+        most += 2 * expected.whole_s  # upstream compares faster than a digest is made
+        limits = Limits(
+            wall_s=plus_program.LOAD * most, cpu_s=most, memory_mb=MEMORY_MB, output_kb=64 * 1024
+        )
+        whole = expected.outputs is not None
+        want: Any = (
+            {"outputs": list(expected.outputs), "atol": self.atol, "oracle": self.oracle}
+            if expected.outputs is not None
+            else expected.digest
+        )
+        call = CallTest(
+            self.arguments(
+                program, which, MIN_S if max(each, default=MIN_S) == MIN_S else each, whole, False
+            ),
+            {},
+            want,
+        )
+        checker = _source("plus_check.py") if whole else None
+        return Job(
+            job_id,
+            _source("plus_program.py"),
+            "call",
+            (call,),
+            "run",
+            limits=limits,
+            checker=checker,
+        )
+
+
+@cache
+def _source(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+_KEPT: dict[int, tuple[PlusTask, dict[str, str]]] = {}
+
+
+def _texts(key: int, task: PlusTask) -> dict[str, str]:
+    """The inputs as text, written once a task."""
+    if key not in _KEPT or _KEPT[key][0] is not task:
+        _KEPT[key] = (
+            task,
+            {which: dumps([list(given) for given in task.inputs[which]]) for which in SETS},
+        )
+    return _KEPT[key][1]
+
+
+def humaneval_task(row: Row, where: str) -> PlusTask:
+    return _task(row, where, lambda inputs: inputs, {}, {"find_zero": "root"})
+
+
+def mbpp_task(row: Row, where: str) -> PlusTask:
+    number = int(text(row, "task_id", where).rsplit("/", 1)[-1])
+    restore = _sets if number == 115 else RESTORE.get(number)
+    return _task(
+        row,
+        where,
+        lambda inputs: [restore(given) for given in inputs] if restore else inputs,
+        VIEWS,
+        ORACLES,
+    )
+
+
+def _sets(given: list[Any]) -> list[Any]:
+    """Mbpp/115: a list of sets; what was empty is a dict, as upstream has it."""
+    return [[set(item) if isinstance(item, list) and item else {} for item in given[0]]]
+
+
+def _task(
+    row: Row, where: str, restore: Any, views: Mapping[str, str], oracles: Mapping[str, str]
+) -> PlusTask:
+    inputs = {}
+    for which in SETS:
+        found = row.get(f"{which}_input") or []
+        if not isinstance(found, list) or not all(isinstance(given, list) for given in found):
+            raise ProblemError(
+                f"key '{which}_input' is no list of argument lists", "fetch the file again", where
+            )
+        inputs[which] = restore(found)
+    if not inputs["base"]:
+        raise ProblemError("no base inputs", "is this a file of evalplus?", where)
+    name, prompt = text(row, "entry_point", where), text(row, "prompt", where)
+    canonical = prompt + text(row, "canonical_solution", where)
+    atol = float(row.get("atol") or 0)
+    return PlusTask(
+        text(row, "task_id", where),
+        prompt,
+        name,
+        canonical,
+        atol,
+        inputs,
+        views.get(name, "all"),
+        oracles.get(name, ""),
+        _hash(row),
+    )
+
+
+def _hash(row: Row) -> str:
+    return hashlib.sha256(json.dumps(row).encode()).hexdigest()
+
+
+def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str, Expected]]:
+    """What the canonical solutions give, by task and set. Raises ProblemError for one that fails on its own inputs."""
+    asked = [(task, which) for task in tasks for which in SETS]
+    questions = [
+        _question(task, task.arguments(task.canonical, which, REFERENCE_S, False, True))
+        for task, which in asked
+    ]
+    found: dict[str, dict[str, Expected]] = {task.task_id: {} for task in tasks}
+    for (task, which), (said,) in zip(asked, outputs(questions, sandbox), strict=True):
+        if said.fault:
+            raise ProblemError(
+                f"the canonical solution fails on the {which} inputs: {said.fault}",
+                "is the file whole?",
+                task.task_id,
+            )
+        digest, floats, slow, whole_s = said.value
+        exact = not (floats or task.atol or task.oracle)
+        found[task.task_id][which] = Expected(
+            digest, None if exact else _results(task, which, sandbox), slow, whole_s
+        )
+    return found
+
+
+def _question(task: PlusTask, arguments: tuple[Any, ...]) -> Question:
+    limits = Limits(
+        wall_s=plus_program.LOAD * REFERENCE_S,
+        cpu_s=REFERENCE_S,
+        memory_mb=2 * MEMORY_MB,
+        output_kb=64 * 1024,
+    )
+    asked = Problem(task.task_id, "canonical", "", "call", (), "run", limits=limits)
+    return Question(asked, _source("plus_program.py"), [{"args": arguments}])
+
+
+def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str, Any, bool], ...]:
+    """Each result of the canonical solution, asked for in pieces, for a report is short; a piece that is too long is halved."""
+    given, found = list(task.inputs[which]), dict[int, list[Any]]()
+    waiting = [(at, min(at + PIECE, len(given))) for at in range(0, len(given), PIECE)]
+    while waiting:
+        pieces = [
+            (
+                task.canonical,
+                task.entry_point,
+                dumps([list(one) for one in given[a:b]]),
+                REFERENCE_S,
+                task.view,
+                True,
+                True,
+            )
+            for a, b in waiting
+        ]
+        said: list[Output] = [
+            one for (one,) in outputs([_question(task, piece) for piece in pieces], sandbox)
+        ]
+        again = []
+        for (a, b), output in zip(waiting, said, strict=True):
+            if output.fault == TOO_LONG and b - a > 1:
+                again += [(a, (a + b) // 2), ((a + b) // 2, b)]
+            elif output.fault:
+                raise ProblemError(
+                    f"the canonical solution fails on the {which} inputs: {output.fault}",
+                    "is the file whole?",
+                    task.task_id,
+                )
+            else:
+                found |= dict(zip(range(a, b), output.value, strict=True))
+        waiting = again
+    return tuple(
+        (kind, digest, value, _floats(kind, value))
+        for _, (kind, digest, value) in sorted(found.items())
+    )
+
+
+def _floats(kind: str, value: Any) -> bool:
+    return kind in ("float", "list", "tuple") and plus_program.is_floats(value)
+
+
+def said(report: Report) -> tuple[str, str]:
+    """The verdict of a report in our words, and why. The alarm and a text that is no Python are exceptions in the answer's process."""
+    verdict, detail = report.verdict, report.tests[0].detail if report.tests else report.detail
+    if detail.startswith("raised TimeoutException"):
+        return Verdict.TLE.value, "over its time on one input"
+    if detail.startswith(("raised SyntaxError", "raised IndentationError", "raised TabError")):
+        return Verdict.CE.value, detail.removeprefix("raised ")
+    return (
+        verdict.value,
+        "another result than the canonical solution's" if verdict is Verdict.WA else detail,
+    )
+
+
+@dataclass(frozen=True)
+class PlusHarness(Harness):
+    """`kept`: where what the canonical solutions give is kept, by task; it is asked once."""
+
+    kept: Path | None = None
+    expected: dict[str, dict[str, Expected]] = field(default_factory=dict)
+
+    def program(self, task: PlusTask, completion: Completion, sanitized: bool) -> str:
+        text = (
+            completion.text
+            if completion.whole
+            else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
+        )
+        return sanitize(text, task.entry_point) if sanitized else text
+
+    def prepare(
+        self, tasks: Sequence[PlusTask], sandbox: Runs, told: Callable[[int, int], None]
+    ) -> None:
+        file = JsonLines(self.kept) if self.kept else None
+        known: dict[str, dict[str, Any]] = {}
+        if file:
+            file.open(
+                lambda row: known.update({row["task"]: row["expected"]}),
+                "remove the file: it is made again",
+            )
+        for task in tasks:
+            if found := known.get(f"{VERSION} {task.content}"):
+                self.expected[task.task_id] = {
+                    which: _expected(decode(each)) for which, each in found.items()
+                }
+        lacking = [task for task in tasks if task.task_id not in self.expected]
+        for at in range(0, len(lacking), TOGETHER):
+            told(at, len(lacking))
+            some = lacking[at : at + TOGETHER]
+            self.expected.update(made := expectations(some, sandbox))
+            if file:
+                rows = ((task.content, made[task.task_id].items()) for task in some)
+                file.append(
+                    {
+                        "task": f"{VERSION} {content}",
+                        "expected": {which: encode(asdict(each)) for which, each in sets},
+                    }
+                    for content, sets in rows
+                )
+        told(len(lacking), len(lacking))
+        if file:
+            file.close()
+
+    def job(self, task: PlusTask, which: str, program: str, job_id: str) -> Job:
+        return task.job(job_id, program, which, self.expected[task.task_id][which])
+
+    def said(self, report: Report) -> tuple[str, str]:
+        return said(report)
+
+    def fault(self, report: Report) -> Fault:
+        """All inputs of a set are one test, so that none is told."""
+        return Fault(0, fault(report).raised)
+
+
+def _expected(row: dict[str, Any]) -> Expected:
+    outputs = row["outputs"]
+    return Expected(
+        row["digest"],
+        None if outputs is None else tuple(map(tuple, outputs)),
+        row["slow"],
+        row["whole_s"],
+    )

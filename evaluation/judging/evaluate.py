@@ -1,0 +1,171 @@
+"""One checkpoint on one benchmark: generate, extract, judge, keep.
+
+In: a checkpoint folder, a benchmark, a sandbox. Out: a `Scorecard`, the same for the same weights and seed but for what the clock measured.
+Whether a score exists already is the asset's question, answered by the store.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.generation.decoder import Answer, Prompt, Sampling, generate
+from evaluation.judging.failure_kinds import fault
+from evaluation.judging.quality import measured
+from evaluation.scorecard import Sample, Scorecard
+from problems.dataset.rl_parquet import shown_test
+from problems.schema import Problem
+from sandbox.protocol import Job, Report, Verdict
+from sandbox.sandbox import Sandbox
+
+HARNESS_VERSION = "1"  # raised whenever the same answer could get another verdict: scores of two harnesses are not compared
+ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
+
+Progress = Callable[[str, int, int], None]  # stage ("generate" or "judge"), done, of
+
+
+class NotJudged(RuntimeError):
+    """The sandbox gave no verdict, again and again: there is no score then, and a zero would be a lie."""
+
+
+def evaluate(
+    checkpoint: Path,
+    checkpoint_name: str,
+    checkpoint_hash: str,
+    benchmark: Benchmark,
+    sandbox: Sandbox,
+    on_progress: Progress | None = None,
+    kept: Path | None = None,
+) -> Scorecard:
+    """kept: a folder where answers are kept as they come, so that an evaluation that was killed goes on from them; without it all are made now.
+
+    Raises FileNotFoundError where the folder holds no model, and NotJudged where answers stay without a verdict.
+    """
+    started = time.perf_counter()
+    prompts = [benchmark.prompt(problem) for problem in benchmark.problems]
+    answers, before_s = _answers(checkpoint, prompts, benchmark.sampling, on_progress, kept)
+    generated = time.perf_counter()
+    samples, isolation = judge_answers(benchmark, answers, sandbox, on_progress)
+    judged = time.perf_counter()
+    references = {
+        problem.problem_id: problem.solutions[0]
+        for problem in benchmark.problems
+        if problem.solutions
+    }
+    tokens = float(sum(answer.tokens for answer in answers))
+    counted = {
+        "generation_s": before_s + generated - started,
+        "judging_s": judged - generated,
+        "tokens": tokens,
+    }
+    return Scorecard(
+        benchmark=benchmark.name,
+        benchmark_version=benchmark.version,
+        harness_version=HARNESS_VERSION,
+        checkpoint=checkpoint_name,
+        checkpoint_hash=checkpoint_hash,
+        sampling=benchmark.sampling.model_dump(mode="json"),
+        samples=samples,
+        isolation=isolation,
+        prompts={
+            problem.problem_id: prompt[-1]["content"]
+            for problem, prompt in zip(benchmark.problems, prompts, strict=True)
+        },
+        measured=counted | measured(samples, references),
+    )
+
+
+def _answers(
+    checkpoint: Path,
+    prompts: Sequence[Prompt],
+    sampling: Sampling,
+    on_progress: Progress | None,
+    kept: Path | None,
+) -> tuple[list[Answer], float]:
+    """The answers, and the seconds that those took which were there before."""
+    from evaluation.generation.completion_sources import Folder, Told, draw
+
+    def told(done: int, of: int) -> None:
+        if on_progress:
+            on_progress("generate", done, of)
+
+    if kept is None:
+        return generate(checkpoint, prompts, sampling, told), 0.0
+    passed = Told()
+    return draw(
+        prompts, Folder(checkpoint, form="chat", engine="hf"), sampling, kept, told, passed
+    ), passed.found_s
+
+
+def judge_answers(
+    benchmark: Benchmark,
+    answers: Sequence[Answer],
+    sandbox: Sandbox,
+    on_progress: Progress | None = None,
+) -> tuple[tuple[Sample, ...], str]:
+    """Samples in the order of the problems, `sampling.n` each, and the isolation that the programs ran under."""
+    from rewards.extraction import extract_code
+
+    n = benchmark.sampling.n
+    asked = [
+        (problem, k, answers[i * n + k])
+        for i, problem in enumerate(benchmark.problems)
+        for k in range(n)
+    ]
+    programs = [
+        benchmark.program(problem, extract_code(answer.text) or "") for problem, _, answer in asked
+    ]
+    jobs = [
+        problem.job(program, f"{problem.problem_id}#{k}")
+        for (problem, k, _), program in zip(asked, programs, strict=True)
+    ]
+    reports = _reports(
+        jobs, sandbox, lambda done: on_progress("judge", done, len(jobs)) if on_progress else None
+    )
+    samples = tuple(
+        _sample(problem, k, answer, program, reports[job.job_id])
+        for (problem, k, answer), program, job in zip(asked, programs, jobs, strict=True)
+    )
+    return samples, ", ".join(sorted({report.isolation for report in reports.values()}))
+
+
+def _reports(
+    jobs: list[Job], sandbox: Sandbox, on_progress: Callable[[int], None]
+) -> dict[str, Report]:
+    """A verdict for every job; what the sandbox failed is asked again."""
+    reports: dict[str, Report] = {}
+    waiting, last = jobs, None
+    for _ in range(ATTEMPTS):
+        for report in sandbox.run(waiting):
+            if report.verdict is Verdict.INFRA:
+                last = report
+                continue
+            reports[report.job_id] = report
+            on_progress(len(reports))
+        waiting = [job for job in jobs if job.job_id not in reports]
+        if not waiting:
+            return reports
+    why = f": {last.detail}" if last and last.detail else ""
+    first = waiting[0].job_id
+    raise NotJudged(
+        f"{len(waiting)} of {len(jobs)} answers have no verdict after {ATTEMPTS} attempts, the first is {first}{why}; run it again"
+    )
+
+
+def _sample(problem: Problem, k: int, answer: Answer, program: str, report: Report) -> Sample:
+    found = fault(report)
+    return Sample(
+        task_id=problem.problem_id, sample=k, answer=answer.text, program=program, verdict=report.verdict.value,
+        passed=report.passed, total=report.total, cut=answer.cut, first_failed=_first_failed(problem, report),
+        failed_test=found.test, raised=found.raised, tags=problem.tags,
+    )  # fmt: skip
+
+
+def _first_failed(problem: Problem, report: Report) -> str:
+    shown = zip(problem.tests[: problem.visible_tests], report.tests, strict=False)
+    return next(
+        (shown_test(problem, test) for test, result in shown if result.verdict is not Verdict.AC),
+        "",
+    )

@@ -1,0 +1,322 @@
+"""Completions to verdicts: what of them is run, in which order, what is remembered, and what is asked again.
+
+In: a harness, completions, a sandbox, what was judged before. Out: a `Judged` a completion, in their order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from evaluation.generation.completion_files import Completion, Prefer
+from evaluation.judging.failure_kinds import Fault, fault
+from problems.columns import ProblemError
+from problems.json_lines import JsonLines
+from rewards.extraction import extract_code
+from sandbox.protocol import Job, Report, Verdict
+
+ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
+SYNC_S = 1.0  # a machine that fails loses no more of what was judged; a kill loses nothing
+UNMEASURED = "UNMEASURED"  # the task needs a package that is not here
+
+
+class Task(Protocol):
+    @property
+    def task_id(self) -> str: ...
+    @property
+    def entry_point(self) -> str: ...
+    @property
+    def prompt(self) -> str:
+        """What it asks, as published."""
+
+    @property
+    def canonical(self) -> str:
+        """The program that is known to be right; "" where none is published."""
+
+    @property
+    def content(self) -> str:
+        """Hash of all that decides a verdict."""
+
+
+class Runs(Protocol):
+    def run(self, jobs: Iterable[Job]) -> Iterable[Report]: ...
+
+
+class NotJudged(RuntimeError):
+    """The sandbox gave no verdict, again and again: there is no score then, and a zero would be a lie."""
+
+
+@dataclass(frozen=True)
+class Harness(ABC):
+    """One benchmark as its own harness judges it. `tasks` by upstream's id; `sets`: what a program is run on, in turn while it passes."""
+
+    name: str
+    version: str  # of the harness here: raised whenever the same program could get another verdict
+    upstream: str  # the harness it agrees with, and its version
+    tasks: Mapping[str, Any]
+    release: str  # of the data
+    source: str  # of the tasks, as problems/sources calls it
+    sets: tuple[str, ...] = ("base",)
+    prefer: Prefer = "solution"
+    packages: tuple[str, ...] = ("numpy",)  # that programs may import
+
+    @abstractmethod
+    def program(self, task: Any, completion: Completion, sanitized: bool) -> str:
+        """What is run of a completion."""
+
+    @abstractmethod
+    def job(self, task: Any, which: str, program: str, job_id: str) -> Job:
+        """The sandbox's job for one program and set."""
+
+    def named(self, completion: Completion) -> Completion:
+        """By upstream's id where it bears ours, `source/key`."""
+        key = completion.task_id.partition("/")[2]
+        return (
+            replace(completion, task_id=key)
+            if completion.task_id not in self.tasks and key in self.tasks
+            else completion
+        )
+
+    def answered(self, task: Any, completion: Completion) -> Completion:
+        """What is kept of what a model said, before it is judged: of a chat the program, of a base model all."""
+        return (
+            replace(completion, text=extract_code(completion.text))
+            if completion.whole
+            else completion
+        )
+
+    def prepare(self, tasks: Sequence[Any], sandbox: Any, told: Callable[[int, int], None]) -> None:  # noqa: B027  # most need nothing
+        """What must be known of these tasks before a job can be made. told: done, of."""
+
+    def said(self, report: Report) -> tuple[str, str]:
+        """A report's verdict and why, in a person's words."""
+        return (
+            (UNMEASURED, f"needs {', '.join(report.absent)}")
+            if report.absent
+            else (report.verdict.value, report.detail)
+        )
+
+    def fault(self, report: Report) -> Fault:
+        """Where it fails, as far as that can be told."""
+        return fault(report)
+
+    def shown(self, task: Any, test: int) -> str:
+        """A test by its number, from 1, where the statement shows it; hidden tests stay hidden."""
+        return ""
+
+    def absent(self, task: Any) -> str:
+        """Why a task cannot be measured here; "" where it can."""
+        return ""
+
+
+class Ruling(NamedTuple):
+    """What was found of one program on one set of tests."""
+
+    verdict: str
+    detail: str
+    seconds: float
+    test: int = 0  # the first that it fails, from 1; 0 where none is told
+    raised: str = ""  # the type of exception that it ended with
+    isolation: str = ""  # that it ran under
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One completion's verdict. `passed`: by set, in their order; a set that was not run since the one before failed is not passed."""
+
+    task_id: str
+    sample: int
+    passed: Mapping[str, bool | None]  # None: not measured
+    verdict: str
+    detail: str = ""
+    seconds: float = 0.0
+    cut: bool = False
+    program: str = field(default="", repr=False)
+    failed_test: int = 0
+    raised: str = ""
+    isolation: str = ""
+
+    @property
+    def measured(self) -> bool:
+        return self.verdict != UNMEASURED
+
+    def row(self) -> dict[str, Any]:
+        """As `--out` writes it: booleans; true for a later set where all before it pass too."""
+        told = {"verdict": self.verdict, "detail": self.detail, "seconds": round(self.seconds, 4)}
+        return {
+            "task_id": self.task_id,
+            "sample": self.sample,
+            **self.passed,
+            **told,
+            **({"cut": True} if self.cut else {}),
+        }
+
+
+class Verdicts:
+    """What was judged before: a file of lines in the home, each program's verdict on a set under the hash of all that decides it."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Raises ProblemError where the file is broken."""
+        self.known: dict[str, Ruling] = {}
+        self._synced = time.monotonic()
+        self._file = JsonLines(path) if path else None
+        if self._file:
+            self._file.open(self._read, "remove the file: everything is judged again then")
+
+    def _read(self, row: dict[str, Any]) -> None:
+        told = {name: row[name] for name in ("test", "raised", "isolation") if name in row}
+        self.known[row["key"]] = Ruling(row["verdict"], row["detail"], row["seconds"], **told)
+
+    def add(self, key: str, ruling: Ruling) -> None:
+        self.known[key] = ruling
+        if ruling.verdict == UNMEASURED:  # what it needs may be here next time
+            return
+        if self._file:
+            late = time.monotonic() - self._synced > SYNC_S
+            self._file.append([{"key": key} | ruling._asdict()], synced=late)
+            self._synced = time.monotonic() if late else self._synced
+
+    def close(self) -> None:
+        if self._file:
+            self._file.sync()
+            self._file.close()
+
+
+def key_of(harness: Harness, task: Task, which: str, program: str) -> str:
+    """Of a verdict: what is run, on what, under which limits, by which harness."""
+    text = "\0".join((harness.name, harness.version, task.content, which, program))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def check(harness: Harness, completions: Sequence[Completion], partial: bool) -> list[str]:
+    """Tasks that nothing answers. Raises ProblemError for completions of unknown tasks, and, unless `partial`, where tasks are missing."""
+    if strange := sorted({each.task_id for each in completions} - harness.tasks.keys()):
+        like = f"{harness.name} {harness.release} has {len(harness.tasks)} tasks like {next(iter(harness.tasks))}"
+        mend = f"{like}: is this a file of its answers? --data takes another release"
+        raise ProblemError(
+            f"{len(strange)} tasks are none of its own, the first is {strange[0]}",
+            mend,
+            harness.name,
+        )
+    missing = [task for task in harness.tasks if task not in {each.task_id for each in completions}]
+    if missing and not partial:
+        few = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise ProblemError(
+            f"{len(missing)} of {len(harness.tasks)} tasks have no completion ({few})",
+            "--allow-partial scores the others",
+            harness.name,
+        )
+    return missing
+
+
+def judge(
+    harness: Harness,
+    completions: Sequence[Completion],
+    sandbox: Callable[[], AbstractContextManager[Any]],
+    verdicts: Verdicts,
+    sanitized: bool = False,
+    told: Callable[[Sequence[Judged | None]], None] = lambda _: None,
+    preparing: Callable[[int, int], None] = lambda done, of: None,
+) -> list[Judged]:
+    """A verdict for each completion. The sandbox is opened only where something was not judged before.
+
+    told: hears of progress, with what is decided so far. Raises NotJudged where programs stay without a verdict.
+    """
+    rows = [(harness.tasks[each.task_id], each) for each in completions]
+    programs = [harness.program(task, each, sanitized) for task, each in rows]
+    judged: list[Judged | None] = [
+        _decided(harness, rows[at], programs[at], verdicts) for at in range(len(rows))
+    ]
+    told(judged)
+    if None not in judged:
+        return [each for each in judged if each is not None]
+    with sandbox() as opened:
+        needed = {task.task_id: task for at, (task, _) in enumerate(rows) if judged[at] is None}
+        harness.prepare(list(needed.values()), opened, preparing)
+        for which in harness.sets:
+            waiting: dict[str, list[int]] = {}  # key -> completions: equal programs are run once
+            for at, (task, _) in enumerate(rows):
+                if (
+                    judged[at] is None
+                    and (key := key_of(harness, task, which, programs[at])) not in verdicts.known
+                ):
+                    waiting.setdefault(key, []).append(at)
+            jobs = {
+                key: harness.job(rows[at[0]][0], which, programs[at[0]], key)
+                for key, at in waiting.items()
+            }
+            for report in _reports(jobs, opened):
+                verdicts.add(report.job_id, _ruling(harness, report))
+                for at in waiting[report.job_id]:
+                    judged[at] = _decided(harness, rows[at], programs[at], verdicts)
+                told(judged)
+            for at in range(len(rows)):
+                judged[at] = judged[at] or _decided(harness, rows[at], programs[at], verdicts)
+    told(judged)
+    return [each for each in judged if each is not None]
+
+
+def _ruling(harness: Harness, report: Report) -> Ruling:
+    verdict, detail = harness.said(report)
+    found = harness.fault(report) if verdict in (Verdict.WA, Verdict.RE) else Fault()
+    return Ruling(verdict, detail, report.wall_s, found.test, found.raised, report.isolation)
+
+
+def _decided(
+    harness: Harness, row: tuple[Any, Completion], program: str, verdicts: Verdicts
+) -> Judged | None:
+    """What the verdicts so far say of a completion; None while one is lacking."""
+    task, completion = row
+    if why := harness.absent(task):
+        return Judged(
+            completion.task_id,
+            completion.sample,
+            dict.fromkeys(harness.sets),
+            UNMEASURED,
+            why,
+            0.0,
+            completion.cut,
+            program,
+        )
+    passed: dict[str, bool | None] = dict.fromkeys(harness.sets, False)
+    ruling, detail, seconds, isolation = Ruling(Verdict.AC.value, "", 0.0), "", 0.0, set[str]()
+    for which in harness.sets:
+        known = verdicts.known.get(key_of(harness, task, which, program))
+        if known is None:
+            return None
+        ruling, detail = known, known.detail
+        seconds += known.seconds
+        isolation |= {known.isolation} - {""}
+        if known.verdict == UNMEASURED:
+            passed = dict.fromkeys(harness.sets)
+        if known.verdict != Verdict.AC:
+            detail = f"{which}: {detail}" if len(harness.sets) > 1 else detail
+            break
+        passed[which] = True
+    return Judged(
+        completion.task_id, completion.sample, passed, ruling.verdict, detail, seconds, completion.cut, program, ruling.test, ruling.raised,
+        ", ".join(sorted(isolation)),
+    )  # fmt: skip
+
+
+def _reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterable[Report]:
+    """A report for every job, as they come; what the sandbox failed is asked again."""
+    waiting, last = dict(jobs), ""
+    for _ in range(ATTEMPTS):
+        for report in sandbox.run(list(waiting.values())):
+            if report.verdict is Verdict.INFRA and not report.absent:
+                last = report.detail
+                continue
+            del waiting[report.job_id]
+            yield report
+        if not waiting:
+            return
+    raise NotJudged(
+        f"{len(waiting)} of {len(jobs)} programs have no verdict after {ATTEMPTS} attempts ({last}): run it again, what is judged is kept"
+    )

@@ -1,0 +1,106 @@
+"""How the programs read that pass: style as the reward sees it, complexity, length against the reference; and how that moves over versions.
+
+In: samples of a scorecard and reference programs. Out: a `Quality`. Failing programs are left out: what does not work has no quality.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import fmean, median
+
+from evaluation.promotion.comparison import Rate, points
+from evaluation.scorecard import Sample, Scorecard
+from problems.syntax import parse
+from rewards.lint import lint
+from rewards.style import HALF, SIMPLE
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Over the answers that pass and that the linter can read."""
+
+    answers: int
+    style: float  # mean of the reward's value, in (0, 1]
+    offences: float  # mean, an answer
+    complexity: float  # mean of the worst function's (McCabe)
+    length: (
+        float | None
+    )  # median of characters against the reference's, layout and comments left out; None without references
+
+
+def quality(samples: Iterable[Sample], references: Mapping[str, str]) -> Quality | None:
+    """references: a program a task. None where no answer passes. Raises OSError where ruff is not to be had."""
+    passing = [sample for sample in samples if sample.verdict == "AC"]
+    read = [
+        (sample, found)
+        for sample, found in zip(passing, lint([sample.program for sample in passing]), strict=True)
+        if found
+    ]
+    if not read:
+        return None
+    values = [
+        HALF / (HALF + found.offences + max(0, found.complexity - SIMPLE)) for _, found in read
+    ]
+    ratios = [
+        size(sample.program) / base
+        for sample, _ in read
+        if (base := size(references.get(sample.task_id, "")))
+    ]
+    return Quality(
+        answers=len(read),
+        style=fmean(values),
+        offences=fmean(found.offences for _, found in read),
+        complexity=fmean(found.complexity for _, found in read),
+        length=median(ratios) if ratios else None,
+    )
+
+
+def size(program: str) -> int:
+    """Characters of the program written in one way: without comments, blank lines and what was laid out otherwise. 0 for what is no Python."""
+    try:
+        return len(ast.unparse(parse(program)))
+    except (SyntaxError, ValueError, RecursionError):
+        return 0
+
+
+def measured(samples: Iterable[Sample], references: Mapping[str, str]) -> dict[str, float]:
+    """As a scorecard keeps it, beside what the clock measured: ruff's next version may find other things."""
+    found = quality(samples, references)
+    return (
+        {
+            f"quality_{name}": float(value)
+            for name, value in asdict(found).items()
+            if value is not None
+        }
+        if found
+        else {}
+    )
+
+
+HEAD = ("checkpoint", "benchmark", "pass@1", "passing", "style", "offences", "complexity", "length")
+
+
+def trend(cards: Sequence[Scorecard]) -> list[tuple[str, ...]]:
+    """A row a scorecard, in the order given, under HEAD; empty cells where nothing was measured."""
+    return [
+        (
+            card.checkpoint,
+            card.benchmark,
+            f"{points(Rate.of(card).share)} %",
+            *(
+                format(card.measured[f"quality_{name}"], form)
+                if f"quality_{name}" in card.measured
+                else ""
+                for name, form in (
+                    ("answers", ".0f"),
+                    ("style", ".3f"),
+                    ("offences", ".2f"),
+                    ("complexity", ".2f"),
+                    ("length", ".2f"),
+                )
+            ),
+        )
+        for card in cards
+    ]

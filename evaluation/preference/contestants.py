@@ -1,0 +1,118 @@
+"""Whose answers are put side by side: what a scorecard or a file of completions holds, as plain text by task.
+
+In: a scorecard (`.json`), or completions as `evaluation.generation.completion_files` reads them. Out: a `Contestant`. An answer is kept whole, as it was written: it
+is known by its text when a reward asks what it is worth.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from evaluation.generation import completion_files as completions
+from evaluation.scorecard import Scorecard
+from problems.columns import ProblemError
+
+TASK = ("task_id", "problem_id")
+STATEMENT = ("statement", "prompt", "question")
+
+
+@dataclass(frozen=True)
+class Contestant:
+    name: str
+    answers: dict[str, tuple[str, ...]]  # task -> its answers, by number of the sample
+    statements: dict[str, str] = field(
+        default_factory=dict
+    )  # task -> what was asked, where the file says so
+
+
+def read_contestant(path: Path) -> Contestant:
+    """A scorecard's or a file's answers, by the checkpoint's or the file's name. Raises ProblemError with file, row and mend."""
+    if path.suffix == ".json" and path.read_text(
+        encoding="utf-8", errors="replace"
+    ).lstrip().startswith("{"):
+        try:
+            return of_card(Scorecard.read(path))
+        except (ValidationError, ValueError) as error:
+            raise ProblemError(
+                "this is no scorecard",
+                "give a scorecard (.json), or completions (.jsonl, .jsonl.gz)",
+                str(path),
+            ) from error
+    read = completions.read(path, prefer="completion")
+    name = path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
+    return Contestant(
+        name,
+        _by_task((each.task_id, each.sample, each.text) for each in read),
+        _asked(path) if ".jsonl" in path.suffixes else {},
+    )
+
+
+def of_card(card: Scorecard, name: str = "") -> Contestant:
+    return Contestant(
+        name or card.checkpoint,
+        _by_task((each.task_id, each.sample, each.answer) for each in card.samples),
+        dict(card.prompts),
+    )
+
+
+def read_statements(path: Path) -> dict[str, str]:
+    """task -> statement, of JSON lines or of a parquet file in our schema. Raises ProblemError where there is none, FileNotFoundError."""
+    if path.suffix == ".parquet":
+        from problems.dataset.rl_parquet import prompt_text
+        from problems.schema import read_parquet
+
+        return {problem.problem_id: prompt_text(problem) for problem in read_parquet(path)}
+    if not (found := _asked(path)):
+        raise ProblemError(
+            "no task is asked in it",
+            f"give a row a task: {' or '.join(TASK)}, and {' or '.join(STATEMENT)}",
+            str(path),
+        )
+    return found
+
+
+def _asked(path: Path) -> dict[str, str]:
+    """What the rows say that was asked; those that do not are passed over."""
+    found: dict[str, str] = {}
+    with (
+        gzip.open(path, "rt", encoding="utf-8")
+        if path.suffix == ".gz"
+        else path.open(encoding="utf-8") as lines
+    ):
+        for number, line in enumerate(lines, 1):
+            try:
+                row: Any = json.loads(line) if line.strip() else {}
+            except ValueError as error:
+                raise ProblemError(
+                    f"broken JSON ({error})",
+                    "write the line again, or leave it out",
+                    f"{path}: line {number}",
+                ) from error
+            task, text = (
+                next((row[key] for key in keys if key in row), None)
+                if isinstance(row, dict)
+                else None
+                for keys in (TASK, STATEMENT)
+            )
+            if task is not None and isinstance(text, str):
+                found[str(task)] = _whole(text)
+    return found
+
+
+def _by_task(samples: Iterable[tuple[str, int, str]]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for task, _, text in sorted(samples, key=lambda sample: sample[1]):
+        found.setdefault(task, []).append(_whole(text))
+    return {task: tuple(texts) for task, texts in found.items()}
+
+
+def _whole(text: str) -> str:
+    """Half a surrogate pair, which no file in UTF-8 holds, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode("utf-8")

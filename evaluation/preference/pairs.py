@@ -1,0 +1,105 @@
+"""Pairs of answers for people to choose between, in an order and on sides that a seed decides.
+
+In: contestants and what was asked. Out: pairs, each once; for each judge an order of them and a side. Whose answer stands where follows from seed,
+pair and judge, so that it is the same after a restart, and no judge sees one contestant on one side only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from artifacts.hashing import hash_data
+from evaluation.preference.contestants import Contestant
+from problems.columns import ProblemError
+
+Chosen = Literal["left", "right", "tie"]
+
+
+class Pair(BaseModel):
+    """Two different answers to one task, and whose they are."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str  # follows from the answers, and says nothing of whose they are
+    problem_id: str
+    statement: str
+    first: str
+    second: str
+    first_of: str
+    second_of: str
+
+    def sides(self, seed: int, judge: str) -> tuple[str, str]:
+        """(left, right) as this judge is shown them."""
+        return (
+            (self.first, self.second)
+            if _draw(seed, judge, self.id, "side")[0] in "01234567"
+            else (self.second, self.first)
+        )
+
+    def winner(self, left: str, chosen: Chosen) -> str:
+        """Whose answer was chosen, where `left` stood on the left; "tie" for neither."""
+        if chosen == "tie":
+            return "tie"
+        return self.first_of if (left == self.first) == (chosen == "left") else self.second_of
+
+
+def make_pairs(
+    contestants: Sequence[Contestant], statements: Mapping[str, str], seed: int, most: int = 0
+) -> tuple[list[Pair], int]:
+    """The pairs, and how many were left out since both answers are the same text.
+
+    Every two contestants meet on every task that both answered, sample by sample; two texts meet once a task. most: so many pairs at most, drawn by
+    the seed; 0: all. Raises ProblemError where names repeat, no task is shared, or a task's statement is not known.
+    """
+    if len({c.name for c in contestants}) < len(contestants):
+        raise ProblemError(
+            f"two of {', '.join(c.name for c in contestants)} have one name",
+            "rename a file, so that it is known whose answer was chosen",
+        )
+    found: dict[str, Pair] = {}
+    same = 0
+    for one, other in combinations(contestants, 2):
+        shared = sorted(one.answers.keys() & other.answers.keys())
+        if not shared:
+            raise ProblemError(
+                f"{one.name} and {other.name} have no task in common",
+                "give answers to the same tasks",
+            )
+        for task in shared:
+            for a, b in zip(one.answers[task], other.answers[task], strict=False):
+                if a.strip() == b.strip():
+                    same += 1
+                    continue
+                if task not in statements:
+                    raise ProblemError(
+                        f"what {task} asks is not known",
+                        "give the statements with --tasks, or rows with a `prompt`",
+                    )
+                id = hash_data([task, sorted((a, b))])[:16]
+                found.setdefault(
+                    id,
+                    Pair(
+                        id=id,
+                        problem_id=task,
+                        statement=statements[task],
+                        first=a,
+                        second=b,
+                        first_of=one.name,
+                        second_of=other.name,
+                    ),
+                )
+    drawn = sorted(found.values(), key=lambda pair: _draw(seed, "", pair.id, "drawn"))
+    return (drawn[:most] if most else drawn), same
+
+
+def order(pairs: Sequence[Pair], seed: int, judge: str) -> list[Pair]:
+    """All pairs in this judge's own order, so that what tires a judge falls on other pairs for each."""
+    return sorted(pairs, key=lambda pair: _draw(seed, judge, pair.id, "order"))
+
+
+def _draw(seed: int, judge: str, pair: str, what: str) -> str:
+    return hash_data([seed, judge, pair, what])

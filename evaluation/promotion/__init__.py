@@ -1,0 +1,1 @@
+"""Decide whether a challenger replaces the champion: policy, checks, comparison, gate."""

@@ -1,0 +1,321 @@
+"""Two scorecards task by task: champion before, challenger after.
+
+In: two scorecards of one benchmark. Out: a `Comparison` with p-values, an interval and what so many tasks can show; refused where they measure
+different things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import ceil
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from evaluation.promotion.policy import Policy
+from evaluation.scorecard import Scorecard
+from evaluation.statistics.paired import (
+    PairedTest,
+    announced_mean_gain,
+    announced_share_gain,
+    bootstrap_test,
+    difference_interval,
+    not_worse,
+    smallest_mean_gain,
+)
+from evaluation.statistics.pass_at_k import curve, estimates
+from evaluation.statistics.tests import (
+    Interval,
+    bootstrap_mean,
+    mcnemar,
+    share_interval,
+    smallest_gain,
+)
+
+Counts = dict[str, tuple[int, int]]  # task -> answers that pass, answers
+
+
+class Incomparable(ValueError):
+    """Scorecards that cannot be compared: they measure different things, or too little; the message says what, and the mend."""
+
+
+class Plain(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Rate(Plain):
+    """pass@k over tasks and its 95 % interval: `solved` where it is a count of tasks (Wilson, wider at the edges), None where it is an estimate."""
+
+    solved: int | None
+    tasks: int
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, card: Scorecard, k: int = 1) -> Rate:
+        return cls.over(counts_of(card), k)
+
+    @classmethod
+    def over(cls, counts: Counts, k: int = 1) -> Rate:
+        """Raises ValueError where a task has fewer than k answers."""
+        return cls.at(counts, [k])[k]
+
+    @classmethod
+    def at(cls, counts: Counts, ks: Sequence[int]) -> dict[int, Rate]:
+        """The same for several k at once, from one set of draws."""
+        if is_greedy(counts) and list(ks) == [1]:
+            return {1: cls.counted(sum(c for c, _ in counts.values()), len(counts))}
+        return {
+            at.k: cls(solved=None, tasks=len(counts), share=at.share, low=at.low, high=at.high)
+            for at in curve(*_columns(counts), ks)
+        }
+
+    @classmethod
+    def counted(cls, solved: int, tasks: int) -> Rate:
+        low, high = share_interval(solved, tasks)
+        return cls(solved=solved, tasks=tasks, share=solved / tasks, low=low, high=high)
+
+    def __str__(self) -> str:
+        of = f"{self.solved} of {self.tasks}" if self.solved is not None else f"{self.tasks} tasks"
+        return (
+            f"{points(self.share)} % ({of}, interval {points(self.low)} to {points(self.high)} %)"
+        )
+
+
+class Bucket(Plain):
+    """The tasks of one tag."""
+
+    tag: str
+    tasks: int
+    before: float
+    after: float
+    p_worse: float
+
+
+class Comparison(Plain):
+    """Champion (before) and challenger (after) on the same tasks."""
+
+    benchmark: str
+    benchmark_version: str
+    before: Rate
+    after: Rate
+    difference: float
+    difference_low: (
+        float  # 95 %: Tango's score interval, or with several answers a task a bootstrap over tasks
+    )
+    difference_high: float
+    p_better: (
+        float  # one-sided: McNemar's exact test, or with several answers a task a paired bootstrap
+    )
+    p_worse: float
+    p_two_sided: float
+    won: tuple[
+        str, ...
+    ]  # ids of tasks that only the challenger solves; with several answers, where its pass@k is higher
+    lost: tuple[str, ...]
+    both_solved: int
+    neither_solved: int
+    smallest_gain: (
+        float | None
+    )  # true gain that so many tasks show with a chance of 80 %, at the policy's alpha and the seen share of changed tasks
+    k: int = 1
+    answers: int = 1  # a task, the fewest
+    margin: float | None = None  # a fall so large is to be ruled out
+    p_not_worse: float | None = None  # of that margin
+    buckets: tuple[Bucket, ...] = ()
+
+
+class CleanScore(Plain):
+    """The same without tasks that something in the training data resembles."""
+
+    benchmark: str
+    left_out: int
+    before: Rate | None
+    after: Rate | None
+
+
+def counts_of(card: Scorecard, tests: str = "") -> Counts:
+    """By all tests, or by those of one set. Raises Incomparable where an answer has no verdict, and where there is none."""
+    if broken := [s.task_id for s in card.samples if s.verdict == "INFRA"]:
+        raise Incomparable(
+            f"{card.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again"
+        )
+    counts: Counts = {}
+    for sample in card.samples:
+        solved, drawn = counts.get(sample.task_id, (0, 0))
+        counts[sample.task_id] = solved + sample.passes(tests), drawn + 1
+    if not counts:
+        raise Incomparable(
+            f"{card.benchmark}: {card.checkpoint} has no answers there: evaluate again"
+        )
+    return counts
+
+
+def is_greedy(counts: Counts, k: int = 1) -> bool:
+    """Whether each task has one answer, so that exact tests of solved and unsolved apply."""
+    return k == 1 and all(drawn == 1 for _, drawn in counts.values())
+
+
+def compare(
+    before: Scorecard, after: Scorecard, policy: Policy | None = None, k: int = 1
+) -> Comparison:
+    """Both cards task by task. Raises Incomparable unless they measure the same thing, ValueError where a task has fewer than k answers."""
+    policy = policy or Policy()
+    check_comparable(before, after)
+    old, new = counts_of(before), counts_of(after)
+    greedy = is_greedy(old, k) and is_greedy(new, k)
+    was, now = values_of(old, k), values_of(new, k)
+    won = tuple(task for task in old if now[task] > was[task])
+    lost = tuple(task for task in old if now[task] < was[task])
+    differences = [now[task] - was[task] for task in old]
+    margin = (
+        None
+        if before.benchmark == policy.benchmark
+        else policy.margins.get(before.benchmark, policy.margin)
+    )
+    test = paired_test(differences, greedy, margin or policy.margin)
+    low, high = interval_of(differences, greedy)
+    return Comparison(
+        benchmark=before.benchmark, benchmark_version=before.benchmark_version, before=Rate.over(old, k), after=Rate.over(new, k),
+        difference=float(np.mean(differences)), difference_low=low, difference_high=high, p_better=test.better, p_worse=test.worse,
+        p_two_sided=test.two_sided, won=won, lost=lost, both_solved=sum(c > 0 and new[task][0] > 0 for task, (c, _) in old.items()),
+        neither_solved=sum(c == 0 and new[task][0] == 0 for task, (c, _) in old.items()),
+        smallest_gain=_smallest_gain(differences, greedy, policy.alpha), k=k, answers=min(n for counts in (old, new) for _, n in counts.values()),
+        margin=margin, p_not_worse=test.not_worse if margin else None, buckets=_buckets(before, was, now, greedy, policy),
+    )  # fmt: skip
+
+
+def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
+    """The smallest gain that this suite will show four times in five, said before a challenger has answered: on half of the tasks it is expected to
+    come to the same but for the gain (`paired.expected_spread`). None where no gain can be shown."""
+    counts = counts_of(card)
+    if is_greedy(counts, k):
+        return announced_share_gain(sum(c for c, _ in counts.values()), len(counts), alpha)
+    return announced_mean_gain(list(values_of(counts, k).values()), alpha)
+
+
+def clean_score(
+    benchmark: str, before: Scorecard, after: Scorecard, suspect: Iterable[str], k: int = 1
+) -> CleanScore | None:
+    """Both scores without the suspect tasks; None where the benchmark has none of them, no rates where nothing else is left."""
+    old, new = counts_of(before), counts_of(after)
+    left_out = old.keys() & set(suspect)
+    if not left_out:
+        return None
+    kept = [
+        {task: count for task, count in counts.items() if task not in left_out}
+        for counts in (old, new)
+    ]
+    rates = [Rate.over(counts, k) if counts else None for counts in kept]
+    return CleanScore(benchmark=benchmark, left_out=len(left_out), before=rates[0], after=rates[1])
+
+
+def check_comparable(before: Scorecard, after: Scorecard) -> None:
+    """Raises Incomparable. How the answers of a file were drawn is not known, and nothing is asked of it."""
+    for name in ("benchmark", "benchmark_version", "harness_version", "sampling"):
+        ours, theirs = getattr(before, name), getattr(after, name)
+        if ours != theirs and not (name == "sampling" and not (ours and theirs)):
+            what = f"different {name.replace('_', ' ')}s ({_short(ours)} and {_short(theirs)})"
+            raise Incomparable(
+                f"{before.checkpoint} and {after.checkpoint} were scored with {what}: evaluate both on the same one"
+            )
+    tasks = [{sample.task_id for sample in card.samples} for card in (before, after)]
+    if odd := sorted(tasks[0] ^ tasks[1]):
+        raise Incomparable(
+            f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is {odd[0]}: evaluate both on all tasks"
+        )
+
+
+def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
+    """pass@k of each task. Raises Incomparable that names the first with fewer than k answers."""
+    if short := next((task for task, (_, n) in counts.items() if n < k), None):
+        raise Incomparable(
+            f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or lower k"
+        )
+    return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
+
+
+def _columns(counts: Counts) -> tuple[list[int], list[int]]:
+    return [c for c, _ in counts.values()], [n for _, n in counts.values()]
+
+
+def paired_test(differences: Sequence[float], greedy: bool, margin: float) -> PairedTest:
+    if not greedy:
+        return bootstrap_test(differences, margin)
+    won, lost = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
+    return PairedTest(*mcnemar(won, lost), not_worse(won, lost, len(differences), margin))
+
+
+def interval_of(differences: Sequence[float], greedy: bool) -> Interval:
+    if not greedy:
+        return bootstrap_mean(differences)
+    return difference_interval(
+        sum(d > 0 for d in differences), sum(d < 0 for d in differences), len(differences)
+    )
+
+
+def _smallest_gain(differences: Sequence[float], greedy: bool, alpha: float) -> float | None:
+    if greedy:
+        return smallest_gain(
+            sum(d != 0 for d in differences) / len(differences), len(differences), alpha
+        )
+    return smallest_mean_gain(float(np.std(differences)), len(differences), alpha)
+
+
+def _buckets(
+    card: Scorecard,
+    was: Mapping[str, float],
+    now: Mapping[str, float],
+    greedy: bool,
+    policy: Policy,
+) -> tuple[Bucket, ...]:
+    members: dict[str, list[str]] = {}
+    for task, tags in {sample.task_id: sample.tags for sample in card.samples}.items():
+        for tag in set(tags):
+            if policy.tags is None or tag.startswith(tuple(policy.tags)):
+                members.setdefault(tag, []).append(task)
+    return tuple(
+        Bucket(
+            tag=tag, tasks=len(tasks), before=sum(was[t] for t in tasks) / len(tasks), after=sum(now[t] for t in tasks) / len(tasks),
+            p_worse=paired_test([now[t] - was[t] for t in sorted(tasks)], greedy, policy.margin).worse,
+        )
+        for tag, tasks in sorted(members.items())
+        if policy.tag_tasks <= len(tasks) < len(was)  # a tag of all tasks is the benchmark
+    )  # fmt: skip
+
+
+def points(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def signed(share: float) -> str:
+    return f"{100 * share:+.1f}".replace("-", "−")
+
+
+def p_text(p_value: float) -> str:
+    """ "p = 0.013", "p = 0.0004" or "p < 0.0001": as many digits as mean something."""
+    if p_value < 0.0001:
+        return "p < 0.0001"
+    return f"p = {p_value:.3f}" if p_value >= 0.001 else f"p = {p_value:.4f}"
+
+
+def count(tasks: float) -> str:
+    """ "1 task", "2 tasks": rounded up."""
+    whole = ceil(tasks - 1e-9)
+    return f"{whole} task{'' if whole == 1 else 's'}"
+
+
+def odds(p_value: float) -> str:
+    """A p-value for whoever has never met one: "less often than once in 10,000 times", "about once in 250 times", "in about 38 of 100 cases"."""
+    if p_value < 0.0001:
+        return "less often than once in 10,000 times"
+    return (
+        f"about once in {1 / p_value:,.0f} times"
+        if p_value < 0.095
+        else f"in about {100 * p_value:.0f} of 100 cases"
+    )
+
+
+def _short(value: object) -> str:
+    return str(value)[:60] if value != "" else "none"

@@ -1,0 +1,54 @@
+"""What went wrong since: a champion that fell on fresh tasks, tasks that a later champion lost."""
+
+from __future__ import annotations
+
+from evaluation.promotion.comparison import Incomparable, Plain, Rate, counts_of, p_text
+from evaluation.scorecard import Scorecard
+from evaluation.statistics.tests import fisher_fall
+
+
+class Regression(Plain):
+    """The champion scored again on other tasks: whether it fell by more than chance explains."""
+
+    fell: bool
+    p_value: float
+    before: Rate
+    after: Rate
+    reason: str
+
+
+def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regression:
+    """Compares one checkpoint's scores on two draws of a benchmark: Fisher's exact test, since the tasks are others.
+
+    A champion was picked for a good score, so that a small fall on fresh tasks is expected: hence a strict alpha.
+    Raises Incomparable where the cards belong to different checkpoints or benchmarks.
+    """
+    if before.checkpoint_hash != after.checkpoint_hash:
+        raise Incomparable(
+            f"a regression is about one checkpoint, got {before.checkpoint} and {after.checkpoint}: compare those with the gate"
+        )
+    if before.benchmark != after.benchmark:
+        raise Incomparable(
+            f"scores on {before.benchmark} and {after.benchmark} say nothing about each other: score the same benchmark again"
+        )
+    solved = [(sum(card.solved.values()), len(card.solved)) for card in (before, after)]
+    old, new = (Rate.counted(*counts) for counts in solved)
+    p_value = fisher_fall(*solved[0], *solved[1])
+    fell = p_value <= alpha
+    judged = (
+        f"a fall that chance explains with {p_text(p_value)}"
+        if fell
+        else f"within what chance explains ({p_text(p_value)})"
+    )
+    reason = f"{after.checkpoint} solved {old} of {before.benchmark} before and solves {new} of fresh tasks: {judged}; the line is {alpha:g}."
+    return Regression(fell=fell, p_value=p_value, before=old, after=new, reason=reason)
+
+
+def lost_tasks(before: Scorecard, after: Scorecard) -> tuple[str, ...]:
+    """Tasks that the first solved reliably, with every answer, and the second with at most half of its answers."""
+    old, new = counts_of(before), counts_of(after)
+    return tuple(
+        task
+        for task, (solved, drawn) in old.items()
+        if solved == drawn and task in new and 2 * new[task][0] <= new[task][1]
+    )

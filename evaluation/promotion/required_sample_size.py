@@ -1,0 +1,153 @@
+"""What would have sufficed: how far a refused challenger was from being promoted, in tasks.
+
+In: a recorded decision, as plain JSON of any version of the gate. Out: a sentence for each thing that stood in the way. Exact for greedy answers,
+where the test is McNemar's and can be asked again; for several answers a task by the normal approximation of the recorded interval, and said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import NormalDist
+from typing import Any
+
+from evaluation.promotion.comparison import count
+from evaluation.statistics.tests import mcnemar
+
+MOST = 50_000  # tasks: beyond that nobody measures
+MENDS = {  # {about}: what each check that failed was about
+    "limit": "{about} within what the policy allows, or another `policy.limits` where that is wrong.",
+    "provenance": "Every link of its passport: make {about} again, or put it back; every input of a champion must be kept.",
+    "battery": "Another training of {about}, with a reward that passes the exploit battery: `ratchet reward verify` shows what a reward pays for.",
+    "fresh tasks": "Tasks of {about} that no gate has used: a fresh draw, or another version of the benchmark.",
+    "picked apart": "Another benchmark than {about} to pick the save by; then gate that one save.",
+    "measured": "Scores of both on {about}, or a policy without it.",
+    "tags": "No fall by more than chance explains on {about}: train on more of their kind.",
+}
+
+
+def sufficed(decision: dict[str, Any]) -> list[str]:
+    """What it lacked, most important first; empty for a decision that promoted or installed."""
+    if decision["kind"] != "refuse":
+        return []
+    abouts: dict[str, list[str]] = {}
+    for name, about in failed(decision):
+        abouts.setdefault(name, []).append(about)
+    return [
+        sentence for name, about in abouts.items() for sentence in _lacked(name, about, decision)
+    ]
+
+
+def wins_needed(lost: int, tasks: int, level: float, gain: float) -> int | None:
+    """Fewest tasks to win, beside so many lost, that the exact test and the least gain accept; None where there are not so many tasks."""
+    return next(
+        (
+            won
+            for won in range(lost, tasks - lost + 1)
+            if won - lost >= gain * tasks - 1e-9 and mcnemar(won, lost).better <= level
+        ),
+        None,
+    )
+
+
+def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
+    """Fewest tasks on which the same shares of won and lost would show a gain; None where there is none to show."""
+    if won <= lost:
+        return None
+
+    def enough(count: int) -> bool:
+        return mcnemar(round(won * count / tasks), round(lost * count / tasks)).better <= level
+
+    low, high = tasks, tasks
+    while not enough(high):  # doubled until it is enough: the exact test is slow with very many
+        low, high = high, 2 * high
+        if high > MOST:
+            return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle + 1, high)
+    return low
+
+
+def losses_allowed(won: int, lost: int, level: float) -> int:
+    """Most tasks that may be lost beside so many won without a fall being shown."""
+    return next(fewer for fewer in range(lost, -1, -1) if mcnemar(won, fewer).worse > level)
+
+
+def failed(decision: dict[str, Any]) -> list[tuple[str, str]]:
+    """(check, what it is about); found out anew for decisions that were recorded before checks were."""
+    if decision.get("checks"):
+        return [
+            (check["name"], check["about"]) for check in decision["checks"] if not check["passed"]
+        ]
+    c, policy = decision.get("comparison"), decision["policy"]
+    if c is None:
+        return []
+    failed = (
+        [("win", c["benchmark"])] if c["p_better"] > policy["alpha"] or c["difference"] <= 0 else []
+    )
+    failed += [("gain", c["benchmark"])] if c["difference"] < policy["minimum_gain"] else []
+    return failed + [
+        ("not worse", other["benchmark"])
+        for other in decision["others"]
+        if other["p_worse"] <= policy["harm_alpha"]
+    ]
+
+
+def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[str]:
+    c, policy = decision["comparison"], decision["policy"]
+    level = decision.get("level") or policy["alpha"]
+    same = (
+        decision["champion"]
+        and decision["champion"]["content_hash"] == decision["challenger"]["content_hash"]
+    )
+    if same and name in ("win", "gain"):
+        if name == "win":
+            yield "Other weights: it is the champion itself."
+    elif name == "win":
+        yield from _to_win(c, level, policy["minimum_gain"])
+    elif name == "gain":
+        asked = policy["minimum_gain"]
+        lacking = asked - c["difference"]
+        yield f"A gain of at least {100 * asked:g} points on {abouts[0]}: it lacked {100 * lacking:.1f}, or {count(lacking * c['before']['tasks'])}."
+    elif name == "not worse":
+        for about in abouts:
+            yield _not_to_lose(
+                next(other for other in decision["others"] if other["benchmark"] == about), policy
+            )
+    elif mend := MENDS.get(name):
+        yield mend.format(about="; ".join(abouts))
+    else:
+        yield f"{name}, {'; '.join(abouts)}: see the reasons."
+
+
+def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
+    won, lost, tasks = len(c["won"]), len(c["lost"]), c["before"]["tasks"]
+    if c.get("answers", 1) > 1:
+        error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
+        needed = max(gain, NormalDist().inv_cdf(1 - level) * error)
+        yield f"A gain of about {100 * needed:.1f} points on {c['benchmark']} where it had {100 * c['difference']:+.1f} (normal approximation)."
+        return
+    needed_wins = wins_needed(lost, tasks, level, gain)
+    if needed_wins is None:
+        yield f"{tasks} tasks of {c['benchmark']} cannot show a gain at {level:.3g} with {lost} of them lost: gate on more tasks."
+    else:
+        yield (
+            f"With the {count(lost)} of {c['benchmark']} that it lost, it had to win {needed_wins} that the champion fails, "
+            f"and won {won}: {count(needed_wins - won)} more."
+        )
+    if (more := tasks_needed(won, lost, tasks, level)) is not None and more > tasks:
+        yield f"Or more tasks: were it as good on others, about {more:,} in place of {tasks} would show it."
+
+
+def _not_to_lose(c: dict[str, Any], policy: dict[str, Any]) -> str:
+    won, lost, level = len(c["won"]), len(c["lost"]), policy["harm_alpha"]
+    if c["p_worse"] <= level and c.get("answers", 1) == 1:
+        allowed = losses_allowed(won, lost, level)
+        return f"On {c['benchmark']} it lost {count(lost)} and won {won}: with at most {allowed} lost no fall would have been shown."
+    margin = c.get("margin") or policy.get("margin", 0.0)
+    error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
+    needed = NormalDist().inv_cdf(1 - level) * error - margin
+    return (
+        f"On {c['benchmark']} a difference of about {100 * needed:+.1f} points or better would have ruled out a fall of {100 * margin:.1f}; "
+        f"it had {100 * c['difference']:+.1f} (normal approximation). Or the same difference on more tasks."
+    )

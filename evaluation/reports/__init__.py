@@ -1,0 +1,1 @@
+"""Reports, plots and tables about scorecards and decisions."""

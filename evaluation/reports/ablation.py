@@ -1,0 +1,65 @@
+"""What a setting contributes: a baseline against the same training with one thing changed, over the same seeds and tasks.
+
+In: for each seed whether a task was solved, 0 or 1. Out: the difference with an interval, and in words what so few runs can show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.statistics.paired import difference_interval
+from evaluation.statistics.seeds import compare_recipes
+from evaluation.statistics.tests import Interval
+
+Runs = Sequence[Sequence[float]]  # a row a seed, a column a task
+
+
+class Contribution(NamedTuple):
+    """baseline - changed, as shares. `interval` is None where no task differs in any of several seeds."""
+
+    baseline: float
+    changed: float
+    difference: float
+    interval: Interval | None
+    seeds: int
+    tasks: int
+
+    @property
+    def shown(self) -> bool:
+        return self.interval is not None and not self.interval.low <= 0.0 <= self.interval.high
+
+
+def contribution(
+    baseline: Runs, changed: Runs, *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
+) -> Contribution:
+    """Paired by seed and task. Tasks are drawn again, and where there are several seeds, seeds too (evaluation/statistics/seeds.py).
+
+    With one seed the interval (Tango's) holds for other tasks and this seed alone. Raises ValueError where runs differ in seeds or tasks.
+    """
+    old, new = np.asarray(baseline, dtype=float), np.asarray(changed, dtype=float)
+    if old.shape != new.shape or old.ndim != 2 or not old.size:
+        raise ValueError(
+            f"runs of shape {old.shape} and {new.shape}: score every run on the same seeds and tasks"
+        )
+    apart = old - new
+    seeds, tasks = apart.shape
+    found = Contribution(
+        float(old.mean()), float(new.mean()), float(apart.mean()), None, seeds, tasks
+    )
+    if seeds == 1:
+        return found._replace(
+            interval=difference_interval(
+                int((apart > 0).sum()), int((apart < 0).sum()), tasks, confidence
+            )
+        )
+    if not apart.any():
+        return found
+    none = np.zeros_like(apart)  # against the differences as one recipe: paired by seed
+    return found._replace(
+        interval=compare_recipes(
+            none.tolist(), apart.tolist(), confidence=confidence, draws=draws, seed=seed
+        ).interval
+    )

@@ -1,0 +1,170 @@
+"""Any models side by side: each against the first, on every benchmark that both answered, all tests corrected together.
+
+In: for each contestant its scorecards, one a run (a training seed). Out: a `Row` a benchmark and contestant, with Holm's correction over all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from evaluation.promotion.comparison import (
+    CleanScore,
+    Incomparable,
+    Plain,
+    Rate,
+    announced_gain,
+    check_comparable,
+    clean_score,
+    compare,
+    counts_of,
+    points,
+    values_of,
+)
+from evaluation.promotion.policy import Policy
+from evaluation.reports.figures import Suspects, suspects_in
+from evaluation.scorecard import Scorecard
+from evaluation.statistics.paired import holm
+from evaluation.statistics.seeds import compare_recipes
+
+
+class Contestant(NamedTuple):
+    """A model, or a recipe with several runs. `cards`: by benchmark, a scorecard a run."""
+
+    name: str
+    cards: Mapping[str, tuple[Scorecard, ...]]
+
+
+class Row(Plain):
+    """One contestant against the first on one benchmark."""
+
+    benchmark: str
+    benchmark_version: str
+    tasks: int
+    first: str
+    other: str
+    runs: tuple[int, int]
+    before: float
+    after: float
+    difference: float
+    low: float
+    high: float
+    p: float  # two-sided
+    p_holm: float
+    won: int
+    lost: int
+    smallest_gain: float | None  # that this suite shows four times in five, at alpha
+    clean: CleanScore | None
+
+    def verdict(self, alpha: float) -> str:
+        if self.p_holm <= alpha:
+            return f"{self.other if self.difference > 0 else self.first} is better"
+        return "no difference shown" if self.p > alpha else "none shown among so many tests"
+
+
+def versus(
+    contestants: Sequence[Contestant],
+    *,
+    k: int = 1,
+    alpha: float = 0.05,
+    suspects: Suspects | None = None,
+) -> list[Row]:
+    """Raises Incomparable where a contestant shares no benchmark with the first or was asked other tasks, ValueError for fewer than k answers."""
+    first, rows = contestants[0], []
+    for other in contestants[1:]:
+        shared = [name for name in first.cards if name in other.cards]
+        if not shared:
+            asked = "; ".join(
+                f"{c.name}: {', '.join(c.cards) or 'nothing'}" for c in (first, other)
+            )
+            raise Incomparable(
+                f"{first.name} and {other.name} share no benchmark ({asked}): evaluate both on the same one"
+            )
+        rows += [
+            _row(
+                name,
+                first,
+                other,
+                k,
+                alpha,
+                suspects_in(first.cards[name][0], suspects or {}) or (),
+            )
+            for name in shared
+        ]
+    adjusted = holm([row.p for row in rows])
+    return [row.model_copy(update={"p_holm": p}) for row, p in zip(rows, adjusted, strict=True)]
+
+
+def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list[str]:
+    """What each suite will be able to show, before anybody is compared with this one."""
+    told = []
+    for name, cards in contestant.cards.items():
+        gain, rate = announced_gain(cards[0], alpha, k), Rate.of(cards[0], k)
+        can = (
+            f"a true gain of {points(gain)} points is shown four times in five"
+            if gain is not None
+            else "too few tasks to show any gain"
+        )
+        told.append(
+            f"{name}: {contestant.name} solves {rate}; at {alpha:g}, one-sided, {can}, if half of the tasks are decided by the task alone."
+        )
+    return told
+
+
+def _row(
+    benchmark: str,
+    first: Contestant,
+    other: Contestant,
+    k: int,
+    alpha: float,
+    suspect: Collection[str],
+) -> Row:
+    old, new = first.cards[benchmark], other.cards[benchmark]
+    for card in (*old[1:], *new):
+        check_comparable(old[0], card)
+    clean = (
+        clean_score(benchmark, old[0], new[0], suspect, k) if len(old) == len(new) == 1 else None
+    )
+    common = {
+        "benchmark": benchmark,
+        "benchmark_version": old[0].benchmark_version,
+        "first": first.name,
+        "other": other.name,
+        "clean": clean,
+    }
+    if len(old) == len(new) == 1:
+        c = compare(old[0], new[0], Policy(alpha=alpha, tags=()), k)
+        return Row.model_validate(
+            common
+            | {
+                "tasks": c.before.tasks, "runs": (1, 1), "before": c.before.share, "after": c.after.share, "difference": c.difference,
+                "low": c.difference_low, "high": c.difference_high, "p": c.p_two_sided, "p_holm": c.p_two_sided, "won": len(c.won),
+                "lost": len(c.lost), "smallest_gain": c.smallest_gain,
+            }
+        )  # fmt: skip
+    if min(len(old), len(new)) < 2:
+        raise Incomparable(
+            f"{benchmark}: {len(old)} runs of {first.name} against {len(new)} of {other.name}: give one of each, or at least two of each"
+        )
+    ids = list(counts_of(old[0]))
+    was, now = (
+        [
+            [values[task] for task in ids]
+            for values in (values_of(counts_of(card), k) for card in cards)
+        ]
+        for cards in (old, new)
+    )
+    found = compare_recipes(was, now)
+    before, after = (sum(map(sum, runs)) / len(runs) / len(ids) for runs in (was, now))
+    means = [
+        (sum(column) / len(was), sum(other_column) / len(now))
+        for column, other_column in zip(zip(*was, strict=True), zip(*now, strict=True), strict=True)
+    ]
+    return Row.model_validate(
+        common
+        | {
+            "tasks": len(ids), "runs": found.runs, "before": before, "after": after, "difference": found.difference, "low": found.interval.low,
+            "high": found.interval.high, "p": found.p_two_sided, "p_holm": found.p_two_sided, "won": sum(b > a for a, b in means),
+            "lost": sum(b < a for a, b in means), "smallest_gain": None,
+        }
+    )  # fmt: skip

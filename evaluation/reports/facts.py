@@ -1,0 +1,196 @@
+"""Everything a report says, as typed plain data; `summary.json` holds the same."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from evaluation.promotion.comparison import points, signed
+from evaluation.promotion.gate import Decision, Rate
+
+
+class Fact(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Model(Fact):
+    """What the model is, said honestly."""
+
+    architecture: str
+    """Such as "Qwen2, made from scratch" or a hub id."""
+    parameters: int
+    warm_up: str
+    """One or two sentences: what it was taught before reinforcement learning, mistakes of the demonstrations included."""
+    training: str
+    """One or two sentences: what reinforcement learning did with it."""
+    settings: dict[str, str | int | float | bool] = {}
+    """The few that matter: algorithm, steps, learning rate, group size."""
+
+
+class Step(Fact):
+    """One stage of the data's funnel."""
+
+    stage: str
+    problems: int
+    content_hash: str
+    removed: dict[str, int] = {}
+    """Reason -> problems that the stage took out."""
+
+
+class Score(Fact):
+    """pass@1 at a training step."""
+
+    step: int
+    benchmark: str
+    rate: Rate
+
+
+class Curve(Fact):
+    rewards: tuple[tuple[int, float], ...]
+    """(training step, mean reward)."""
+    scores: tuple[Score, ...] = ()
+    figures: dict[str, tuple[tuple[int, float], ...]] = {}
+    """What else was measured at each step, such as KL: name -> (training step, value)."""
+
+
+class Group(Fact):
+    """Tasks with a tag in common."""
+
+    label: str
+    before: Rate
+    after: Rate
+
+
+class Example(Fact):
+    """One task with both programs, side by side."""
+
+    outcome: Literal["won", "lost", "unsolved"]
+    task_id: str
+    prompt: str
+    before: str
+    after: str
+    before_verdict: str
+    after_verdict: str
+    first_failed: str = ""
+    """The first test that the later program fails, where the statement shows that test; hidden tests stay hidden."""
+
+
+class BenchmarkScore(Fact):
+    name: str
+    version: str
+    conventions: str
+    champion: Rate | None
+    challenger: Rate | None
+    left_out: int | None = None
+    """Tasks that resemble something in the training data; None where no contamination report covers the benchmark."""
+    champion_clean: Rate | None = None
+    """Without those; None where none is left."""
+    challenger_clean: Rate | None = None
+    note: str = ""
+    """Why the score is what it is, such as a 0 of a model that is far too small."""
+
+
+class Unmeasured(Fact):
+    name: str
+    reason: str
+
+
+class Link(Fact):
+    """One artifact of the chain, with what it was made from."""
+
+    name: str
+    kind: str
+    content_hash: str
+    made_from: tuple[str, ...] = ()
+    said: str = ""
+    """A few words or figures."""
+
+
+class Environment(Fact):
+    code_version: str
+    packages: dict[str, str]
+    hardware: dict[str, Any]
+    isolation: str
+    seeds: dict[str, int]
+
+
+class Minutes(Fact):
+    stage: str
+    minutes: float
+    note: str = ""
+
+
+class Spending(Fact):
+    """What one part of the work took. None: it was not counted."""
+
+    what: str
+    seconds: float | None = None
+    tokens: float | None = None
+    note: str = ""
+
+
+class ReportFacts(Fact):
+    """What happened in one chain, from raw problems to a decision."""
+
+    chain: str
+    profile: str
+    created_at: str
+    model: Model
+    decision: Decision
+    version: int | None = None
+    """Of the challenger in the ledger."""
+    before_name: str = "champion"
+    """What "before" is in groups and examples: the champion, or the model that training started from."""
+    funnel: tuple[Step, ...] = ()
+    curve: Curve | None = None
+    pass_rates: tuple[float, ...] = ()
+    """Of the ranked training problems, by the model that training started from."""
+    groups: tuple[Group, ...] = ()
+    examples: tuple[Example, ...] = ()
+    benchmarks: tuple[BenchmarkScore, ...] = ()
+    not_measured: tuple[Unmeasured, ...] = ()
+    provenance: tuple[Link, ...] = ()
+    environment: Environment
+    stages: tuple[Minutes, ...] = ()
+    spent: tuple[Spending, ...] = ()
+    price: str = ""
+    """What it cost in money, or why that is not said."""
+    peak_memory_gib: float | None = None
+    links: dict[str, str] = {}
+    """Title -> address or path of what else there is: the W&B run, the MLflow run."""
+
+    @property
+    def headline(self) -> str:
+        """One sentence that says what came out."""
+        score, name = self.decision.score, self.decision.challenger.name
+        if self.decision.comparison is None:
+            return f"First champion: {name} solves {100 * score.share:.1f} % of {score.tasks} held-out problems"
+        before = self.decision.comparison.before
+        change = f"{100 * before.share:.1f} % → {100 * score.share:.1f} % of {score.tasks} problems that training never saw"
+        return f"Promoted: {change}" if self.decision.promoted else f"Not promoted: {change}"
+
+    @property
+    def gain(self) -> str:
+        """What came out as a figure with its 95 % interval."""
+        score, compared = self.decision.score, self.decision.comparison
+        if compared is None:
+            return f"pass@1 {points(score.share)} %, 95 % interval {points(score.low)} to {points(score.high)} %"
+        between = f"{signed(compared.difference_low)} to {signed(compared.difference_high)}"
+        return f"{signed(compared.difference)} points, 95 % interval {between}"
+
+    def summary(self) -> dict[str, Any]:
+        """The facts as plain JSON, led by what a reader or a script looks for first."""
+        comparison = self.decision.comparison
+        lead = {
+            "headline": self.headline,
+            "gain": self.gain,
+            "promoted": self.decision.promoted,
+            "verdict": self.decision.kind,
+            "champion_pass_at_1": comparison.before.share if comparison else None,
+            "challenger_pass_at_1": self.decision.score.share,
+            "p_value": self.decision.p_value,
+            "reasons": list(self.decision.reasons),
+            "minutes": round(sum(stage.minutes for stage in self.stages), 2),
+        }
+        return lead | self.model_dump(mode="json")

@@ -1,0 +1,162 @@
+"""What a scorecard comes to: pass@k by set of tests, the same without suspect tasks, verdicts by kind, what it took.
+
+In: a scorecard, the data rooms' lists of suspect tasks, a price. Out: scores for a table, and all figures as plain JSON for the head of its file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaluation.promotion.comparison import Incomparable, Rate, counts_of, points
+from evaluation.reports.cost import Price, Spent
+from evaluation.scorecard import Scorecard
+
+KS = (1, 10, 100)
+Suspects = Mapping[
+    str, Collection[str]
+]  # by source or benchmark: ids of tasks that something in the training data resembles
+
+
+@dataclass(frozen=True)
+class Score:
+    """Of one set of tests. `lacking`: k -> why there is no estimate."""
+
+    name: str
+    tasks: int
+    at: dict[int, Rate]
+    lacking: dict[int, str]
+
+
+def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = ()) -> list[Score]:
+    """A score for each set of tests. ks: without any those of KS that the answers allow. Raises Incomparable where nothing is left to score."""
+    found = []
+    for name in card.tests or ("",):
+        counts = {
+            task: count for task, count in counts_of(card, name).items() if task not in without
+        }
+        if not counts:
+            raise Incomparable(f"{card.benchmark}: no task is left")
+        fewest = min(counts, key=lambda task: counts[task][1])
+        most = counts[fewest][1]
+        at = Rate.at(counts, allowed) if (allowed := [k for k in ks or KS if k <= most]) else {}
+        found.append(
+            Score(
+                name or "all",
+                len(counts),
+                at,
+                {k: f"no estimate: {fewest} has {most} samples" for k in ks if k > most},
+            )
+        )
+    return found
+
+
+def suspects_in(card: Scorecard, lists: Suspects) -> frozenset[str] | None:
+    """The card's tasks that the data rooms' report names; None where no report covers this benchmark."""
+    source = card.source or card.benchmark
+    if (listed := lists.get(source)) is None:
+        return None
+    named = set(listed)
+    return frozenset(
+        task
+        for task in card.first
+        if named & {task, f"{source}/{task}", f"{source}/{task.rpartition('/')[2]}"}
+    )
+
+
+def clean_rate(card: Scorecard, lists: Suspects, k: int = 1) -> tuple[Rate | None, int] | None:
+    """pass@k without suspect tasks, and how many were left out; no rate where none is left, None where no report covers the benchmark."""
+    if (suspect := suspects_in(card, lists)) is None:
+        return None
+    counts = {task: count for task, count in counts_of(card).items() if task not in suspect}
+    return Rate.over(counts, k) if counts else None, len(suspect)
+
+
+def clean_text(card: Scorecard, lists: Suspects) -> str:
+    """In a cell beside the full score; empty where no report covers the benchmark."""
+    if (found := clean_rate(card, lists)) is None:
+        return ""
+    rate, left_out = found
+    if not left_out:
+        return "no task is suspect"
+    return (
+        f"{points(rate.share)} % without {left_out}"
+        if rate
+        else f"all {left_out} tasks are suspect"
+    )
+
+
+@dataclass(frozen=True)
+class Figures:
+    """`clean`: the scores without suspect tasks; None where no report covers the benchmark, empty where no task is left."""
+
+    card: Scorecard
+    full: list[Score]
+    suspect: frozenset[str] | None
+    clean: list[Score] | None
+    spent: Spent
+    price: Price
+
+    @classmethod
+    def of(
+        cls,
+        card: Scorecard,
+        ks: Sequence[int] = (),
+        lists: Suspects | None = None,
+        price: Price | None = None,
+    ) -> Figures:
+        suspect, full = suspects_in(card, lists or {}), scores(card, ks)
+        clean = (
+            None
+            if suspect is None
+            else full
+            if not suspect
+            else scores(card, ks, suspect)
+            if card.first.keys() - suspect
+            else []
+        )
+        return cls(card, full, suspect, clean, Spent.of(card), price or Price())
+
+    @property
+    def a_problem(self) -> str:
+        """What a solved problem took; "" where the answers do not say."""
+        return self.spent.a_problem(self.price) if self.spent.tokens or self.spent.seconds else ""
+
+    def as_json(self) -> dict[str, Any]:
+        clean = (
+            None
+            if self.suspect is None
+            else {"left_out": sorted(self.suspect), "scores": _told(self.clean or ())}
+        )
+        spent = {
+            "tokens": self.spent.tokens or None,
+            "seconds": self.spent.seconds or None,
+            "cost": self.spent.cost(self.price),
+        }
+        return {
+            "tasks": len(self.card.first),
+            "samples": len(self.card.samples),
+            "scores": _told(self.full),
+            "clean": clean,
+            "verdicts": verdicts(self.card),
+            "cut": self.card.cut,
+            "spent": spent | {"a solved problem": self.a_problem or None},
+        }
+
+
+def verdicts(card: Scorecard) -> dict[str, int]:
+    """How many answers have which verdict."""
+    return dict(sorted(Counter(sample.verdict for sample in card.samples).items()))
+
+
+def _told(found: Sequence[Score]) -> dict[str, Any]:
+    return {
+        each.name: {
+            f"pass@{k}": {"value": rate.share, "low": rate.low, "high": rate.high}
+            for k, rate in each.at.items()
+        }
+        | {f"pass@{k}": {"value": None, "why": why} for k, why in each.lacking.items()}
+        for each in found
+    }

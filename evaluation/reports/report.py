@@ -1,0 +1,171 @@
+"""The report of a chain: one HTML file that needs nothing beside it, and the same facts as JSON.
+
+In: `ReportFacts`. Out: `index.html` and `summary.json` in a folder. Pictures lie inside as data, styles too; nothing is fetched when it is opened.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from artifacts.store import write_atomic
+from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.promotion.gate import Rate, p_text, points, signed
+from evaluation.reports import plots
+from evaluation.reports.facts import Curve, Example, Group, ReportFacts
+from evaluation.reports.lineage import picture
+from evaluation.reports.panels import panels
+from evaluation.scorecard import Sample, Scorecard
+
+TEMPLATE = Path(__file__).with_name("report.html.jinja")
+XMLNS = ' xmlns="http://www.w3.org/2000/svg"'  # needless inside a page
+MOST_TASKS = 80  # of those that changed; summary.json has all
+OUTCOMES = {
+    "won": "Solved now, failed before",
+    "lost": "Failed now, solved before",
+    "unsolved": "Still unsolved",
+}
+
+
+def write_report(facts: ReportFacts, folder: Path) -> Path:
+    """Writes both files, each whole or not at all; returns the path of index.html."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(folder / "summary.json", json.dumps(facts.summary(), indent=1, ensure_ascii=False))
+    write_atomic(folder / "index.html", render(facts))
+    return folder / "index.html"
+
+
+def render(facts: ReportFacts) -> str:
+    """The page. What a model wrote is escaped: a report shows programs, it never runs them."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters.update(
+        percent=points, signed=signed, p=p_text, short=lambda text: text[:12]
+    )
+    examples = {
+        title: [
+            (e, *changed_lines(e.before, e.after)) for e in facts.examples if e.outcome == outcome
+        ]
+        for outcome, title in OUTCOMES.items()
+    }
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        facts=facts,
+        decision=facts.decision,
+        comparison=facts.decision.comparison,
+        pictures=_pictures(facts),
+        examples=examples,
+        figures=panels(facts.curve.figures).replace(XMLNS, "")
+        if facts.curve and any(facts.curve.figures.values())
+        else "",
+        most=MOST_TASKS,
+        lineage=picture(facts.provenance) if facts.provenance else "",
+    )
+
+
+def groups(before: Scorecard, after: Scorecard, prefix: str = "operations-") -> tuple[Group, ...]:
+    """Both cards by tag: "operations-2" becomes the group "2 operations"."""
+    old, new = before.solved_by(prefix), after.solved_by(prefix)
+    subject = prefix.rstrip("-")
+    return tuple(
+        Group(
+            label=f"{tag.removeprefix(prefix)} {subject}",
+            before=Rate.counted(*old[tag]),
+            after=Rate.counted(*new[tag]),
+        )
+        for tag in old
+        if tag in new
+    )
+
+
+def pick_examples(
+    benchmark: Benchmark, before: Scorecard, after: Scorecard, each: int = 3
+) -> tuple[Example, ...]:
+    """At most `each` tasks of every outcome, spread over the benchmark and the same each time; of those unsolved, the nearest misses first."""
+    old, new = _first(before.samples), _first(after.samples)
+    found: dict[str, list[Example]] = {outcome: [] for outcome in OUTCOMES}
+    for problem in benchmark.problems:
+        a, b = old[problem.problem_id], new[problem.problem_id]
+        if b.verdict == "AC" and a.verdict == "AC":
+            continue
+        outcome: Any = "won" if b.verdict == "AC" else "lost" if a.verdict == "AC" else "unsolved"
+        example = Example(
+            outcome=outcome, task_id=problem.problem_id, prompt=benchmark.prompt(problem)[-1]["content"], before=a.program or a.answer,
+            after=b.program or b.answer, before_verdict=_said(a), after_verdict=_said(b), first_failed=b.first_failed,
+        )  # fmt: skip
+        found[outcome].append(example)
+    return tuple(
+        example
+        for listed in found.values()
+        for example in listed[:: max(1, len(listed) // each)][:each]
+    )
+
+
+def changed_lines(before: str, after: str) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """The lines of both programs, each with whether the other lacks it."""
+    old, new = before.splitlines(), after.splitlines()
+    marks_old, marks_new = [True] * len(old), [True] * len(new)
+    for block in difflib.SequenceMatcher(None, old, new, autojunk=False).get_matching_blocks():
+        marks_old[block.a : block.a + block.size] = [False] * block.size
+        marks_new[block.b : block.b + block.size] = [False] * block.size
+    return list(zip(old, marks_old, strict=True)), list(zip(new, marks_new, strict=True))
+
+
+def curve_picture(curve: Curve) -> bytes:
+    """The reward curve with its scores, as PNG; the same picture for the report and for Dagster's page."""
+    scores: dict[str, list[plots.Point]] = {}
+    for score in sorted(curve.scores, key=lambda s: s.step):
+        scores.setdefault(score.benchmark, []).append(
+            plots.Point(score.step, score.rate.share, score.rate.low, score.rate.high)
+        )
+    return plots.reward_curve(curve.rewards, scores)
+
+
+def _pictures(facts: ReportFacts) -> dict[str, str]:
+    made: dict[str, bytes] = {}
+    if facts.curve and facts.curve.rewards:
+        made["curve"] = curve_picture(facts.curve)
+    if facts.groups:
+        pairs = [
+            plots.Pair(
+                g.label,
+                (g.before.share, g.before.low, g.before.high),
+                (g.after.share, g.after.low, g.after.high),
+            )
+            for g in facts.groups
+        ]
+        made["groups"] = plots.before_after(pairs, (facts.before_name, "challenger"))
+    if facts.pass_rates:
+        made["difficulty"] = plots.difficulty(facts.pass_rates)
+    return {name: plots.data_uri(png) for name, png in made.items()}
+
+
+def _first(samples: Iterable[Sample]) -> dict[str, Sample]:
+    return {sample.task_id: sample for sample in samples if sample.sample == 0}
+
+
+def _said(sample: Sample) -> str:
+    words = {
+        "AC": "solved",
+        "WA": "wrong answer",
+        "TLE": "too slow",
+        "MLE": "too much memory",
+        "OLE": "too much output",
+        "RE": "raised",
+        "CE": "no program",
+    }
+    tests = (
+        f", {sample.passed} of {sample.total} tests pass"
+        if sample.verdict != "AC" and sample.total > 1
+        else ""
+    )
+    return (
+        words.get(sample.verdict, sample.verdict)
+        + tests
+        + (", cut by length" if sample.cut else "")
+    )

@@ -1,0 +1,1 @@
+"""Tests, intervals and models that scores and decisions rest on."""

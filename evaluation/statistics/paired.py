@@ -1,0 +1,178 @@
+"""Two models on the same tasks: how far apart they are, whether one is worse by more than a margin, and what so many tasks can show.
+
+In: counts of tasks won and lost, or a difference a task (after minus before). Out: an interval, a p-value, a smallest gain. Shares lie in [0, 1].
+One answer a task is judged exactly or by a score test, several answers a task (pass@k) by a bootstrap over tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from evaluation.statistics.tests import Floats, Interval, draw_means, mcnemar, power
+
+NORMAL = NormalDist()
+
+
+class PairedTest(NamedTuple):
+    """p-values of "better" and "worse" by chance alone, of both together, and of "worse by more than the margin" being ruled out by luck."""
+
+    better: float
+    worse: float
+    two_sided: float
+    not_worse: float
+
+
+def difference_interval(won: int, lost: int, tasks: int, confidence: float = 0.95) -> Interval:
+    """Of a difference of two shares on the same tasks, (won - lost) / tasks: the differences that Tango's score test does not refuse.
+
+    Honest where hardly a task changes: none of 164 changed gives -2.3 to +2.3 points, where a bootstrap gives 0 to 0.
+    Source: Tango 1998, Statistics in Medicine 17:891.
+    """
+    z, seen = NORMAL.inv_cdf(0.5 + confidence / 2), (won - lost) / tasks
+    return Interval(
+        _crossing(won, lost, tasks, seen, -1.0, z), _crossing(won, lost, tasks, seen, 1.0, -z)
+    )
+
+
+def not_worse(won: int, lost: int, tasks: int, margin: float) -> float:
+    """p-value of "the share fell by the margin or more", by Tango's score test: small means that such a fall is ruled out.
+
+    margin: in (0, 1). At most alpha just where the interval of confidence 1 - 2 * alpha lies above -margin.
+    """
+    if not 0 < margin < 1:
+        raise ValueError(
+            f"a margin of {margin} is none: give a share between 0 and 1, e.g. 0.03 for three points"
+        )
+    return 1 - NORMAL.cdf(_score(won, lost, tasks, -margin))
+
+
+def bootstrap_test(
+    differences: Sequence[float], margin: float = 0.0, *, draws: int = 10_000, seed: int = 0
+) -> PairedTest:
+    """Paired bootstrap over tasks: how often tasks drawn again deviate from the mean as far as the mean deviates from "no difference".
+
+    differences: of each task, after minus before. margin: of `not_worse`. The draws' spread is widened by sqrt(n / (n - 1)), which they lack.
+    """
+    values = np.asarray(differences, dtype=float)
+    mean, n = float(values.mean()), len(values)
+    drift = (draw_means(values, draws=draws, seed=seed) - mean) * sqrt(n / max(1, n - 1))
+    if (
+        not drift.any()
+    ):  # every task differs alike: as with one answer a task, all won, all lost or none changed
+        test = mcnemar(n if mean > 0 else 0, n if mean < 0 else 0)
+        return PairedTest(*test, not_worse(0, 0, n, margin) if mean > -margin and margin else 1.0)
+    better, worse, harmed = (
+        float((1 + np.sum(drift >= seen)) / (draws + 1)) for seen in (mean, -mean, mean + margin)
+    )
+    return PairedTest(better, worse, min(1.0, 2 * min(better, worse)), harmed)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """p-values of several tests at once: below alpha, all of those hold with an error of at most alpha together, whatever binds them.
+
+    Source: Holm 1979, Scandinavian Journal of Statistics 6:65.
+    """
+    adjusted, running = [0.0] * len(p_values), 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        running = max(running, min(1.0, (len(p_values) - rank) * p_values[at]))
+        adjusted[at] = running
+    return adjusted
+
+
+def mean_power(gain: float, spread: float, tasks: int, alpha: float) -> float:
+    """Chance that the one-sided test of a mean difference sees this true gain: Phi(gain * sqrt(tasks) / spread - z(1 - alpha)).
+
+    spread: standard deviation of a task's difference.
+    """
+    if spread == 0:
+        return float(gain > 0)
+    return NORMAL.cdf(gain * sqrt(tasks) / spread - NORMAL.inv_cdf(1 - alpha))
+
+
+def smallest_mean_gain(spread: float, tasks: int, alpha: float, wanted: float = 0.8) -> float:
+    """The true gain that so many tasks show with the wanted chance: (z(1 - alpha) + z(wanted)) * spread / sqrt(tasks)."""
+    return (NORMAL.inv_cdf(1 - alpha) + NORMAL.inv_cdf(wanted)) * spread / sqrt(tasks)
+
+
+def expected_spread(
+    values: Sequence[float] | Floats, gain: float = 0.0, shared: float = 0.5
+) -> float:
+    """The spread of a task's difference to expect before a challenger has answered, which is better by the gain.
+
+    values: the champion's estimate of each task, in [0, 1]. On a `shared` part of the tasks both come to the same but for the gain, on the others
+    they know nothing of each other; a half is assumed. Exact for one answer a task, an upper bound for several: the variance is
+    2 * (1 - shared) * m * (1 - m) + gain * (1 - 2 * m * (1 - shared)) - gain ** 2, m being the mean, with var(values) for m * (1 - m).
+    """
+    mean, apart = float(np.mean(values)), 1 - shared
+    return sqrt(
+        max(0.0, 2 * apart * float(np.var(values)) + gain * (1 - 2 * apart * mean) - gain**2)
+    )
+
+
+def announced_mean_gain(values: Sequence[float], alpha: float, wanted: float = 0.8) -> float | None:
+    """The smallest gain that a test of means will show with the wanted chance, at the spread to expect; to a tenth of a point, None where none is."""
+    gains = (step / 1000 for step in range(1, 1001 - round(1000 * float(np.mean(values)))))
+    return next(
+        (
+            gain
+            for gain in gains
+            if mean_power(gain, expected_spread(values, gain), len(values), alpha) >= wanted
+        ),
+        None,
+    )
+
+
+def announced_share_gain(
+    solved: int, tasks: int, alpha: float, wanted: float = 0.8
+) -> float | None:
+    """The same for one answer a task, by the exact power of McNemar's test."""
+    values = [1.0] * solved + [0.0] * (tasks - solved)
+    low, high = 0, 1000 - round(1000 * solved / tasks)
+
+    def shown(step: int) -> bool:
+        gain = step / 1000
+        return (
+            power(
+                gain,
+                min(1.0, max(gain, expected_spread(values, gain) ** 2 + gain**2)),
+                tasks,
+                alpha,
+            )
+            >= wanted
+        )
+
+    if high < 1 or not shown(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if shown(middle) else (middle, high)
+    return high / 1000
+
+
+def _score(won: int, lost: int, tasks: int, difference: float) -> float:
+    """Tango's statistic of "the true difference is this one"; the share of lost tasks that fits it best enters the variance."""
+    a, b, c = (
+        2 * tasks,
+        -won - lost + (2 * tasks - won + lost) * difference,
+        -lost * difference * (1 - difference),
+    )
+    losing = (sqrt(max(0.0, b * b - 4 * a * c)) - b) / (2 * a)
+    variance = tasks * (2 * losing + difference * (1 - difference))
+    away = won - lost - tasks * difference
+    return 0.0 if away == 0 else away / sqrt(variance) if variance > 0 else float("inf") * away
+
+
+def _crossing(won: int, lost: int, tasks: int, inside: float, outside: float, z: float) -> float:
+    """Where, between a difference that is not refused and the end of the scale, the statistic passes z; by halving, it falls all along."""
+    for _ in range(60):
+        middle = (inside + outside) / 2
+        refused = (
+            _score(won, lost, tasks, middle) > z if z > 0 else _score(won, lost, tasks, middle) < z
+        )
+        inside, outside = (inside, middle) if refused else (middle, outside)
+    return inside

@@ -1,0 +1,127 @@
+"""pass@k, without bias, and with an interval over the tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import comb
+from statistics import fmean
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from evaluation.statistics.tests import Floats
+
+MOST = 100  # largest k of a curve
+FEW = 10  # tasks a class, from which on classes are drawn by their counts
+CHUNK = 1000  # bootstrap draws at once: 8 MB for 1,000 classes
+
+
+class AtK(NamedTuple):
+    """pass@k and its interval, as shares."""
+
+    k: int
+    share: float
+    low: float
+    high: float
+
+
+def pass_at_k(correct: Sequence[int], drawn: Sequence[int], k: int) -> float:
+    """Chance that at least one of k answers to a problem is right, averaged over the problems; unbiased.
+
+    correct, drawn: one count a problem, same length P >= 1: right answers c, scored answers n, 0 <= c <= n (INFRA is in neither).
+    Returns a share in [0, 1], not a percentage.
+    Raises ValueError, naming the first problem with n < k: there is no estimate then, and 0 would be a lie.
+    Source: Chen et al. 2021, arXiv:2107.03374, equation 1: mean of 1 - C(n - c, k) / C(n, k).
+    """
+    _check(correct, drawn, k)
+    return fmean(1 - comb(n - c, k) / comb(n, k) for c, n in zip(correct, drawn, strict=True))
+
+
+def estimates(correct: Sequence[int], drawn: Sequence[int], k: int) -> list[float]:
+    """The same of each problem, not averaged. Raises ValueError as `pass_at_k` does."""
+    _check(correct, drawn, k)
+    return [1 - comb(n - c, k) / comb(n, k) for c, n in zip(correct, drawn, strict=True)]
+
+
+def curve(
+    correct: Sequence[int],
+    drawn: Sequence[int],
+    ks: Iterable[int] | None = None,
+    *,
+    confidence: float = 0.95,
+    draws: int = 10_000,
+    seed: int = 0,
+) -> list[AtK]:
+    """pass@k for many k, each with its percentile interval: tasks drawn again with replacement, one set of draws for all k.
+
+    ks: None: 1 to 100, as far as the task with the fewest answers goes. Raises ValueError for a k beyond that.
+    Tasks with the same c and n have the same estimate at every k, so that a draw is no more than how often each such class came: 1,000 tasks of 200
+    answers are at most 201 classes, and 10,000 draws of them for 100 k one product of matrices.
+    """
+    wanted = list(ks) if ks is not None else list(range(1, min(MOST, min(drawn, default=1)) + 1))
+    _check(correct, drawn, max(wanted, default=1))
+    classes, counts = np.unique(np.column_stack([correct, drawn]), axis=0, return_counts=True)
+    values = _estimates(classes[:, 0], classes[:, 1], np.asarray(wanted))
+    tasks, rng = len(drawn), np.random.default_rng(seed)
+    sizes = [CHUNK] * (draws // CHUNK) + ([draws % CHUNK] if draws % CHUNK else [])
+    means = np.concatenate(
+        [_class_draws(rng, counts, tasks, size) @ values / tasks for size in sizes]
+    )
+    lows, highs = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    shares = counts @ values / tasks
+    return [
+        AtK(k, float(share), float(low), float(high))
+        for k, share, low, high in zip(wanted, shares, lows, highs, strict=True)
+    ]
+
+
+def _class_draws(
+    rng: np.random.Generator, counts: npt.NDArray[np.int64], tasks: int, size: int
+) -> Floats:
+    """(size, classes): how often each class comes when so many tasks are drawn. Many classes are quicker drawn task by task."""
+    if len(counts) * FEW < tasks:
+        return rng.multinomial(tasks, counts / tasks, size=size).astype(float)
+    class_of = np.repeat(np.arange(len(counts)), counts)
+    places = (
+        class_of[rng.integers(0, tasks, (size, tasks))] + len(counts) * np.arange(size)[:, None]
+    )
+    return np.bincount(places.ravel(), minlength=size * len(counts)).reshape(size, -1).astype(float)
+
+
+def _estimates(
+    correct: npt.NDArray[np.int64], drawn: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]
+) -> Floats:
+    """(classes, ks): 1 - C(n - c, k) / C(n, k), by logarithms of factorials."""
+    from scipy.special import gammaln
+
+    wrong, k = (drawn - correct)[:, None], ks[None, :]
+    n = drawn[:, None]
+    logs = (
+        gammaln(wrong + 1)
+        - gammaln(np.maximum(wrong - k, 0) + 1)
+        - gammaln(n + 1)
+        + gammaln(n - k + 1)
+    )
+    found: Floats = np.where(wrong >= k, -np.expm1(np.minimum(logs, 0.0)), 1.0)
+    return found
+
+
+def _check(correct: Sequence[int], drawn: Sequence[int], k: int) -> None:
+    if k < 1:
+        raise ValueError(f"pass@{k}: k counts answers and is at least 1")
+    if not len(drawn):
+        raise ValueError(f"pass@{k} of no problems is no score: evaluate at least one")
+    if (short := next((i for i, n in enumerate(drawn) if n < k), None)) is not None:
+        raise ValueError(
+            f"pass@{k} needs {k} scored answers, problem {short} has {drawn[short]}: draw more or lower k"
+        )
+    if (
+        odd := next(
+            (i for i, (c, n) in enumerate(zip(correct, drawn, strict=True)) if not 0 <= c <= n),
+            None,
+        )
+    ) is not None:
+        raise ValueError(
+            f"problem {odd} has {correct[odd]} right answers of {drawn[odd]}: count again"
+        )

@@ -1,0 +1,1 @@
+"""Compare many trainings: seeds, ablation, hyperparameter tuning and few-shot adaptation."""

@@ -1,0 +1,308 @@
+"""`ratchet ablate`: the same training with one thing changed at a time, and what each thing contributes.
+
+Every run has the baseline's start, problems, seeds and number of steps; each is scored on one held-out draw that no gate uses. What ended is found
+again when the command is given again.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from artifacts.hashing import hash_data, hash_folder
+from assets.tables import markdown
+from evaluation.promotion.gate import points, signed
+from evaluation.reports.ablation import Contribution, contribution
+from evaluation.reports.plots import contributions
+from evaluation.scorecard import Scorecard
+from experiments.seeds import run
+from experiments.study import NotPrepared, Study, study, write_report
+from pipelines.launch import INTERRUPTED
+from resources.config.profile import CHANGES, UNVERIFIED, Profile, ProfileError, load_profile
+from resources.plugin_check import tried
+from resources.ray.private import TrainingFailed
+from rewards.config import RewardConfig, Weights
+from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.job import TrainingJob
+
+BASELINE = "baseline"
+BUDGET = (
+    "steps",
+    "problems_per_step",
+    "group_size",
+)  # of `training`: with these a run would cost more or less than the baseline
+OFF = ("off", "none", "no", "false")
+COLUMNS = ("change", "pass@1, baseline", "changed", "contribution, points", "interval", "seen")
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One change, as it was asked for and as the profile's keys."""
+
+    name: str
+    changes: tuple[str, ...]
+
+
+def ablate(asked: Sequence[str], seeds: int, profile_name: str | None, console: Console) -> int:
+    """Trains baseline and variants with each seed, scores them, reports. Exit code 0, 1 where a training failed. Raises ProfileError at once."""
+    base = load_profile(profile_name)
+    variants = [variant(each, base, profile_name) for each in asked]
+    if len({each.changes for each in variants}) < len(variants):
+        raise ProfileError(f"{' and '.join(asked)} ask for one change twice: leave one out")
+    failed: dict[str, str] = {}
+    try:
+        with study(
+            profile_name, f"ratchet ablate {shlex.join(asked)} --seeds {seeds}", console
+        ) as made:
+            scores = _all_scores(made, variants, seeds, failed, console)
+            found = compared(scores, variants)
+            if found:
+                show(found, report(found, failed, made, seeds), console)
+            made.bench.chain.change(state="open" if failed else "done")
+    except NotPrepared as error:
+        return error.code
+    except KeyboardInterrupt:
+        console.print("Stopped. What was done is kept: the same command goes on from here.")
+        return INTERRUPTED
+    return 1 if failed else 0
+
+
+def variant(asked: str, base: Profile, profile_name: str | None) -> Variant:
+    """The change that a word such as `reward.style=0` or `curriculum=off` stands for. Raises ProfileError for what is none, or no ablation."""
+    made = Variant(asked, (spelled_out(asked),))
+    profile = load_profile(profile_name, made.changes)
+    sections = [
+        name for name in Profile.model_fields if getattr(profile, name) != getattr(base, name)
+    ]
+    if not sections:
+        raise ProfileError(f"{asked!r} changes nothing: the baseline has it so already")
+    if other := [name for name in sections if name not in ("training", "reward")]:
+        raise ProfileError(
+            f"{asked!r} changes {', '.join(other)}, which the trainings of an ablation share: change training or reward"
+        )
+    if spent := [
+        name for name in BUDGET if getattr(profile.training, name) != getattr(base.training, name)
+    ]:
+        raise ProfileError(
+            f"{asked!r} changes training.{spent[0]}, and with it the budget: give all runs the same with --set training.{spent[0]}=N"
+        )
+    return made
+
+
+def spelled_out(asked: str) -> str:
+    """`section.key=value` for a short form. A key of a reward's weight or of `training` may stand without its section; `off` is what turns it off."""
+    key, equals, value = asked.partition("=")
+    key = key.strip()
+    off = value.strip().lower() in OFF
+    first, _, last = key.partition(".")
+    if key in ("curriculum", "training.curriculum"):
+        return f"training.curriculum.schedule={Curriculum().schedule if off else value}"
+    if first == "reward" and last in Weights.model_fields and last not in RewardConfig.model_fields:
+        return f"reward.weights.{last}={0 if off else value}"
+    if first in Training.model_fields:
+        return f"training.{key}{equals}{value}"
+    known = RewardConfig.model_fields if first == "reward" else {}
+    if equals and (
+        first not in Profile.model_fields or (known and last.partition(".")[0] not in known)
+    ):
+        short = [
+            *Training.model_fields,
+            *(f"reward.{name}" for name in (*Weights.model_fields, *known)),
+        ]
+        near = difflib.get_close_matches(key, short, 3)
+        hint = (
+            f"did you mean {' or '.join(near)}"
+            if near
+            else f"known are training's and reward's, such as {', '.join(short[-8:])}"
+        )
+        raise ProfileError(f"{asked!r}: no such key, {hint}")
+    return asked
+
+
+def _all_scores(
+    made: Study, variants: Sequence[Variant], seeds: int, failed: dict[str, str], console: Console
+) -> dict[tuple[str, int], Scorecard]:
+    """Seed by seed, so that what is there when it is stopped can be compared."""
+    studies = {BASELINE: made} | {each.name: made.changed(each.changes) for each in variants}
+    for each in studies.values():
+        _tried(each)
+    found: dict[tuple[str, int], Scorecard] = {}
+    for number in range(1, seeds + 1):
+        seed = 1000 * made.profile.seed + number
+        for name, each in studies.items():
+            job, title = each.job(seed), f"{name}, seed {seed} ({number} of {seeds})"
+            try:
+                run(job, each, title, console)
+                found[name, seed] = card = scored(job, made)
+            except (TrainingFailed, LookupError) as error:
+                failed[f"{name}, seed {seed}"] = str(error)
+                console.print(f"{title}: {error}", style="red", soft_wrap=True, highlight=False)
+            else:
+                console.print(
+                    f"  {title}: {points(card.pass_at_1)} % of {len(card.solved)} held-out tasks",
+                    highlight=False,
+                )
+    return found
+
+
+def _tried(made: Study) -> None:
+    """No reward trains before the exploit battery has passed it, no own part before its dry step. Raises UnverifiedReward and PluginError."""
+    from assets.verified_reward import keep, known, stamp
+    from rewards.battery import run_battery
+    from rewards.own import OwnReward, reward_of
+
+    tried(
+        made.profile.training,
+        unverified=made.profile.reward.unverified or os.environ.get(UNVERIFIED) == "1",
+    )
+    config = made.profile.reward
+    if config.kind == "tests" and known(made.home, config) is None:
+        reward = reward_of(config)
+        with made.bench.workshop.sandbox() as sandbox:
+            keep(
+                made.home,
+                config,
+                run_battery(
+                    reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
+                ),
+            )
+    stamp(made.home, config)
+
+
+def scored(job: TrainingJob, made: Study) -> Scorecard:
+    """The best checkpoint of an ended training on the study's held-out draw; kept beside it. Raises LookupError where it saved none."""
+    from evaluation.benchmarks import heldout
+    from evaluation.benchmarks.embedded import SAMPLING
+    from evaluation.judging.evaluate import evaluate
+    from problems.sources.compositional import heldout_draw
+    from verl_jobs.trainer.checkpoints import best
+
+    sampling = SAMPLING.model_copy(update={"max_new_tokens": made.profile.training.answer_tokens})
+    draw = heldout_draw(
+        made.profile.family, made.bench.chain.record.number, made.profile.evaluation.heldout
+    )
+    benchmark, kept = heldout(draw, sampling), job.path / "heldout.json"
+    if kept.exists() and (card := Scorecard.read(kept)).benchmark_version == benchmark.version:
+        return card
+    step, chosen = best(job.path, job.validations())
+    with made.bench.workshop.sandbox() as sandbox:
+        card = evaluate(
+            chosen,
+            f"{job.chain}-{job.key[:8]}-step-{step}",
+            hash_folder(chosen),
+            benchmark,
+            sandbox,
+        )
+    card.write(kept)
+    return card
+
+
+def compared(
+    scores: dict[tuple[str, int], Scorecard], variants: Sequence[Variant]
+) -> dict[str, Contribution]:
+    """Each change by the seeds that both it and the baseline ended with; the intervals hold together (Bonferroni)."""
+    confidence = 1 - 0.05 / len(variants)
+    found = {}
+    for each in variants:
+        seeds = sorted(
+            seed for name, seed in scores if name == BASELINE and (each.name, seed) in scores
+        )
+        if seeds:
+            before, after = (
+                [_row(scores[name, seed]) for seed in seeds] for name in (BASELINE, each.name)
+            )
+            found[each.name] = contribution(before, after, confidence=confidence)
+    return found
+
+
+def _row(card: Scorecard) -> list[float]:
+    return [float(solved) for _, solved in sorted(card.solved.items())]
+
+
+def report(found: dict[str, Contribution], failed: dict[str, str], made: Study, seeds: int) -> Path:
+    """Table, plot and figures under the home's reports. Returns the page."""
+    known = hash_data(
+        {
+            "changes": sorted(found),
+            "seeds": seeds,
+            "training": made.profile.training.model_dump(mode="json"),
+        }
+    )[:8]
+    name = f"ablation-{known}"
+    made.reports.mkdir(parents=True, exist_ok=True)
+    (made.reports / f"{name}.png").write_bytes(
+        contributions([(change, each.difference, each.interval) for change, each in found.items()])
+    )
+    told = [*(f"{who} failed: {why}" for who, why in failed.items()), *limits(found)]
+    listed = "\n".join(f"- {line}" for line in told)
+    text = f"# Ablation of {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{listed}\n\n![contributions]({name}.png)\n"
+    facts: dict[str, Any] = {
+        change: each._asdict() | {"shown": each.shown} for change, each in found.items()
+    }
+    training = made.profile.training.model_dump(mode="json")
+    return write_report(
+        made.reports,
+        name,
+        {"changes": facts, "failed": failed, "limits": limits(found), "training": training},
+        text,
+    )
+
+
+def rows(found: dict[str, Contribution]) -> list[tuple[str, ...]]:
+    return [
+        (
+            change, f"{points(each.baseline)} %", f"{points(each.changed)} %", signed(each.difference),
+            f"{signed(each.interval.low)} to {signed(each.interval.high)}" if each.interval else "no task differs", seen(each),
+        )
+        for change, each in found.items()
+    ]  # fmt: skip
+
+
+def seen(each: Contribution) -> str:
+    if not each.shown:
+        return "not shown"
+    return "the baseline's setting helps" if each.difference > 0 else "the change helps"
+
+
+def limits(found: dict[str, Contribution]) -> list[str]:
+    """What so few runs can and cannot say, in sentences."""
+    each = next(iter(found.values()))
+    fewest = min(one.seeds for one in found.values())
+    lines = [
+        f"Each run's best checkpoint on validation, on {each.tasks} held-out tasks that no gate uses; contribution is baseline minus changed.",
+        f"Intervals of {len(found)} change{'s' if len(found) > 1 else ''} hold together with 95 % (Bonferroni).",
+    ]
+    if fewest == 1:
+        lines.append(
+            "One seed: the interval is over tasks alone. Another seed may give another sign; give --seeds 3 or more before you believe it."
+        )
+    else:
+        lines.append(
+            f"{fewest} seeds: tasks and seeds are drawn again together, the spread of so few seeds stretched by Student's t."
+        )
+    return lines
+
+
+def show(found: dict[str, Contribution], page: Path, console: Console) -> None:
+    table = Table(*COLUMNS, box=None, header_style="dim")
+    for row in rows(found):
+        table.add_row(*row)
+    console.print(table)
+    for line in limits(found):
+        console.print(line, soft_wrap=True, highlight=False)
+    console.print(f"Its plot and table: {page}", soft_wrap=True, highlight=False)
+
+
+def with_steps(changes: Sequence[str], steps: int) -> None:
+    """Puts the baseline's own changes where every process of the study reads them."""
+    told = [*changes, *([f"training.steps={steps}"] if steps else [])]
+    if told:
+        os.environ[CHANGES] = "\n".join(told)

@@ -1,0 +1,152 @@
+"""`ratchet adapt`: what a few examples of a new family are worth to a checkpoint, in the prompt and as gradient steps."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from evaluation.benchmarks.embedded import SAMPLING
+from experiments.adaptation import ALL, Family, Row, Study, study_id
+from problems.schema import Problem, read_parquet
+from problems.sources import families as embedded
+from problems.sources.compositional import FamilyConfig
+from resources.config.profile import Profile, load_profile
+from resources.home import Home, NotReady
+from sandbox.sandbox import Sandbox
+from verl_jobs.sft.adaptation import Adaptation, frozen_of
+from verl_jobs.sft.start import UnfitStart, check_start
+
+
+def adapt(
+    start: str, problems: Path | None, keep: bool, profile_name: str | None, console: Console
+) -> int:
+    """Prints the table and where the JSON lies; started again, it goes on. Raises NotReady where the start or the problems do not serve."""
+    home, profile = Home.from_environment(), load_profile(profile_name)
+    home.make()
+    config = profile.adaptation
+    folder = _checkpoint(start, home, profile)
+    try:
+        check_start(folder, lora=config.lora)
+        check_start(folder, frozen=frozen_of(folder, config) if "frozen" in config.ways else ())
+    except UnfitStart as error:
+        raise NotReady(f"cannot adapt {start!r}: {error}") from None
+    try:
+        families = (own(problems, config),) if problems else of_the_house(profile.family, config)
+    except ValueError as error:
+        raise NotReady(str(error)) from None
+    sampling = SAMPLING.model_copy(update={"max_new_tokens": profile.training.answer_tokens})
+    study = Study(
+        folder,
+        families,
+        config,
+        sampling,
+        home.path / "adaptations" / study_id(folder, families, config, sampling),
+        keep,
+    )
+    with Sandbox(profile.sandbox) as sandbox, console.status("") as status:
+        rows = study.run(
+            sandbox, lambda name, done, of: status.update(f"{done + 1} of {of}: {name}")
+        )
+    console.print(
+        f"[bold]{start}[/], greedy, at most {sampling.max_new_tokens} tokens; gain: over the start on the same problems; intervals: 95 %"
+    )
+    console.print(table(rows))
+    console.print(
+        f"Every number, and what it takes to do it again: {study.folder / 'result.json'}",
+        style="dim",
+        soft_wrap=True,
+        highlight=False,
+    )
+    return 0
+
+
+def of_the_house(family: FamilyConfig, config: Adaptation) -> tuple[Family, ...]:
+    """The embedded families that the profile names. Raises ValueError where one is too small."""
+    needed = max(config.shots) * config.seeds
+    return tuple(
+        Family(
+            name,
+            tuple(embedded.examples(family, name, needed)),
+            tuple(embedded.heldout(family, name, config.problems)),
+        )
+        for name in config.families
+    )
+
+
+def own(path: Path, config: Adaptation) -> Family:
+    """Problems of a file in our schema: half of them, by a hash of their ids, are held out; of the others those with a solution are examples.
+
+    Raises ValueError where there are too few.
+    """
+    problems = sorted(read_parquet(path), key=lambda problem: _hash(problem.problem_id))
+    asked = [problem for problem in problems if _hash(problem.problem_id)[0] in "01234567"][
+        : config.problems
+    ]
+    statements = {_squeezed(problem) for problem in asked}
+    shown = [
+        problem
+        for problem in problems
+        if problem not in asked and problem.solutions and _squeezed(problem) not in statements
+    ]
+    needed = max(config.shots) * config.seeds
+    if not asked or len(shown) < needed:
+        raise ValueError(
+            f"{path}: {len(asked)} held-out problems and {len(shown)} examples with a solution, of {len(problems)}; {needed} examples are needed: "
+            "lower adaptation.shots, or give more problems"
+        )
+    return Family(path.stem, tuple(shown[:needed]), tuple(asked))
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """A row a family, way and k; the mean over all families last."""
+    made = Table(
+        "family",
+        "way",
+        "k",
+        "solved",
+        "interval",
+        "gain",
+        "interval",
+        "seconds",
+        box=None,
+        header_style="dim",
+    )
+    for row in rows:
+        style = "bold" if row.family == ALL else ""
+        if row.note:
+            made.add_row(row.family, row.way, str(row.k), row.note, style="dim")
+            continue
+        (low, high), (least, most) = row.interval, row.gain_interval
+        gain = (
+            (f"{100 * row.gain:+.1f}", f"{100 * least:+.1f} to {100 * most:+.1f}")
+            if row.k
+            else ("", "")
+        )
+        made.add_row(
+            row.family, row.way, str(row.k or ""), f"{row.share:.1%} of {row.tasks}", f"{100 * low:.1f} to {100 * high:.1f}", *gain,
+            f"{row.seconds:.1f}", style=style,
+        )  # fmt: skip
+    return made
+
+
+def _checkpoint(start: str, home: Home, profile: Profile) -> Path:
+    """A folder, a name of the store, or a hub id. Raises NotReady where it is none of them."""
+    if Path(start).is_dir():
+        return Path(start)
+    if found := home.store(profile.storage.root).current("checkpoints", start):
+        return found.path
+    from assets.base_model import snapshot
+
+    return snapshot(start, "start")
+
+
+def _squeezed(problem: Problem) -> str:
+    return " ".join(problem.statement.split())
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,255 @@
+"""Few-shot adaptation measured: k examples in the prompt against k gradient steps on them, on families of problems and held-out problems of each.
+
+In: a start checkpoint, families with examples and held-out problems, an `Adaptation`. Out: a row a family, way and k, with intervals, and one JSON
+with all that it takes to do it again. Each scorecard is kept as soon as it is there: what was killed goes on with the next.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from artifacts.hashing import hash_data, hash_folder
+from artifacts.manifest import Manifest
+from artifacts.store import write_atomic
+from evaluation.benchmarks.few_shot import chat, few_shot, lacking
+from evaluation.generation.decoder import Sampling
+from evaluation.judging.evaluate import HARNESS_VERSION, evaluate
+from evaluation.scorecard import Scorecard
+from evaluation.statistics.tests import Interval, bootstrap_mean, wilson
+from problems.schema import Problem
+from sandbox.sandbox import Sandbox
+from verl_jobs.sft.adaptation import Adaptation, Way, learn
+
+START = "start"  # the way of no adaptation
+ALL = "all families"
+VERSION = 1  # of what a cell measures
+
+
+@dataclass(frozen=True)
+class Family:
+    """`examples` in the order in which they are taken, at least as many as the largest k; `heldout` shares none with them."""
+
+    name: str
+    examples: tuple[Problem, ...]
+    heldout: tuple[Problem, ...]
+
+
+class Row(BaseModel):
+    """`share` solved of `tasks`, and `gain` over the start on the same tasks, each with its 95 % interval; `note` where it was not measured."""
+
+    model_config = ConfigDict(frozen=True)
+
+    family: str
+    way: str
+    k: int
+    tasks: int = 0
+    share: float = 0.0
+    interval: Interval = Interval(0.0, 0.0)
+    gain: float = 0.0
+    gain_interval: Interval = Interval(0.0, 0.0)
+    seconds: float = 0.0
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Study:
+    """One comparison in its folder."""
+
+    start: Path
+    families: tuple[Family, ...]
+    config: Adaptation
+    sampling: Sampling
+    folder: Path
+    keep: bool = False  # the adapted checkpoints
+
+    def run(
+        self,
+        sandbox: Sandbox,
+        on_cell: Callable[[str, int, int], None] = lambda name, done, of: None,
+    ) -> list[Row]:
+        """Measures what is missing and writes `result.json`; on_cell gets the cell's name, cells done, cells in all."""
+        cells = list(self._cells())
+        for done, cell in enumerate(cells):
+            on_cell(cell.name, done, len(cells))
+            cell.measure(sandbox)
+        rows = [
+            row
+            for family in [*(family.name for family in self.families), ALL]
+            for row in self._rows(family, cells)
+        ]
+        write_atomic(self.folder / "result.json", json.dumps(self._told(rows), indent=1))
+        return rows
+
+    def _cells(self) -> Iterator[Cell]:
+        for family in self.families:
+            yield Cell(self, family, START, 0, 0)
+            for k in self.config.shots:
+                for way in self.config.ways:
+                    yield from (
+                        Cell(self, family, way, k, self.config.seed + seed)
+                        for seed in range(self.config.seeds)
+                    )
+
+    def _rows(self, family: str, cells: Sequence[Cell]) -> Iterator[Row]:
+        ours = [cell for cell in cells if family in (ALL, cell.family.name)]
+        before = _mean_by_task([cell for cell in ours if cell.way == START])
+        for way, k in dict.fromkeys((cell.way, cell.k) for cell in ours):
+            group = [cell for cell in ours if (cell.way, cell.k) == (way, k)]
+            if notes := sorted({cell.note for cell in group} - {""}):
+                yield Row(family=family, way=way, k=k, note=notes[0])
+                continue
+            after = _mean_by_task(group)
+            share, gains = (
+                sum(after.values()) / len(after),
+                [after[task] - before[task] for task in after],
+            )
+            whole = all(value in (0.0, 1.0) for value in after.values())
+            interval = (
+                wilson(round(sum(after.values())), len(after))
+                if whole
+                else bootstrap_mean(list(after.values()))
+            )
+            yield Row(
+                family=family, way=way, k=k, tasks=len(after), share=share, interval=interval, gain=sum(gains) / len(gains),
+                gain_interval=bootstrap_mean(gains), seconds=sum(cell.seconds for cell in group),
+            )  # fmt: skip
+
+    def _told(self, rows: Sequence[Row]) -> dict[str, Any]:
+        inputs = {"start": hash_folder(self.start)} | {
+            family.name: _hash(family) for family in self.families
+        }
+        config = {
+            "adaptation": self.config.model_dump(mode="json"),
+            "sampling": self.sampling.model_dump(),
+            "start": str(self.start),
+        }
+        key = hash_data(
+            {"inputs": inputs, "config": config, "version": VERSION, "harness": HARNESS_VERSION}
+        )
+        manifest = Manifest(
+            kind="reports",
+            name="adaptation",
+            key=key,
+            content_hash="",
+            inputs=inputs,
+            config=config,
+            seed=self.config.seed,
+        )
+        return {
+            "rows": [row.model_dump() for row in rows],
+            "reproduce": manifest.stamped().model_dump(mode="json"),
+        }
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One family, way, k and choice of examples; its scorecard lies under its name."""
+
+    study: Study
+    family: Family
+    way: Way | str
+    k: int
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.family.name}-{self.way}" + (f"-{self.k}-seed{self.seed}" if self.k else "")
+
+    @property
+    def path(self) -> Path:
+        return self.study.folder / "cells" / f"{self.name}.json"
+
+    @property
+    def card(self) -> Scorecard:
+        return Scorecard.read(self.path)
+
+    @property
+    def note(self) -> str:
+        """Why it could not be measured."""
+        return (
+            "" if self.path.exists() else self.path.with_suffix(".note").read_text(encoding="utf-8")
+        )
+
+    @property
+    def seconds(self) -> float:
+        """Of learning, answering and judging."""
+        measured = self.card.measured
+        return measured.get("learning_s", 0.0) + measured["generation_s"] + measured["judging_s"]
+
+    def examples(self) -> list[Problem]:
+        """k of the family's, those of a smaller k among them; each seed begins elsewhere in the list."""
+        every = self.family.examples
+        begin = (self.seed - self.study.config.seed) * max(self.study.config.shots)
+        return [every[(begin + at) % len(every)] for at in range(self.k)]
+
+    def measure(self, sandbox: Sandbox) -> None:
+        if self.path.exists() or self.path.with_suffix(".note").exists():
+            return
+        study, took = self.study, 0.0
+        shown = self.examples() if self.way == "prompt" else []
+        benchmark = few_shot(self.name, self.family.heldout, shown, study.sampling)
+        if lack := lacking(study.start, benchmark):
+            return write_atomic(
+                self.path.with_suffix(".note"),
+                f"the prompt is {lack} tokens longer than the model's positions allow",
+            )
+        checkpoint = study.start
+        if self.way not in (START, "prompt"):
+            checkpoint = study.folder / "adapted" / self.name
+            shutil.rmtree(checkpoint, ignore_errors=True)
+            began = time.perf_counter()
+            learn(
+                study.start,
+                [chat(example) for example in self.examples()],
+                self.way,  # type: ignore[arg-type]
+                study.config,
+                self.seed,
+                checkpoint,
+            )
+            took = time.perf_counter() - began
+        card = evaluate(checkpoint, self.name, hash_folder(checkpoint), benchmark, sandbox)
+        card.model_copy(update={"measured": card.measured | {"learning_s": took}}).write(self.path)
+        if checkpoint != study.start and not study.keep:
+            shutil.rmtree(checkpoint)
+
+
+def study_id(
+    start: Path, families: Sequence[Family], config: Adaptation, sampling: Sampling
+) -> str:
+    """The same for the same weights, problems and settings: what was begun is gone on with."""
+    told = [
+        hash_folder(start),
+        [_hash(family) for family in families],
+        config.model_dump(mode="json"),
+        sampling.model_dump(),
+        VERSION,
+        HARNESS_VERSION,
+    ]
+    return hash_data(told)[:12]
+
+
+def _hash(family: Family) -> str:
+    return hash_data(
+        [
+            family.name,
+            [p.content_hash for p in family.examples],
+            [p.content_hash for p in family.heldout],
+        ]
+    )
+
+
+def _mean_by_task(cells: Sequence[Cell]) -> dict[str, float]:
+    """Problem -> share of the cells that solve it."""
+    solved: dict[str, list[bool]] = {}
+    for cell in cells:
+        for task, right in cell.card.solved.items():
+            solved.setdefault(task, []).append(right)
+    return {task: sum(right) / len(right) for task, right in solved.items()}

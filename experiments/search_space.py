@@ -1,0 +1,115 @@
+"""A profile's search space, held against the profile itself: what each end of it would be refused for is told before anything starts.
+
+In: a profile. Out: its spans, the same for Ray Tune and Optuna, and a point of it as changes to the profile.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from resources.config.profile import Profile, ProfileError, changed, explained
+from resources.config.tuning import Span
+from verl_jobs.planner.preflight import check_settings
+
+SECTION = "training."
+CLIP = "training.clip"
+
+
+def space_of(profile: Profile) -> Mapping[str, Span]:
+    """`tuning.space` less the clip, where the algorithm clips by a rule of its own: every trial that moved it would be refused."""
+    return {
+        key: span
+        for key, span in profile.tuning.space.items()
+        if not (key == CLIP and profile.training.method.clips)
+    }
+
+
+def left_out(profile: Profile) -> str:
+    """What of `tuning.space` is not searched and why, in a line; empty where all of it is."""
+    if space_of(profile).keys() == profile.tuning.space.keys():
+        return ""
+    return (
+        f"{CLIP} is left out of the search: {profile.training.algorithm} clips by a rule of its own"
+    )
+
+
+def checked(profile: Profile) -> Mapping[str, Span]:
+    """The space. Raises ProfileError, naming key and mend, for a key that there is not, an end that the profile refuses, and a space of nothing;
+    CannotTrain for a setting that no training can have.
+    """
+    check_settings(profile.training)
+    data, space = profile.model_dump(mode="json"), space_of(profile)
+    if not space:
+        raise ProfileError(
+            f"tuning.space: {left_out(profile)}, and nothing else is in it: give other keys of `training`"
+        )
+    for key, span in space.items():
+        if not key.startswith(SECTION):
+            raise ProfileError(
+                f"tuning.space: {key} is no key of `training`, and trials share all that comes before it: leave it out, or use --set"
+            )
+        for value in span.ends:
+            try:
+                tried = Profile.model_validate(changed(data, [change(key, value)]))
+            except ValidationError as error:
+                raise ProfileError(
+                    f"tuning.space, where {change(key, value)}: {explained(error)}"
+                ) from error
+            check_settings(tried.training)
+            now = value_at(tried, key)
+            if not span.choice and (isinstance(now, bool) or not isinstance(now, int | float)):
+                raise ProfileError(f"tuning.space: {key} is no number: give it a choice")
+            if span.log_uniform and isinstance(now, int):
+                raise ProfileError(
+                    f"tuning.space: {key} is a whole number: give uniform, or a choice"
+                )
+    return space
+
+
+def value_at(profile: Profile, key: str) -> Any:
+    place: Any = profile
+    for part in key.split("."):
+        place = getattr(place, part)
+    return place
+
+
+def change(key: str, value: object) -> str:
+    """As `--set` takes it."""
+    return f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+
+
+def whole(profile: Profile, key: str) -> bool:
+    """Whether only whole numbers lie between the ends of this key."""
+    span = space_of(profile)[key]
+    return bool(span.uniform) and isinstance(value_at(profile, key), int)
+
+
+def domains(profile: Profile) -> dict[str, Any]:
+    """As Ray Tune draws from it: both ends belong to it."""
+    from ray import tune
+
+    found = {}
+    for key, span in checked(profile).items():
+        if span.choice:
+            found[key] = tune.choice(list(span.choice))
+        elif span.log_uniform:
+            found[key] = tune.loguniform(*span.log_uniform)
+        elif span.uniform:
+            low, high = span.uniform
+            found[key] = (
+                tune.randint(int(low), int(high) + 1)
+                if whole(profile, key)
+                else tune.uniform(low, high)
+            )
+    return found
+
+
+def own_point(profile: Profile) -> dict[str, Any] | None:
+    """What the profile itself says of the keys, where that lies in the space: the trial that others are held against."""
+    space = space_of(profile)
+    point = {key: value_at(profile, key) for key in space}
+    return point if all(value in space[key] for key, value in point.items()) else None

@@ -1,0 +1,86 @@
+"""`ratchet tune --sweep FILE`: the profile's search space as a W&B sweep. Writes a file; W&B is not asked.
+
+In: a profile. Out: what `wandb sweep FILE` takes; its agents then run `ratchet train --seeds 1`, which trains and puts nothing before the gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from rich.console import Console
+
+from artifacts.store import write_atomic
+from experiments.search_space import checked, left_out, space_of, whole
+from resources.config.profile import Profile
+from resources.config.tuning import Span
+from resources.home import NotReady
+from verl_jobs.job import VALIDATION
+
+
+def write_sweep(
+    file: Path, profile: Profile, profile_name: str, changes: Sequence[str], console: Console
+) -> int:
+    if file.is_dir():
+        raise NotReady(f"--sweep: {file} is a folder: give a file")
+    text = yaml.safe_dump(sweep(profile, profile_name, changes), sort_keys=False, width=150)
+    write_atomic(
+        file,
+        f"# wandb sweep {file.name}    then, on each machine that shall train: wandb agent ENTITY/PROJECT/ID\n{text}",
+    )
+    if less := left_out(profile):
+        console.print(f"{less}.", highlight=False, soft_wrap=True)
+    console.print(
+        f"{file}: {len(space_of(profile))} keys. `wandb sweep {file}` registers it with W&B.",
+        soft_wrap=True,
+        highlight=False,
+    )
+    return 0
+
+
+def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[str, Any]:
+    """hyperband counts validations, of which the first is that of the start. Raises ProfileError."""
+    space, training = checked(profile), profile.training
+    first = 1 + max(1, (profile.tuning.first_look or training.save_every) // training.save_every)
+    told = [part for each in changes for part in ("--set", each)]
+    return {
+        "name": f"ratchet {profile_name}",
+        "program": "ratchet",
+        "method": "bayes",
+        "metric": {"name": VALIDATION, "goal": "maximize"},
+        "run_cap": profile.tuning.trials,
+        "early_terminate": {
+            "type": "hyperband",
+            "min_iter": first,
+            "eta": profile.tuning.reduction,
+        },
+        "parameters": {
+            key: parameter(span, whole=whole(profile, key)) for key, span in space.items()
+        },
+        "command": [
+            "ratchet",
+            "train",
+            "--profile",
+            profile_name,
+            "--seeds",
+            "1",
+            *told,
+            "${args_no_hyphens}",
+        ],
+    }
+
+
+def parameter(span: Span, *, whole: bool) -> dict[str, Any]:
+    """As W&B names distributions; its `log_uniform` would take the ends' logarithms."""
+    if span.choice:
+        return {"values": list(span.choice)}
+    low, high = span.log_uniform or span.uniform or (0.0, 0.0)
+    if whole:
+        return {"distribution": "int_uniform", "min": int(low), "max": int(high)}
+    return {
+        "distribution": "log_uniform_values" if span.log_uniform else "uniform",
+        "min": low,
+        "max": high,
+    }

@@ -1,0 +1,35 @@
+"""The process that trains one trial of `ratchet tune`: `python -m experiments.trial_process RAY_FOLDER BIND ADDRESS JOB PARENT`.
+
+Dies with the trial; SIGTERM ends the training, which saves first. Exits 0 when it is done, else 1 with one line that says why.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+from pipelines.process import die_with_parent
+from resources.ray.job import train
+from resources.ray.private import Joined, Private, TrainingFailed
+from verl_jobs.job import TrainingJob
+from verl_jobs.planner.preflight import CannotTrain
+from verl_jobs.sft.start import UnfitStart
+
+
+def main(ray_folder: str, bind: str, address: str, job: str, parent: str) -> int:
+    die_with_parent(int(parent))
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    told = TrainingJob.read(Path(job))
+    try:
+        train(told, Joined(address, told) if address else Private(Path(ray_folder), told, bind))
+    except KeyboardInterrupt:
+        return 1
+    except (TrainingFailed, CannotTrain, UnfitStart) as error:
+        print(f"error: {error}", flush=True)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,258 @@
+"""The trials of a search: a record each in its folder, and the table that they make.
+
+base.json         the job that all trials change
+0003.json         a trial: its point of the search space, its job's folder, why it failed
+worse-<key>.json  that a trial was ended, and at which step (verl_jobs/search/search.py)
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from artifacts.store import write_atomic
+from assets.tables import markdown
+from evaluation.statistics.tests import wilson
+from experiments.search_space import change, space_of
+from experiments.study import Study, write_report
+from resources.config.profile import CHANGES
+from verl_jobs.job import TrainingJob, metrics
+from verl_jobs.metrics.figures import seconds_trained
+from verl_jobs.search.search import (
+    BASE,
+    COMMAND,
+    last_words,
+    mark,
+    trial_job,
+    validations,
+    worse_at,
+)
+
+Point = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial stands; best: share of validation problems in [0, 1], None before the first validation."""
+
+    number: int
+    point: Point
+    best: float | None
+    best_step: int
+    step: int
+    minutes: float
+    end: str
+
+
+class Trials:
+    def __init__(self, folder: Path, base: TrainingJob) -> None:
+        self.folder, self.base, self.command = folder, base, folder / COMMAND
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / BASE, base.model_dump_json(indent=1))
+
+    def records(self) -> dict[int, dict[str, Any]]:
+        return {
+            int(path.stem): json.loads(path.read_text(encoding="utf-8"))
+            for path in sorted(self.folder.glob("[0-9]*.json"))
+        }
+
+    def points(self) -> list[Point]:
+        """In the order in which they were drawn."""
+        return [record["point"] for record in self.records().values()]
+
+    def begin(self, point: Point) -> tuple[int, bool]:
+        """Its number, and whether it is new. One that had failed is tried again."""
+        known = self.records()
+        number = next(
+            (number for number, record in known.items() if record["point"] == dict(point)), 0
+        )
+        if not number or known[number]["failed"]:
+            self._write(number or len(known) + 1, point, "")
+        return number or len(known) + 1, not number
+
+    def number(self, point: Point) -> int:
+        return self.begin(point)[0]
+
+    def end(self, number: int, step: int) -> bool:
+        """Tune has done with this trial: whether it was ended because others were better, and not because it came to its end."""
+        job = self.job(number)
+        if job.done is not None or (path := mark(self.folder, job)).exists():
+            return False
+        write_atomic(path, json.dumps({"step": step}))
+        return True
+
+    def fail(self, number: int) -> str:
+        """Keeps and returns why its training failed."""
+        why = last_words(self.job(number))
+        self._write(number, self.records()[number]["point"], why)
+        return why
+
+    def over(self, number: int) -> bool:
+        job = self.job(number)
+        return job.done is not None or mark(self.folder, job).exists()
+
+    def ended(self) -> list[int]:
+        return [number for number in self.records() if self.over(number)]
+
+    def failed(self) -> list[int]:
+        return [number for number, record in self.records().items() if record["failed"]]
+
+    def said(self, number: int) -> str:
+        return ", ".join(
+            f"{_short(key)} {_figure(value)}"
+            for key, value in self.records()[number]["point"].items()
+        )
+
+    def outcomes(self) -> list[Outcome]:
+        """All trials, in the order in which they were begun."""
+        return [self._outcome(number, record) for number, record in self.records().items()]
+
+    def best(self) -> Outcome | None:
+        """The best on validation, of equals the first."""
+        told = [each for each in self.outcomes() if each.best is not None]
+        return max(told, key=lambda each: (each.best or 0.0, -each.number), default=None)
+
+    def _outcome(self, number: int, record: Mapping[str, Any]) -> Outcome:
+        job = self.job(number)
+        found, last = validations(self.folder, job), worse_at(self.folder, job)
+        step, best = max(found, key=lambda each: (each[1], -each[0]), default=(0, None))
+        end = (
+            "all steps"
+            if job.done is not None
+            else f"failed: {record['failed']}"
+            if record["failed"]
+            else "interrupted"
+        )
+        end = job.stopped or (f"others were better at step {last}" if last is not None else end)
+        return Outcome(
+            number,
+            record["point"],
+            best,
+            step,
+            found[-1][0] if found else 0,
+            seconds_trained(metrics(job.path)) / 60,
+            end,
+        )
+
+    def job(self, number: int) -> TrainingJob:
+        return trial_job(self.base, self.records()[number]["point"])
+
+    def _write(self, number: int, point: Point, failed: str) -> None:
+        write_atomic(
+            self.folder / f"{number:04d}.json", json.dumps({"point": dict(point), "failed": failed})
+        )
+
+
+def report(told: Trials, made: Study) -> Path:
+    """`tuning.md` and `tuning.json` under the study's reports."""
+    best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
+    command = f"    {line(best, made.profile_name)}\n" if best else ""
+    text = f"# {made.id}\n\n{markdown(columns(told), rows(told, tasks))}\n\n{summary(best, tasks)}\n\n{command}"
+    facts = {
+        "space": {key: repr(span) for key, span in space_of(made.profile).items()},
+        "trials": [asdict(each) for each in told.outcomes()],
+    }
+    return write_report(made.reports, "tuning", facts, text)
+
+
+def columns(told: Trials) -> tuple[str, ...]:
+    keys = next(iter(told.points()), {})
+    return (
+        "trial",
+        *map(_short, keys),
+        "best validation",
+        "95 % interval",
+        "at step",
+        "steps",
+        "minutes",
+        "how it ended",
+    )
+
+
+def rows(told: Trials, tasks: int) -> list[tuple[str, ...]]:
+    """The best first; tasks: validation problems, as which the share is counted."""
+    found = sorted(
+        told.outcomes(),
+        key=lambda each: (-1.0 if each.best is None else each.best, -each.number),
+        reverse=True,
+    )
+    return [
+        (
+            str(each.number), *map(_figure, each.point.values()), *_told(each.best, tasks), str(each.best_step) if each.best is not None else "",
+            str(each.step), f"{each.minutes:.1f}", each.end,
+        )
+        for each in found
+    ]  # fmt: skip
+
+
+def summary(best: Outcome | None, tasks: int) -> str:
+    if best is None:
+        return "No trial has come to a validation yet."
+    return (
+        f"Best: trial {best.number}. It was picked among all on the same {tasks} validation problems, so its score is too good, the more so the more "
+        "trials there are; a gate judges it on fresh ones:"
+    )
+
+
+def line(best: Outcome, profile_name: str) -> str:
+    """The command that trains with these settings and puts the result before the gate."""
+    changes = [
+        each
+        for each in os.environ.get(CHANGES, "").splitlines()
+        if each and each.partition("=")[0] not in best.point
+    ]
+    told = [each for each in changes if not each.startswith("tuning.")] + [
+        change(key, value) for key, value in best.point.items()
+    ]
+    return shlex.join(
+        [
+            "ratchet",
+            "train",
+            "--profile",
+            profile_name,
+            *(part for each in told for part in ("--set", each)),
+        ]
+    )
+
+
+def show(told: Trials, page: Path, made: Study, console: Console) -> None:
+    best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
+    table = Table(box=None, header_style="dim")
+    for name in columns(told):
+        table.add_column(
+            name,
+            justify="left" if name == "how it ended" else "right",
+            no_wrap=name != "how it ended",
+        )
+    for row in rows(told, tasks):
+        table.add_row(*row, style="bold" if best and row[0] == str(best.number) else "")
+    console.print(table)
+    console.print(summary(best, tasks), soft_wrap=True, highlight=False)
+    if best:
+        console.print(
+            f"  {line(best, made.profile_name)}", soft_wrap=True, highlight=False, markup=False
+        )
+    console.print(f"Its table: {page}", soft_wrap=True, highlight=False)
+
+
+def _told(best: float | None, tasks: int) -> tuple[str, str]:
+    if best is None:
+        return "", ""
+    low, high = wilson(round(best * tasks), tasks)
+    return f"{100 * best:.1f} %", f"{100 * low:.0f} to {100 * high:.0f}"
+
+
+def _short(key: str) -> str:
+    return key.rpartition(".")[2].replace("_", " ")
+
+
+def _figure(value: object) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,267 @@
+"""`ratchet tune`: trainings from one start, each with other settings, drawn by Optuna and ended early where others were better (Ray Tune's ASHA).
+
+What a search knows are its trials' folders. Given again, it is told them in their order, each says what it said, and the search goes on: so a kill
+loses no more than a training's last save, and more trials may be asked for later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+
+from artifacts.hashing import hash_data
+from artifacts.store import write_atomic
+from experiments.search_space import checked, domains, left_out, own_point, space_of
+from experiments.study import NotPrepared, Study, study
+from experiments.trials import Trials, report, show
+from pipelines.launch import INTERRUPTED
+from resources.config.profile import load_profile
+from resources.ray.private import light_head
+
+COUNT_OF_RANDOM = 3  # one trial in so many is drawn blindly before the model of what is good is asked, but 4 to 10
+ENVIRONMENT = {  # read by Ray when it is imported
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else it looks for our Ray, which is on the loopback, on this machine's other address
+}
+
+
+@dataclass(frozen=True)
+class Budget:
+    trials: int
+    minutes: float  # 0: none
+
+
+def tune(
+    profile_name: str | None, trials: int | None, minutes: float | None, console: Console
+) -> int:
+    """Searches until `trials` have ended or the minutes are over, and prints their table. Exit code 0, 1 where a trial failed, 130 interrupted."""
+    wanted = load_profile(profile_name).tuning
+    checked(load_profile(profile_name))
+    if less := left_out(load_profile(profile_name)):
+        console.print(f"{less}.", highlight=False, soft_wrap=True)
+    budget = Budget(trials or wanted.trials, wanted.minutes if minutes is None else minutes)
+    try:
+        with study(profile_name, f"ratchet tune --trials {budget.trials}", console) as made:
+            told = opened(made)
+            if len(told.ended()) < budget.trials:
+                search(made, told, command(made), budget, console)
+            left = budget.trials - len(told.ended())
+            show(told, report(told, made), made, console)
+            made.bench.chain.change(state="open" if left else "done")
+    except NotPrepared as error:
+        return error.code
+    except KeyboardInterrupt:
+        console.print("Stopped. What was done is kept: the same command goes on from here.")
+        return INTERRUPTED
+    if left:
+        console.print(
+            f"{left} of {budget.trials} trials are left: the same command goes on with them.",
+            highlight=False,
+        )
+    return 1 if told.failed() else 0
+
+
+def opened(made: Study) -> Trials:
+    """The trials that there are of this space over this training; another space, or another training, is another search."""
+    base = made.job(1000 * made.profile.seed + 1)
+    space = {key: span.model_dump() for key, span in space_of(made.profile).items()}
+    key = hash_data(
+        {
+            "space": space,
+            "training": base.training.model_dump(mode="json"),
+            "inputs": base.inputs,
+            "reward": base.reward_hash,
+        }
+    )
+    return Trials(made.bench.chain.folder / "tuning" / key[:10], base)
+
+
+def search(
+    made: Study, told: Trials, trainer: Sequence[str], budget: Budget, console: Console
+) -> None:
+    """Runs Ray Tune until the budget is spent. Raises KeyboardInterrupt where a person ended it.
+
+    trainer: the command that trains a trial (verl_jobs/search/tune_trainable.py). console: one that holds its own file, for what Tune prints goes to a log.
+    """
+    os.environ |= ENVIRONMENT
+    places = at_once(made)
+    write_atomic(told.command, json.dumps(list(trainer)))
+    console.print(
+        f"{made.id}: {len(told.ended())} of {budget.trials} trials there, {places} at a time",
+        highlight=False,
+        soft_wrap=True,
+    )
+    began = time.monotonic()
+    with (told.folder / "tune.log").open("a") as log:
+        head = light_head(told.folder / "ray", places + 1)
+        import ray
+        from ray import tune as ray_tune
+
+        # Tune's own tables and warnings, of which ours are the short form
+        with contextlib.redirect_stdout(log), contextlib.redirect_stderr(log):
+            ray.init(address=head.address, log_to_driver=False, logging_level="error")
+            try:
+                followed = _follower(told, made, console)
+                config = ray_tune.RunConfig(
+                    name="last",
+                    storage_path=str(told.folder / "tune"),
+                    verbose=0,
+                    callbacks=[followed],
+                )
+                _tuner(made, told, budget, places, config).fit()
+            finally:
+                ray.shutdown()
+    in_time = not budget.minutes or time.monotonic() - began < 60 * budget.minutes
+    if in_time and set(told.records()) - set(told.ended()) - set(told.failed()):
+        raise KeyboardInterrupt  # Tune catches it, and stops in order
+
+
+def _tuner(made: Study, told: Trials, budget: Budget, places: int, config: Any) -> Any:
+    import optuna
+    from ray import tune as ray_tune
+    from ray.tune.schedulers import ASHAScheduler
+    from ray.tune.search.optuna import OptunaSearch
+
+    from verl_jobs.search.tune_trainable import Trial
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    known, training, wanted = told.points(), made.profile.training, made.profile.tuning
+    first = own_point(made.profile)
+    points = known or ([first] if first else [])
+    # a search that goes on draws anew, or it would draw again what it has drawn
+    sampler = optuna.samplers.TPESampler(
+        multivariate=True,
+        n_startup_trials=min(10, max(4, budget.trials // COUNT_OF_RANDOM)),
+        seed=1000 * made.profile.seed + len(known),
+    )
+    search = OptunaSearch(
+        metric="validation", mode="max", sampler=sampler, points_to_evaluate=points or None
+    )
+    least = min(wanted.first_look or training.save_every, training.steps)
+    scheduler = ASHAScheduler(
+        time_attr="step",
+        metric="validation",
+        mode="max",
+        max_t=training.steps,
+        grace_period=least,
+        reduction_factor=wanted.reduction,
+    )
+    return ray_tune.Tuner(
+        Trial,
+        param_space=domains(made.profile) | {"study": str(told.folder)},
+        tune_config=ray_tune.TuneConfig(
+            num_samples=max(budget.trials, len(known)),
+            search_alg=search,
+            scheduler=scheduler,
+            max_concurrent_trials=places,
+            reuse_actors=True,
+            time_budget_s=60 * budget.minutes or None,
+        ),
+        run_config=config,
+    )
+
+
+def _follower(told: Trials, made: Study, console: Console) -> Any:
+    """What Tune calls while it runs: keeps each trial's record, and tells of it."""
+    from ray import tune as ray_tune
+
+    steps = made.profile.training.steps
+
+    class Follower(ray_tune.Callback):  # type: ignore[misc]  # ray has no types
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (
+                ray_tune.Callback,
+                (),
+            )  # Tune keeps a copy on disk, where a console cannot be kept
+
+        def on_trial_start(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
+            number, new = told.begin(_point(trial))
+            if new or not told.over(number):
+                console.print(
+                    f"trial {number}: {told.said(number)}", highlight=False, soft_wrap=True
+                )
+
+        def on_trial_result(
+            self, iteration: int, trials: list[Any], trial: Any, result: dict[str, Any], **info: Any
+        ) -> None:
+            number = told.number(_point(trial))
+            if not told.over(number):
+                made.bench.stage.progress.at(
+                    int(result["step"]),
+                    steps,
+                    f"trial {number}, validation {result['validation']:.2f}",
+                )
+                line = f"  trial {number}: step {result['step']} of {steps}, best validation {100 * result['validation']:.1f} %"
+                console.print(line, highlight=False, soft_wrap=True)
+
+        def on_trial_complete(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
+            if told.end(number := told.number(_point(trial)), int(trial.last_result["step"])):
+                console.print(
+                    f"  trial {number}: ended, others were better at step {trial.last_result['step']}",
+                    highlight=False,
+                    soft_wrap=True,
+                )
+
+        def on_trial_error(
+            self, iteration: int, trials: list[Any], trial: Any, **info: Any
+        ) -> None:
+            number = told.number(_point(trial))
+            why = told.fail(number)
+            console.print(
+                f"  trial {number} failed: {why}", style="red", highlight=False, soft_wrap=True
+            )
+
+    return Follower()
+
+
+def _point(trial: Any) -> dict[str, Any]:
+    return {key: value for key, value in trial.config.items() if key != "study"}
+
+
+def command(made: Study) -> list[str]:
+    """What trains a trial. Ray's token in the environment is that of Tune's own Ray: a cluster's is what it was here before."""
+    asked, token = made.profile.ray, os.environ.get("RAY_AUTH_TOKEN_PATH", "")
+    cleared = [
+        "env",
+        "-u",
+        "RAY_AUTH_MODE",
+        "-u",
+        "RAY_AUTH_TOKEN_PATH",
+        *([f"RAY_AUTH_TOKEN_PATH={token}"] if token else []),
+    ]
+    return [
+        *cleared,
+        sys.executable,
+        "-m",
+        "experiments.trial_process",
+        str(made.home.path / "ray"),
+        asked.bind,
+        asked.address,
+    ]
+
+
+def at_once(made: Study) -> int:
+    """How many trials train at the same time."""
+    asked = made.profile.ray
+    if made.profile.tuning.at_once or not asked.address:
+        return made.profile.tuning.at_once or 1
+    from ray.util.state import list_nodes
+
+    gpus = sum(
+        node.resources_total.get("GPU", 0)
+        for node in list_nodes(address=asked.address, filters=[("state", "=", "ALIVE")])
+    )
+    return max(1, int(gpus) // made.profile.training.ranks)

@@ -1,0 +1,287 @@
+"""Does a curriculum help? The same start policy, problems and seed, trained with each schedule; each compared with uniform on held-out problems.
+
+    python -m measurements.curriculum                                    three seeds, embedded size, uniform against window
+    python -m measurements.curriculum --size small --seeds 21 22         a third of the size
+    python -m measurements.curriculum --size tiny --seeds 21 22          to see the script work: nothing is learned
+    python -m measurements.curriculum --schedules uniform window mixed competence reverse
+
+A seed is a start policy (warmed up on its own demonstrations), training problems ranked by it, and a held-out draw. What a schedule did is the policy
+after its last step, whatever validation said, so that no luck of the pick is measured. Dataset weights are 1, so that the schedule alone differs.
+Goes on where it was, a killed training from its last save: what is measured lies in FOLDER/<size>-<seed>/.
+Prints, for each seed: held-out pass@1 before and after, the paired difference to uniform (95 %, bootstrap over tasks), the share of drawn problems
+of which some answers passed and some failed (only these give a group's baseline a gradient); then over seeds the mean difference with its t interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from artifacts.store import write_atomic
+from assets.difficulty_rankings import sample
+from evaluation.benchmarks import heldout
+from evaluation.generation.decoder import Sampling, generate
+from evaluation.judging.evaluate import evaluate
+from evaluation.statistics.tests import bootstrap_mean
+from problems.dataset.rl_parquet import prompt_text, write_verl
+from problems.difficulty.difficulty import rank
+from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
+from problems.schema import Problem
+from problems.sources.compositional import FamilyConfig, demonstration, heldout_draw
+from problems.sources.compositional import generate as compose
+from resources.ray.job import train
+from resources.ray.private import Private
+from rewards.composite import RewardConfig, reward_hash, score_answers
+from rewards.own import reward_of
+from sandbox.sandbox import Sandbox, SandboxConfig
+from verl_jobs import samples
+from verl_jobs.config.training import Curriculum, Training
+from verl_jobs.curriculum import draws
+from verl_jobs.job import TrainingJob, candidates
+from verl_jobs.sft.tiny_model import TinyModel, make
+from verl_jobs.sft.warm_up import WarmUp, warm_up
+
+
+@dataclass(frozen=True)
+class Size:
+    family: dict[str, int]
+    warm_up: int
+    ranked: int
+    heldout: int
+    training: dict[str, int]
+
+
+SIZES = {
+    "small": Size(
+        {"demonstrations": 2000, "train": 600, "validation": 16},
+        500,
+        128,
+        400,
+        {"steps": 12, "problems_per_step": 16, "group_size": 8, "save_every": 4},
+    ),
+    "tiny": Size(
+        {"demonstrations": 200, "train": 64, "validation": 8},
+        20,
+        8,
+        16,
+        {"steps": 2, "problems_per_step": 4, "group_size": 2, "save_every": 2},
+    ),
+    "embedded": Size({}, 800, 128, 400, {}),
+}
+ANSWERS = 4  # a ranked problem
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--folder", type=Path, default=Path(".ratchet/benchmarks/curriculum"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23])
+    parser.add_argument("--schedules", nargs="+", default=["uniform", "window"])
+    parser.add_argument("--size", choices=sorted(SIZES), default="embedded")
+    arguments = parser.parse_args()
+    if arguments.schedules[0] != "uniform":
+        parser.error("the first schedule is uniform: the others are compared with it")
+    rows: list[dict[str, Any]] = []
+    for seed in arguments.seeds:
+        seeded = Seeded(
+            (arguments.folder / f"{arguments.size}-{seed}").absolute(), seed, SIZES[arguments.size]
+        )
+        seeded.prepare()
+        measured = {schedule: seeded.measured(schedule) for schedule in arguments.schedules}
+        rows += [compared(seed, schedule, measured) for schedule in arguments.schedules]
+    print(table(rows))
+    for schedule in arguments.schedules[1:]:
+        print(
+            over_seeds(schedule, [row["difference"] for row in rows if row["schedule"] == schedule])
+        )
+
+
+@dataclass(frozen=True)
+class Seeded:
+    """Everything that the schedules share, and what each did."""
+
+    folder: Path
+    seed: int
+    size: Size
+
+    @property
+    def family(self) -> FamilyConfig:
+        return FamilyConfig(seed=self.seed, **self.size.family)
+
+    def prepare(self) -> None:
+        """The start policy, `train.parquet`, `validation.parquet` and what is expected of each problem; once."""
+        if (self.folder / "prepared").exists():
+            return
+        problems = compose(self.family)
+        pairs = [
+            (prompt_text(each), demonstration(each))
+            for each in problems
+            if each.split == "demonstrations"
+        ]
+        make(
+            TinyModel(seed=self.seed),
+            [text for pair in pairs for text in pair],
+            self.folder / "base",
+        )
+        warm_up(
+            self.folder / "base",
+            pairs,
+            WarmUp(seed=self.seed, steps=self.size.warm_up),
+            self.folder / "start",
+        )
+        training = [each for each in problems if each.split == "train"]
+        ranks = rank(self._answered(sample(training, self.size.ranked, self.seed)))
+        easy = {
+            row.problem_id for row in ranks if row.passed == row.n
+        }  # as the chain does (assets/checkpoint.py)
+        kept = [each for each in training if each.problem_id not in easy]
+        write_verl(kept, self.folder / "train.parquet")
+        write_verl(
+            [each for each in problems if each.split == "validation"],
+            self.folder / "validation.parquet",
+        )
+        write_expected(expect(kept, ranks, {}), self.folder / FILE)
+        write_atomic(self.folder / "prepared", "")
+
+    def _answered(self, problems: list[Problem]) -> dict[str, list[bool]]:
+        chats = [[{"role": "user", "content": prompt_text(each)}] for each in problems]
+        answers = generate(
+            self.folder / "start",
+            chats,
+            Sampling(
+                n=ANSWERS, temperature=1.0, max_new_tokens=Training().answer_tokens, seed=self.seed
+            ),
+        )
+        asked = [
+            (each, answers[i * ANSWERS + k].text)
+            for i, each in enumerate(problems)
+            for k in range(ANSWERS)
+        ]
+        with Sandbox(SandboxConfig()) as sandbox:
+            scores = score_answers(sandbox, reward_of(RewardConfig()), asked)
+        found: dict[str, list[bool]] = {}
+        for (each, _), score in zip(asked, scores, strict=True):
+            if score.value is not None:
+                found.setdefault(each.problem_id, []).append(score.solved)
+        return found
+
+    def measured(self, schedule: str) -> dict[str, Any]:
+        """Held-out tasks that the policy solved before and after its training, and the share of drawn problems of which some answers passed."""
+        done = self.folder / f"{schedule}.json"
+        if not done.exists():
+            plan = Curriculum.model_validate({"schedule": schedule})
+            job = self._job(schedule, Training(curriculum=plan, **self.size.training))
+            train(job, Private(self.folder / "ray", job))
+            last = candidates(job.path)[job.training.steps]
+            steps = [draws.read(job.path, step) for step in samples.steps(job.path)]
+            mixed = [0 < draw.passed < draw.n for step in steps for draw in step]
+            known = {draw.problem_id for step in steps for draw in step}
+            found = {
+                "after": self._solved(last),
+                "before": self._before(),
+                "mixed": statistics.fmean(mixed),
+                "problems": len(known),
+            }
+            write_atomic(done, json.dumps(found))
+        found = json.loads(done.read_text(encoding="utf-8"))
+        print(
+            f"seed {self.seed}, {schedule}: {share(found['before']):.1f} to {share(found['after']):.1f} %",
+            file=sys.stderr,
+            flush=True,
+        )
+        return dict(found)
+
+    def _job(self, schedule: str, training: Training) -> TrainingJob:
+        reward = RewardConfig()
+        return TrainingJob(
+            folder=str(self.folder / schedule), chain=f"curriculum-{self.seed}-{schedule}", start=str(self.folder / "start"),
+            train=str(self.folder / "train.parquet"), validation=str(self.folder / "validation.parquet"), inputs={"seed": str(self.seed)},
+            training=training, reward=reward, reward_hash=reward_hash(reward), isolation="auto", seed=self.seed,
+        )  # fmt: skip
+
+    def _before(self) -> dict[str, bool]:
+        path = self.folder / "before.json"
+        if not path.exists():
+            write_atomic(path, json.dumps(self._solved(self.folder / "start")))
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+    def _solved(self, checkpoint: Path) -> dict[str, bool]:
+        asked = heldout(heldout_draw(self.family, 1, self.size.heldout))
+        with Sandbox(SandboxConfig()) as sandbox:
+            return evaluate(checkpoint, checkpoint.name, "", asked, sandbox).solved
+
+
+def compared(seed: int, schedule: str, measured: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    own, uniform = measured[schedule], measured["uniform"]
+    differences = [
+        100.0 * (own["after"][task] - uniform["after"][task]) for task in sorted(own["after"])
+    ]
+    low, high = bootstrap_mean(differences)
+    row = {
+        "seed": seed,
+        "schedule": schedule,
+        "tasks": len(differences),
+        "before": share(own["before"]),
+        "after": share(own["after"]),
+    }
+    return row | {
+        "difference": statistics.fmean(differences),
+        "low": low,
+        "high": high,
+        "mixed": own["mixed"],
+        "problems": own["problems"],
+    }
+
+
+def share(solved: dict[str, bool]) -> float:
+    return 100 * statistics.fmean(solved.values())
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    head = (
+        "| seed | schedule | n | before | after | to uniform (95 %) | drawn problems of which some passed | problems drawn |\n"
+        + "|---" * 8
+        + "|"
+    )
+    lines = [
+        f"| {row['seed']} | {row['schedule']} | {row['tasks']} | {row['before']:.1f} % | {row['after']:.1f} % | "
+        + (
+            ""
+            if row["schedule"] == "uniform"
+            else f"{row['difference']:+.1f} ({row['low']:+.1f} to {row['high']:+.1f})"
+        )
+        + f" | {row['mixed']:.0%} | {row['problems']} |"
+        for row in rows
+    ]
+    return "\n".join([head, *lines])
+
+
+def over_seeds(schedule: str, differences: list[float]) -> str:
+    """Mean over the seeds with Student's 95 % interval; a seed is one draw of everything."""
+    if len(differences) < 2:
+        return f"{schedule}: one seed has no interval over seeds"
+    from scipy.stats import t
+
+    half = (
+        t.ppf(0.975, len(differences) - 1)
+        * statistics.stdev(differences)
+        / math.sqrt(len(differences))
+    )
+    mean = statistics.fmean(differences)
+    said = (
+        "the interval holds 0: no difference is shown"
+        if abs(mean) <= half
+        else "the interval does not hold 0"
+    )
+    return f"{schedule} to uniform over {len(differences)} seeds: {mean:+.1f} points ({mean - half:+.1f} to {mean + half:+.1f}); {said}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Verdicts beside upstream's, sample by sample: `python -m measurements.parity [humaneval+] [mbpp+] [bigcodebench]`, all three by default.
+
+On each: the canonical solutions, and made-up wrong answers: mutants, and canonical solutions whose results are changed so that only an exact
+comparison tells (another type, a float a little off, a subclass, numpy, a deep recursion, a state between calls); for humaneval+ ten of CodeT's a
+task too. Ours come from `ratchet evaluate`. What is judged differently is judged again by upstream alone, for its clock may have run out on a
+busy machine; what stays is listed. BigCodeBench: the 327 tasks of the standard library alone. Everything is kept under `.ratchet/parity/`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from measurements.harnesses import ENVIRONMENTS, python_of
+from measurements.programs import DATA, codet
+from problems.verification.mutants import mutants
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = {
+    "humaneval+": ("evalplus", "humaneval", DATA / "humanevalplus/HumanEvalPlus.jsonl.gz"),
+    "mbpp+": ("evalplus", "mbpp", DATA / "mbppplus/MbppPlus.jsonl.gz"),
+    "bigcodebench": ("bigcodebench", "complete", DATA / "bigcodebench/BigCodeBench.jsonl.gz"),
+}
+LEFT_OUT = {"Mbpp/255"}  # its canonical solution gives gigabytes: docs/benchmarks.md
+WORKERS = 2
+CHANGES = (
+    "list(x) if isinstance(x, tuple) else tuple(x) if isinstance(x, list) else x",
+    "float(x) if isinstance(x, int) else x",
+    "x + 1e-7 if isinstance(x, float) else x",
+    "x * (1 + 5e-8) if isinstance(x, (int, float)) and not isinstance(x, bool) else x",
+    "iter(x) if isinstance(x, (list, tuple, str, set)) else x",
+    "collections.Counter(x) if isinstance(x, dict) else set(x) if isinstance(x, list) and all(isinstance(i, (int, str)) for i in x) else x",
+    "numpy.array(x) if isinstance(x, (list, tuple)) else numpy.float64(x) if isinstance(x, (int, float)) else x",
+    "decimal.Decimal(x) if isinstance(x, (int, float)) else x",
+    "int(x) if isinstance(x, bool) else bool(x) if x in (0, 1) else x",
+    "[i + 1e-9 if isinstance(i, float) else i for i in x] if isinstance(x, list) else x",
+    "sorted(x, key=str) if isinstance(x, list) else x",
+    "str(x)",
+    "x or None",
+    "(print('y' * 100000), x)[1]",
+    "type('Str', (str,), {})(x) if isinstance(x, str) else type('Int', (int,), {})(x) if isinstance(x, int) else x",
+    "x[:-1] if isinstance(x, (list, tuple, str)) else x",
+    "(input() if calls.append(1) or len(calls) > 3 else x)",
+    "frozenset(x) if isinstance(x, set) else dict(sorted(x.items(), key=str)) if isinstance(x, dict) else x",
+    "deep(950, x)",
+    "deep(985, x)",
+    "(calls.append(1), x if len(calls) < 9 else None)[1]",
+)
+CHANGED = """{program}
+import collections, decimal, numpy
+calls = []
+def deep(n, x):
+    return x if n == 0 else deep(n - 1, x)
+_inner_ = {name}
+def {name}(*args):
+    x = _inner_(*args)
+    return {change}
+"""
+
+
+def answers(name: str, rows: list[dict[str, Any]]) -> list[dict[str, str]]:
+    drawn, made = random.Random(0), []
+    for at, row in enumerate(rows):
+        task, entry = row["task_id"], row["entry_point"]
+        program = (
+            row["code_prompt" if name == "bigcodebench" else "prompt"] + row["canonical_solution"]
+        )
+        wrong = mutants(program, 6, entry)
+        texts = [program, *(each.source for each in drawn.sample(wrong, min(1, len(wrong))))]
+        if name != "bigcodebench":
+            texts += [
+                CHANGED.format(
+                    program=program, name=entry, change=CHANGES[(2 * at + k) % len(CHANGES)]
+                )
+                for k in range(2)
+            ]
+        made += [{"task_id": task, "solution": text} for text in texts]
+    if name == "humaneval+":
+        made += [
+            {"task_id": each.name.split("#")[0], "solution": each.source}
+            for each in codet()
+            if int(each.name.split("#")[1]) < 10
+        ]
+    return made
+
+
+def compare(name: str) -> int:
+    harness, dataset, source = FILES[name]
+    folder = ENVIRONMENTS / name
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        row
+        for row in map(json.loads, gzip.decompress(source.read_bytes()).splitlines())
+        if row["task_id"] not in LEFT_OUT
+    ]
+    if name == "bigcodebench":
+        rows = [
+            row
+            for row in rows
+            if {lib.split(".")[0] for lib in json.loads(row["libs"].replace("'", '"'))}
+            <= sys.stdlib_module_names
+        ]
+    data, samples = folder / "data.jsonl", folder / "samples.jsonl"
+    _write(data, rows)
+    _write(samples, answers(name, rows))
+    ours = _ours(name, data, samples, folder / "ours.jsonl")
+    theirs = _theirs(harness, dataset, data, samples, folder / "upstream.jsonl", WORKERS)
+    keys = ("base", "plus") if harness == "evalplus" else ("base",)
+    measured = {at: row for at, row in ours.items() if row["base"] is not None}
+    differ = [
+        at for at, row in measured.items() if any(row[key] != theirs[at][key] for key in keys)
+    ]
+    if differ:
+        differ = _again(harness, dataset, data, samples, differ, measured, theirs, folder, keys)
+    for which in keys:
+        passed = [sum(bool(rows[at][which]) for at in measured) for rows in (ours, theirs)]
+        print(
+            f"{name} {which}: {len(measured)} samples, {passed[0]} pass with ratchet, {passed[1]} with {harness}"
+        )
+    print(f"{name}: {len(ours) - len(measured)} not measured, {len(differ)} judged differently")
+    for at in differ:
+        print(
+            f"  {at[0]}#{at[1]}: ratchet {[measured[at][key] for key in keys]} {measured[at]['detail']!r}, {harness} {theirs[at]['said']!r}"
+        )
+    return len(differ)
+
+
+Said = dict[tuple[str, int], dict[str, Any]]
+
+
+def _again(
+    harness: str,
+    dataset: str,
+    data: Path,
+    samples: Path,
+    differ: Any,
+    ours: Said,
+    theirs: Said,
+    folder: Path,
+    keys: Any,
+) -> Any:
+    """Upstream once more, one program at a time, on what differs. Every task must have a sample there: the canonical solutions fill up."""
+    wanted = set(differ)
+    count: dict[str, int] = {}
+    kept = []
+    for row in map(json.loads, samples.read_text().splitlines()):
+        at = (row["task_id"], count.get(row["task_id"], 0))
+        count[row["task_id"]] = at[1] + 1
+        if at in wanted:
+            kept.append((at, row))
+    named = {at[0] for at in wanted}
+    few = folder / "again.data.jsonl"
+    _write(
+        few,
+        [row for row in map(json.loads, data.read_text().splitlines()) if row["task_id"] in named],
+    )
+    _write(folder / "again.jsonl", [row for _, row in kept])
+    said = _theirs(
+        harness, dataset, few, folder / "again.jsonl", folder / "again.upstream.jsonl", 1
+    )
+    count = {}
+    for at, _ in kept:
+        theirs[at] = said[at[0], count.get(at[0], 0)]
+        count[at[0]] = count.get(at[0], 0) + 1
+    return [at for at in differ if any(ours[at][key] != theirs[at][key] for key in keys)]
+
+
+def _ours(name: str, data: Path, samples: Path, out: Path) -> Said:
+    files = ["--completions", str(samples), "--data", str(data), "--out", str(out)]
+    command = [sys.executable, "-m", "cli.main", "evaluate", "--benchmark", name, *files]
+    subprocess.run(
+        command,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "RATCHET_HOME": str(ENVIRONMENTS / "home")},
+    )
+    return _said(out)
+
+
+def _theirs(harness: str, dataset: str, data: Path, samples: Path, out: Path, workers: int) -> Said:
+    script = Path(__file__).with_name("upstream.py")
+    command = [
+        str(python_of(harness)),
+        str(script),
+        harness,
+        dataset,
+        str(data),
+        str(samples),
+        str(out),
+        str(workers),
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return _said(out)
+
+
+def _said(path: Path) -> Said:
+    return {
+        (row["task_id"], row["sample"]): row
+        for row in map(json.loads, path.read_text().splitlines())
+    }
+
+
+def _write(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def main() -> None:
+    sys.exit(1 if sum([compare(name) for name in sys.argv[1:] or FILES]) else 0)
+
+
+if __name__ == "__main__":
+    main()

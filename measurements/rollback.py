@@ -1,0 +1,58 @@
+"""How long a rollback takes once its modules are loaded: the ledger, then MLflow's aliases. Prints a table.
+
+`python -m measurements.rollback [VERSIONS]` in a home of its own, with so many versions (20), each put before the gate and told to MLflow first.
+CPU seconds beside the clock's, since other work may run.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from cli.registry_commands import rollback
+from resources.registry.ledger import Ledger
+from resources.registry.mlflow import Registry
+
+ROLLBACKS = 5
+
+
+def main(versions: int) -> None:
+    with tempfile.TemporaryDirectory(prefix="ratchet-rollback-") as home:
+        os.environ |= {"RATCHET_HOME": home, "RATCHET_PROFILE": "small"}
+        ledger = Ledger(Path(home) / "promotions.db")
+        for i in range(versions):
+            against = f"c{i - 1}" if i else None
+            ledger.append(
+                "promote",
+                checkpoint=f"c{i}",
+                checkpoint_hash=f"c{i}",
+                path="",
+                decision={"reasons": []},
+                chain=f"c{i}",
+                against=against,
+            )
+        Registry(Path(home)).project(ledger)  # loads MLflow too
+        clock, cpu = [], []
+        for _ in range(ROLLBACKS):
+            began, used = time.monotonic(), time.process_time()
+            rollback(None, "", None, Console(file=StringIO()))
+            clock.append(time.monotonic() - began)
+            cpu.append(time.process_time() - used)
+    print(
+        "| versions | rollback, s (median, worst) | CPU s (median, worst) | load |\n|---|---|---|---|"
+    )
+    figures = " | ".join(
+        f"{statistics.median(seconds):.2f}, {max(seconds):.2f}" for seconds in (clock, cpu)
+    )
+    print(f"| {versions} | {figures} | {os.getloadavg()[0]:.0f} |")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)

@@ -1,0 +1,277 @@
+"""`ratchet demo`: one chain, watched. Also what the other commands use to run a job.
+
+The run is a process of its own (pipelines/run_worker.py) that dies with this one; what is seen comes from files, so that a watcher never disturbs a run.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from pipelines import instance as dagster_home
+from pipelines.process import MARK, of_run, pss_bytes
+from pipelines.run_worker import BUSY
+from pipelines.watch.view import View
+from resources import lease
+from resources.capacity import check_machines, memory_gib, unasked
+from resources.config.profile import (
+    CHANGES,
+    FOLDER,
+    UNVERIFIED,
+    Profile,
+    load_profile,
+    profile_path,
+)
+from resources.home import Home, NotReady
+from resources.plugin_check import tried
+from resources.preflight import check_policy, check_start_of
+from resources.ray.head import live_holders
+from resources.ray.private import answers
+from resources.run_record import Chain, next_id, records
+from rewards.own import OwnReward, reward_of
+from sandbox.sandbox import Sandbox
+
+RESTARTS = 2  # of a worker that a signal ended
+SAMPLE_S = 4.0  # between two samples of memory
+INTERRUPTED = 130
+NO_ROOM = 2**20  # bytes of disk with which nothing goes on
+
+
+def demo(profile_name: str | None, console: Console) -> int:
+    """Goes on with the open chain of this home, else runs the next one, until its decision. Exit code: 0 decided, 3 somebody trains here, else 1."""
+    profile_name = as_begun(profile_name)
+    home, _ = ready(profile_name)
+    if holder := lease.holder(home.lease):
+        console.print(str(lease.LeaseHeld(holder, home.lease)), style="yellow", soft_wrap=True)
+        return BUSY
+    chain_id = next_id(home.runs)
+    folder = home.runs / chain_id
+    known = folder / "chain.json"
+    changes = os.environ.get(CHANGES, "").splitlines()
+    title = f"{chain_id}{', gone on with' if known.exists() else ''} · profile {' '.join([name_of(profile_name), *changes])}"
+    view = View(folder, title)
+    code = watched(
+        lambda: start_worker(home, "full_chain", chain_id, profile_name, "ratchet demo"),
+        view,
+        Chain(folder),
+        console,
+    )
+    if code:
+        if code != INTERRUPTED:
+            explain_failure(folder, code, console)
+        return code
+    from pipelines.watch.summary import show
+
+    show(home.reports / chain_id, Chain(folder).record, console)
+    return 0
+
+
+def as_begun(profile_name: str | None) -> str | None:
+    """An open chain goes on with the profile and the changes that it was begun with, unless others are asked for now."""
+    runs = Home.from_environment().runs
+    begun = next(
+        (
+            record
+            for record in (records(runs) if runs.is_dir() else [])
+            if record.id == next_id(runs)
+        ),
+        None,
+    )
+    if begun is None:
+        return profile_name
+    if CHANGES not in os.environ:
+        os.environ[CHANGES] = "\n".join(begun.changes)
+    return profile_name or os.environ.get("RATCHET_PROFILE") or begun.profile
+
+
+def ready(
+    profile_name: str | None, *, trains: bool = True, base: Path | None = None
+) -> tuple[Home, Profile]:
+    """Home and profile, checked; DAGSTER_HOME is set up. Raises NotReady, ProfileError, UnfitStart, UnverifiedReward before anything starts.
+
+    base: the folder that training starts from, where that is not the profile's.
+    """
+    home, profile = Home.from_environment(), load_profile(profile_name)
+    profile = profile.model_copy(update={"base": str(base)}) if base else profile
+    home.make()
+    if trains:
+        _check_own_reward(home, profile)
+        tried(
+            profile.training,
+            unverified=profile.reward.unverified or os.environ.get(UNVERIFIED) == "1",
+        )
+        if base:
+            check_start_of(profile, base, warm_up=False)
+        else:
+            check_policy(home, profile)
+        if profile.ray.address and not answers(profile.ray.address):
+            raise NotReady(
+                f"no Ray answers at {profile.ray.address} (ray.address of the profile): start it, or leave the address out"
+            )
+        goes_on = live_holders(
+            home.path / "ray"
+        )  # a training left by a killed command has its memory already, and is attached to
+        home.check_room(
+            disk_gib=profile.needs.disk_gib, memory_gib=0.0 if goes_on else memory_gib(profile)
+        )
+        check_machines(profile)
+        if line := unasked(profile):
+            print(line, file=sys.stderr)
+    dagster_home.prepare(home, profile.orchestration)
+    return home, profile
+
+
+def _check_own_reward(home: Home, profile: Profile) -> None:
+    """An own reward that cannot be used, or that pays for hacks, is told now and not after the warm-up. Raises RewardFileError, UnverifiedReward."""
+    config, reward = profile.reward, reward_of(profile.reward)
+    if not config.file or config.unverified or os.environ.get(UNVERIFIED) == "1":
+        return
+    from assets.verified_reward import keep, known, stamp
+    from rewards.battery import run_battery
+
+    if known(home, config) is None:
+        with Sandbox(profile.sandbox) as sandbox:
+            keep(
+                home,
+                config,
+                run_battery(
+                    reward, sandbox, reward.task if isinstance(reward, OwnReward) else "code"
+                ),
+            )
+    stamp(home, config)
+
+
+def name_of(profile_name: str | None) -> str:
+    """What finds the profile again from any folder. Raises ProfileError."""
+    name = profile_name or os.environ.get("RATCHET_PROFILE") or "embedded"
+    path = profile_path(name)
+    return name if path.parent == FOLDER else str(path.resolve())
+
+
+def start_worker(
+    home: Home, job: str, partition: str, profile_name: str | None, why: str
+) -> subprocess.Popen[bytes]:
+    """The run's process; its output goes to worker.log in the run's folder."""
+    folder = home.runs / partition
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {
+        "RATCHET_HOME": str(home.path),
+        "RATCHET_PROFILE": name_of(profile_name),
+        MARK: str(folder),
+        "PYTHONUNBUFFERED": "1",
+    }
+    environment.setdefault(
+        "OMP_WAIT_POLICY", "PASSIVE"
+    )  # torch's threads sleep when they wait: on two busy cores spinning ones cost minutes
+    environment.setdefault(
+        "HOME", pwd.getpwuid(os.getuid()).pw_dir
+    )  # Ray and Hugging Face look for it
+    command = [sys.executable, "-m", "pipelines.run_worker", job, partition, str(os.getpid()), why]
+    with (folder / "worker.log").open("ab") as log:
+        return subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
+
+
+def watched(
+    start: Callable[[], subprocess.Popen[bytes]], view: View, chain: Chain, console: Console
+) -> int:
+    """Runs the worker to its end with a picture of it; started again where a signal ended it, at most twice."""
+    for attempt in range(RESTARTS + 1):
+        process = start()
+        try:
+            code = _follow(process, view, chain, console)
+        except KeyboardInterrupt:
+            process.kill()
+            process.wait()
+            console.print("Stopped. What was done is kept: the same command goes on from here.")
+            return INTERRUPTED
+        if code >= 0:
+            return code
+        name = signal.Signals(-code).name
+        again = (
+            f"started again ({attempt + 1} of {RESTARTS}), it goes on where it was"
+            if attempt < RESTARTS
+            else "that was the last attempt"
+        )
+        view.note(f"the run's process was ended by {name}: {again}")
+        if not console.is_terminal:
+            console.print(view.notes[-1], soft_wrap=True)
+    return 1
+
+
+def _follow(process: subprocess.Popen[bytes], view: View, chain: Chain, console: Console) -> int:
+    sampler = Sampler(chain)
+    if not console.is_terminal:
+        while (code := process.poll()) is None:
+            _tell(view, console)
+            sampler.look(view)
+            time.sleep(0.5)
+        _tell(view, console)
+        return code
+    with Live(view, console=console, refresh_per_second=8, transient=False):
+        while (code := process.poll()) is None:
+            view.follow()
+            sampler.look(view)
+            time.sleep(0.2)
+        view.follow()
+    return code
+
+
+def _tell(view: View, console: Console) -> None:
+    for line in view.follow():
+        console.print(line, soft_wrap=True, highlight=False)
+
+
+class Sampler:
+    """Memory and minutes of a run, into the chain's record every few seconds, so that a kill loses no more than that."""
+
+    def __init__(self, chain: Chain, *, counts: bool = True) -> None:
+        """counts: whether this watcher's minutes are the run's; only who started it says so."""
+        self.chain, self.counts = chain, counts
+        self.looked = time.monotonic()
+
+    def look(self, view: View) -> None:
+        now = time.monotonic()
+        if now - self.looked < SAMPLE_S or not (self.chain.folder / "chain.json").exists():
+            return
+        view.memory_gib = pss_bytes(of_run(str(self.chain.folder))) / 2**30
+        record = self.chain.record
+        view.peak_gib = max(record.peak_pss_gib, view.memory_gib)
+        if self.counts:
+            minutes = record.minutes + (now - self.looked) / 60
+            self.chain.change(peak_pss_gib=round(view.peak_gib, 2), minutes=round(minutes, 4))
+        self.looked = now
+
+
+def explain_failure(folder: Path, code: int, console: Console) -> None:
+    """One line from the worker's log: its own last error, or where to look."""
+    log = folder / "worker.log"
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
+    told = next((line for line in reversed(lines[-200:]) if line.startswith("error: ")), None)
+    style = "yellow" if code == BUSY else "bold red"
+    if (
+        shutil.disk_usage(folder).free < NO_ROOM
+    ):  # then a log's last words may be missing, or be about something that failed for want of room
+        told = f"error: {Home.from_environment().full()}"
+    console.print(
+        told or f"error: the run ended with code {code} and no word",
+        style=style,
+        soft_wrap=True,
+        highlight=False,
+    )
+    if code != BUSY:
+        console.print(f"Its log: {log}", soft_wrap=True, highlight=False)
+
+
+__all__ = ["NotReady", "demo", "ready", "start_worker", "watched"]

@@ -1,0 +1,1 @@
+"""Dagster sensors: new checkpoints, regressions, new problems, stale scores, MLflow sync."""

@@ -1,0 +1,138 @@
+"""A champion whose score means something else today is scored again: its benchmark, the contamination report or the harness is another one."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+import dagster as dg
+
+from artifacts.hashing import hash_data
+from artifacts.store import Artifact
+from assets.evaluation import read_scores, reports_of
+from assets.partitions import checkpoints
+from evaluation.benchmarks import PUBLIC, NotMeasured, load_public, validation
+from evaluation.judging.evaluate import HARNESS_VERSION
+from evaluation.scorecard import Scorecard
+from pipelines.jobs import evaluate_checkpoint
+from problems.catalogue import listed
+from problems.schema import read_parquet
+from problems.sources.place import Place
+from resources.config.profile import load_profile
+from resources.registry.ledger import Entry
+from resources.run_context import Workshop
+from resources.run_record import records
+
+EVERY_S = load_profile().automation.poll_s
+
+
+@dg.sensor(
+    job=evaluate_checkpoint,
+    minimum_interval_seconds=EVERY_S,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+)
+def stale_scores(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
+    """Scores the champion again where what it was last scored with is not what there is now, once for each such state."""
+    champion = workshop.ledger.champion()
+    if champion is None:
+        return dg.SensorResult(skip_reason="there is no champion yet")
+    last = last_scores(workshop, champion)
+    if last is None:
+        return dg.SensorResult(skip_reason=f"{champion.checkpoint} has no scores of its own here")
+    made, cards = last
+    if not (changed := stale(workshop, made, cards)):
+        return dg.SensorResult(
+            skip_reason=f"{champion.checkpoint} was scored with what there is now"
+        )
+    state = hash_data([champion.checkpoint_hash, changed])[:12]
+    name = f"rescore-{champion.checkpoint_hash[:8]}-{state}"
+    why = f"scored with what is no more: {', '.join(changed)}"
+    return dg.SensorResult(
+        run_requests=[
+            dg.RunRequest(
+                run_key=name,
+                partition_key=name,
+                tags={"ratchet/why": why, "ratchet/kind": "rescore"},
+            )
+        ],
+        dynamic_partitions_requests=[checkpoints.build_add_request([name])],
+    )
+
+
+def stale(workshop: Workshop, made: Artifact, cards: dict[str, Scorecard]) -> dict[str, str]:
+    """What changed -> what it is now. A held-out draw is another each time, and a benchmark that cannot be read now has no other version."""
+    now = versions(workshop)
+    changed = {
+        name: now[name]
+        for name, card in cards.items()
+        if name in now and now[name] != card.benchmark_version
+    }
+    if any(card.harness_version != HARNESS_VERSION for card in cards.values()):
+        changed["harness"] = HARNESS_VERSION
+    then = made.manifest.inputs
+    return changed | {
+        name: report
+        for name, report in reports_of(workshop.store).items()
+        if then.get(name, report) != report
+    }
+
+
+def versions(workshop: Workshop) -> dict[str, str]:
+    """Of the benchmarks that lie on this machine: validation, and public ones that a path was given for."""
+    clean = workshop.store.current("datasets", "clean_problems")
+    found = (
+        {"validation": _validation(str(clean.path / "problems.parquet"), clean.content_hash)}
+        if clean
+        else {}
+    )
+    for name, place in listed(workshop.home.path).items():
+        if (
+            name in PUBLIC
+            and place.path
+            and place.path.exists()
+            and (version := _public(name, str(place.path), place.content))
+        ):
+            found[name] = version
+    return found
+
+
+def last_scores(
+    workshop: Workshop, champion: Entry
+) -> tuple[Artifact, dict[str, Scorecard]] | None:
+    """Of the champion's own scores the newest over all benchmarks: since it was made champion, else those by which it became it."""
+    again = [
+        r
+        for r in records(workshop.home.runs)
+        if r.kind == "rescore"
+        and r.champion
+        and r.champion.content_hash == champion.checkpoint_hash
+    ]
+    origin = next(
+        (
+            e
+            for e in workshop.ledger.history()
+            if e.kind in ("install", "promote") and e.checkpoint_hash == champion.checkpoint_hash
+        ),
+        None,
+    )
+    names = [record.id for record in again[::-1]] + (
+        [origin.chain.removesuffix("/first")] if origin else []
+    )
+    for name in names:
+        if made := workshop.store.current("scores", name):
+            sides = read_scores(made)
+            for cards in (sides.champion, sides.challenger):
+                if cards and next(iter(cards.values())).checkpoint_hash == champion.checkpoint_hash:
+                    return made, cards
+    return None
+
+
+@lru_cache(maxsize=4)
+def _validation(path: str, content: str) -> str:
+    return validation(read_parquet(Path(path))).version
+
+
+@lru_cache(maxsize=16)
+def _public(name: str, path: str, content: str) -> str:
+    found = load_public(name, Place(Path(path)))
+    return "" if isinstance(found, NotMeasured) else found.version

@@ -1,0 +1,53 @@
+"""The last screen of a chain: who was champion, who challenged, by how much, promoted or not and why, how long, and where the report is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.panel import Panel
+from rich.table import Table
+
+from evaluation.promotion.summary import in_short
+from resources.run_record import Record
+
+HEAD = {
+    "promote": ("green", "PROMOTED"),
+    "refuse": ("yellow", "NOT PROMOTED"),
+    "install": ("green", "INSTALLED"),
+}
+
+
+def show(report: Path, record: Record, console: Console) -> None:
+    """report: the folder with `summary.json` and `index.html`."""
+    summary: dict[str, Any] = json.loads((report / "summary.json").read_text(encoding="utf-8"))
+    decision = summary["decision"]
+    colour, verdict = HEAD[decision["kind"]]
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim")
+    table.add_column()
+    if compared := decision["comparison"]:
+        table.add_row("champion", f"{_rate(compared['before'])}  {decision['champion']['name']}")
+        table.add_row("challenger", f"{_rate(compared['after'])}  {decision['challenger']['name']}")
+        table.add_row("p-value", f"{compared['p_better']:.2g} (McNemar, exact, one-sided)")
+    table.add_row("in short", in_short(decision))
+    table.add_row("why", "\n".join(decision["reasons"]))
+    table.add_row(
+        "took", f"{record.took_minutes:.1f} minutes, {record.peak_pss_gib:.1f} GiB at most"
+    )
+    console.print(
+        Panel(
+            table,
+            title=f"[bold {colour}]{verdict}[/] · {record.id}",
+            border_style=colour,
+            padding=(1, 2),
+        )
+    )
+    console.print(f"Report: {report / 'index.html'}", soft_wrap=True, highlight=False)
+
+
+def _rate(rate: dict[str, float]) -> str:
+    interval = f"{100 * rate['low']:.1f} to {100 * rate['high']:.1f} %"
+    return f"pass@1 {100 * rate['share']:5.1f} %  ({interval}, {rate['solved']} of {rate['tasks']} held-out)"

@@ -1,0 +1,239 @@
+"""What a person sees while a chain runs: stages with ticks, bars, a reward curve; plain lines where there is no terminal.
+
+In: the chain's progress lines and training metrics, as files. Out: renderables of rich, or text.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from pipelines.watch.curve import curve, smoothed
+from resources.progress import Line, read
+from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.metrics.figures import last_figures, seconds_left
+
+REWARD = "critic/score/mean"
+
+STAGES = {
+    "raw_problems": "problems read",
+    "verified_problems": "solutions and tests tried in the sandbox",
+    "augmented_problems": "variants of verified problems",
+    "synthetic_problems": "problems that a model proposes",
+    "clean_problems": "duplicates, leaks and secrets removed",
+    "base_model": "a model that knows nothing yet",
+    "sft_checkpoint": "warm-up on demonstrations",
+    "difficulty_rankings": "how hard each problem is",
+    "checkpoint": "reinforcement learning with verl",
+    "benchmark_scores": "champion and challenger scored",
+    "leaderboard": "leaderboard",
+    "training_report": "report",
+    "promoted_model": "decision",
+}
+FIGURES = {
+    "KL": "KL {:.2g}",
+    "entropy": "entropy {:.2f}",
+    "length": "{:.0f} tokens an answer",
+    "cut": "{:.0%} cut",
+    "tokens_per_second": "{:,.0f} tokens/s",
+    "seconds_a_step": "{:.1f} s a step",
+}
+MARKS = {
+    "waiting": ("·", "dim"),
+    "end": ("✓", "green"),
+    "found": ("✓", "cyan"),
+    "failed": ("✗", "bold red"),
+}
+
+
+@dataclass
+class Row:
+    title: str
+    state: str = "waiting"
+    begun: float = 0.0
+    ended: float = 0.0
+    done: int = 0
+    total: int = 0
+    text: str = ""
+
+
+class Curve:
+    """Figures of the newest training below a folder, over all of its attempts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.rewards: dict[int, float] = {}
+        self.validation: dict[int, float] = {}
+        self.figures: dict[str, float] = {}
+        self.left: float | None = None
+        self._size = 0
+
+    def follow(self) -> None:
+        files = sorted(self.folder.glob("*/metrics-*.jsonl"), key=lambda path: path.stat().st_mtime)
+        size = sum(path.stat().st_size for path in files)
+        if not files or size == self._size:
+            return
+        self._size = size
+        history = metrics(files[-1].parent)
+        self.rewards = {record["step"]: record[REWARD] for record in history if REWARD in record}
+        self.validation = {
+            record["step"]: record[VALIDATION] for record in history if VALIDATION in record
+        }
+        told = files[-1].parent / "job.json"
+        self.figures = last_figures(history)
+        self.left = (
+            seconds_left(history, TrainingJob.read(told).training.steps) if told.exists() else None
+        )
+
+
+class View:
+    """Follows one chain. `render` gives the picture of the moment, `news` what is new as plain lines."""
+
+    def __init__(
+        self, folder: Path, title: str, stages: Iterable[str] = STAGES, *, from_start: bool = False
+    ) -> None:
+        """from_start: shows what was done before this view was opened too."""
+        self.folder, self.title = folder, title
+        self.rows = {name: Row(STAGES[name]) for name in stages}
+        self.curve = Curve(folder / "training")
+        self.began = time.time()
+        self.memory_gib = self.peak_gib = 0.0
+        self.notes: list[str] = []
+        told = folder / "progress.jsonl"
+        self._offset = told.stat().st_size if told.exists() and not from_start else 0
+        self._spinner = Spinner("dots")
+
+    def follow(self) -> list[str]:
+        """Reads what came since the last call; returns it as plain lines."""
+        lines, self._offset = read(self.folder / "progress.jsonl", self._offset)
+        before = len(self.curve.rewards)
+        self.curve.follow()
+        news = [text for line in lines if (text := self._take(line))]
+        if len(self.curve.rewards) > before:
+            step, reward = max(self.curve.rewards.items())
+            news.append(f"  training step {step}: mean reward {reward:.3f}")
+        return news
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def _take(self, line: Line) -> str:
+        row = self.rows.get(line.stage)
+        if row is None:
+            return ""
+        tenth = 10 * row.done // row.total if row.total else -1
+        row.done, row.total = (
+            (line.done, line.total) if line.event == "at" else (row.done, row.total)
+        )
+        row.text = line.text or row.text
+        if line.event == "begin":
+            row.state, row.begun, row.done, row.total, row.text = "begin", line.t, 0, 0, ""
+            return f"{row.title} ..."
+        if line.event == "at":
+            grown = row.total and 10 * row.done // row.total > tenth
+            return (
+                f"  {row.title}: {row.done} of {row.total} {line.text}".rstrip()
+                if grown and row.done < row.total
+                else ""
+            )
+        row.state, row.ended = line.event, line.t
+        said = {
+            "end": f"done in {_span(row.ended - row.begun)}",
+            "found": "there already",
+            "failed": "FAILED",
+        }[line.event]
+        if line.text == "DagsterExecutionInterruptedError":
+            return f"{row.title}: stopped"
+        return f"{row.title}: {said}{f' ({line.text})' if line.text else ''}"
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = Table.grid(padding=(0, 1))
+        table.add_column(width=1)
+        table.add_column(no_wrap=True, min_width=max(len(row.title) for row in self.rows.values()))
+        table.add_column(justify="right", style="dim", no_wrap=True)
+        table.add_column(no_wrap=True, overflow="ellipsis")
+        for row in self.rows.values():
+            table.add_row(*self._cells(row))
+        foot = f"{_span(time.time() - self.began)} · {self.memory_gib:.1f} GiB now, {self.peak_gib:.1f} at most"
+        notes = [Text(f"! {note}", style="yellow") for note in self.notes[-3:]]
+        parts: list[RenderableType] = [
+            table,
+            *([self._picture(options.max_width - 6)] if len(self.curve.rewards) > 1 else []),
+            *notes,
+        ]
+        yield Panel(
+            Group(*parts),
+            title=f"[bold]ratchet[/] · {self.title}",
+            subtitle=foot,
+            border_style="blue",
+            padding=(1, 2),
+        )
+
+    def _cells(self, row: Row) -> tuple[RenderableType, ...]:
+        if row.state != "begin":
+            mark, style = MARKS[row.state]
+            spent = (
+                _span(row.ended - row.begun)
+                if row.state == "end"
+                else "found"
+                if row.state == "found"
+                else ""
+            )
+            return (
+                Text(mark, style=style),
+                Text(row.title, style="dim" if row.state == "waiting" else ""),
+                spent,
+                Text(row.text, style="dim"),
+            )
+        self._spinner.style = "blue"
+        bar: RenderableType = (
+            ProgressBar(total=row.total, completed=row.done, width=28)
+            if row.total
+            else Text(row.text, style="dim")
+        )
+        told = Table.grid(padding=(0, 1))
+        told.add_row(
+            bar, Text(f"{row.done}/{row.total} {row.text}", style="dim")
+        ) if row.total else told.add_row(bar)
+        return self._spinner, Text(row.title, style="bold"), _span(time.time() - row.begun), told
+
+    def _picture(self, width: int) -> Group:
+        steps, rewards = zip(*sorted(self.curve.rewards.items()), strict=True)
+        smooth = smoothed(rewards, 5)
+        lines = [Text(line, style="green") for line in curve(smooth, min(width, 72), 5)]
+        head = Text.assemble(
+            "\nreward, mean of 5 steps  ",
+            (f"{smooth[0]:.3f} → {smooth[-1]:.3f}", "bold"),
+            f"  step {steps[-1]}",
+        )
+        tail = [
+            Text(
+                "validation pass@1  "
+                + "  ".join(
+                    f"{step}: {100 * v:.1f} %" for step, v in sorted(self.curve.validation.items())
+                )
+            )
+        ]
+        now = Text(told_figures(self.curve.figures, self.curve.left), style="dim")
+        return Group(head, *lines, *(tail if self.curve.validation else []), now)
+
+
+def told_figures(figures: Mapping[str, float], left: float | None) -> str:
+    """The last step in a line."""
+    said = [form.format(figures[name]) for name, form in FIGURES.items() if name in figures]
+    return " · ".join([*said, *([f"about {_span(left)} left"] if left else [])])
+
+
+def _span(seconds: float) -> str:
+    return (
+        f"{seconds:.1f} s" if seconds < 60 else f"{int(seconds // 60)}:{int(seconds % 60):02d} min"
+    )

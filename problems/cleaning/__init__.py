@@ -1,0 +1,1 @@
+"""Remove what training must not see: contamination, duplicates, secrets, low quality."""

@@ -1,0 +1,240 @@
+"""What gives a gated benchmark away: which problems overlap one of its tasks, how, and which tasks stay suspect though nothing was removed for them.
+
+In: problems, and the gated ones. Out: `Overlap`s with both texts. A *leak* is reason enough to leave a problem out; a *suspicion* is less: the
+problem stays, and the task goes on its benchmark's list of suspects, so that a score can be given without those too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from problems.cleaning.minhash import CHUNK, alike
+from problems.cleaning.normalize import folded
+from problems.cleaning.similarity import MANY, Kin, Sketch, Traits, key, kin, sketch, squeezed
+from problems.parallel import spread
+from problems.schema import Problem
+
+LEAST_RUN, RUN = (
+    8,
+    13,
+)  # as GPT-3 did (arXiv:2005.14165, appendix C): 13 words in a row, fewer for short texts, never under 8
+LEAD = re.compile(r"^\s*write (a|the) (python )?function (to|that|which) ")
+LEAST_STATEMENT, LEAST_PROGRAM = (
+    0.5,
+    0.7,
+)  # of a signature's rows that agree: two standard errors under what `judged` asks for
+COMMON = 8  # tasks (a task may be in three releases) beyond which a run of words is a phrase of the trade, and no reason to compare
+CAP = 256  # gated rows of a bucket that a problem is compared with
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """A problem and the gated one that it resembles: how, and the two texts to compare."""
+
+    problem_id: str
+    gated_id: str
+    kind: str  # "same statement", "same solution", "same tests", "words in a row", "near statement", "near solution"
+    detail: str  # the figures
+    leak: bool  # else a suspicion
+    mine: str
+    theirs: str
+
+
+class GatedIndex:
+    """All gated problems, ready to be looked up."""
+
+    def __init__(self, gated: Iterable[Problem]) -> None:
+        self.traits = [
+            Traits(problem) for problem in sorted(gated, key=lambda problem: problem.problem_id)
+        ]
+        self.sketch = sketch([traits.problem for traits in self.traits])
+        self.statements: dict[int, set[int]] = defaultdict(set)
+        self.shapes: dict[int, set[int]] = defaultdict(set)
+        self.tests: dict[int, set[int]] = defaultdict(set)
+        runs: dict[tuple[str, ...], set[int]] = defaultdict(set)
+        self.texts = [running(traits.problem.statement) for traits in self.traits]
+        for at, traits in enumerate(self.traits):
+            self.statements[key(squeezed(traits.problem.statement))].add(at)
+            for run in _runs(self.texts[at], LEAST_RUN):
+                runs[run].add(at)
+        self.runs = {run: tasks for run, tasks in runs.items() if len(tasks) <= COMMON}
+        for shape, at in zip(
+            self.sketch.shapes.tolist(), self.sketch.program_of.tolist(), strict=True
+        ):
+            self.shapes[shape].add(at)
+        for test, at in zip(self.sketch.tests.tolist(), self.sketch.test_of.tolist(), strict=True):
+            self.tests[test].add(at)
+
+    def overlaps(self, problems: Sequence[Problem], processes: int = 1) -> list[Overlap]:
+        """All overlaps, in the problems' order, of each kind at most one a problem and gated task: leaks and suspicions."""
+        if not self.traits or not problems:
+            return []
+        parts = [problems[at : at + CHUNK] for at in range(0, len(problems), CHUNK)]
+        return [
+            overlap
+            for found in spread(self.look, parts, processes if len(problems) >= MANY else 1)
+            for overlap in found
+        ]
+
+    def look(self, problems: Sequence[Problem], drawn: Sketch | None = None) -> list[Overlap]:
+        """As `overlaps`, of one part; `drawn`: its sketch, where it is at hand."""
+        if not self.traits:
+            return []
+        return [
+            overlap
+            for place, near in self._candidates(problems, drawn or sketch(problems))
+            for overlap in self._compare(problems[place], near)
+        ]
+
+    def _candidates(
+        self, problems: Sequence[Problem], drawn: Sketch
+    ) -> Iterator[tuple[int, list[int]]]:
+        """Problem and gated ones that are worth comparing."""
+        near = defaultdict[int, set[int]](set)
+        for place, problem in enumerate(problems):
+            if found := self.statements.get(key(squeezed(problem.statement))):
+                near[place] |= found
+            for run in _runs(running(problem.statement), LEAST_RUN):
+                if found := self.runs.get(run):
+                    near[place] |= found
+        for keys, known, owner in (
+            (drawn.shapes, self.shapes, drawn.program_of),
+            (drawn.tests, self.tests, drawn.test_of),
+        ):
+            for row in np.flatnonzero(np.isin(keys, np.array(list(known), np.uint64))):
+                near[int(owner[row])] |= known[int(keys[row])]
+        first = len(self.traits)
+        pairs = alike(
+            np.concatenate([self.sketch.statements, drawn.statements]), first, LEAST_STATEMENT, CAP
+        )
+        for left, right in zip(pairs.left.tolist(), (pairs.right - first).tolist(), strict=True):
+            near[right].add(left)
+        first = len(self.sketch.programs)
+        pairs = alike(
+            np.concatenate([self.sketch.programs, drawn.programs]), first, LEAST_PROGRAM, CAP
+        )
+        for left, right in zip(
+            self.sketch.program_of[pairs.left].tolist(),
+            drawn.program_of[pairs.right - first].tolist(),
+            strict=True,
+        ):
+            near[right].add(left)
+        return ((place, sorted(near[place])) for place in sorted(near))
+
+    def _compare(self, problem: Problem, near: Sequence[int]) -> Iterator[Overlap]:
+        mine, text = Traits(problem), running(problem.statement)
+        for at in near:
+            gated = self.traits[at]
+            for kind, detail, leak in judged(
+                problem, gated.problem, kin(mine, gated), covered(text, self.texts[at])
+            ):
+                texts = _evidence(kind, mine, gated)
+                yield Overlap(
+                    problem.problem_id, gated.problem.problem_id, kind, detail, leak, *texts
+                )
+
+
+def judged(
+    problem: Problem, gated: Problem, found: Kin, run: tuple[int, float]
+) -> Iterator[tuple[str, str, bool]]:
+    """Kind, detail, and whether it is a leak.
+
+    run: longest run of words in common, share of the gated statement's words that lie in such runs. A run is a leak where it is most of a short
+    statement or half of any: sentences such as "since the answer may be very large, return it modulo 10^9 + 7" are in hundreds of tasks.
+    """
+    longest, share = run
+    if squeezed(problem.statement) == squeezed(gated.statement):
+        yield "same statement", "", True
+    elif found.statement >= 0.6 and (
+        found.same_words or found.length >= 40 or found.statement >= 0.7
+    ):
+        leak = found.same_words or (found.length >= 40 and found.statement >= 0.65)
+        yield (
+            "near statement",
+            f"{found.statement:.2f}{', the same words' if found.same_words else ''}",
+            leak,
+        )
+    if longest >= LEAST_RUN and share >= 0.25:
+        yield (
+            "words in a row",
+            f"{longest}, {share:.0%} of the statement in such runs",
+            share >= 0.5,
+        )
+    if found.same_program:
+        yield (
+            "same solution",
+            f"up to names, {found.size} tokens",
+            found.size >= 40 or found.statement >= 0.25 or found.shared_tests > 0,
+        )
+    elif found.program >= 0.8 and found.size >= 80:
+        yield (
+            "near solution",
+            f"{found.program:.2f} of {found.size} tokens, statement {found.statement:.2f}",
+            found.statement >= 0.3,
+        )
+    if found.shared_tests >= 2 and found.tests >= 0.5:
+        yield (
+            "same tests",
+            f"{found.shared_tests}, {found.tests:.0%} of the smaller set",
+            found.tests >= 0.65,
+        )
+
+
+def running(statement: str) -> list[str]:
+    """Lower-case words and numbers, without "Write a function to"."""
+    return re.findall(r"[^\W_]+", LEAD.sub("", folded(statement).lower()))
+
+
+def covered(mine: Sequence[str], theirs: Sequence[str]) -> tuple[int, float]:
+    """The longest run of words that both have, and the share of `theirs` that lies in common runs of RUN words (all words of a shorter text, at least
+    LEAST_RUN). Runs of hardly any different words, as in the rows of a table, do not count."""
+    size = min(RUN, len(theirs))
+    if size < LEAST_RUN:
+        return 0, 0.0
+    known = set(_runs(mine, size))
+    inside, longest, streak = set[int](), 0, 0
+    for at, run in enumerate(_runs(theirs, size)):
+        streak = streak + 1 if run in known and len(set(run)) > size // 2 else 0
+        if streak:
+            inside.update(range(at, at + size))
+            longest = max(longest, size + streak - 1)
+    return longest, len(inside) / len(theirs)
+
+
+def suspects(
+    found: Iterable[Overlap], gated: Iterable[Problem], kept: Iterable[str]
+) -> dict[str, list[dict[str, str]]]:
+    """For each benchmark, by source: the tasks that a problem which was kept resembles, with the problem and how. Every benchmark has its list."""
+    lists: dict[str, dict[str, Overlap]] = {problem.source: {} for problem in gated}
+    source = {problem.problem_id: problem.source for problem in gated}
+    stayed = set(kept)
+    for overlap in sorted(
+        found, key=lambda overlap: (overlap.gated_id, overlap.problem_id, overlap.kind)
+    ):
+        if overlap.problem_id in stayed:
+            lists[source[overlap.gated_id]].setdefault(overlap.gated_id, overlap)
+    return {
+        name: [
+            {"task": o.gated_id, "problem_id": o.problem_id, "how": f"{o.kind} {o.detail}".strip()}
+            for o in tasks.values()
+        ]
+        for name, tasks in sorted(lists.items())
+    }
+
+
+def _runs(found: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    return (tuple(found[start : start + size]) for start in range(len(found) - size + 1))
+
+
+def _evidence(kind: str, mine: Traits, theirs: Traits) -> tuple[str, str]:
+    if kind == "same tests":
+        shared = sorted(mine.tests & theirs.tests)[:5]
+        return "\n".join(shared), "\n".join(shared)
+    if "solution" in kind:
+        return "\n\n".join(mine.problem.solutions[:1]), "\n\n".join(theirs.problem.solutions[:1])
+    return mine.problem.statement, theirs.problem.statement

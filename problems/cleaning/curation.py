@@ -1,0 +1,193 @@
+"""What training may see: nothing gated or like it, unlicensed, secret or poor, and nothing twice. Every problem that goes keeps its reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, PositiveInt
+
+from problems.cleaning.contamination import GatedIndex, Overlap, suspects
+from problems.cleaning.duplicates import Duplicates, duplicates
+from problems.cleaning.gating import gated_as
+from problems.cleaning.quality import fault
+from problems.cleaning.secrets import secret_in
+from problems.funnel import Removed, Stage
+from problems.schema import Problem, refuse_duplicates
+
+OVERLAPS = "overlaps a gated problem"
+
+
+class Curation(BaseModel):
+    """What a problem must be to be trained on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    licences: tuple[str, ...] = (
+        "Apache-2.0",
+        "MIT",
+        "BSD-2-Clause",
+        "BSD-3-Clause",
+        "ISC",
+        "CC0-1.0",
+        "CC-BY-4.0",
+        "own",
+    )
+    """Licences that may be trained on, as SPDX writes them; `own` is what a file of your own has whose rows name none."""
+    least_words: NonNegativeInt = 3
+    """Words of a statement, at least."""
+    most_characters: PositiveInt = 20_000
+    """Characters of a statement, and of a solution, at most."""
+    english: bool = True
+    """Whether statements must be in English."""
+    processes: PositiveInt = 2
+    """Processes that look for likenesses where there are many problems; the result is the same with any number."""
+
+
+@dataclass(frozen=True)
+class Curated:
+    """Every problem is in `kept` or in `removed`; the rest is the evidence."""
+
+    kept: list[Problem]
+    removed: list[Removed] = field(default_factory=list)
+    overlaps: list[Overlap] = field(
+        default_factory=list
+    )  # leaks, for which a problem was removed, and suspicions
+    duplicates: Duplicates = field(default_factory=Duplicates)
+    suspects: dict[str, list[dict[str, str]]] = field(
+        default_factory=dict
+    )  # by benchmark, tasks that a kept problem resembles
+
+    @property
+    def stage(self) -> Stage:
+        return Stage(
+            "curated", len(self.kept) + len(self.removed), len(self.kept), tuple(self.removed)
+        )
+
+
+def curate(
+    problems: Iterable[Problem], gated: Iterable[Problem], config: Curation | None = None
+) -> Curated:
+    """Removes, in this order: gated, licence refused, poor, secret, overlapping a gated problem, duplicate. Gated ones among `problems` guard too.
+
+    All lists are in the order of the ids, whatever order the problems come in. Raises ProblemError on an id that occurs twice.
+    """
+    config = config or Curation()
+    arrived = sorted(problems, key=lambda problem: problem.problem_id)
+    refuse_duplicates(arrived, "what is to be cleaned")
+    guards = {
+        problem.problem_id: problem
+        for problem in [*gated, *(problem for problem in arrived if problem.gated)]
+    }
+    reasons = {
+        problem.problem_id: reason for problem in arrived if (reason := own_fault(problem, config))
+    }
+    rest = [problem for problem in arrived if problem.problem_id not in reasons]
+    overlaps = GatedIndex(guards.values()).overlaps(rest, config.processes)
+    reasons |= leaking(overlaps, ((problem.problem_id, problem.parents) for problem in rest))
+    found = duplicates(
+        (problem for problem in rest if problem.problem_id not in reasons), config.processes
+    )
+    reasons |= doubled(found)
+    kept = [problem for problem in arrived if problem.problem_id not in reasons]
+    removed = [reasons[problem.problem_id] for problem in arrived if problem.problem_id in reasons]
+    return Curated(
+        kept,
+        removed,
+        overlaps,
+        found,
+        suspects(overlaps, guards.values(), (problem.problem_id for problem in kept)),
+    )
+
+
+def leaking(
+    overlaps: Iterable[Overlap], made: Iterable[tuple[str, tuple[str, ...]]]
+) -> dict[str, Removed]:
+    """The problems that go for what they share with a gated one, by id: the first leak is the reason, or a parent that leaks.
+
+    made: id and parents of each problem that may go.
+    """
+    reasons: dict[str, Removed] = {}
+    for overlap in overlaps:
+        if overlap.leak:
+            detail = f"{overlap.kind} as {overlap.gated_id} {f'({overlap.detail})' if overlap.detail else ''}"
+            reasons.setdefault(
+                overlap.problem_id, Removed(overlap.problem_id, OVERLAPS, detail.strip())
+            )
+    children = {
+        problem_id: next((parent for parent in parents if parent in reasons), None)
+        for problem_id, parents in made
+        if parents
+    }
+    return {
+        child: Removed(child, OVERLAPS, f"made of {parent}, which does")
+        for child, parent in children.items()
+        if parent
+    } | reasons
+
+
+def doubled(found: Duplicates) -> dict[str, Removed]:
+    """The problems that go because another one stays, by id."""
+    return {
+        member.problem_id: Removed(
+            member.problem_id,
+            "duplicate",
+            f"{member.how} as {member.like}; {group.kept} is kept: {group.why}",
+        )
+        for group in found.groups
+        for member in group.others
+    }
+
+
+def licences(problems: Sequence[Problem], config: Curation) -> list[tuple[str, str, int, bool]]:
+    """Source, licence, problems, and whether the policy allows it."""
+    counts = Counter((problem.source, problem.licence) for problem in problems if not problem.gated)
+    return [
+        (source, licence, count, _allowed(licence, config))
+        for (source, licence), count in sorted(counts.items())
+    ]
+
+
+def own_fault(problem: Problem, config: Curation) -> Removed | None:
+    """What is wrong with a problem whatever the others are."""
+    if problem.gated or (task := gated_as(problem)):
+        named = "" if problem.gated else f" ({task})"
+        return Removed(
+            problem.problem_id,
+            "gated",
+            f"of a benchmark that is reported{named}: for evaluation only",
+        )
+    if not _allowed(problem.licence, config):
+        mend = (
+            "name its licence in the row"
+            if problem.licence == "unknown"
+            else "allow it in the profile (curation.licences) if you may use it"
+        )
+        return Removed(problem.problem_id, "licence refused", f"{problem.licence}: {mend}")
+    if poor := fault(
+        problem,
+        least_words=config.least_words,
+        most_characters=config.most_characters,
+        english=config.english,
+    ):
+        return Removed(problem.problem_id, *poor)
+    secret = secret_in(problem)
+    return (
+        Removed(problem.problem_id, "secret or personal data", f"{secret[0]} in {secret[1]}")
+        if secret
+        else None
+    )
+
+
+def faulty(problems: Iterable[Problem], config: Curation) -> dict[str, str]:
+    """Those that go whatever the others are, by id, with the reason: nothing is made of them either."""
+    return {
+        problem.problem_id: removed.reason
+        for problem in problems
+        if (removed := own_fault(problem, config))
+    }
+
+
+def _allowed(licence: str, config: Curation) -> bool:
+    return licence.casefold() in {allowed.casefold() for allowed in config.licences}

@@ -1,0 +1,1 @@
+"""A dataset as a whole: its card, evidence, history, differences and RL parquet."""

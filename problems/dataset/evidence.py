@@ -1,0 +1,165 @@
+"""The reports beside a dataset: what was found and the texts to compare, for people (HTML, Markdown) and for programs (JSON).
+
+Files: `duplicates.json` (groups, which was kept and why), `contamination.json` (a problem with all that it resembles), `.md` and `.html` of the same,
+`suspects.json` (by benchmark, the tasks that a problem which stayed resembles: evaluation gives a score without them too). The same problems give the
+same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from difflib import SequenceMatcher
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from artifacts.store import Store
+from problems.cleaning.contamination import Overlap
+from problems.cleaning.curation import Curated
+
+DUPLICATES, CONTAMINATION, SUSPECTS = "duplicates.json", "contamination.json", "suspects.json"
+MOST_SHOWN, MOST_PAIRS = 4000, 300  # characters of a text, and pairs, on the page; the JSON has all
+STYLE = (
+    "body{font:15px/1.45 system-ui,sans-serif;max-width:1100px;margin:2em auto;padding:0 1em;color:#1a1a1a}table{width:100%;table-layout:fixed;"
+    "border-collapse:collapse}td,th{vertical-align:top;padding:.5em;border:1px solid #ddd;text-align:left}pre{white-space:pre-wrap;overflow-wrap:"
+    "anywhere;margin:0;font:13px/1.4 ui-monospace,monospace}mark{background:#ffe58a}h2{font-size:1.05em;margin:2em 0 .4em}"
+)
+
+
+def write_evidence(curated: Curated, folder: Path) -> None:
+    """All reports of a curated set into a folder that exists."""
+    groups = {
+        **asdict(curated.duplicates),
+        "groups": [asdict(group) for group in curated.duplicates.groups],
+    }
+    removed = {row.problem_id for row in curated.removed}
+    for name, content in (
+        (DUPLICATES, _json(groups)),
+        (CONTAMINATION, _json(by_problem(curated.overlaps, removed))),
+        (SUSPECTS, _json(curated.suspects)),
+        (str(Path(CONTAMINATION).with_suffix(".md")), contamination_table(curated.overlaps)),
+        (str(Path(CONTAMINATION).with_suffix(".html")), contamination_page(curated.overlaps)),
+    ):
+        (folder / name).write_text(content, encoding="utf-8")
+
+
+def read_suspects(folder: Path) -> dict[str, list[dict[str, str]]]:
+    """By benchmark, each suspect task with the problem that makes it one (keys task, problem_id, how). Raises FileNotFoundError."""
+    lists: dict[str, list[dict[str, str]]] = json.loads(
+        (folder / SUSPECTS).read_text(encoding="utf-8")
+    )
+    return lists
+
+
+def suspects_of(store: Store) -> dict[str, tuple[str, ...]]:
+    """By benchmark, the tasks that a problem in the present training data resembles; empty where no contamination report is there."""
+    clean = store.current("datasets", "clean_problems")
+    if clean is None or not (clean.path / SUSPECTS).exists():
+        return {}
+    return {
+        name: tuple(sorted({row["task"] for row in rows}))
+        for name, rows in read_suspects(clean.path).items()
+    }
+
+
+def by_problem(found: Sequence[Overlap], removed: set[str]) -> list[dict[str, Any]]:
+    """A report a problem: whether it was removed, and each gated task that it resembles with both texts; by id."""
+    reports: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for overlap in sorted(
+        found, key=lambda overlap: (overlap.problem_id, overlap.gated_id, overlap.kind)
+    ):
+        reports[overlap.problem_id].append(
+            {name: value for name, value in asdict(overlap).items() if name != "problem_id"}
+        )
+    return [
+        {"problem_id": problem_id, "removed": problem_id in removed, "resembles": rows}
+        for problem_id, rows in reports.items()
+    ]
+
+
+def contamination_table(found: Sequence[Overlap], most: int = 50) -> str:
+    """Markdown: a row an overlap, leaks first, at most so many."""
+    rows = sorted(
+        found,
+        key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
+    )
+    lines = ["| problem | gated | how | | here | there |", "|---|---|---|---|---|---|"]
+    for o in rows[:most]:
+        lines.append(
+            f"| {o.problem_id} | {o.gated_id} | {o.kind} {o.detail} | {'removed' if o.leak else 'suspect'} | {_cell(o.mine)} | {_cell(o.theirs)} |"
+        )
+    return (
+        "\n".join(
+            [
+                *lines,
+                *(
+                    [f"\n{len(rows) - most} more are in {CONTAMINATION}."]
+                    if len(rows) > most
+                    else []
+                ),
+            ]
+        )
+        + "\n"
+    )
+
+
+def contamination_page(found: Sequence[Overlap]) -> str:
+    """One HTML page: both texts side by side, what they share marked."""
+    leaks = sum(overlap.leak for overlap in found)
+    parts = [
+        '<!doctype html><html lang="en"><meta charset="utf-8"><title>Contamination</title>',
+        f"<style>{STYLE}</style><h1>Contamination</h1>",
+        f"<p>{leaks} likenesses for which a problem was removed, {len(found) - leaks} that make a gated task suspect.</p>",
+    ]
+    ordered = sorted(
+        found,
+        key=lambda overlap: (not overlap.leak, overlap.problem_id, overlap.gated_id, overlap.kind),
+    )
+    for o in ordered[:MOST_PAIRS]:
+        mine, theirs = _marked(o.mine, o.theirs)
+        parts.append(
+            f"<h2>{escape(o.kind)} {escape(o.detail)}: {'removed' if o.leak else 'suspect'}</h2><table><tr><th>{escape(o.problem_id)}</th>"
+            f"<th>{escape(o.gated_id)}</th></tr><tr><td><pre>{mine}</pre></td><td><pre>{theirs}</pre></td></tr></table>"
+        )
+    if len(ordered) > MOST_PAIRS:
+        parts.append(f"<p>{len(ordered) - MOST_PAIRS} more are in {CONTAMINATION}.</p>")
+    return "\n".join([*parts, "</html>\n"])
+
+
+def _marked(mine: str, theirs: str) -> tuple[str, str]:
+    """Both texts as HTML; runs of three words and more that they share are marked."""
+    one, two = (re.findall(r"\S+\s*", text[:MOST_SHOWN]) for text in (mine, theirs))
+    matcher = SequenceMatcher(
+        None,
+        [word.strip().lower() for word in one],
+        [word.strip().lower() for word in two],
+        autojunk=False,
+    )
+    blocks = [block for block in matcher.get_matching_blocks() if block.size >= 3]
+    return _mark(one, [(block.a, block.size) for block in blocks]), _mark(
+        two, [(block.b, block.size) for block in blocks]
+    )
+
+
+def _mark(words: list[str], runs: list[tuple[int, int]]) -> str:
+    parts, done = [], 0
+    for start, size in runs:
+        parts += [
+            escape("".join(words[done:start])),
+            f"<mark>{escape(''.join(words[start : start + size]))}</mark>",
+        ]
+        done = start + size
+    return "".join([*parts, escape("".join(words[done:]))])
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, indent=1) + "\n"
+
+
+def _cell(text: str) -> str:
+    flat = " ".join(text.split())
+    return (flat if len(flat) <= 160 else flat[:159] + "…").replace("|", "\\|")

@@ -1,0 +1,212 @@
+"""One problem's way through the stages: where it came from, what each stage said of it, how hard it proved.
+
+In: the present datasets of a store. Out: a line a stage; `ratchet data show` draws them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from artifacts.store import Artifact, Store
+from problems.columns import ProblemError
+from problems.dataset.balance import read_weights
+from problems.dataset.card import FEATURES, WEIGHTS
+from problems.dataset.evidence import CONTAMINATION, DUPLICATES
+from problems.difficulty.difficulty import read_ranks
+from problems.difficulty.features import read_difficulty
+from problems.difficulty.item_response import read_scale
+from problems.schema import Problem, from_row
+from problems.verification.limits import MEASURED
+from problems.verification.strength import FILE as STRENGTH
+
+SOURCES = (
+    "raw_problems",
+    "augmented_problems",
+    "synthetic_problems",
+)  # where problems come into being
+REMOVING = ("verified_problems", "clean_problems")
+MOST_COMPARED = 20_000  # ids, for one that was mistyped
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a stage did: `went` is False where it removed the problem, None where it only looked."""
+
+    stage: str
+    said: str
+    went: bool | None = None
+
+
+def find(store: Store, problem_id: str) -> Problem:
+    """The problem as it is now: as clean, else as verified, else as it came. Raises ProblemError with ids that are near."""
+    for name in ("clean_problems", "verified_problems", *SOURCES):
+        if artifact := store.current("datasets", name):
+            file = artifact.path / "problems.parquet"
+            if rows := pq.read_table(file, filters=[("problem_id", "=", problem_id)]).to_pylist():
+                return from_row(rows[0], str(file))
+    near = _near(store, problem_id)
+    raise ProblemError(
+        f"no problem {problem_id!r}",
+        f"ids look like {', '.join(near) or 'source/key'}",
+        "data show",
+    )
+
+
+def _near(store: Store, problem_id: str) -> list[str]:
+    """Ids that are written alike, else the first one there is."""
+    made = [artifact for name in SOURCES if (artifact := store.current("datasets", name))]
+    ids = [
+        key
+        for each in made
+        for key in pq.read_table(each.path / "problems.parquet", columns=["problem_id"])[
+            "problem_id"
+        ].to_pylist()
+    ]
+    return difflib.get_close_matches(problem_id, ids[:MOST_COMPARED], 3) or ids[:1]
+
+
+def history(store: Store, problem: Problem) -> list[Step]:
+    """In the order of the stages; a stage that has not run, or that the problem did not reach, says nothing."""
+    made = {
+        name: artifact
+        for name in (*SOURCES, *REMOVING)
+        if (artifact := store.current("datasets", name))
+    }
+    steps: list[Step] = []
+    for name in SOURCES:
+        if (artifact := made.get(name)) and _has(artifact.path, problem):
+            steps += [
+                Step(name, _origin(problem), True),
+                *_tried(artifact, problem),
+            ]  # what was made was tried there
+    for name in REMOVING:
+        artifact = made.get(name)
+        if artifact is None:
+            continue
+        details = _tried if name == "verified_problems" else _evidence
+        gone = next(
+            (
+                row
+                for row in _json(artifact.path / "removed.json")
+                if row["problem_id"] == problem.problem_id
+            ),
+            None,
+        )
+        if gone:
+            return [
+                *steps,
+                Step(name, f"{gone['reason']}: {gone['detail']}".removesuffix(": "), False),
+                *details(artifact, problem),
+            ]
+        if _has(artifact.path, problem):
+            steps += [Step(name, "kept", True), *details(artifact, problem)]
+    clean = made.get("clean_problems")
+    return [
+        *steps,
+        *(_difficulty(store, clean, problem) if clean and _has(clean.path, problem) else []),
+    ]
+
+
+def _origin(problem: Problem) -> str:
+    parents = problem.extra.get("parents")
+    where = (
+        f"made by {problem.extra.get('made_by', '?')} of {', '.join(map(str, parents))}"
+        if isinstance(parents, list)
+        else f"of {problem.source}"
+    )
+    return f"{where}, part {problem.split}, licence {problem.licence}{', gated: for evaluation only' if problem.gated else ''}"
+
+
+def _tried(artifact: Artifact, problem: Problem) -> Iterator[Step]:
+    """What verification measured: the references' cost, the strength of the tests."""
+    for row in _json(artifact.path / MEASURED):
+        if row["problem_id"] == problem.problem_id:
+            yield Step(
+                "",
+                f"its slowest test took a reference {row['wall_s']:.2g} s, the largest {row['peak_mb']:.0f} MiB",
+            )
+    if (artifact.path / STRENGTH).exists():
+        for row in pq.read_table(
+            artifact.path / STRENGTH, filters=[("problem_id", "=", problem.problem_id)]
+        ).to_pylist():
+            added = f", {row['added_tests']} tests added" if row["added_tests"] else ""
+            yield Step(
+                "",
+                f"{row['killed']} of {row['mutants']} broken copies of its solution are refused{added}",
+            )
+
+
+def _evidence(artifact: Artifact, problem: Problem) -> Iterator[Step]:
+    for report in _json(artifact.path / CONTAMINATION):
+        if report["problem_id"] == problem.problem_id:
+            for row in report["resembles"]:
+                what = "a leak" if row["leak"] else "a suspicion, which keeps the problem"
+                how = f"{row['kind']} {row['detail']}".strip()
+                yield Step("", f"like {row['gated_id']}: {how} ({what})")
+    for group in _json(artifact.path / DUPLICATES)["groups"]:
+        members = {member["problem_id"]: member for member in group["others"]}
+        if problem.problem_id == group["kept"]:
+            yield Step(
+                "",
+                f"kept of a group of {len(members) + 1} that are the same: {group['why']}; the others are {', '.join(sorted(members)[:5])}",
+            )
+        elif problem.problem_id in members:
+            yield Step("", f"in a group of which {group['kept']} is kept: {group['why']}")
+
+
+def _difficulty(store: Store, clean: Artifact, problem: Problem) -> Iterator[Step]:
+    """Before a model exists, then as models found it."""
+    score = read_difficulty(clean.path / FEATURES)[problem.problem_id]
+    weight = next(
+        (row for row in read_weights(clean.path / WEIGHTS) if row.problem_id == problem.problem_id),
+        None,
+    )
+    drawn = (
+        f"; drawn {weight.weight:.2f} times as often as the mean problem by the weights"
+        if weight
+        else ""
+    )
+    yield Step("difficulty", f"static {score:.2f} of 1{drawn}")
+    for ranking in store.versions("datasets", "difficulty_rankings"):
+        ranks = read_ranks(ranking.path / "ranks.parquet")
+        for row in ranks:
+            if row.problem_id == problem.problem_id and row.problem_hash in (
+                "",
+                problem.content_hash,
+            ):
+                who = ranking.manifest.facts.get("policy") or ranking.manifest.inputs["policy"][:12]
+                place = f"{row.rank + 1} of {len(ranks)} from easy to hard"
+                yield Step(
+                    "ranked",
+                    f"{who} solved it {row.passed} of {row.n} times ({row.low:.2f} to {row.high:.2f}), {place}",
+                )
+    if scaled := store.current("datasets", "item_response"):
+        key = f"{problem.problem_id}@{problem.content_hash[:12]}"
+        for estimate in read_scale(scaled.path).difficulties:
+            if estimate.name == key:
+                count = len(scaled.manifest.facts["checkpoints"])
+                yield Step(
+                    "one scale",
+                    f"difficulty {estimate.value:+.2f} ± {1.96 * estimate.error:.2f} logits, from {count} checkpoint{'s'[: count > 1]}",
+                )
+
+
+def _has(folder: Path, problem: Problem) -> bool:
+    return bool(
+        pq.read_table(
+            folder / "problems.parquet",
+            columns=["problem_id"],
+            filters=[("problem_id", "=", problem.problem_id)],
+        ).num_rows
+    )
+
+
+def _json(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else []

@@ -1,0 +1,379 @@
+"""Verification and curation of a set that lies in parts, at any fsspec URL, by as many workers as there are: what fits no memory, or no patience.
+
+Each part is worked on alone; its verdicts are written once, under its own name, and a part that is there is not worked on again, so a pass that was
+killed goes on where it was. What concerns all problems, duplicates, is decided in one process from a KiB a problem; whole problems are read only
+where two are to be compared word by word. The problems kept, the reasons and the hash are those of `verify` and `curate` on the same set.
+
+Under the target: `arrived/` (the input in parts of ROWS), `verified/`, `problems/` (what may be trained on), each of parquet files in our schema;
+`gated.parquet`, `removed.json`, the evidence, and `manifest.json`, written last.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import tempfile
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from artifacts.folder import Folder
+from artifacts.hashing import hash_data
+from artifacts.manifest import NAME, Manifest
+from problems.cleaning.contamination import GatedIndex, Overlap, suspects
+from problems.cleaning.curation import Curated, Curation, doubled, leaking, own_fault
+from problems.cleaning.duplicates import Duplicates, Marks, grouped, marks
+from problems.cleaning.similarity import Sketch, joined, sketch
+from problems.columns import ProblemError
+from problems.dataset.evidence import write_evidence
+from problems.funnel import Removed, Stage
+from problems.parallel import Spread
+from problems.schema import Problem, check_table, from_row, hash_of, to_table
+from problems.verification.verification import Verification, verify
+from sandbox.sandbox import Sandbox, SandboxConfig
+
+ROWS = 2000  # problems a part
+ORIGIN = b"ratchet.origin"  # of a part: the file and the row that its first row was
+GATED = "gated.parquet"
+
+
+@dataclass(frozen=True)
+class Cleaned:
+    """What became of the set: its hash as `schema.set_hash` gives it, and the funnel."""
+
+    content_hash: str
+    stages: tuple[Stage, Stage]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a set is verified and curated; `sandbox`: of one worker."""
+
+    verification: Verification = field(default_factory=Verification)
+    curation: Curation = field(default_factory=Curation)
+    sandbox: SandboxConfig = field(default_factory=SandboxConfig)
+
+
+def clean(
+    source: str,
+    target: str,
+    spread: Spread,
+    rules: Rules,
+    gated: Iterable[Problem] = (),
+    rows: int = ROWS,
+) -> Cleaned:
+    """Verifies and curates the parquet files under `source` into `target`, both local paths or fsspec URLs; `rows` problems a part.
+
+    gated: guards beside those of the set itself. Raises ProblemError on a file that is no set of problems, on an id that occurs twice, and where
+    `target` holds work on another input or with other rules of verification.
+    """
+    folder = Folder(target)
+    parts = split(Folder(source), folder, rows, gated, rules.verification.how)
+    with Look(folder, rules) as look:
+        looked: list[Looked] = sorted(spread(look, parts), key=lambda one: one.part)
+    return settle(folder, looked, spread, rules)
+
+
+def split(
+    source: Folder, target: Folder, rows: int, gated: Iterable[Problem], how: str
+) -> list[str]:
+    """The names of the parts; the input is read once, as tables, and what is gated in it is put beside them. `how`: they will be verified."""
+    files = source.versions(".parquet")
+    inputs = {"files": files, "rows": rows, "verification": how}
+    if target.has("arrived.json"):
+        known = json.loads(target.read("arrived.json"))
+        if known["inputs"] != inputs:
+            raise ProblemError(
+                "holds work on another input, or by other rules of verification",
+                "give another target, or remove this one",
+                target.url,
+            )
+        return list(known["parts"])
+    if not files:
+        raise ProblemError(
+            "no parquet file",
+            "name a file, or a folder with files that end in .parquet",
+            source.url,
+        )
+    parts, guards = list[str](), list(gated)
+    for name in files:
+        where, first = source.at(name), 0
+        with source.open(name) as file:
+            try:
+                whole = pq.ParquetFile(file)
+            except pa.ArrowException as error:
+                raise ProblemError(
+                    f"not a whole parquet file ({str(error).splitlines()[0]})",
+                    "write it again",
+                    where,
+                ) from error
+            check_table(whole.schema_arrow, where)
+            for batch in whole.iter_batches(rows):
+                metadata = (whole.schema_arrow.metadata or {}) | {ORIGIN: f"{where}: row {first}"}
+                table = pa.Table.from_batches([batch]).replace_schema_metadata(metadata)
+                parts.append(f"part-{len(parts):05}.parquet")
+                target.write(f"arrived/{parts[-1]}", _bytes(table))
+                guards += (
+                    readable(table.filter(pc.field("gated")), where)[0]
+                    if "gated" in table.column_names
+                    else []
+                )
+                first += len(table)
+    target.write(GATED, _bytes(to_table(guards)))
+    target.write("arrived.json", json.dumps({"inputs": inputs, "parts": parts}).encode())
+    return parts
+
+
+def readable(table: pa.Table, where: str) -> tuple[list[Problem], list[Removed]]:
+    """The problems of a table, and the rows that hold none, by file and row."""
+    problems, removed = [], []
+    name, _, first = (
+        (table.schema.metadata or {})
+        .get(ORIGIN, f"{where}: row 0".encode())
+        .decode()
+        .rpartition(": row ")
+    )
+    for number, row in enumerate(table.to_pylist(), int(first)):
+        try:
+            problems.append(from_row(row, f"{name}: row {number}"))
+        except ProblemError as error:
+            removed.append(
+                Removed(f"{name}: row {number}", "cannot be read", f"{error.reason}: {error.mend}")
+            )
+    return problems, removed
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What deciding over the whole set needs of one part; `rows`: those of `marks` and `drawn`, the rest has a fault."""
+
+    part: str
+    unverified: list[Removed]
+    isolation: list[str]
+    faults: list[Removed]
+    rows: list[int]
+    marks: Marks
+    drawn: Sketch
+    overlaps: list[Overlap]
+
+
+@dataclass
+class Look:
+    """What one part is, looked at alone: verdicts, unless they are there, own faults, overlaps with what is gated, marks and sketch.
+
+    The sandbox opens when a part needs it, and stays open in this process.
+    """
+
+    folder: Folder
+    rules: Rules
+    _opened: Sandbox | None = field(default=None, init=False, repr=False)
+    _gated: GatedIndex | None = field(default=None, init=False, repr=False)
+
+    def __call__(self, part: str) -> Looked:
+        if not self.folder.has(f"verified/{part}"):
+            self._verify(part)
+        self._gated = self._gated or GatedIndex(guards(self.folder))
+        problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
+        beside = json.loads(self.folder.read(f"verified/{part}.json"))
+        faults = [own_fault(problem, self.rules.curation) for problem in problems]
+        rows = [row for row, fault in enumerate(faults) if fault is None]
+        rest = [problems[row] for row in rows]
+        drawn = sketch(rest)
+        return Looked(
+            part, [Removed(**row) for row in beside["removed"]], beside["isolation"], [fault for fault in faults if fault], rows,
+            marks(rest, alone=False), drawn.take(range(len(rest))), self._gated.look(rest, drawn),
+        )  # fmt: skip
+
+    def _verify(self, part: str) -> None:
+        if self._opened is None:
+            self._opened = Sandbox(self.rules.sandbox).__enter__()
+            atexit.register(self.close)
+        problems, removed = readable(_table(self.folder, f"arrived/{part}"), part)
+        with tempfile.TemporaryDirectory() as scratch:
+            verified = verify(
+                problems, self._opened, Path(scratch) / "journal.jsonl", self.rules.verification
+            )
+        beside = {
+            "removed": [asdict(row) for row in [*removed, *verified.removed]],
+            "isolation": verified.isolation,
+        }
+        self.folder.write(f"verified/{part}.json", json.dumps(beside).encode())
+        self.folder.write(
+            f"verified/{part}", _bytes(to_table(verified.kept))
+        )  # last: with it the part is done
+
+    def __enter__(self) -> Look:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._opened:
+            self._opened.close()
+            self._opened = None
+
+
+def guards(folder: Folder) -> list[Problem]:
+    """The gated problems, each once."""
+    return list(
+        {
+            problem.problem_id: problem for problem in readable(_table(folder, GATED), GATED)[0]
+        }.values()
+    )
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """Some whole problems of one part."""
+
+    folder: Folder
+
+    def __call__(self, wanted: tuple[str, list[int]]) -> tuple[str, list[Problem]]:
+        part, rows = wanted
+        return part, readable(_table(self.folder, f"verified/{part}").take(rows), part)[0]
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Writes what is kept of one part; ids and content hashes of that."""
+
+    folder: Folder
+
+    def __call__(self, wanted: tuple[str, frozenset[str]]) -> list[tuple[str, str]]:
+        part, gone = wanted
+        problems = readable(_table(self.folder, f"verified/{part}"), part)[0]
+        kept = sorted(
+            (problem for problem in problems if problem.problem_id not in gone),
+            key=lambda problem: problem.problem_id,
+        )
+        self.folder.write(f"problems/{part}", _bytes(to_table(kept)))
+        return [(problem.problem_id, problem.content_hash) for problem in kept]
+
+
+def settle(folder: Folder, looked: Sequence[Looked], spread: Spread, rules: Rules) -> Cleaned:
+    """Decides over the whole set, writes what is kept and why the rest is not."""
+    unverified = [row for one in looked for row in one.unverified]
+    faults = {row.problem_id: row for one in looked for row in one.faults}
+    ids = [
+        *(one.problem_id for part in looked for one in part.marks.ranks),
+        *(row.problem_id for one in looked for row in one.faults),
+    ]
+    every = [*ids, *(row.problem_id for row in unverified)]
+    if twice := next((name for name, same in groupby(sorted(every)) if len(list(same)) > 1), None):
+        raise ProblemError(
+            f"problem_id {twice!r} occurs twice", "give each problem an id of its own", folder.url
+        )
+    overlaps = sorted(
+        (overlap for one in looked for overlap in one.overlaps),
+        key=lambda overlap: overlap.problem_id,
+    )
+    made = (
+        (rank.problem_id, parents)
+        for one in looked
+        for rank, parents in zip(one.marks.ranks, one.marks.parents, strict=True)
+    )
+    reasons = faults | leaking(overlaps, made)
+    found = _duplicates(folder, looked, reasons.keys(), spread)
+    reasons |= doubled(found)
+    gone = [(one.part, frozenset(name for name in _ids(one) if name in reasons)) for one in looked]
+    hashes = [pair for kept in spread(Keep(folder), gone) for pair in kept]
+    removed = [reasons[name] for name in sorted(reasons)]
+    stages = (
+        Stage("verified", len(every), len(ids), tuple(unverified)),
+        Stage("clean", len(ids), len(hashes), tuple(removed)),
+    )
+    lists = suspects(overlaps, guards(folder), (name for name, _ in hashes))
+    _write_reports(folder, Curated([], removed, overlaps, found, lists), unverified)
+    digest = hash_of(hashes)
+    inputs = {
+        "arrived": hash_data(json.loads(folder.read("arrived.json"))),
+        GATED: hash_data([p.content_hash for p in guards(folder)]),
+    }
+    decides = {
+        "verification": rules.verification.model_dump(mode="json"),
+        "curation": rules.curation.model_dump(mode="json", exclude={"processes"}),
+    }
+    facts = {"came_in": len(every), "verified": len(ids), "kept": len(hashes), "parts": len(looked)}
+    facts |= {"groups": len(found.groups), "capped": found.capped, "uncompared": found.uncompared}
+    manifest = Manifest(
+        kind="datasets", name="clean_problems", key=hash_data([inputs, decides]), content_hash=digest, inputs=inputs, config=decides, facts=facts,
+        isolation=", ".join(sorted({level for one in looked for level in one.isolation})),
+    )  # fmt: skip
+    folder.write(NAME, manifest.stamped().model_dump_json(indent=1).encode())
+    return Cleaned(digest, stages)
+
+
+def _ids(one: Looked) -> list[str]:
+    return [
+        *(rank.problem_id for rank in one.marks.ranks),
+        *(fault.problem_id for fault in one.faults),
+    ]
+
+
+def _duplicates(
+    folder: Folder, looked: Sequence[Looked], gone: Collection[str], spread: Spread
+) -> Duplicates:
+    """As `duplicates` finds them among all problems that are not gone yet."""
+    ranks = [rank for one in looked for rank in one.marks.ranks]
+    places = [(one.part, row) for one in looked for row in one.rows]
+    order = sorted(
+        (at for at, rank in enumerate(ranks) if rank.problem_id not in gone),
+        key=lambda at: ranks[at],
+    )
+    columns = {
+        name: np.concatenate([getattr(one.marks, name) for one in looked])
+        for name in ("statements", "solved", "composed")
+    }
+    parents = [made for one in looked for made in one.marks.parents]
+    whole = joined(
+        (one.drawn for one in looked), len(ranks), sum(len(one.drawn.programs) for one in looked)
+    )
+
+    def read(wanted: Collection[int]) -> dict[int, Problem]:
+        asked = sorted((places[order[at]], at) for at in wanted)
+        parts = [
+            (part, [(row, at) for (_, row), at in same])
+            for part, same in groupby(asked, key=lambda one: one[0][0])
+        ]
+        found = dict(
+            spread(Fetch(folder), [(part, [row for row, _ in rows]) for part, rows in parts])
+        )
+        return {
+            at: problem
+            for part, rows in parts
+            for (_, at), problem in zip(rows, found[part], strict=True)
+        }
+
+    return grouped(
+        Marks(ranks, **columns, parents=parents).take(order),
+        lambda some: whole.take([order[at] for at in some]),
+        read,
+    )
+
+
+def _write_reports(folder: Folder, curated: Curated, unverified: Iterable[Removed]) -> None:
+    folder.write(
+        "removed.json",
+        json.dumps([asdict(row) for row in [*unverified, *curated.removed]], indent=1).encode(),
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        write_evidence(curated, Path(scratch))
+        for path in sorted(Path(scratch).iterdir()):
+            folder.write(path.name, path.read_bytes())
+
+
+def _table(folder: Folder, name: str) -> pa.Table:
+    return pq.read_table(pa.BufferReader(folder.read(name)))
+
+
+def _bytes(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, compression="zstd")
+    return bytes(sink.getvalue().to_pybytes())

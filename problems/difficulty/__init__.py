@@ -1,0 +1,1 @@
+"""How hard problems are: measured pass rates, static features, item response theory."""

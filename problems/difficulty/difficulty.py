@@ -1,0 +1,123 @@
+"""How hard a problem is for a given model: the share of its answers that pass, with an interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from math import sqrt
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from problems.columns import ProblemError
+from problems.schema import write_table
+
+Z = 1.959964  # 95 %
+
+
+@dataclass(frozen=True)
+class Rank:
+    """`passed` of `n` scored answers; `low` to `high` is the 95 % Wilson interval of the pass rate; rank 0 is the easiest.
+
+    `problem_hash` says which wording and tests were answered, `checkpoint_hash` by whom: empty in rankings written before these were kept.
+    """
+
+    problem_id: str
+    n: int
+    passed: int
+    pass_rate: float
+    low: float
+    high: float
+    rank: int
+    problem_hash: str = ""
+    checkpoint_hash: str = ""
+
+
+SCHEMA = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        ("n", pa.int64()),
+        ("passed", pa.int64()),
+        ("pass_rate", pa.float64()),
+        ("low", pa.float64()),
+        ("high", pa.float64()),
+        ("rank", pa.int64()),
+        ("problem_hash", pa.string()),
+        ("checkpoint_hash", pa.string()),
+    ]
+)
+
+
+def rank(
+    outcomes: Mapping[str, Sequence[bool]],
+    problem_hashes: Mapping[str, str] | None = None,
+    checkpoint_hash: str = "",
+) -> list[Rank]:
+    """Easiest first, equal rates by id. outcomes: per problem whether each scored answer passed; answers without a score are left out by the caller.
+
+    problem_hashes: the content hash of each problem. checkpoint_hash: of the model that answered.
+    Raises ValueError naming a problem with no scored answer: it has no rate.
+    """
+    if empty := next((problem_id for problem_id, passed in outcomes.items() if not passed), None):
+        raise ValueError(f"{empty} has no scored answer: leave it out or draw again")
+    rates = {problem_id: sum(passed) / len(passed) for problem_id, passed in outcomes.items()}
+    ranks, hashes = [], problem_hashes or {}
+    for place, problem_id in enumerate(sorted(rates, key=lambda key: (-rates[key], key))):
+        n, passed = len(outcomes[problem_id]), sum(outcomes[problem_id])
+        ranks.append(
+            Rank(
+                problem_id,
+                n,
+                passed,
+                rates[problem_id],
+                *wilson(passed, n),
+                place,
+                hashes.get(problem_id, ""),
+                checkpoint_hash,
+            )
+        )
+    return ranks
+
+
+def wilson(passed: int, n: int) -> tuple[float, float]:
+    """95 % interval of a share, inside [0, 1] (Wilson 1927). n >= 1."""
+    share, spread = passed / n, Z * Z / n
+    middle, half = (
+        (share + spread / 2) / (1 + spread),
+        sqrt(share * (1 - share) * spread + spread * spread / 4) / (1 + spread),
+    )
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def write_ranks(ranks: Sequence[Rank], path: Path) -> None:
+    write_table(pa.Table.from_pylist([asdict(row) for row in ranks], schema=SCHEMA), path)
+
+
+def read_ranks(path: Path) -> list[Rank]:
+    """Raises FileNotFoundError, or ProblemError when the file is no ranking."""
+    try:
+        rows = pq.read_table(path, schema=SCHEMA).to_pylist()
+        return [
+            Rank(**{name: value for name, value in row.items() if value is not None})
+            for row in rows
+        ]
+    except (pa.ArrowException, TypeError) as error:
+        raise ProblemError(
+            f"no difficulty ranking ({str(error).splitlines()[0]})",
+            "materialize difficulty_rankings again",
+            str(path),
+        ) from error
+
+
+def counts(rankings: Iterable[Sequence[Rank]]) -> dict[tuple[str, str], tuple[int, int]]:
+    """What an item-response fit needs: (checkpoint hash, problem) to scored and right answers, a changed problem being another one.
+
+    Where a checkpoint answered a problem in several rankings the one with most answers counts, of equals the one with more right ones: the same seed
+    draws much the same answers, which may not count twice. Rankings that do not say who answered are left out.
+    """
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for row in (row for ranks in rankings for row in ranks if row.checkpoint_hash):
+        pair = row.checkpoint_hash, f"{row.problem_id}@{row.problem_hash[:12]}"
+        found[pair] = max(found.get(pair, (0, 0)), (row.n, row.passed))
+    return found

@@ -1,0 +1,165 @@
+"""How hard a problem looks before any model has answered it: counts of its statement and of its shortest solution, and one score made of them.
+
+In: problems. Out: a row of counts a problem, and a score in [0, 1] that says how it lies among the others. `problems/difficulty/difficulty.py` measures.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from problems.cleaning.similarity import programs
+from problems.schema import Problem, write_table
+from problems.syntax import parse
+
+BRANCHES = (
+    ast.If, ast.For, ast.While, ast.AsyncFor, ast.IfExp, ast.ExceptHandler, ast.Assert, ast.comprehension, ast.match_case,
+)  # fmt: skip
+BLOCKS = (
+    ast.If,
+    ast.For,
+    ast.While,
+    ast.With,
+    ast.Try,
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Lambda,
+    ast.comprehension,
+    ast.Match,
+)
+SCORED = (
+    "statement_words",
+    "nodes",
+    "branches",
+    "nesting",
+    "operations",
+    "imports",
+)  # the number of tests says how careful an author was
+
+
+@dataclass(frozen=True)
+class Features:
+    """Counts of one problem; those of the solution are None where none can be parsed."""
+
+    problem_id: str
+    statement_words: int
+    tests: int
+    lines: int | None = None  # of the solution, empty ones left out
+    nodes: int | None = None  # of its syntax tree
+    branches: int | None = (
+        None  # cyclomatic complexity: one, and one more for each decision (McCabe 1976)
+    )
+    nesting: int | None = None  # blocks within blocks, at the deepest
+    operations: int | None = None  # different operators and different names that are called
+    imports: int | None = None
+
+
+SCHEMA = pa.schema(
+    [
+        ("problem_id", pa.string()),
+        *((name, pa.int64()) for name in list(Features.__dataclass_fields__)[1:]),
+        ("difficulty", pa.float64()),
+    ]
+)
+
+
+def features(problem: Problem) -> Features:
+    """Counts of the statement and of the shortest solution that parses: a problem is as hard as its simplest known answer."""
+    words, tests = len(problem.statement.split()), len(problem.tests)
+    for source in sorted(programs(problem), key=lambda text: (len(text), text)):
+        try:
+            tree = parse(source)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        return Features(
+            problem.problem_id,
+            words,
+            tests,
+            sum(bool(line.strip()) for line in source.splitlines()),
+            *_counts(tree),
+        )
+    return Features(problem.problem_id, words, tests)
+
+
+def _counts(tree: ast.Module) -> tuple[int, int, int, int, int]:
+    """Nodes, branches, nesting, operations, imports."""
+    nodes, branches, nesting, imports = 0, 1, 0, 0
+    operations: set[str] = set()
+    waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        depth += isinstance(node, BLOCKS)
+        nodes, nesting = nodes + 1, max(nesting, depth)
+        branches += (
+            len(node.values) - 1 if isinstance(node, ast.BoolOp) else isinstance(node, BRANCHES)
+        )
+        imports += len(node.names) if isinstance(node, ast.Import | ast.ImportFrom) else 0
+        if isinstance(node, ast.operator | ast.unaryop | ast.cmpop | ast.boolop | ast.Subscript):
+            operations.add(type(node).__name__)
+        elif isinstance(node, ast.Call):
+            operations.add(
+                node.func.attr
+                if isinstance(node.func, ast.Attribute)
+                else node.func.id
+                if isinstance(node.func, ast.Name)
+                else "()"
+            )
+        waiting.extend((child, depth) for child in ast.iter_child_nodes(node))
+    return nodes, branches, nesting, len(operations), imports
+
+
+def static_difficulty(rows: Sequence[Features]) -> list[float]:
+    """A score in [0, 1] a problem, hardest near 1: the mean of its places among the others in each of `SCORED`; a count that is None is left out.
+
+    It says how a problem lies in this set and in no other. Nothing is fitted: how well it agrees with what was measured is shown by
+    `difficulty_rankings`.
+    """
+    if not rows:
+        return []
+    placed = np.array([places([getattr(row, name) for row in rows]) for name in SCORED])
+    return [round(float(score), 6) for score in np.nanmean(placed, axis=0)]
+
+
+def places(values: Sequence[float | None]) -> NDArray[np.float64]:
+    """Each value's place among those that are known, 0 the least and 1 the most, equals sharing theirs; NaN for None."""
+    given = np.array([np.nan if value is None else value for value in values], dtype=float)
+    known = np.sort(given[~np.isnan(given)])
+    if len(known) < 2:
+        return np.where(np.isnan(given), np.nan, 0.5)
+    middle = (
+        np.searchsorted(known, given, "left") + np.searchsorted(known, given, "right") - 1
+    ) / 2
+    return np.where(np.isnan(given), np.nan, middle / (len(known) - 1))
+
+
+def spearman(one: Sequence[float], other: Sequence[float]) -> float | None:
+    """Rank correlation in [-1, 1]; None where it has no meaning: fewer than three pairs, or a side that is all equal."""
+    a, b = places(one), places(other)
+    if len(a) < 3 or np.ptp(a) == 0 or np.ptp(b) == 0:
+        return None
+    return float(np.corrcoef(a, b)[0, 1])
+
+
+def write_features(problems: Iterable[Problem], path: Path) -> dict[str, float]:
+    """A row a problem with its score, by id; returns the scores."""
+    rows = [
+        features(problem) for problem in sorted(problems, key=lambda problem: problem.problem_id)
+    ]
+    scores = static_difficulty(rows)
+    table = [asdict(row) | {"difficulty": score} for row, score in zip(rows, scores, strict=True)]
+    write_table(pa.Table.from_pylist(table, schema=SCHEMA), path)
+    return {row.problem_id: score for row, score in zip(rows, scores, strict=True)}
+
+
+def read_difficulty(path: Path) -> dict[str, float]:
+    """The scores that `write_features` wrote, by problem. Raises FileNotFoundError."""
+    table = pq.read_table(path, columns=["problem_id", "difficulty"])
+    return dict(zip(table["problem_id"].to_pylist(), table["difficulty"].to_pylist(), strict=True))

@@ -1,0 +1,158 @@
+"""A problem as a person writes it down: a Markdown file with a statement and a section of examples. All of its tests are visible.
+
+    # Second largest
+    Write `second(numbers)`, which returns the second largest number.
+
+    ## Examples
+    ```python
+    assert second([3, 1, 2]) == 2
+    ```
+
+Or, for a program that reads and prints, pairs of blocks, each after a line that says Input or Output.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from pathlib import Path
+from typing import Any, Literal
+
+from problems.columns import ProblemError
+from problems.schema import Problem
+from problems.sources.mbpp import check
+from problems.syntax import parse
+from sandbox.protocol import Limits
+
+SOURCE = "file"
+LIMITS = Limits.of_work(10.0, memory_mb=512)
+MEND = "write `assert name(...) == ...` lines in a ```python block, or Input and Output blocks, under a heading `## Examples`"
+_HEADING = re.compile(r"^#{1,6}[ \t]*examples?\b.*$", re.IGNORECASE | re.MULTILINE)
+_NEXT = re.compile(r"^#{1,6}[ \t]+\S.*$", re.MULTILINE)
+_BLOCK = re.compile(r"^```[ \t]*(\w*)[ \t]*\n(.*?)^```[ \t]*$", re.MULTILINE | re.DOTALL)
+_SAYS = re.compile(r"(input|output)\W*$", re.IGNORECASE)
+
+
+def read_markdown(path: Path) -> Problem:
+    """Raises FileNotFoundError, or ProblemError that names the file and the mend."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"{path}: no such file: give a Markdown file with a statement and a section `## Examples`"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProblemError(
+            f"cannot be read ({error})", "give a Markdown file in UTF-8", str(path)
+        ) from error
+    statement, examples = _sections(text, str(path))
+    style, tests, entry_point = _tests(examples, str(path))
+    return Problem(
+        problem_id=f"{SOURCE}/{path.stem}", source=SOURCE, statement=statement, style=style, tests=tests, entry_point=entry_point,
+        visible_tests=len(tests), limits=LIMITS,
+    )  # fmt: skip
+
+
+def _sections(text: str, where: str) -> tuple[str, str]:
+    """The statement, and what stands under the heading of the examples."""
+    heading = _HEADING.search(text)
+    if heading is None:
+        raise ProblemError("it has no examples", MEND, where)
+    after = text[heading.end() :]
+    end = next(
+        (found.start() for found in _NEXT.finditer(after) if not _inside(after, found.start())),
+        len(after),
+    )
+    statement = "\n\n".join(
+        part for part in (text[: heading.start()].strip(), after[end:].strip()) if part
+    )
+    if not statement:
+        raise ProblemError(
+            "it says nothing before the examples", "say there what the program shall do", where
+        )
+    return statement, after[:end]
+
+
+def _inside(text: str, at: int) -> bool:
+    """Whether a place lies in a block: a `#` begins a comment there."""
+    return any(block.start() < at < block.end() for block in _BLOCK.finditer(text))
+
+
+def _tests(
+    examples: str, where: str
+) -> tuple[Literal["call", "assert", "stdio"], tuple[dict[str, Any], ...], str | None]:
+    blocks = [(_says(examples[: block.start()]), block[2]) for block in _BLOCK.finditer(examples)]
+    if any(says for says, _ in blocks):
+        pairs = [(blocks[at][1], blocks[at + 1][1]) for at in range(0, len(blocks) - 1, 2)]
+        if [says for says, _ in blocks] != ["input", "output"] * len(pairs):
+            raise ProblemError("its examples are not Input and Output in turn", MEND, where)
+        return "stdio", tuple({"stdin": given, "stdout": printed} for given, printed in pairs), None
+    try:
+        lines = [
+            ast.unparse(node)
+            for _, block in blocks
+            for node in parse(block).body
+            if isinstance(node, ast.Assert)
+        ]
+    except (SyntaxError, ValueError, RecursionError) as error:
+        raise ProblemError(f"an example is no Python ({error})", MEND, where) from error
+    if not lines:
+        raise ProblemError("it has no examples", MEND, where)
+    name = _called(lines)
+    if name is None:
+        raise ProblemError("its examples do not call one function all of them", MEND, where)
+    calls = [_call(line, name) for line in lines]
+    if all(calls):
+        return "call", tuple(call for call in calls if call), name
+    return "assert", tuple(check(line, name) for line in lines), name
+
+
+def _says(before: str) -> str:
+    last = before.rstrip().rsplit("\n", 1)[-1]
+    found = _SAYS.search(last)
+    return found[1].lower() if found else ""
+
+
+def _called(lines: list[str]) -> str | None:
+    """The first function, no builtin, that every example calls."""
+    called = [
+        [
+            node.func.id
+            for node in ast.walk(parse(line))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        ]
+        for line in lines
+    ]
+    return next(
+        (
+            name
+            for name in called[0]
+            if not hasattr(builtins, name) and all(name in names for names in called)
+        ),
+        None,
+    )
+
+
+def _call(line: str, name: str) -> dict[str, Any] | None:
+    """`assert name(literals) == literal` as a call and what it must return; None for anything else."""
+    [statement] = parse(line).body
+    match statement:
+        case ast.Assert(
+            test=ast.Compare(
+                left=ast.Call(func=ast.Name(id=called), args=args, keywords=keywords),
+                ops=[ast.Eq()],
+                comparators=[value],
+            )
+        ):
+            if called != name or any(keyword.arg is None for keyword in keywords):
+                return None
+            try:
+                given = [ast.literal_eval(one) for one in args]
+                return {
+                    "args": given, "kwargs": {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in keywords},
+                    "expected": ast.literal_eval(value),
+                }  # fmt: skip
+            except ValueError:
+                return None
+    return None

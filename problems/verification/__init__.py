@@ -1,0 +1,1 @@
+"""Check that problems are solvable and that their tests are strong enough."""

@@ -1,0 +1,190 @@
+"""Verification: a problem is kept when every solution passes its tests, and an answer that does nothing and broken solutions fail them.
+
+Resumable: verdicts are appended to a journal, keyed by content hash and flushed to disk once a batch. A pass that is killed redoes at most the
+batch in flight; a problem that did not change is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
+
+from artifacts.hashing import hash_data
+from problems.encoding import dumps, loads
+from problems.funnel import Removed, Stage
+from problems.schema import Problem
+from problems.verification.journal import Entry, Journal
+from problems.verification.limits import Measured, learned
+from problems.verification.strength import Strength
+from problems.verification.verification_batch import (
+    TOO_WEAK,
+    NoVerdict,
+    Runs,
+    Trial,
+    judges,
+    needs_strength,
+    references,
+    tried,
+)
+
+VERSION = 3  # of what an entry of the journal says: raise it with the rules
+
+
+class Verification(BaseModel):
+    """How hard tests are looked at before a problem may be trained on."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    mutants: NonNegativeInt = 4
+    """Broken copies of a problem's first solution that its tests should refuse; demonstrations, whose tests judge nobody, have none."""
+    threshold: float = Field(0.5, ge=0, le=1)
+    """Least share of the mutants that tests refuse: what may be trained on and stays below is removed, composed problems excepted."""
+    repeats: PositiveInt = 2
+    """Times that a solution is run; where the verdict flickers, the problem is removed. Composed problems, which are ours, are run once."""
+
+    @property
+    def how(self) -> str:
+        """A name for these rules, in the journal."""
+        return hash_data({"version": VERSION} | self.model_dump(mode="json"))[:12]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """Every problem is in `kept` or in `removed`, in the order they came. `isolation`: levels under which verdicts were reached.
+
+    strength: of the tests of every problem whose solutions pass and whose tests judge somebody.
+    measured: what the references of those kept took, where it is known, and the limits that follow from it.
+    """
+
+    kept: list[Problem]
+    removed: list[Removed]
+    isolation: tuple[str, ...] = ()
+    strength: tuple[Strength, ...] = ()
+    measured: tuple[Measured, ...] = field(
+        default=(), compare=False
+    )  # a clock's word: no part of what was verified
+
+    @property
+    def stage(self) -> Stage:
+        return Stage(
+            "verified", len(self.kept) + len(self.removed), len(self.kept), tuple(self.removed)
+        )
+
+
+def verify(
+    problems: Sequence[Problem],
+    sandbox: Runs,
+    journal: Path,
+    config: Verification | None = None,
+    batch_size: int = 256,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Verified:
+    """Runs what the journal does not know yet, `batch_size` problems at a time; `on_progress(done, total)` after each batch.
+
+    A second pass over the same journal waits until the first has ended. Raises NoVerdict when the sandbox itself failed (its own retries included),
+    and ProblemError when the journal is broken other than at its torn end.
+    """
+    config = config or Verification()
+    digests = [problem.content_hash for problem in problems]  # once, for they are not cheap
+    hashes = dict(zip(digests, problems, strict=True))
+    with Journal(journal, config.how) as book:
+        waiting = [
+            (digest, problem) for digest, problem in hashes.items() if digest not in book.entries
+        ]
+        for start in range(0, len(waiting), batch_size):
+            batch = waiting[start : start + batch_size]
+            trials = tried(
+                [problem for _, problem in batch], sandbox, config.repeats, config.mutants
+            )
+            book.append(
+                _entry(digest, trial, config)
+                for (digest, _), trial in zip(batch, trials, strict=True)
+                if not trial.undecided
+            )
+            if undecided := [
+                f"{trial.problem.problem_id} ({trial.undecided})"
+                for trial in trials
+                if trial.undecided
+            ]:
+                told = f"no verdict for {len(undecided)} of {len(trials)} problems, first {undecided[0]}"
+                raise NoVerdict(f"{told}: see the sandbox's log, then run again")
+            if on_progress:
+                on_progress(len(hashes) - len(waiting) + start + len(trials), len(hashes))
+        found = [
+            (problem, book.entries[digest])
+            for digest, problem in zip(digests, problems, strict=True)
+        ]
+    kept = [_strengthened(problem, entry) for problem, entry in found if entry.reason is None]
+    removed = [
+        Removed(problem.problem_id, entry.reason, entry.detail)
+        for problem, entry in found
+        if entry.reason is not None
+    ]
+    strength = tuple(
+        _strength(problem, entry)
+        for problem, entry in found
+        if judges(problem) and entry.reason in (None, TOO_WEAK)
+    )
+    measured = tuple(
+        row for _, entry in found if entry.reason is None and (row := _measured(entry))
+    )
+    return Verified(
+        kept,
+        removed,
+        tuple(sorted({entry.isolation for _, entry in found} - {""})),
+        strength,
+        measured,
+    )
+
+
+def _entry(digest: str, trial: Trial, config: Verification) -> Entry:
+    problem, killed = trial.problem, trial.decided - len(trial.survivors)
+    reason, detail = trial.fault or (None, "")
+    names = tuple(mutant.name for mutant in trial.survivors)
+    if trial.sound and needs_strength(problem) and killed < config.threshold * trial.decided:
+        alone = " (one reference, so no test was added)" if len(references(problem)) == 1 else ""
+        reason, detail = (
+            TOO_WEAK,
+            f"{len(names)} of {trial.decided} broken solutions pass{alone}: {'; '.join(names)}"[
+                :300
+            ],
+        )
+    isolation = trial.own[0].isolation if trial.own else ""
+    wall_s, cpu_s, peak_mb = trial.cost if trial.own else (None, None, None)
+    return Entry(
+        digest, problem.problem_id, reason, detail, isolation, wall_s, peak_mb, cpu_s, config.how, trial.decided, killed, names,
+        tuple(map(dumps, trial.added)),
+    )  # fmt: skip
+
+
+def _strengthened(problem: Problem, entry: Entry) -> Problem:
+    """The tests that were added come last, where none is shown."""
+    added = tuple(map(loads, entry.added))
+    return (
+        replace(
+            problem, tests=problem.tests + added, extra=problem.extra | {"added_tests": len(added)}
+        )
+        if added
+        else problem
+    )
+
+
+def _strength(problem: Problem, entry: Entry) -> Strength:
+    return Strength(
+        problem.problem_id, problem.source, not problem.gated, entry.reason is None, len(references(problem)), entry.mutants, entry.killed,
+        entry.survivors, len(entry.added),
+    )  # fmt: skip
+
+
+def _measured(entry: Entry) -> Measured | None:
+    if entry.wall_s is None or entry.peak_mb is None:
+        return None
+    return learned(
+        entry.problem_id,
+        entry.wall_s,
+        entry.wall_s if entry.cpu_s is None else entry.cpu_s,
+        entry.peak_mb,
+    )

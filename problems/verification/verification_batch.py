@@ -1,0 +1,237 @@
+"""A batch of problems on trial: solutions, an answer that does nothing, broken solutions and inputs of ours, all of them in the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from problems.schema import Problem
+from problems.syntax import normal_form
+from problems.verification.journal import ABSENT
+from problems.verification.limits import cost, most, propose
+from problems.verification.mutants import Mutant
+from problems.verification.mutants import mutants as mutants_of
+from problems.verification.outputs import NoOutput
+from problems.verification.strengthening import Weak, agreed, strengthen
+from sandbox.protocol import Job, Limits, Report, Verdict
+from sandbox.wire import NotPlain, encode
+
+BROKEN_TESTS = "its tests cannot be run"
+FLICKERS = "verdict flickers"
+TOO_WEAK = "tests too weak"
+DISAGREE = "references disagree"
+
+
+class Runs(Protocol):
+    """A sandbox: one report per job, whatever the programs did."""
+
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterable[Report]: ...
+
+
+class NoVerdict(RuntimeError):
+    """The sandbox failed, not the problems: what was decided is in the journal, so run again."""
+
+
+def judges(problem: Problem) -> bool:
+    """Whether its tests ever judge an answer."""
+    return problem.split != "demonstrations"
+
+
+def references(problem: Problem) -> list[str]:
+    """Its solutions, without those that are another's copy but for layout."""
+    if len(problem.solutions) == 1:
+        return [*problem.solutions]
+    return list(
+        {normal_form(solution): solution for solution in reversed(problem.solutions)}.values()
+    )[::-1]
+
+
+def composed(problem: Problem) -> bool:
+    """Of our own operations. One of them may undo another (sorted, then sorted again), and then all its mutants are the same program."""
+    return "composition" in problem.extra
+
+
+def needs_strength(problem: Problem) -> bool:
+    """Whether weak tests keep it out: all that is trained on or tuned by, but for compositions, of which a mutant that survives says little."""
+    return judges(problem) and not problem.gated and not composed(problem)
+
+
+def idle_answer(problem: Problem) -> str:
+    """The least a program can do: return None, or print nothing. Tests that accept it decide nothing."""
+    name, _, method = (problem.entry_point or "").partition("().")
+    if method:
+        return f"class {name}:\n    def {method}(*args, **kwargs):\n        return None\n"
+    return f"def {name}(*args, **kwargs):\n    return None\n" if name else "pass\n"
+
+
+@dataclass
+class Trial:
+    """One problem of a batch on its way: `fault` (reason, detail) as soon as something is wrong with it."""
+
+    problem: Problem
+    fault: tuple[str, str] | None
+    own: list[Report] = field(default_factory=list)  # of its solutions
+    undecided: str = ""  # why the sandbox has no verdict
+    decided: int = 0  # mutants with a verdict
+    survivors: list[Mutant] = field(default_factory=list)
+    added: tuple[dict[str, Any], ...] = ()  # tests that refuse what survived before
+
+    @property
+    def sound(self) -> bool:
+        return not self.fault and not self.undecided
+
+    @property
+    def cost(self) -> tuple[float, float, float]:
+        return most(map(cost, self.own))
+
+
+def tried(batch: Sequence[Problem], sandbox: Runs, repeats: int, mutants: int) -> list[Trial]:
+    """All that can be found out about a batch by running programs. Raises NoVerdict where the sandbox failed on inputs of ours."""
+    trials = [Trial(problem, _unfit(problem)) for problem in batch]
+    _try_references(
+        [trial for trial in trials if trial.sound and composed(trial.problem)], sandbox, 1
+    )
+    _try_references(
+        [trial for trial in trials if trial.sound and not composed(trial.problem)], sandbox, repeats
+    )
+    _try_mutants(
+        [trial for trial in trials if trial.sound and judges(trial.problem)], sandbox, mutants
+    )
+    _try_generated(
+        [trial for trial in trials if trial.sound and needs_strength(trial.problem)], sandbox
+    )
+    return trials
+
+
+def _try_references(trials: Sequence[Trial], sandbox: Runs, repeats: int) -> None:
+    """Every solution, and an answer that does nothing where the tests judge anybody."""
+    jobs = (  # as the sandbox asks for them
+        trial.problem.job(source, f"{at}/{which}")
+        for at, trial in enumerate(trials)
+        for which, source in enumerate(
+            [
+                *trial.problem.solutions,
+                *([idle_answer(trial.problem)] if judges(trial.problem) else []),
+            ]
+        )
+    )
+    reports = (
+        {report.job_id: report for report in sandbox.run(jobs, repeat=repeats)} if trials else {}
+    )
+    for at, trial in enumerate(trials):
+        trial.own = [reports[f"{at}/{which}"] for which in range(len(trial.problem.solutions))]
+        everyone = [
+            *trial.own,
+            *([reports[f"{at}/{len(trial.own)}"]] if judges(trial.problem) else []),
+        ]
+        if failed := next((report for report in everyone if report.verdict is Verdict.INFRA), None):
+            if failed.unusable:
+                trial.fault = (
+                    (ABSENT + ", ".join(failed.absent) if failed.absent else BROKEN_TESTS),
+                    failed.detail,
+                )
+            else:
+                trial.undecided = failed.detail
+        else:
+            trial.fault = _fault(trial.own) or (
+                (TOO_WEAK, "they pass an answer that does nothing")
+                if _idles(everyone[len(trial.own) :])
+                else None
+            )
+
+
+def _idles(reports: Sequence[Report]) -> bool:
+    return any(report.verdict is Verdict.AC for report in reports)
+
+
+def _try_mutants(trials: Sequence[Trial], sandbox: Runs, count: int) -> None:
+    """Mutants of the first solution. What the sandbox could not decide counts neither way."""
+    made: list[list[Mutant]] = []
+
+    def jobs() -> Iterator[Job]:  # as the sandbox asks for them: others run while one is made
+        for at, trial in enumerate(trials):
+            made.append(mutants_of(trial.problem.solutions[0], count, trial.problem.entry_point))
+            limits = _hurried(trial)
+            yield from (
+                replace(trial.problem.job(mutant.source, f"{at}/{which}"), limits=limits)
+                for which, mutant in enumerate(made[at])
+            )
+
+    verdicts = (
+        {report.job_id: report.verdict for report in sandbox.run(jobs())}
+        if trials and count
+        else {}
+    )
+    for at, trial in enumerate(trials if verdicts else ()):
+        of = [(mutant, verdicts[f"{at}/{which}"]) for which, mutant in enumerate(made[at])]
+        trial.decided = sum(verdict is not Verdict.INFRA for _, verdict in of)
+        trial.survivors = [mutant for mutant, verdict in of if verdict is Verdict.AC]
+
+
+def _try_generated(trials: Sequence[Trial], sandbox: Runs) -> None:
+    """Inputs of ours: where the references disagree, the problem is ambiguous; where they agree, tests come of it that refuse survivors."""
+    try:
+        hurried = [replace(trial.problem, limits=_hurried(trial)) for trial in trials]
+        found = agreed(hurried, [references(problem) for problem in hurried], sandbox)
+    except NoOutput as error:
+        raise NoVerdict(str(error)) from error
+    for trial, said in zip(trials, found, strict=True):
+        if said.disagreement:
+            trial.fault = DISAGREE, said.disagreement[:300]
+    weak = [
+        (trial, Weak(problem, trial.survivors, said.tests))
+        for trial, problem, said in zip(trials, hurried, found, strict=True)
+    ]
+    weak = [(trial, of) for trial, of in weak if trial.sound and of.survivors and of.candidates]
+    for (trial, _), (added, left) in zip(
+        weak, strengthen([of for _, of in weak], sandbox), strict=True
+    ):
+        trial.added, trial.survivors = added, left
+
+
+def _hurried(trial: Trial) -> Limits:
+    """The problem's limits, and no more than its solutions showed to be enough: some mutants never end."""
+    own, enough = trial.problem.limits, propose(*trial.cost)
+    return replace(
+        own, cpu_s=min(own.cpu_s, enough["cpu_s"]), wall_s=min(own.wall_s, enough["wall_s"])
+    )
+
+
+def _unfit(problem: Problem) -> tuple[str, str] | None:
+    """Why a problem cannot even be tried, as reason and detail."""
+    if not problem.solutions:
+        return "no reference solution", "nothing shows that its tests can be passed"
+    try:
+        for test in problem.tests if problem.style == "call" else ():
+            encode([list(test.get("args", ())), test.get("kwargs") or {}, test["expected"]])
+    except NotPlain as error:
+        return BROKEN_TESTS, str(error)
+    return None
+
+
+def _fault(own: Sequence[Report]) -> tuple[str, str] | None:
+    """Reason and detail of what is wrong with a problem by the word of its solutions."""
+    for which, report in enumerate(own, 1):
+        if report.flickers:
+            return (
+                FLICKERS,
+                f"solution {which} of {len(own)}: {', '.join(report.verdicts)}; {_first_failure(report)}",
+            )
+        if report.verdict is not Verdict.AC:
+            return (
+                f"a solution fails its tests ({report.verdict})",
+                f"solution {which} of {len(own)}: {_first_failure(report)}",
+            )
+    return None
+
+
+def _first_failure(report: Report) -> str:
+    number, test = next(
+        ((i, test) for i, test in enumerate(report.tests, 1) if test.verdict is not Verdict.AC),
+        (0, None),
+    )
+    words = (
+        f"test {number} of {report.total}: {test.verdict} {test.detail}" if test else report.detail
+    )
+    return " ".join(words.split())[:300]

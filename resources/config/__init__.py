@@ -1,0 +1,1 @@
+"""The typed settings: profiles, their sections and the search space."""

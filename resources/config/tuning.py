@@ -1,0 +1,119 @@
+"""What `ratchet tune` searches: which keys of a profile's `training`, over which values, and how much may be spent on it.
+
+Whether a key is there and takes such values is the profile's own to say: `experiments/search_space.py` asks it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
+
+Value = bool | int | float | str
+
+
+class Span(BaseModel):
+    """The values of one key: one of `log_uniform: [low, high]`, `uniform: [low, high]` and `choice: [a, b, ...]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    log_uniform: tuple[float, float] | None = None
+    uniform: tuple[float, float] | None = None
+    choice: tuple[Value, ...] | None = None
+
+    @model_validator(mode="after")
+    def is_one(self) -> Span:
+        given = self.model_dump(exclude_none=True)
+        if len(given) != 1:
+            raise ValueError(
+                f"give one of {', '.join(Span.model_fields)}, here are {', '.join(given) or 'none'}"
+            )
+        if self.choice is not None and len(set(map(repr, self.choice))) < 2:
+            raise ValueError(
+                "a choice of fewer than two values leaves nothing to try: add one, or set the key with --set"
+            )
+        if (ends := self.log_uniform or self.uniform) and ends[0] >= ends[1]:
+            raise ValueError(f"low {ends[0]:g} is not below high {ends[1]:g}: give [low, high]")
+        if self.log_uniform and self.log_uniform[0] <= 0:
+            raise ValueError(
+                f"log_uniform begins at {self.log_uniform[0]:g}, and the logarithm of that is no number: begin above 0, or take uniform"
+            )
+        return self
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """Its least and its greatest value, or all of a choice."""
+        return self.log_uniform or self.uniform or self.choice or ()
+
+    def __contains__(self, value: object) -> bool:
+        if self.choice is not None:
+            return value in self.choice
+        return isinstance(value, int | float) and self.ends[0] <= value <= self.ends[1]  # type: ignore[operator]  # numbers, as ends are here
+
+    def __repr__(self) -> str:
+        return " ".join(
+            f"{kind} {list(ends)}" for kind, ends in self.model_dump(exclude_none=True).items()
+        )
+
+
+class Tuning(BaseModel):
+    """What `ratchet tune` tries (docs/tuning.md)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    space: Mapping[str, Span] = {
+        "training.learning_rate": Span(log_uniform=(5e-5, 6e-4)),
+        "training.kl_coefficient": Span(choice=(0.0, 0.001, 0.01)),
+        "training.entropy_coefficient": Span(choice=(0.0, 0.001, 0.01)),
+        "training.temperature": Span(uniform=(0.7, 1.2)),
+        "training.scale.updates": Span(choice=(1, 2)),
+        "training.clip": Span(choice=(0.1, 0.2, 0.3)),
+    }
+    """Key of `training` -> one of `{log_uniform: [low, high]}`, `{uniform: [low, high]}`, `{choice: [a, b]}`. Clips matter from two updates on."""
+    trials: PositiveInt = 16
+    """Trainings of a study; `--trials`."""
+    minutes: NonNegativeFloat = 0.0
+    """Of one command; then what trains is saved and ended, and the same command goes on with it. 0: no limit. `--minutes`."""
+    first_look: NonNegativeInt = 0
+    """Step from which a trial may be ended for being worse than others were there; 0: that of the first checkpoint."""
+    reduction: int = Field(3, ge=2)
+    """One trial in so many goes on from a look; the next one is so many times as many steps on."""
+    at_once: NonNegativeInt = 0
+    """Trials that train at the same time; 0: one on a private Ray, and on a cluster as many as its GPUs have room for."""
+
+    @field_validator("space", mode="before")
+    @classmethod
+    def flat(cls, space: Any) -> Any:
+        """`--set tuning.space.training.clip={...}` and a profile's own sections give it nested."""
+        return dict(_flat(space)) if isinstance(space, Mapping) else space
+
+    @field_validator("space")
+    @classmethod
+    def is_some(cls, space: Mapping[str, Span]) -> Mapping[str, Span]:
+        if not space:
+            raise ValueError(
+                "nothing to search: give keys of `training`, or leave the space out for the usual ones"
+            )
+        return space
+
+
+def _flat(space: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in space.items():
+        if (
+            isinstance(value, Mapping)
+            and value
+            and all(isinstance(each, Mapping) for each in value.values())
+        ):
+            yield from _flat(value, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", value

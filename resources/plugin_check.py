@@ -1,0 +1,62 @@
+"""A user's own parts of a training, tried before anything starts: in a process of its own, for they are the user's code, and verl is heavy.
+
+In: a `Training`. Out: a line a part on what its dry step gave, or PluginError.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from verl_jobs.config.overrides import environment
+from verl_jobs.config.references import PluginError
+from verl_jobs.config.training import Training
+
+LONGEST_S = 300.0
+
+
+def tried(training: Training, *, unverified: bool) -> list[str]:
+    """Nothing where no part is the user's own. unverified: whether a reward may train that the exploit battery has not passed.
+
+    Raises PluginError: what is wrong with the first part that cannot be used, and the mend.
+    """
+    if not training.plugins.named:
+        return []
+    if training.plugins.reward_manager and not unverified:
+        raise PluginError(
+            f"{training.plugins.reward_manager}: the exploit battery cannot try a reward manager: write a reward file (`ratchet reward new`), or "
+            "train with --unverified"
+        )
+    training.plugins.hashes()  # a file that is missing is told at once
+    on_cpu = training.model_copy(update={"engine": "hf"})
+    told = (
+        os.environ
+        | environment(on_cpu, Path())
+        | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    )
+    command = [sys.executable, "-m", "verl_jobs.plugins.plugin_check"]
+    try:
+        run = subprocess.run(
+            command,
+            input=training.model_dump_json(),
+            env=told,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise PluginError(
+            f"{', '.join(training.plugins.named.values())}: no dry step within {LONGEST_S:.0f} s: look for what waits"
+        ) from error
+    if run.returncode == 2 and "error: " in run.stderr:
+        raise PluginError(run.stderr.rpartition("error: ")[2].strip())
+    last = run.stdout.rstrip().rpartition("\n")[2]
+    if run.returncode or not last.startswith("["):  # killed, or ended by the user's own code
+        raise PluginError(
+            f"{', '.join(training.plugins.named.values())}: the trial ended with code {run.returncode}: {run.stderr.strip()[-1000:]}"
+        )
+    return [str(line) for line in json.loads(last)]

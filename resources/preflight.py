@@ -1,0 +1,73 @@
+"""What a chain would meet only after its warm-up, looked at before it begins: its algorithm, the policy it starts from, the disk its saves take.
+
+In: a profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key and the mend. What cannot be known yet (a hub model that has not
+been fetched) is asked by `verl_jobs/planner/preflight.py` when its folder is there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from resources.capacity import shape_of_start
+from resources.config.profile import Profile
+from resources.home import Home, NotReady
+from resources.registry.ledger import Ledger
+from resources.run_record import next_id
+from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
+
+
+def check_policy(home: Home, profile: Profile) -> None:
+    """Raises NotReady, UnfitStart, and LedgerUnreachable where the ledger is elsewhere and does not answer."""
+    try:
+        check_settings(profile.training)
+        if profile.base:
+            _check_base(home, profile)
+        if (
+            Ledger(profile.storage.ledger or home.ledger).champion() is None
+        ):  # which the chain would go on from, of whatever shape
+            if not profile.base:
+                _check_tiny_model(profile)
+            if shape := shape_of_start(profile):
+                check_disk(home.runs / next_id(home.runs), profile.training, shape.parameters)
+    except CannotTrain as error:
+        raise NotReady(str(error)) from None
+
+
+def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> None:
+    """A start policy that lies in a folder, for the training, and for the warm-up before it. Raises UnfitStart."""
+    from verl_jobs.sft.start import check_start
+
+    training = profile.training
+    tokens = training.prompt_tokens + training.response_tokens
+    check_start(folder, tokens=tokens, frozen=training.frozen, lora=training.lora)
+    if warm_up and (profile.warm_up.frozen or profile.warm_up.lora):
+        check_start(folder, frozen=profile.warm_up.frozen, lora=profile.warm_up.lora)
+
+
+def _check_base(home: Home, profile: Profile) -> None:
+    base = profile.base
+    if Path(base).is_dir():
+        return check_start_of(profile, Path(base))
+    if not base.startswith(("/", ".", "~")):
+        return None
+    made = home.store(profile.storage.root).current("checkpoints", "base_model")
+    if made is None or made.manifest.config != {"base": base}:
+        raise NotReady(
+            f"base: no folder {base}: give a Hugging Face folder, or a hub id such as Qwen/Qwen2.5-Coder-0.5B-Instruct"
+        )
+
+
+def _check_tiny_model(profile: Profile) -> None:
+    training, positions = profile.training, profile.tiny_model.positions
+    if (tokens := training.prompt_tokens + training.response_tokens) > positions:
+        raise NotReady(
+            f"tiny_model.positions is {positions}, prompt and answer take {tokens}: give the model more, or lower training.prompt_tokens or "
+            "training.answer_tokens"
+        )
+    named = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]
+    if any(map(any, named)):
+        from verl_jobs.sft.start import check_names
+        from verl_jobs.sft.tiny_model import shapes
+
+        for frozen, lora in named:
+            check_names("the tiny model", shapes(profile.tiny_model), frozen, lora)

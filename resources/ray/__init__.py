@@ -1,0 +1,1 @@
+"""Ray: a private instance on this machine, Ray jobs, Ray Data and KubeRay manifests."""

@@ -1,0 +1,209 @@
+"""A private local Ray that ends by itself: `python -m resources.ray.head FOLDER`.
+
+It starts a head node on 127.0.0.1 (or where RATCHET_RAY_BIND says) with free ports, writes `head.json`, and watches who holds it: a file
+`holders/<pid>` for each process that needs the cluster, an owner's or the training's own (verl_jobs/trainer/trainer_lease.py, `hold`). When all holders are gone for
+`GRACE_S` seconds it stops Ray and ends, so a killed command line leaves no orphan; when it is killed itself, the kernel takes Ray's processes with
+it. One a folder: the kernel's lock decides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from artifacts.store import write_atomic
+from verl_jobs.trainer.trainer_lease import Silence, started
+
+GRACE_S = 20.0
+START_S = 90.0
+HOLDERS = "holders"
+LOOPBACK = "127.0.0.1"
+# Every verl actor imports these: workers that have them at hand start seconds sooner.
+PRELOADED, CPUS = (
+    "RATCHET_RAY_PRELOADED",
+    "RATCHET_RAY_CPUS",
+)  # in the environment: modules in place of these, divided by blanks; logical CPUs
+PRELOAD = [
+    "torch",
+    "transformers",
+    "verl",
+    "verl.trainer.main_ppo",
+    "verl.workers.engine_workers",
+    "transfer_queue",
+]
+
+
+def main(folder: Path) -> None:
+    with (folder / "head.lock").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return  # another head serves this folder
+        sweep(folder / "head.json")
+        # Ray's sockets need a path of fewer than 108 bytes, which a home may exceed.
+        session = Path(tempfile.mkdtemp(prefix="ratchet-ray-", dir="/tmp"))
+        ray = start(folder, session)
+        try:
+            watch(folder, ray)
+        finally:
+            stop(ray)
+            (folder / "head.json").unlink(missing_ok=True)
+            shutil.rmtree(session, ignore_errors=True)
+
+
+def sweep(about: Path) -> None:
+    """Removes what a head that was killed left: its session, and its word that it is there."""
+    if about.exists():
+        shutil.rmtree(json.loads(about.read_text(encoding="utf-8"))["session"], ignore_errors=True)
+        about.unlink()
+
+
+def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
+    """Starts the head node and writes `head.json` once it answers. Raises RuntimeError with the log's path when it does not."""
+    gcs, dashboard, agent, metrics, runtime, client = free_ports(6)
+    threads, host = (
+        os.environ.get("OMP_NUM_THREADS", "2"),
+        os.environ.get("RATCHET_RAY_BIND", LOOPBACK),
+    )
+    command = [
+        python(session),
+        "-m",
+        "ray.scripts.scripts",
+        "start",
+        "--head",
+        "--block",
+        f"--node-ip-address={host}",
+        f"--port={gcs}",
+    ]
+    command += [
+        "--include-dashboard=true",
+        f"--dashboard-host={host}",
+        f"--dashboard-port={dashboard}",
+        f"--dashboard-agent-listen-port={agent}",
+    ]
+    command += [
+        f"--metrics-export-port={metrics}",
+        f"--runtime-env-agent-port={runtime}",
+        f"--ray-client-server-port={client}",
+    ]
+    # logical ones: verl's actors claim one each and share the cores
+    command += [
+        f"--num-cpus={os.environ.get(CPUS, '16')}",
+        f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}",
+    ]
+    command += [
+        f"--object-store-memory={256 * 2**20}",
+        f"--temp-dir={session}",
+        "--disable-usage-stats",
+        "--include-log-monitor=false",
+    ]
+    preload = os.environ[PRELOADED].split() if PRELOADED in os.environ else PRELOAD
+    command += [f"--system-config={json.dumps({'preload_python_modules': preload})}"]
+    log = (folder / "head.log").open("ab")
+    environment = os.environ | {"OMP_NUM_THREADS": threads}
+    ray = subprocess.Popen(
+        command,
+        stdout=log,
+        stderr=log,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        preexec_fn=_die_with_parent,
+    )
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and ray.poll() is None:
+        if _listens(host, gcs) and _listens(host, dashboard):
+            about = {
+                "pid": os.getpid(),
+                "address": f"{host}:{gcs}",
+                "dashboard": f"http://{host}:{dashboard}",
+                "session": str(session),
+            }
+            write_atomic(folder / "head.json", json.dumps(about))
+            return ray
+        time.sleep(0.1)
+    raise RuntimeError(f"Ray did not start within {START_S:.0f} s: see {folder / 'head.log'}")
+
+
+def python(session: Path) -> str:
+    """This interpreter by a path without spaces: Ray puts it into shell commands, and a library of its own into LD_PRELOAD, unquoted."""
+    if not any(map(str.isspace, sys.executable)):
+        return sys.executable
+    link = session / "python"
+    link.symlink_to(sys.prefix)
+    return str(link / Path(sys.executable).relative_to(sys.prefix))
+
+
+def watch(folder: Path, ray: subprocess.Popen[bytes]) -> None:
+    """Returns when Ray has ended, or nobody held it for GRACE_S."""
+    silence = Silence()
+    while ray.poll() is None and silence.seconds(heard=bool(live_holders(folder))) < GRACE_S:
+        time.sleep(0.5)
+
+
+def stop(ray: subprocess.Popen[bytes]) -> None:
+    """Ends Ray and all of its processes, the detached ones too."""
+    tree = psutil.Process(ray.pid).children(recursive=True) if ray.poll() is None else []
+    ray.send_signal(signal.SIGTERM)
+    try:
+        ray.wait(15)
+    except subprocess.TimeoutExpired:
+        ray.kill()
+    for process in tree:
+        with contextlib.suppress(psutil.NoSuchProcess):  # gone with Ray
+            process.kill()
+
+
+def live_holders(folder: Path) -> list[int]:
+    """Processes that need the head. A holder's file names pid and start time: a number used again is not it."""
+    alive = []
+    for path in (folder / HOLDERS).glob(
+        "[0-9]*"
+    ):  # a mark that is only now being written has another name
+        try:
+            if started(int(path.name)) == path.read_text(encoding="utf-8"):
+                alive.append(int(path.name))
+                continue
+        except (FileNotFoundError, ProcessLookupError):
+            pass
+        path.unlink(missing_ok=True)
+    return alive
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that were free on 127.0.0.1 a moment ago, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def _listens(host: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(0.5)
+        return probe.connect_ex((host, port)) == 0
+
+
+def _die_with_parent() -> None:
+    import ctypes
+
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,282 @@
+"""Training as a Ray job: submitted once, attached to ever after.
+
+In: a TrainingJob, and the Ray to use (resources/ray/private.py). Out: its end. The submission's name follows from the chain and the config, so that a step
+that died and is tried again finds its job; a job that failed or was killed with its cluster is submitted again and goes on from its last whole save,
+on this machine where the cluster stays away (resources/ray/place.py says whether it has room).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from artifacts.store import write_atomic
+from resources.home import NotReady
+from resources.ray import head as ray_head
+from resources.ray.private import POLL_S, Joined, Private, TrainingFailed
+from verl_jobs import faults
+from verl_jobs.job import SWEEP, TrainingJob, next_attempt
+from verl_jobs.planner.preflight import check
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.checkpoints import whole_saves
+from verl_jobs.trainer.entry import DIED
+
+TRAINER = "verl_jobs.trainer.entry"
+NO_AGENT = (
+    "No available agent",
+    "Cannot connect to host",
+)  # ray/dashboard/modules/job/job_head.py: not there yet, and gone again
+GONE_S = 20.0
+END_S = 60.0  # that a training is given to save when it is cancelled
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours what its workers said
+LOG = "trainer.log"
+MOVED = "moved"  # in the job's folder: it went on here since its cluster was gone, and stays here
+LOST = "LOST"  # the end of a job that a death took, not an error of its own: it is submitted again
+
+
+def train(
+    job: TrainingJob,
+    ray: Private | Joined,
+    *,
+    attempts: int = 3,
+    on_poll: Callable[[], None] = lambda: None,
+    bootstrap: dict[str, str] | None = None,
+    entry: str = TRAINER,
+) -> None:
+    """Returns when the job has finished. Submits it, or attaches to it; after a death it is submitted again, until `attempts` lives brought no save.
+
+    While it is in here, this process renews the job's lease. What interrupts it (Ctrl-C, a run terminated in Dagster) ends the job, with a save.
+    bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed, and before anything is started or
+    written CannotTrain or UnfitStart.
+    """
+    begun = (job.path / LOG).exists() or next_attempt(
+        job.path
+    ) > 1  # the second of one that KubeRay started
+    if entry == TRAINER and not begun:
+        check(job)
+    job.write()
+    if (
+        "WANDB_SWEEP_ID" in os.environ
+    ):  # the private Ray may have been started for another run of the sweep
+        write_atomic(
+            job.path / "sweep.json",
+            json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}),
+        )
+    attempt, reached = 1, _newest_save(job)
+    while job.done is None:
+        with owner.owned(job.path):
+            ray = _or_here(job, ray) if begun else ray
+            end = _run_once(job, ray, on_poll, bootstrap, entry)
+        begun = True
+        if job.done is not None:
+            return
+        if (saved := _newest_save(job)) > reached:
+            attempt, reached = 0, saved
+        if attempt == attempts or end != LOST:
+            raise TrainingFailed(
+                f"training {job.chain} ended {end}: {_last_words(job.path / LOG)} (log: {job.path / LOG})"
+            )
+        attempt += 1
+        where = f"from step {reached}" if reached else "from its start"
+        faults.record(
+            job.path,
+            f"a process of the training ended: it goes on {where}, life {attempt} of {attempts}",
+        )
+
+
+def _newest_save(job: TrainingJob) -> int:
+    return max(whole_saves(job.path / "saves"), default=0)
+
+
+def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:
+    """The Ray that a training which has begun goes on with: a joined one that answers within its patience, else this machine's own, once and for all.
+
+    Raises TrainingFailed where this machine has no room for it.
+    """
+    if isinstance(ray, Private) or ray.here is None:
+        return ray
+    moved = job.path / MOVED
+    if not moved.exists() and ray.back(ray.patience_s):
+        return ray
+    try:
+        here = ray.here()
+    except NotReady as error:
+        raise TrainingFailed(
+            f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s, and it cannot go on here: {error}"
+        ) from error
+    if not moved.exists():
+        _await_its_end(job, f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s")
+        faults.record(
+            job.path,
+            f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s: the training goes on here, on one node",
+        )
+        moved.touch()
+    return here
+
+
+def _await_its_end(job: TrainingJob, why: str) -> None:
+    """A trainer that lives on where only its dashboard is gone saves and ends first; one whose Ray is gone notices within a minute.
+
+    Raises TrainingFailed where it does neither.
+    """
+    deadline = time.monotonic() + 2 * END_S
+    while time.monotonic() < deadline:
+        with owner.alone(job.path) as alone:
+            if alone:
+                return
+        owner.give_notice(job.path, why)
+        time.sleep(POLL_S)
+    raise TrainingFailed(
+        f"{why}, and a process of it still trains in {job.path}: end that, then start again"
+    )
+
+
+def _run_once(
+    job: TrainingJob,
+    ray: Private | Joined,
+    on_poll: Callable[[], None],
+    bootstrap: dict[str, str] | None,
+    entry: str,
+) -> str:
+    """One life of the job, from submission or attachment to its end: its status, or LOST."""
+    dashboard = ray.dashboard()
+    from ray.job_submission import (
+        JobStatus,
+        JobSubmissionClient,
+    )  # reads the token's place from the environment when it is imported
+
+    try:
+        client = JobSubmissionClient(dashboard, headers=ray.headers())
+        name = _attach_name(client, job) or _submit(client, job, bootstrap, ray.submission(), entry)
+    except OSError:
+        if _gone(ray):
+            return LOST
+        raise
+    try:
+        while True:
+            on_poll()
+            if not ray.there():
+                return LOST
+            if (status := _status(client, name)) is not None and status.is_terminal():
+                return (
+                    LOST
+                    if status == JobStatus.FAILED and _died(client.get_job_info(name))
+                    else str(status.value)
+                )
+            time.sleep(POLL_S)
+    except Exception:
+        raise
+    except BaseException as interruption:  # KeyboardInterrupt, Dagster's DagsterExecutionInterruptedError: a person wants no more of it
+        _cancel(client, name, job, ray, type(interruption).__name__)
+        raise
+
+
+def _status(client: Any, name: str) -> Any:
+    """The job's status, None where the dashboard answers late or never again: whether the Ray is there decides which."""
+    try:
+        return client.get_job_status(name)
+    except (
+        OSError,
+        RuntimeError,
+    ):  # requests' ConnectionError is an OSError, and none of Python's own ConnectionErrors
+        return None
+
+
+def _cancel(client: Any, name: str, job: TrainingJob, ray: Private | Joined, why: str) -> None:
+    """Lets the training save and end, and stops it where it has not within END_S."""
+    deadline = time.monotonic() + END_S
+    while ray.there() and time.monotonic() < deadline:
+        owner.give_notice(
+            job.path, f"cancelled ({why})"
+        )  # again: a training that only now begins takes back what it finds
+        if (status := _status(client, name)) is not None and status.is_terminal():
+            return
+        time.sleep(POLL_S)
+    if ray.there():
+        client.stop_job(name)
+
+
+def _submit(
+    client: Any,
+    job: TrainingJob,
+    bootstrap: dict[str, str] | None,
+    options: dict[str, Any],
+    entry: str,
+) -> str:
+    if bootstrap is not None:
+        (job.path / "pipes.json").write_text(json.dumps(bootstrap), encoding="utf-8")
+    command = [
+        "python" if options else sys.executable,
+        "-m",
+        entry,
+        str(job.path / "job.json"),
+        owner.OWNED,
+    ]
+    name = f"{job.chain}-{job.key[:10]}-{time.time_ns() // 1_000_000}"
+    entrypoint = f"exec {shlex.join(command)} >> {shlex.quote(str(job.path / LOG))} 2>&1"
+    deadline = time.monotonic() + ray_head.START_S
+    while _status(client, name) is None:
+        try:
+            client.submit_job(
+                entrypoint=entrypoint, submission_id=name, entrypoint_num_cpus=0, **options
+            )
+        except RuntimeError as error:  # the dashboard answers before its node's agent is there, and for some seconds after its end
+            if not any(said in str(error) for said in NO_AGENT) or time.monotonic() > deadline:
+                raise
+            time.sleep(POLL_S)
+    return name
+
+
+def _gone(ray: Private | Joined) -> bool:
+    """Whether this Ray has ended, or does so within the time that its head needs to clear up."""
+    deadline = time.monotonic() + GONE_S
+    while ray.there() and time.monotonic() < deadline:
+        time.sleep(POLL_S)
+    return not ray.there()
+
+
+def _attach_name(client: Any, job: TrainingJob) -> str | None:
+    """The submission of this very work, in this very folder, that is still alive, if there is one: homes that share a Ray name their chains alike."""
+    prefix, file = f"{job.chain}-{job.key[:10]}-", (job.path / "job.json").resolve()
+    ours = [
+        each
+        for each in client.list_jobs()
+        if (each.submission_id or "").startswith(prefix) and not each.status.is_terminal()
+    ]
+    alive = [
+        each
+        for each in ours
+        if any(
+            Path(word).resolve() == file
+            for word in shlex.split(each.entrypoint)
+            if word.endswith("job.json")
+        )
+    ]
+    return alive[0].submission_id if alive else None
+
+
+def _died(info: Any) -> bool:
+    """Whether a signal ended the training process, or a Ray process under it: exit codes as subprocess or a shell tells them."""
+    code = info.driver_exit_code
+    return code is None or code < 0 or code == DIED or code > 128
+
+
+def _last_words(log: Path) -> str:
+    lines = (
+        [
+            line
+            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+            if line.strip()
+        ]
+        if log.exists()
+        else []
+    )
+    telling = [line for line in lines if "Error" in line or "error:" in line or "died" in line]
+    return COLOURS.sub("", (telling or lines or ["it left no log"])[-1]).strip()[:300]

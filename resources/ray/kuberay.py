@@ -1,0 +1,231 @@
+"""KubeRay manifests of a profile: a cluster to submit to (`RayCluster`), or a cluster that comes and goes with one training (`RayJob`).
+
+In: the profile, and for a `RayJob` a job. Out: a dictionary to print as YAML. Fields are those of ray.io/v1 in KubeRay 1.7; a worker group's
+`priority` is read by Ray's autoscaler v2 of Ray 2.56 or later. No cluster has run them here.
+"""
+
+from __future__ import annotations
+
+import shlex
+from importlib.metadata import version
+from typing import Any
+
+import yaml
+
+from resources.config.profile import KubeRay, Kubernetes, Profile, ProfileError
+from resources.ray.private import runtime_env
+from verl_jobs.job import TrainingJob
+from verl_jobs.trainer.preemption_hook import GRACE_S
+
+HOME, CLAIM = "/var/lib/ratchet", "ratchet-home"
+TOKEN = "ratchet-ray"  # a secret with the key auth_token, made by hand: docs/deploy.md
+OF_THE_PODS = ("HF_HUB_OFFLINE", "WANDB_MODE")
+SPOT = {  # label of an interruptible node, its value, and the taint that keeps other pods away
+    "gke": ("cloud.google.com/gke-spot", "true"),
+    "eks": ("eks.amazonaws.com/capacityType", "SPOT"),
+    "karpenter": ("karpenter.sh/capacity-type", "spot"),
+    "aks": ("kubernetes.azure.com/scalesetpriority", "spot"),
+}
+
+
+def ray_cluster(profile: Profile, name: str = "ratchet") -> dict[str, Any]:
+    """A cluster that stays, at http://NAME-head-svc.NAMESPACE.svc:8265. Raises ProfileError without `orchestration.kubernetes`."""
+    kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
+    return {
+        "apiVersion": "ray.io/v1",
+        "kind": "RayCluster",
+        "metadata": _metadata(name, kubernetes, asked),
+        "spec": _cluster(kubernetes, asked),
+    }
+
+
+def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
+    """A cluster for this job alone. A cluster that is lost is made again, and the training goes on from its last whole save.
+
+    Its id is of the form that `resources.ray.job` gives, so that a step that attaches finds it. Raises ProfileError.
+    """
+    kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
+    spec = {
+        "entrypoint": shlex.join(
+            ["python", "-m", "verl_jobs.trainer.entry", str(job.path / "job.json")]
+        ),
+        "runtimeEnvYAML": yaml.safe_dump(_environment(job, profile.ray.patience_s)),
+        "jobId": f"{job.chain}-{job.key[:10]}-kuberay",
+        "entrypointNumCpus": 0,
+        "backoffLimit": 2,
+        "shutdownAfterJobFinishes": True,
+        "ttlSecondsAfterFinished": 600,
+        "rayClusterSpec": _cluster(kubernetes, asked),
+    }
+    metadata = _metadata(f"{job.chain}-{job.key[:10]}", kubernetes, asked)
+    return {"apiVersion": "ray.io/v1", "kind": "RayJob", "metadata": metadata, "spec": spec}
+
+
+def _environment(job: TrainingJob, patience_s: float) -> dict[str, Any]:
+    """Less what its pods say themselves (`ratchet-environment`, `ratchet-secrets`) and the machine that prints this does not know."""
+    told = runtime_env(job, patience_s)["env_vars"]
+    return {"env_vars": {name: value for name, value in told.items() if name not in OF_THE_PODS}}
+
+
+def _kubernetes(profile: Profile) -> Kubernetes:
+    if profile.orchestration.kubernetes is None:
+        raise ProfileError(
+            "a manifest needs `orchestration.kubernetes` (namespace, image): take the profile `cluster`, or give one of your own"
+        )
+    return profile.orchestration.kubernetes
+
+
+def _metadata(name: str, kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
+    """Gang schedulers are told by labels; which of them KubeRay asks is the operator's `--batch-scheduler` (Kueue needs none)."""
+    labels = {
+        "": {},
+        "volcano": {"volcano.sh/queue-name": asked.queue},
+        "yunikorn": {
+            "ray.io/gang-scheduling-enabled": "true",
+            "yunikorn.apache.org/app-id": name,
+            "yunikorn.apache.org/queue": asked.queue,
+        },
+        "kueue": {"kueue.x-k8s.io/queue-name": asked.queue},
+    }[asked.gang]
+    if asked.priority_class:
+        labels |= {
+            "kueue.x-k8s.io/priority-class"
+            if asked.gang == "kueue"
+            else "ray.io/priority-class-name": asked.priority_class
+        }
+    return {
+        "name": name,
+        "namespace": kubernetes.namespace,
+        **({"labels": labels} if labels else {}),
+    }
+
+
+def _cluster(kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
+    scaled = not asked.gang
+    least = asked.least if scaled else asked.workers
+    groups = [
+        _group(
+            "on-demand" if scaled or not asked.spot else "spot-first",
+            kubernetes,
+            asked,
+            least,
+            priority=0,
+        )
+    ]
+    if asked.spot and scaled:
+        groups.insert(0, _group("spot", kubernetes, asked, 0, priority=10))
+    scaling = {
+        "enableInTreeAutoscaling": True,
+        "autoscalerOptions": {
+            "version": "v2",
+            "upscalingMode": "Default",
+            "idleTimeoutSeconds": asked.idle_s,
+        },
+    }
+    return {
+        "rayVersion": version("ray"),
+        "authOptions": {"mode": "token", "secretName": TOKEN},  # Ray's own token stays on
+        **(scaling if scaled else {}),
+        "headGroupSpec": {
+            "rayStartParams": {"num-cpus": "0", "dashboard-host": "0.0.0.0"},
+            "template": {
+                "spec": _pod(
+                    "ray-head", kubernetes, asked, {"cpu": "2", "memory": "8Gi"}, "on-demand"
+                )
+            },
+        },
+        "workerGroupSpecs": groups,
+    }
+
+
+def _group(
+    name: str, kubernetes: Kubernetes, asked: KubeRay, least: int, priority: int
+) -> dict[str, Any]:
+    resources = {
+        "cpu": str(asked.cpus),
+        "memory": f"{asked.memory_gib}Gi",
+        **({"nvidia.com/gpu": str(asked.gpus)} if asked.gpus else {}),
+    }
+    return {
+        "groupName": name,
+        "replicas": least,
+        "minReplicas": least,
+        "maxReplicas": asked.workers,
+        "priority": priority,
+        **({} if name == "spot-first" else {"labels": {"ray.io/market-type": name}}),
+        "rayStartParams": {},
+        "template": {"spec": _pod("ray-worker", kubernetes, asked, resources, name)},
+    }
+
+
+def _pod(
+    name: str, kubernetes: Kubernetes, asked: KubeRay, resources: dict[str, str], market: str
+) -> dict[str, Any]:
+    """market: on-demand, spot, or spot-first, where a whole gang goes wherever there is room."""
+    limits = {key: value for key, value in resources.items() if key != "cpu"}
+    shared = max(2, asked.memory_gib // 4) if name == "ray-worker" else 2
+    container = {
+        "name": name,
+        "image": kubernetes.image,
+        "envFrom": [
+            {"configMapRef": {"name": "ratchet-environment"}},
+            {"secretRef": {"name": "ratchet-secrets"}},
+        ],
+        "resources": {"requests": resources, "limits": limits},
+        "volumeMounts": [
+            {"name": "home", "mountPath": HOME},
+            {"name": "shared-memory", "mountPath": "/dev/shm"},
+        ],
+    }
+    if name == "ray-head":
+        ports = {"gcs": 6379, "dashboard": 8265, "client": 10001}
+        container["ports"] = [
+            {"name": port, "containerPort": number} for port, number in ports.items()
+        ]
+    else:
+        container["lifecycle"] = {
+            "preStop": {
+                "exec": {"command": ["python", "-m", "verl_jobs.trainer.preemption_hook", HOME]}
+            }
+        }
+    return {
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001},
+        **(
+            {"priorityClassName": asked.priority_class}
+            if asked.priority_class and asked.gang != "kueue"
+            else {}
+        ),
+        **_where(asked, market),
+        **({"terminationGracePeriodSeconds": GRACE_S} if name == "ray-worker" else {}),
+        "containers": [container],
+        "volumes": [
+            {"name": "home", "persistentVolumeClaim": {"claimName": CLAIM}},
+            {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": f"{shared}Gi"}},
+        ],
+    }
+
+
+def _where(asked: KubeRay, market: str) -> dict[str, Any]:
+    if not asked.spot:
+        return {}
+    key, value = SPOT[asked.spot]
+    term = {
+        "matchExpressions": [
+            {"key": key, "operator": "NotIn" if market == "on-demand" else "In", "values": [value]}
+        ]
+    }
+    if market == "spot-first":
+        affinity: dict[str, Any] = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]
+        }
+    else:
+        affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    tolerations = (
+        []
+        if market == "on-demand"
+        else [{"key": key, "operator": "Equal", "value": value, "effect": "NoSchedule"}]
+    )
+    return {
+        "affinity": {"nodeAffinity": affinity},
+        **({"tolerations": tolerations} if tolerations else {}),
+    }

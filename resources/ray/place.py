@@ -1,0 +1,40 @@
+"""Which Ray a training of this profile runs on, and whether this machine has room for one whose cluster is gone."""
+
+from __future__ import annotations
+
+from resources.capacity import check_machines, memory_gib
+from resources.config.profile import Profile, RayPlace
+from resources.home import Home, NotReady
+from resources.ray.head import live_holders
+from resources.ray.private import Joined, Private
+from verl_jobs.job import TrainingJob
+from verl_jobs.trainer.layout import fewer, over
+
+
+def ray_of(home: Home, profile: Profile, job: TrainingJob) -> Private | Joined:
+    """The joined one, with this machine's own for when it is gone, or this machine's own."""
+    asked, folder = profile.ray, home.path / "ray"
+    if not asked.address:
+        return Private(folder, job, asked.bind)
+    started = profile.model_copy(update={"base": job.start})  # whose folder has its shape
+    return Joined(
+        asked.address,
+        job,
+        asked.patience_s,
+        lambda: Private(folder, job, asked.bind, ranks_here(home, started)),
+    )
+
+
+def ranks_here(home: Home, profile: Profile) -> int:
+    """With how many ranks a training goes on here, on one node, the most first. Raises NotReady with the numbers where the planner sees no room."""
+    if not live_holders(home.path / "ray"):  # one that already goes on here has its memory
+        home.check_room(disk_gib=0.0, memory_gib=memory_gib(profile))
+    refused = NotReady("its batch divides on no number of ranks of one node")
+    for ranks in fewer(profile.training):
+        if training := over(profile.training, ranks, 1):
+            try:
+                check_machines(profile.model_copy(update={"training": training, "ray": RayPlace()}))
+                return ranks
+            except NotReady as error:
+                refused = error
+    raise refused

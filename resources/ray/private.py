@@ -1,0 +1,242 @@
+"""The Ray that a training runs on: a private one of this machine, started when there is none, or one that is there, joined by its address.
+
+resources/ray/job.py has a training on it, resources/ray/kuberay.py the manifests of one on Kubernetes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from resources.capacity import VISIBLE
+from resources.ray import head as ray_head
+from verl_jobs.config.overrides import environment
+from verl_jobs.job import TrainingJob
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.layout import PATIENCE
+from verl_jobs.trainer.preemption_hook import TRAINING
+
+POLL_S = 0.5
+PATIENCE_S = 15.0
+OF_ANOTHER_RAY = ("RAY_ADDRESS", "RAY_AUTH_TOKEN")  # a private one does not take these over
+
+
+class TrainingFailed(RuntimeError):
+    """The training process ended without finishing; the message gives its last words and its log."""
+
+
+@dataclass(frozen=True)
+class Head:
+    address: str
+    dashboard: str
+
+
+class Private:
+    """The Ray of this folder, started when there is none."""
+
+    def __init__(
+        self, folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0
+    ) -> None:
+        """ranks: that it has places for; 0: as many as the job was told."""
+        self.folder, self.job, self.bind, self.ranks = (
+            folder,
+            job,
+            bind,
+            ranks or job.training.ranks,
+        )
+
+    def dashboard(self) -> str:
+        return ensure_head(self.folder, self.job, self.bind, self.ranks).dashboard
+
+    def headers(self) -> dict[str, str]:
+        """The token, told: this process may have read another cluster's."""
+        return {
+            "Authorization": f"Bearer {_token(self.folder).read_text(encoding='ascii').strip()}"
+        }
+
+    def there(self) -> bool:
+        return _running(self.folder) is not None
+
+    def submission(self) -> dict[str, Any]:
+        return {}
+
+
+class Joined:
+    """A cluster that somebody else started. It is lost when its dashboard has not answered for PATIENCE_S; its token is in the environment."""
+
+    def __init__(
+        self,
+        address: str,
+        job: TrainingJob,
+        patience_s: float = PATIENCE_S,
+        here: Callable[[], Private] | None = None,
+    ) -> None:
+        """patience_s: that a training which has begun waits for it, or for nodes of it. here: the Ray to go on with then, or NotReady."""
+        self.address, self.job, self.answered_at = address.rstrip("/"), job, time.monotonic()
+        self.patience_s, self.here = patience_s, here
+
+    def dashboard(self) -> str:
+        """Raises TrainingFailed where nothing answers."""
+        if not self.back(PATIENCE_S):
+            raise TrainingFailed(
+                f"no Ray answers at {self.address} (ray.address of the profile): start it, or leave the address out"
+            )
+        return self.address
+
+    def back(self, within_s: float) -> bool:
+        """Whether it answers, or does within so many seconds."""
+        deadline = time.monotonic() + within_s
+        while not answers(self.address):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        self.answered_at = time.monotonic()
+        return True
+
+    def headers(self) -> dict[str, str]:
+        return {}
+
+    def there(self) -> bool:
+        if answers(self.address):
+            self.answered_at = time.monotonic()
+        return time.monotonic() - self.answered_at < PATIENCE_S
+
+    def submission(self) -> dict[str, Any]:
+        """This code is on the cluster's nodes, as in the image."""
+        return {"runtime_env": runtime_env(self.job, self.patience_s)}
+
+
+def runtime_env(job: TrainingJob, patience_s: float) -> dict[str, Any]:
+    """Ray's, of this job on a cluster: what a private Ray's processes find in their environment from the start."""
+    here = {PATIENCE: str(patience_s), TRAINING: str(job.path)}
+    return {"env_vars": environment(job.training, job.path) | _threads(job.training.threads) | here}
+
+
+def answers(address: str) -> bool:
+    """Whether a Ray's dashboard answers there, be it that it wants a token."""
+    try:
+        with urllib.request.urlopen(f"{address}/api/version", timeout=5):
+            return True
+    except urllib.error.HTTPError:
+        return True
+    except OSError:
+        return False
+
+
+def ensure_head(
+    folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0
+) -> Head:
+    """The private Ray of this folder for trainings: the running one, or a new one; this process holds it from now on."""
+    return _ensured(folder, lambda: _spawn(folder, job, bind, ranks or job.training.ranks))
+
+
+def light_head(folder: Path, places: int) -> Head:
+    """The same for so many processes that wait for others: nothing of verl is at hand in its workers, which find this code wherever they start."""
+    here = Path(__file__).resolve().parents[2]
+    told = {
+        ray_head.PRELOADED: "",
+        ray_head.CPUS: str(places),
+        owner.HOLDERS: str(folder / ray_head.HOLDERS),
+    }
+    told |= {
+        "PYTHONPATH": os.pathsep.join([str(here), *filter(None, [os.environ.get("PYTHONPATH")])])
+    }
+    return _ensured(folder, lambda: _launch(folder, told, on_gpus=False))
+
+
+def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
+    folder.mkdir(parents=True, exist_ok=True)
+    owner.hold(folder / ray_head.HOLDERS)
+    os.environ |= {
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN_PATH": str(_token(folder)),
+    }  # read by Ray's client in this process
+    deadline = time.monotonic() + ray_head.START_S
+    while (head := _running(folder)) is None:
+        spawn()
+        for _ in range(20):
+            time.sleep(0.25)
+            if head := _running(folder):
+                return head
+        if time.monotonic() > deadline:
+            raise TrainingFailed(f"Ray did not start: see {folder / 'head.log'}")
+    return head
+
+
+def _running(folder: Path) -> Head | None:
+    try:
+        about = json.loads((folder / "head.json").read_text(encoding="utf-8"))
+        os.kill(about["pid"], 0)
+    except (FileNotFoundError, ProcessLookupError, ValueError):
+        return None
+    return Head(about["address"], about["dashboard"])
+
+
+def _spawn(folder: Path, job: TrainingJob, bind: str, ranks: int) -> None:
+    here = {
+        "RATCHET_RANKS": str(ranks),
+        "RATCHET_RAY_BIND": bind,
+        owner.HOLDERS: str(folder / ray_head.HOLDERS),
+    }
+    _launch(
+        folder,
+        environment(job.training, job.path) | here | _threads(job.training.threads),
+        on_gpus=job.training.engine != "hf",
+    )
+
+
+def _threads(threads: int) -> dict[str, str]:
+    return {"OMP_NUM_THREADS": str(threads)} if threads else {}
+
+
+def _launch(folder: Path, extra: dict[str, str], on_gpus: bool) -> None:
+    """on_gpus: else its GPUs are places for ranks on the CPU, and Ray would refuse more of them than VISIBLE lists."""
+    left_out = OF_ANOTHER_RAY if on_gpus else (*OF_ANOTHER_RAY, VISIBLE)
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
+    if extra.get("RATCHET_RAY_BIND", ray_head.LOOPBACK) == ray_head.LOOPBACK:
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = (
+            "0"  # Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface
+        )
+    log = (folder / "head.log").open("ab")
+    command = [sys.executable, "-m", "resources.ray.head", str(folder)]
+    subprocess.Popen(
+        command,
+        stdout=log,
+        stderr=log,
+        stdin=subprocess.DEVNULL,
+        env=environment,
+        start_new_session=True,
+    )
+
+
+def _token(folder: Path) -> Path:
+    """Ray's own token, made once a home and readable by this user alone: whole or not there, and of two processes that make it the first one's."""
+    path = folder / "token"
+    if not path.exists():
+        handle, beside = tempfile.mkstemp(dir=folder, prefix=".token.")
+        with (
+            os.fdopen(handle, "w", encoding="ascii") as file,
+            (folder / "token.lock").open("a") as lock,
+        ):
+            file.write(secrets.token_hex(32))
+            file.flush()
+            os.fsync(handle)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists():
+                Path(beside).unlink()
+            else:
+                Path(beside).replace(path)
+    return path

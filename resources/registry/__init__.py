@@ -1,0 +1,1 @@
+"""The ledger of promotions, its database, and its copy in MLflow."""

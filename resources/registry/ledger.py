@@ -1,0 +1,236 @@
+"""The truth about what is champion: one append-only record of what the gate decided.
+
+In: decisions, as plain JSON. Out: the champion, the history, a rollback. One SQLite file, or a table on a Postgres server (ledger_database.py);
+MLflow's aliases are its projection (registry.py). Each entry that moves the champion names the entry it replaces, and only one may: of two promotions
+at once one wins. Light on purpose: `ratchet status` reads it within a second.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import astuple, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from resources.home import Home
+from resources.registry.ledger_database import Cursor, Database, database
+
+Kind = Literal["install", "promote", "rollback", "refuse"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """`version` numbers each checkpoint that ever came to the gate, refused ones too; `predecessor` is the champion's entry then, 0 for none."""
+
+    entry: int
+    kind: Kind
+    version: int
+    checkpoint: str
+    checkpoint_hash: str
+    path: str
+    predecessor: int
+    decision: dict[str, Any]
+    chain: str
+    created_at: str
+
+
+COLUMNS = tuple(column.name for column in fields(Entry))
+
+
+class Superseded(RuntimeError):
+    """The champion that a decision was made against is champion no longer."""
+
+
+class NothingToRollBack(LookupError):
+    """There is no such earlier champion."""
+
+
+class Ledger:
+    """place: a SQLite file, made at the first write, or a `postgresql://` URL. Safe among processes and machines; each call is one transaction.
+
+    Each method raises LedgerUnreachable where the file or the server cannot be used.
+    """
+
+    def __init__(self, place: Path | str) -> None:
+        self.place = place
+        self._database: Database = database(place)
+
+    def history(self) -> list[Entry]:
+        """All entries, oldest first."""
+        if not self._database.exists():
+            return []
+        with self._database.reading() as cursor:
+            return _entries(cursor)
+
+    def champion(self) -> Entry | None:
+        return next(iter(champions(self.history())[::-1]), None)
+
+    def previous(self) -> Entry | None:
+        """Who would be champion after a rollback."""
+        stack = champions(self.history())
+        return stack[-2] if len(stack) > 1 else None
+
+    def append(
+        self,
+        kind: Kind,
+        *,
+        checkpoint: str,
+        checkpoint_hash: str,
+        path: str,
+        decision: dict[str, Any],
+        chain: str,
+        against: str | None,
+    ) -> Entry:
+        """Records one decision, for ever, and returns its entry.
+
+        against: checkpoint hash of the champion that the decision compares with, from the decision itself; None where there was no champion.
+        A chain decides once: asked again for the same checkpoint, this returns what was recorded and changes nothing.
+        Raises Superseded where another promotion came between (nothing is recorded: decide again), ValueError where the chain had another checkpoint.
+        """
+        if kind not in get_args(Kind) or kind == "rollback":
+            raise ValueError(f"{kind!r} is no decision to append: install, promote or refuse")
+        with self._database.writing() as cursor:
+            entries = _entries(cursor)
+            if (told := next((e for e in entries if e.chain == chain), None)) is not None:
+                if told.checkpoint_hash != checkpoint_hash:
+                    raise ValueError(
+                        f"chain {chain} has already put {told.checkpoint} before the gate, one candidate a chain: start a new chain"
+                    )
+                return told
+            champion = next(iter(champions(entries)[::-1]), None)
+            if (champion.checkpoint_hash if champion else None) != against:
+                compared = next((e for e in entries if e.checkpoint_hash == against), None)
+                raise Superseded(
+                    f"{named(champion)} is champion now, {checkpoint} was compared with {named(compared)}: decide again"
+                )
+            known = (e.version for e in entries if e.checkpoint_hash == checkpoint_hash)
+            version = next(known, max((e.version for e in entries), default=0) + 1)
+            predecessor = champion.entry if champion else 0
+            return self._insert(
+                cursor,
+                Entry(
+                    _next(entries),
+                    kind,
+                    version,
+                    checkpoint,
+                    checkpoint_hash,
+                    path,
+                    predecessor,
+                    decision,
+                    chain,
+                    _now(),
+                ),
+            )
+
+    def rollback(
+        self, chain: str, reason: str = "", *, to: int | None = None, undoing: int | None = None
+    ) -> Entry:
+        """Makes the champion before this one champion again, or the version `to`; the entry's decision says what was undone and why.
+
+        undoing: entry of the champion that is to be taken back, where the caller has looked.
+        Idempotent per chain. Raises NothingToRollBack where there was no such champion, Superseded where another than `undoing` is champion by now.
+        """
+        with self._database.writing() as cursor:
+            entries = _entries(cursor)
+            if (told := next((e for e in entries if e.chain == chain), None)) is not None:
+                return told
+            stack = champions(entries)
+            if undoing is not None and stack and stack[-1].entry != undoing:
+                raise Superseded(
+                    f"{named(stack[-1])} is champion by now, another was to be taken back: look again (`ratchet status`)"
+                )
+            below = _below(stack, to)
+            back, undone = stack[below], stack[below + 1 :][::-1]
+            first = undone[0]
+            decision = {
+                "kind": "rollback",
+                "undone": first.entry,
+                "undone_version": first.version,
+                "undone_checkpoint": first.checkpoint,
+            }
+            decision |= {"back_to": back.entry, "undone_entries": [entry.entry for entry in undone]}
+            taken = ", ".join(named(entry) for entry in undone)
+            reasons = [
+                f"{taken} {'was' if len(undone) == 1 else 'were'} taken back, {named(back)} is champion again.",
+                *([reason] if reason else []),
+            ]
+            decision["reasons"] = reasons
+            place = (back.version, back.checkpoint, back.checkpoint_hash, back.path)
+            return self._insert(
+                cursor,
+                Entry(_next(entries), "rollback", *place, first.entry, decision, chain, _now()),
+            )
+
+    def projecting(self) -> AbstractContextManager[None]:
+        """Held while MLflow is told: one projection at a time, so that none registers a checkpoint twice."""
+        return self._database.projecting()  # type: ignore[no-any-return]
+
+    def _insert(self, cursor: Cursor, entry: Entry) -> Entry:
+        marks = ", ".join([self._database.mark] * len(COLUMNS))
+        row = [
+            json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
+            for value in astuple(entry)
+        ]
+        cursor.execute(f"INSERT INTO promotions ({', '.join(COLUMNS)}) VALUES ({marks})", row)
+        return entry
+
+
+def ledger_of(home: Home, profile: str | None = None) -> Ledger:
+    """The ledger that the profile names (`storage.ledger`), else the home's own file. Raises ProfileError."""
+    from resources.config.profile import load_profile
+
+    return Ledger(load_profile(profile).storage.ledger or home.ledger)
+
+
+def champions(entries: Sequence[Entry]) -> list[Entry]:
+    """Champions to come back to, the present one last: a promotion goes on top, a rollback takes tops off and stands for the one it goes back to."""
+    stack: list[Entry] = []
+    for entry in entries:
+        if entry.kind == "rollback":
+            depth = len(entry.decision.get("undone_entries", [entry.predecessor]))
+            stack[-1 - depth :] = [entry]
+        elif entry.kind != "refuse":
+            stack.append(entry)
+    return stack
+
+
+def named(entry: Entry | None) -> str:
+    return f"version {entry.version} ({entry.checkpoint})" if entry else "nobody"
+
+
+def _below(stack: list[Entry], to: int | None) -> int:
+    """Where in the stack the champion lies that a rollback goes back to."""
+    if len(stack) < 2:
+        state = f"{named(stack[0])} is the first champion" if stack else "there is no champion yet"
+        raise NothingToRollBack(f"{state}: nothing lies before it")
+    if to is None:
+        return len(stack) - 2
+    found = [i for i, entry in enumerate(stack[:-1]) if entry.version == to]
+    if not found:
+        what = (
+            "is champion already"
+            if stack[-1].version == to
+            else "was never champion, or was itself taken back"
+        )
+        there = ", ".join(str(entry.version) for entry in stack[-2::-1])
+        raise NothingToRollBack(f"version {to} {what}: one can go back to version {there}")
+    return found[-1]
+
+
+def _entries(cursor: Cursor) -> list[Entry]:
+    cursor.execute(f"SELECT {', '.join(COLUMNS)} FROM promotions ORDER BY entry")
+    return [
+        Entry(**dict(zip(COLUMNS, row, strict=True)) | {"decision": json.loads(row[7])})
+        for row in cursor.fetchall()
+    ]
+
+
+def _next(entries: list[Entry]) -> int:
+    return entries[-1].entry + 1 if entries else 1
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,190 @@
+"""The MLflow registry: a projection of the ledger, for people and tools that look there.
+
+In: the ledger. Out: registered model `ratchet` with a version for each checkpoint that came to the gate, its passport among the tags, and the
+aliases `champion`, `previous` and `challenger` (the last that came to the gate, whatever came of it). `project` may be killed at any point and
+repeated; it only mends what differs, an alias moves and is never gone in between, and a lost `mlflow.db` is made anew.
+MLflow is one SQLite file of the home, or a server.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from artifacts.manifest import NAME
+from artifacts.store import write_atomic
+from resources.home import Home
+from resources.registry.ledger import Entry, Ledger, champions
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+MODEL = "ratchet"
+HASH_TAG = "checkpoint_hash"
+PASSPORT_TAG = "passport"
+LONGEST_TAG = 100_000  # MLflow's own limit; a longer passport stays with the checkpoint alone
+PATIENCE = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+}  # not minutes
+
+
+class RegistryBehind(RuntimeError):
+    """MLflow could not be told; the ledger stands, and the next projection tells it all."""
+
+
+def registry_of(home: Home, profile: str | None = None) -> Registry:
+    """The MLflow that the profile names (`storage.mlflow`), else the home's own file. Raises ProfileError."""
+    from resources.config.profile import load_profile
+
+    return Registry(home.path, load_profile(profile).storage.mlflow)
+
+
+def tracking_uri(home: Path, url: str = "") -> str:
+    """The server, or the SQLite file that runs and versions share."""
+    return url or f"sqlite:///{home.resolve() / 'mlflow.db'}"
+
+
+class Registry:
+    """home: RATCHET_HOME. url: an MLflow server (`storage.mlflow`); empty: a file of the home."""
+
+    def __init__(self, home: Path, url: str = "") -> None:
+        self.home = home
+        self.uri = tracking_uri(home, url)
+        self._mark = home / "mlflow_follows.json"
+
+    def project(self, ledger: Ledger) -> dict[str, int]:
+        """Makes MLflow say what the ledger says; returns alias -> MLflow's version. Cheap where nothing differs; call it at each start and read.
+
+        Raises RegistryBehind where MLflow cannot be told, LedgerUnreachable where the ledger cannot be read.
+        """
+        if not ledger.history():
+            return {}
+        with ledger.projecting(), self._told():
+            history = ledger.history()  # again: what another appended while this one waited
+            client = self._client()
+            known = self._versions(client)
+            for entry in history:
+                if entry.checkpoint_hash not in known:
+                    known[entry.checkpoint_hash] = self._register(client, entry)
+            wanted = {
+                alias: known[entry.checkpoint_hash] for alias, entry in aliases_of(history).items()
+            }
+            present = {
+                alias: int(version)
+                for alias, version in client.get_registered_model(MODEL).aliases.items()
+            }
+            for alias, version in wanted.items():
+                if present.get(alias) != version:
+                    client.set_registered_model_alias(MODEL, alias, str(version))
+            for alias in present.keys() - wanted.keys():
+                client.delete_registered_model_alias(MODEL, alias)
+            write_atomic(self._mark, json.dumps({"uri": self.uri, "entry": history[-1].entry}))
+            return wanted
+
+    def follow(self, ledger: Ledger) -> str:
+        """Projects; returns why MLflow is behind, empty where it is not. For what is done once the ledger has it."""
+        try:
+            self.project(ledger)
+        except RegistryBehind as error:
+            return str(error)
+        return ""
+
+    def behind(self, history: Sequence[Entry]) -> int:
+        """How many entries MLflow has not been told of. Reads a small file: MLflow itself is not asked."""
+        told = json.loads(self._mark.read_text(encoding="utf-8")) if self._mark.exists() else {}
+        last = told.get("entry", 0) if told.get("uri") == self.uri else 0
+        return sum(entry.entry > last for entry in history)
+
+    def aliases(self) -> dict[str, int]:
+        """What MLflow says, without mending it."""
+        if self.uri.startswith("sqlite") and not (self.home / "mlflow.db").exists():
+            return {}
+        with self._told():
+            models = self._client().search_registered_models(f"name = '{MODEL}'")
+        return {alias: int(version) for model in models for alias, version in model.aliases.items()}
+
+    def _register(self, client: MlflowClient, entry: Entry) -> int:
+        """One transaction in MLflow: a version is there with its tags or not at all."""
+        tags = {
+            HASH_TAG: entry.checkpoint_hash,
+            "checkpoint": entry.checkpoint,
+            "ratchet_version": str(entry.version),
+            "chain": entry.chain,
+        }
+        tags |= {
+            "gate": entry.kind,
+            "path": entry.path,
+        }  # what came of it the first time, and where it lies
+        passport = Path(entry.path) / NAME
+        if passport.is_file() and len(text := passport.read_text(encoding="utf-8")) < LONGEST_TAG:
+            tags[PASSPORT_TAG] = text
+        description = "\n".join(str(reason) for reason in entry.decision.get("reasons", []))
+        source = f"ratchet:///checkpoints/{entry.checkpoint_hash}"  # a server takes no path of another machine
+        return int(
+            client.create_model_version(
+                MODEL, source=source, tags=tags, description=description, await_creation_for=None
+            ).version
+        )
+
+    def _versions(self, client: MlflowClient) -> dict[str, int]:
+        """checkpoint hash -> MLflow's version. One that is there twice goes: a server may have made it after its client was killed."""
+        if not client.search_registered_models(f"name = '{MODEL}'"):
+            client.create_registered_model(
+                MODEL, description="Promoted and refused checkpoints; the truth is the ledger."
+            )
+        found: dict[str, list[int]] = {}
+        token: str | None = None
+        while True:
+            page: Any = client.search_model_versions(f"name = '{MODEL}'", page_token=token)
+            for version in page:
+                if content_hash := version.tags.get(HASH_TAG):
+                    found.setdefault(content_hash, []).append(int(version.version))
+            token = page.token
+            if not token:
+                break
+        named = {int(version) for version in client.get_registered_model(MODEL).aliases.values()}
+        for twice in (version for made in found.values() for version in sorted(made)[1:]):
+            if twice not in named:
+                client.delete_model_version(MODEL, str(twice))
+        return {content_hash: min(made) for content_hash, made in found.items()}
+
+    def _client(self) -> MlflowClient:
+        os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+        for name, value in PATIENCE.items():
+            os.environ.setdefault(name, value)
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.WARNING)
+        logging.getLogger("alembic").setLevel(logging.WARNING)
+        from mlflow import MlflowClient
+
+        return MlflowClient(tracking_uri=self.uri, registry_uri=self.uri)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """MLflow's many errors as one."""
+        from mlflow.exceptions import MlflowException
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            yield
+        except (MlflowException, SQLAlchemyError, OSError) as error:
+            lines = [line for line in str(error).splitlines() if line.strip()] or [
+                type(error).__name__
+            ]
+            raise RegistryBehind(
+                f"MLflow at {self.uri} cannot be told ({lines[0][:300]}); the ledger stands, and `ratchet registry` tells MLflow when it is back"
+            ) from error
+
+
+def aliases_of(history: Sequence[Entry]) -> dict[str, Entry]:
+    """alias -> the entry that it stands for."""
+    stack = champions(history)
+    gated = [entry for entry in history if entry.kind != "rollback"]
+    named = {"champion": stack[-1:], "previous": stack[-2:-1], "challenger": gated[-1:]}
+    return {alias: entries[0] for alias, entries in named.items() if entries}

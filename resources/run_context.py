@@ -1,0 +1,202 @@
+"""What every asset works with: one home seen through one profile, the chain that the run belongs to, and artifacts that are made once.
+
+In: a Dagster context. Out: a `Bench` for one stage, with chain, progress, and `made`, the memo over the artifact store.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+from pydantic import PrivateAttr, TypeAdapter
+
+from artifacts.hashing import hash_data
+from artifacts.manifest import Manifest
+from artifacts.store import Artifact, Store
+from resources import lease
+from resources.config.profile import CHANGES, UNVERIFIED, Profile, load_profile
+from resources.home import Home
+from resources.registry.ledger import Ledger
+from resources.registry.mlflow import Registry
+from resources.run_record import Chain, Champion, Kind, Stage, next_id, open_chain
+from sandbox.sandbox import Sandbox
+
+CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
+PARTITION = "dagster/partition"
+NO_PARTITION = (
+    "this run of {job} has no partition, and would fail at its first stage that needs one, after the training: `dagster job launch` leaves out a "
+    "job's own tags. Start it with `dagster job execute -m pipelines.definitions -j {job}`, in the UI, or with `ratchet train`"
+)
+PROFILE = "ratchet/profile"
+SUBHOME = "ratchet/home"  # a folder under RATCHET_HOME that is a home of its own: the job smoke never touches a real champion
+KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a stage's own code says about the folder it filled. `content_hash` only where the bytes hold measured times."""
+
+    facts: dict[str, Any] = field(default_factory=dict)
+    content_hash: str = ""
+    isolation: str | None = None
+
+
+class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
+    """One RATCHET_HOME and one profile."""
+
+    path: str
+    """RATCHET_HOME."""
+    profile_name: str = "embedded"
+    """Name or path of the profile; the run tag `ratchet/profile` overrides it."""
+    _tags: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def setup_for_execution(self, context: dg.InitResourceContext) -> None:
+        """Tags and not run config: `dagster job execute` applies a job's tags, and leaves its default config out."""
+        self._tags = dict(context.run.tags) if context.run else {}
+
+    @property
+    def home(self) -> Home:
+        return Home(Path(self.path) / self._tags.get(SUBHOME, ""))
+
+    @cached_property
+    def profile(self) -> Profile:
+        loaded = load_profile(self._tags.get(PROFILE, self.profile_name))
+        if os.environ.get(UNVERIFIED) != "1":
+            return loaded
+        return loaded.model_copy(
+            update={"reward": loaded.reward.model_copy(update={"unverified": True})}
+        )
+
+    @cached_property
+    def store(self) -> Store:
+        return self.home.store(self.profile.storage.root)
+
+    def sandbox(self) -> Sandbox:
+        """Not yet open: `with workshop.sandbox() as sandbox`."""
+        return Sandbox(self.profile.sandbox)
+
+    @property
+    def ledger(self) -> Ledger:
+        """A home below RATCHET_HOME has a ledger and an MLflow of its own, whatever the profile shares."""
+        shared = "" if self._tags.get(SUBHOME) else self.profile.storage.ledger
+        return Ledger(shared or self.home.ledger)
+
+    @property
+    def registry(self) -> Registry:
+        return Registry(
+            self.home.path, "" if self._tags.get(SUBHOME) else self.profile.storage.mlflow
+        )
+
+    @contextmanager
+    def bench(self, context: dg.AssetExecutionContext, *, trains: bool = True) -> Iterator[Bench]:
+        """The stage named like the asset. In a chain `trains` takes the home's lease, kept until the process ends; raises lease.LeaseHeld."""
+        layer = context.job_def.asset_layer
+        if PARTITION not in context.run.tags and any(
+            layer.get(key).partitions_def for key in layer.executable_asset_keys
+        ):
+            raise dg.Failure(NO_PARTITION.format(job=context.run.job_name), allow_retries=False)
+        self.home.make()
+        chain = self.chain(context.run.tags)
+        if trains and chain.record.kind == "chain":
+            lease.take(self.home.lease, chain.record.id)
+        if chain.record.kind not in ("data", "study"):
+            context.instance.add_dynamic_partitions(CHECKPOINTS, [chain.record.id])
+        with chain.stage(context.asset_key.path[-1]) as stage:
+            yield Bench(self, chain, stage)
+
+    def chain(self, tags: Mapping[str, str]) -> Chain:
+        """The record that a run with these tags works for, opened where it is new: by its partition, else the open chain."""
+        kind = KINDS.validate_python(tags.get("ratchet/kind", "chain"))
+        champion = self.ledger.champion()
+        known = (
+            Champion(
+                checkpoint=champion.checkpoint,
+                content_hash=champion.checkpoint_hash,
+                path=champion.path,
+            )
+            if champion
+            else None
+        )
+        return open_chain(
+            self.home.runs,
+            tags.get(PARTITION) or ("data" if kind == "data" else next_id(self.home.runs)),
+            kind=kind,
+            base_seed=self.profile.seed,
+            profile=self._tags.get(PROFILE, self.profile_name),
+            why=tags.get("ratchet/why", "started in Dagster"),
+            regression=tags.get("ratchet/cause") == "regression",
+            champion=known,
+            changes=os.environ.get(CHANGES, "").splitlines(),
+        )
+
+
+@dataclass
+class Bench:
+    """Where one stage of one chain is worked on."""
+
+    workshop: Workshop
+    chain: Chain
+    stage: Stage
+
+    @property
+    def profile(self) -> Profile:
+        return self.workshop.profile
+
+    @property
+    def store(self) -> Store:
+        return self.workshop.store
+
+    def made(
+        self,
+        kind: str,
+        name: str,
+        make: Callable[[Path], Made],
+        *,
+        version: int,
+        inputs: dict[str, str],
+        config: dict[str, Any],
+        seed: int | None = None,
+    ) -> Artifact:
+        """The artifact of these inputs: found, or made by `make`, which fills an empty folder. It becomes the current one of its name.
+
+        version: of the stage's code; raise it when the same inputs would give another content.
+        """
+        key = hash_data(
+            {"name": name, "version": version, "inputs": inputs, "config": config, "seed": seed}
+        )
+        if found := self.store.find(kind, name, key):
+            self.store.point(found.manifest)
+            self.stage.found += 1
+            return found
+        self.stage.made += 1
+        with self.store.draft(kind, name) as folder:
+            made = make(folder)
+            manifest = Manifest(
+                kind=kind, name=name, key=key, content_hash=made.content_hash, inputs=inputs, config=config, seed=seed, facts=made.facts,
+                isolation=made.isolation,
+            )  # fmt: skip
+            return self.store.publish(folder, manifest)
+
+
+def result(
+    artifact: Artifact,
+    metadata: dict[str, Any] | None = None,
+    checks: list[dg.AssetCheckResult] | None = None,
+) -> dg.MaterializeResult:  # type: ignore[type-arg]
+    """What Dagster shows of an artifact: its own metadata, then what every artifact has."""
+    common: dict[str, Any] = {
+        "content_hash": artifact.content_hash,
+        "path": dg.MetadataValue.path(str(artifact.path)),
+        "made_at": artifact.manifest.created_at,
+        "inputs": dg.MetadataValue.json(artifact.manifest.inputs),
+    }
+    data_version = dg.DataVersion(artifact.content_hash)
+    return dg.MaterializeResult(
+        metadata=(metadata or {}) | common, data_version=data_version, check_results=checks or []
+    )

@@ -1,0 +1,117 @@
+"""`ratchet failures` and `ratchet quality` on a home with real scorecards."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from artifacts.manifest import Manifest
+from cli.failures import show_failures, show_quality
+from evaluation.scorecard import Sample, Scorecard
+from resources.home import NotReady
+from tests.pipelines.house import House
+
+SAMPLES = (
+    Sample(
+        task_id="t/0",
+        answer="```python\nx = 1\n```",
+        program="x = 1\n",
+        verdict="AC",
+        passed=2,
+        total=2,
+    ),
+    Sample(
+        task_id="t/1",
+        answer="my answer",
+        program="p",
+        verdict="WA",
+        passed=0,
+        total=2,
+        failed_test=1,
+        first_failed="assert f(1) == [2]",
+    ),
+    Sample(
+        task_id="t/2", answer="another", program="p", verdict="WA", passed=1, total=2, failed_test=2
+    ),
+    Sample(
+        task_id="t/3",
+        answer="[bold]third[/]",
+        program="p",
+        verdict="RE",
+        total=2,
+        failed_test=1,
+        raised="KeyError",
+        cut=False,
+    ),
+)
+
+
+@pytest.fixture
+def shown(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    monkeypatch.setenv("RATCHET_HOME", str(house.workshop.home.path))
+    card = Scorecard(
+        benchmark="heldout", benchmark_version="v", harness_version="1", checkpoint="me", checkpoint_hash="h", sampling={}, samples=SAMPLES,
+        isolation="none", prompts={"t/1": "Write f."}, measured={"tokens": 50.0, "generation_s": 2.0, "quality_style": 0.75, "quality_answers": 1.0},
+    )  # fmt: skip
+    with house.workshop.store.draft("scores", "me--heldout") as folder:
+        card.write(folder / "scorecard.json")
+        house.workshop.store.publish(
+            folder, Manifest(kind="scores", name="me--heldout", key="k", content_hash="")
+        )
+    return house
+
+
+def said(score: str, kind: str = "", task: str = "", count: int = 5) -> tuple[int, str]:
+    out = io.StringIO()
+    return show_failures(
+        score, kind, task, count, "small", Console(file=out, width=160)
+    ), out.getvalue()
+
+
+def test_failures_are_counted_by_kind(shown: House) -> None:
+    code, text = said("me--heldout")
+    assert (
+        code == 0
+        and "3 of 4 answers fail" in text
+        and "test 1: 1, test 2: 1" in text
+        and "KeyError: 1" in text
+    )
+
+
+def test_a_failure_is_shown_with_prompt_answer_and_first_visible_test(shown: House) -> None:
+    code, text = said("me--heldout", task="1")
+    assert (
+        code == 0
+        and "Write f." in text
+        and "my answer" in text
+        and "assert f(1) == [2]" in text
+        and "another" not in text
+    )
+    _, hidden = said("me--heldout", kind="wa", task="t/2")
+    assert "test 2, which is hidden" in hidden
+    _, raw = said("me--heldout", kind="RE KeyError")
+    assert "[bold]third[/]" in raw  # shown as it is
+    assert said("me--heldout", kind="TLE")[0] == 1
+
+
+def test_a_score_may_be_a_file_and_one_that_is_not_there_is_named(
+    shown: House, tmp_path: Path
+) -> None:
+    made = shown.workshop.store.require("scores", "me--heldout")
+    assert (
+        said(str(made.path / "scorecard.json"), kind="WA", count=1)[1].count("First failing test")
+        == 1
+    )
+    with pytest.raises(NotReady, match=r"no score 'other'.*me--heldout"):
+        said("other")
+
+
+def test_quality_has_a_line_a_score(shown: House) -> None:
+    out = io.StringIO()
+    assert show_quality([], "", "small", Console(file=out, width=200)) == 0
+    assert "0.750" in out.getvalue() and "50 tokens, 2 s" in out.getvalue()
+    with pytest.raises(NotReady, match="no score yet"):
+        show_quality([], "humaneval", "small", Console(file=out))

@@ -1,0 +1,302 @@
+"""`ratchet plan`: what it prints can be done, and what cannot be done it refuses with the numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from cli import main as cli
+from cli.lengths import show_lengths
+from cli.plan import gpus_of, over_machines, show_plan
+from pipelines.launch import ready
+from problems.dataset.rl_parquet import prompt_text
+from problems.schema import Problem, write_parquet
+from problems.sources.compositional import FamilyConfig, generate
+from resources.config.profile import load_profile
+from verl_jobs.config.scale import Scale
+from verl_jobs.config.training import Training
+from verl_jobs.planner.fit import check_fit
+from verl_jobs.planner.shapes import shape_of
+
+SEVEN = "Qwen/Qwen2.5-Coder-7B"
+
+
+def planned(gpus: str, model: str | None = SEVEN, profile: str = "gpu") -> tuple[int, str]:
+    console = Console(file=StringIO(), width=140)
+    return show_plan(model, gpus, profile, console), written(console)
+
+
+def written(console: Console) -> str:
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert isinstance(text, str)
+    return text
+
+
+def changes(said: str) -> list[str]:
+    """What it says to give with `--set`."""
+    return [shlex.split(line)[1] for line in said.splitlines() if line.startswith("  --set ")]
+
+
+def test_a_plan_has_the_memory_of_each_phase_the_seconds_and_what_to_set() -> None:
+    code, said = planned("8xH100")
+    phases = (
+        r"GiB a GPU +while it learns +while it writes",
+        r"activations +\d",
+        r"KV cache +\d",
+        r"together +\d+\.\d of 80 +\d+\.\d of 80",
+    )
+    seconds = (
+        r"seconds a step",
+        r"rollout +\d",
+        r"update +\d",
+        r"together +\d+\.\d, [\d,]+ tokens/s",
+    )
+    assert code == 0 and all(re.search(part, said) for part in (*phases, *seconds)), said
+    assert [line.split("=")[0] for line in changes(said)] == [
+        "base", "training.ranks", "training.scale.micro_batch_tokens", "training.scale.tensor_parallel", "training.scale.offload",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "gpus", ["1xH200", "2xA100-80", "4xL40S", "6xH100", "8xH100", "8xRTX4090", "16xH100"]
+)
+@pytest.mark.parametrize(
+    ("profile", "model"),
+    [
+        ("gpu", None),
+        ("cluster", None),
+        ("gpu", SEVEN),
+        ("embedded", SEVEN),
+        ("small", "Qwen/Qwen2.5-Coder-0.5B"),
+        ("gpu", "Qwen/Qwen2.5-Coder-32B"),
+    ],
+)
+def test_what_a_plan_says_to_set_loads_and_fits(profile: str, model: str | None, gpus: str) -> None:
+    code, said = planned(gpus, model, profile)
+    if code:
+        assert "GiB" in said or f"do not divide among {gpus[0]} ranks" in said
+        return
+    loaded = load_profile(profile, changes(said))
+    assert loaded.base == (model or load_profile(profile).base) and loaded.training.engine != "hf"
+    check_fit(shape_of(loaded.base), gpus_of(gpus)[1], loaded.training)
+
+
+@given(gpus=st.integers(1, 512), told=st.integers(1, 64))
+def test_gpus_are_spread_evenly_over_machines_of_eight_at_most(gpus: int, told: int) -> None:
+    nodes = over_machines(
+        Training().model_copy(update={"scale": Scale(nodes=told)}), gpus
+    ).scale.nodes
+    assert gpus % nodes == 0 and gpus // nodes <= 8
+    assert nodes == told or gpus % told or gpus // told > 8
+
+
+def test_more_gpus_than_a_machine_has_are_several_machines() -> None:
+    code, said = planned("16xH100")
+    assert (
+        code == 0
+        and "on 16 x H100 in 2 machines of 8;" in said
+        and {"training.ranks=16", "training.scale.nodes=2"} <= set(changes(said))
+    )
+    assert not [line for line in changes(planned("8xH100")[1]) if "nodes" in line]
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("algorithm=ppo", r"critic's values +\d+\.\d.*\n critic's update +\d+\.\d"),
+        ("algorithm=remax", r"32 problems x 16 answers and a greedy one, 512 \+ 512 tokens"),
+        (
+            "algorithm=dapo",
+            r"dapo draws groups that are all solved or all unsolved again, until 3 batches' worth were dropped",
+        ),
+        (
+            "agents={trains: generator, turns: 3, tokens: 1536}",
+            r"32 problems x 16 answers, 512 \+ 1536 tokens",
+        ),
+    ],
+)
+def test_what_an_algorithm_or_a_conversation_takes_more_is_said(
+    told: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_SET", f"training.{told}")
+    code, page = planned("8xH100")
+    assert code == 0 and re.search(said, page), page
+
+
+def test_a_torn_config_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"hidden_si')
+    code, said = planned("8xH100", str(tmp_path))
+    assert code == 1 and said.count("\n") == 1 and "config.json cannot be read" in said
+
+
+def test_an_engine_of_more_gpus_than_divide_the_rest_is_no_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An engine of four takes the 14B on these; six hold one and a half."""
+    monkeypatch.setenv("RATCHET_SET", "training.problems_per_step=48")
+    (six, refused), (eight, _) = (
+        planned(gpus, "Qwen/Qwen2.5-Coder-14B") for gpus in ("6xL40S", "8xL40S")
+    )
+    assert (six, eight) == (1, 0) and "27.5 GiB of weights within 50% of its GPUs" in refused
+
+
+def test_what_does_not_fit_is_refused_with_what_it_needs_and_what_there_is() -> None:
+    code, said = planned("1xRTX4090")
+    assert code == 1 and re.search(
+        r"7B does not fit on 1 x RTX4090 \(24 GiB each.* takes \d+\.\d GiB a GPU .*optimizer \d+\.\d",
+        said,
+    ), said
+
+
+def test_gpus_that_are_not_known_are_refused_with_those_that_are() -> None:
+    code, said = planned("9xZ80")
+    assert (
+        code == 1
+        and "'9xZ80' are no GPUs that are known" in said
+        and all(name in said for name in ("RTX4090", "H100", "B200"))
+    )
+
+
+def test_gpus_that_a_step_does_not_divide_among_are_refused() -> None:
+    code, said = planned("3xH100")
+    assert (
+        code == 1
+        and "3 x H100, a rank each: 32 problems x 16 answers do not divide among 3 ranks: give a multiple"
+        in said
+    )
+
+
+@pytest.fixture(scope="module")
+def problems() -> list[Problem]:
+    return generate(FamilyConfig(demonstrations=1, train=60, validation=4))
+
+
+@pytest.fixture(scope="module")
+def measured(
+    problems: list[Problem], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path]:
+    """A parquet of problems, and the folder of a tiny model."""
+    from verl_jobs.sft.tiny_model import TinyModel, make
+
+    folder = tmp_path_factory.mktemp("measured")
+    write_parquet(problems, folder / "problems.parquet")
+    make(
+        TinyModel(hidden=32, layers=1),
+        [text for problem in problems for text in (prompt_text(problem), problem.solutions[0])],
+        folder / "model",
+    )
+    return folder / "problems.parquet", folder / "model"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("share", [0.5, 0.9, 1.0])
+def test_limits_hold_the_share_that_was_asked_for_and_eight_tokens_less_do_not(
+    problems: list[Problem], measured: tuple[Path, Path], share: float
+) -> None:
+    from transformers import AutoTokenizer
+
+    data, model = measured
+    console = Console(file=StringIO(), width=140)
+    assert show_lengths(str(data), None, share, str(model), None, "embedded", console) == 0
+    told = load_profile("embedded", re.findall(r"--set (\S+)", written(console))).training
+    tokenizer: Any = AutoTokenizer.from_pretrained(str(model))
+    training = [problem for problem in problems if problem.split == "train"]
+    chats = [[{"role": "user", "content": prompt_text(problem)}] for problem in training]
+    prompts = [
+        len(
+            tokenizer.apply_chat_template(
+                chat, tokenize=True, add_generation_prompt=True, return_dict=False
+            )
+        )
+        for chat in chats
+    ]
+    answers = [
+        len(tokenizer.encode(problem.solutions[0] + tokenizer.eos_token)) for problem in training
+    ]
+    for limit, lengths in ((told.prompt_tokens, prompts), (told.answer_tokens, answers)):
+        assert (
+            sum(length <= limit for length in lengths)
+            >= share * len(lengths)
+            > sum(length <= limit - 8 for length in lengths)
+        )
+
+
+@pytest.mark.slow
+def test_a_training_takes_the_limits_that_were_measured(
+    measured: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, model = measured
+    console = Console(file=StringIO(), width=200)
+    monkeypatch.setenv("RATCHET_SET", f"base={model}")
+    assert show_lengths(str(data), None, 0.99, None, None, "embedded", console) == 0
+    limits = re.findall(r"--set training\.\w+=(\d+)", written(console))
+    monkeypatch.setattr(
+        sys, "argv", ["ratchet", "train", "--profile", "embedded", "--lengths", str(data), "--show"]
+    )
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    told = capsys.readouterr().out
+    assert ended.value.code == 0 and "Trained with training.prompt_tokens=" in told
+    assert (
+        f"data.max_prompt_length={limits[0]}" in told
+        and f"data.max_response_length={limits[1]}" in told
+    )
+
+
+@pytest.mark.slow
+def test_answers_whose_cache_has_no_room_are_refused_with_the_numbers(
+    measured: tuple[Path, Path], tmp_path: Path
+) -> None:
+    """The tokenizer of the tiny model, the shape of a large one."""
+    data, model = measured
+    shutil.copytree(model, tmp_path / "large")
+    about = json.loads((model / "config.json").read_text())
+    large: dict[str, Any] = {
+        "hidden_size": 3584,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 28,
+        "num_key_value_heads": 4,
+        "intermediate_size": 18_944,
+    }
+    large |= {"layer_types": ["full_attention"] * 28}
+    (tmp_path / "large" / "config.json").write_text(json.dumps(about | large))
+    for gpus, code, said in (
+        ("8xH100", 0, r"Limits that hold 99% .*\n.*caches of 8 x H100 hold [\d,]+ such answers"),
+        (
+            "1xRTX4090",
+            1,
+            r"error: limits of \d+ \+ \d+ tokens: .* does not fit on 1 x RTX4090 \(24 GiB each",
+        ),
+    ):
+        console = Console(file=StringIO(), width=140)
+        assert (
+            show_lengths(str(data), None, 0.99, str(tmp_path / "large"), gpus, "gpu", console)
+            == code
+        )
+        assert re.search(said, written(console)), written(console)
+
+
+def test_that_nobody_asked_is_said_before_a_chain_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    monkeypatch.setenv(
+        "RATCHET_SET", "base=nobody/nothing\nneeds.memory_gib=0.1\nneeds.disk_gib=0.1"
+    )
+    ready("embedded")
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 1 and said[0].startswith(
+        "Whether this training fits was not asked: no shape is known of 'nobody/nothing'"
+    )

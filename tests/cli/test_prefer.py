@@ -1,0 +1,191 @@
+"""`ratchet prefer`: from checkpoints' scorecards or files to a round, its page as a process, and what is said at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from rich.console import Console
+
+from artifacts.manifest import Manifest
+from cli.prefer import Wanted, prefer
+from evaluation.benchmarks import Benchmark, heldout
+from evaluation.scorecard import Sample, Scorecard
+from problems.sources.compositional import FamilyConfig, heldout_draw
+from serving.preference.round import read_round
+from tests.pipelines.house import House
+
+ROOT = Path(__file__).parents[2]
+
+
+def card(checkpoint: str, benchmark: Benchmark) -> Scorecard:
+    samples = tuple(
+        Sample(
+            task_id=p.problem_id, answer=f"{checkpoint} on {p.problem_id}", program="", verdict="WA"
+        )
+        for p in benchmark.problems
+    )
+    return Scorecard(
+        benchmark=benchmark.name, benchmark_version=benchmark.version, harness_version="1", checkpoint=checkpoint, checkpoint_hash=checkpoint,
+        sampling={}, samples=samples, isolation="none", prompts={p.problem_id: benchmark.prompt(p)[-1]["content"] for p in benchmark.problems},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def scored(house: House) -> House:
+    """A chain's scorecards on the fourth held-out draw of the profile."""
+    benchmark = heldout(heldout_draw(FamilyConfig(), 4, 5))
+    with house.workshop.store.draft("scores", "chain-0004") as folder:
+        for who, name in (("champion", "chain-0003"), ("challenger", "chain-0004")):
+            card(name, benchmark).write(folder / f"{who}--heldout.json")
+        (folder / "not_measured.json").write_text("{}")
+        house.workshop.store.publish(
+            folder,
+            Manifest(kind="scores", name="chain-0004", key="k", content_hash="", facts={"draw": 4}),
+        )
+    return house
+
+
+def wanted(*contestants: str, **other: Any) -> Wanted:
+    return Wanted(
+        **(
+            {
+                "contestants": contestants,
+                "benchmark": "",
+                "tasks": None,
+                "pairs": 0,
+                "seed": 0,
+                "question": "",
+                "to": None,
+            }
+            | other
+        )
+    )
+
+
+def said(asked: Wanted) -> str:
+    console = Console(file=StringIO(), width=300)
+    assert prefer(asked, "127.0.0.1", 8088, True, "embedded", console) == 0
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def inside(scored: House, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("RATCHET_HOME", str(scored.workshop.home.path))
+    return scored.workshop.home.path
+
+
+def test_checkpoints_are_put_side_by_side_by_their_scorecards_with_what_was_asked(
+    inside: Path, tmp_path: Path
+) -> None:
+    assert "Nobody has chosen yet" in said(
+        wanted("chain-0003", "chain-0004", to=tmp_path / "round")
+    )
+    _, pairs = read_round(tmp_path / "round")
+    problems = {
+        problem.problem_id: problem.statement for problem in heldout_draw(FamilyConfig(), 4, 5)
+    }
+    assert {pair.problem_id for pair in pairs.values()} == problems.keys()
+    assert all(problems[pair.problem_id] in pair.statement for pair in pairs.values())
+
+
+def test_who_has_no_scorecard_is_told_who_has(inside: Path) -> None:
+    with pytest.raises(
+        FileNotFoundError,
+        match="no file, and no scorecards of all on the same tasks; scored here are: chain-0003, chain-0004",
+    ):
+        said(wanted("chain-0003", "chain-0009"))
+
+
+def test_the_same_command_finds_the_same_round_and_another_seed_another(inside: Path) -> None:
+    for seed in (0, 0, 1):
+        said(wanted("chain-0003", "chain-0004", seed=seed))
+    assert len(list((inside / "preferences").iterdir())) == 2
+
+
+def files(folder: Path) -> list[str]:
+    for name in ("a", "b"):
+        rows = [
+            {"task_id": f"t/{i}", "completion": f"{name} {i}", "prompt": f"Do {i}."}
+            for i in range(3)
+        ]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return [str(folder / "a.jsonl"), str(folder / "b.jsonl")]
+
+
+@pytest.mark.slow
+def test_the_command_opens_a_page_and_says_at_its_end_what_was_chosen(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "cli.main", "prefer", *files(tmp_path)]
+    settings = os.environ | {"RATCHET_HOME": str(tmp_path / "home"), "COLUMNS": "200"}
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=settings
+    )
+    try:
+        assert process.stdout
+        address = re.search(r"(http://127\.0\.0\.1:\d+)/\?token=(\S+)", process.stdout.readline())
+        assert address
+        with httpx.Client(
+            base_url=address[1], headers={"x-ratchet-token": address[2]}, timeout=60
+        ) as page:
+            for judge in ("ann", "bob"):
+                while pair := page.post("/next", json={"judge": judge}).json()["pair"]:
+                    chosen = "left" if pair["left"].startswith("b") else "right"
+                    assert (
+                        page.post(
+                            "/choose", json={"judge": judge, "pair": pair["id"], "chosen": chosen}
+                        ).status_code
+                        == 200
+                    )
+    finally:
+        process.send_signal(signal.SIGINT)
+        told, errors = process.communicate()
+    assert process.returncode == 0 and not errors
+    assert (
+        "6 choices by 2 judges (ann, bob) in 3 of 3 pairs." in told
+        and "6 won, 0 lost, 0 tied: which is better is not shown (p = 0.250" in told
+    )
+    again = subprocess.run(
+        [*command, "--result"], capture_output=True, text=True, cwd=ROOT, env=settings, check=True
+    )
+    assert "b over a" in again.stdout
+    page_of = next((tmp_path / "home" / "preferences").glob("*/standing.md"))
+    assert "6 choices by 2 judges" in page_of.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["one.jsonl"], "one contestant has nobody to be compared with"),
+        (["x", "y"], "x and y: no file, and no scorecards"),
+        (["a", "a"], "have one name"),
+    ],
+)
+def test_what_cannot_be_compared_is_one_line(tmp_path: Path, names: list[str], said: str) -> None:
+    files(tmp_path)
+    command = [
+        sys.executable,
+        "-m",
+        "cli.main",
+        "prefer",
+        *(str(tmp_path / f"{n}.jsonl") if n == "a" else n for n in names),
+    ]
+    found = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"RATCHET_HOME": str(tmp_path / "h")},
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    assert found.returncode == 2 and said in found.stderr and len(found.stderr.splitlines()) == 1

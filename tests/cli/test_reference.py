@@ -1,0 +1,20 @@
+"""The pages that are made from code say what the code says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cli.reference import ROOT, pages
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    pages().items(),
+    ids=lambda value: value.name if isinstance(value, Path) else "",
+)
+def test_a_page_is_up_to_date(path: Path, text: str) -> None:
+    assert path.read_text(encoding="utf-8") == text, (
+        f"{path.relative_to(ROOT)} is out of date: `make docs` writes it anew"
+    )

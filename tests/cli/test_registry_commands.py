@@ -1,0 +1,297 @@
+"""Rollback, explain, why-not, provenance, card: on a home whose decisions the gate itself made."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+import yaml
+from rich.console import Console
+
+from artifacts.manifest import Manifest
+from cli import registry_commands
+from cli.explain import UnknownVersion, explain, why_not
+from cli.model_card import card as model_card
+from cli.provenance import provenance
+from evaluation.promotion.gate import decide
+from evaluation.scorecard import Scorecard
+from pipelines.definitions import defs
+from pipelines.sensors.mlflow import mlflow_follows
+from problems.dataset.evidence import SUSPECTS
+from problems.schema import write_parquet
+from problems.sources.compositional import FamilyConfig, generate
+from resources.registry.ledger import NothingToRollBack
+from tests.pipelines.house import House, card
+
+pytestmark = pytest.mark.timeout(600)  # MLflow makes its tables, which takes long on a busy machine
+
+
+@pytest.fixture
+def home(house: House, monkeypatch: pytest.MonkeyPatch) -> House:
+    """old installed, better promoted, alike refused: each decision by the gate on scorecards of this home."""
+    monkeypatch.setenv("RATCHET_HOME", str(house.workshop.home.path))
+    monkeypatch.setenv("RATCHET_PROFILE", "small")
+    before: Scorecard | None = None
+    for name, solved in (("old", 100), ("better", 150), ("alike", 152)):
+        made = house.checkpoint(name)
+        scored = card(made, solved, 400, "v1")
+        house.scored(
+            name,
+            "evaluation",
+            {"challenger": scored} | ({"champion": before} if before else {}),
+            None,
+        )
+        decision = decide(before, scored)
+        house.workshop.ledger.append(
+            decision.kind, checkpoint=name, checkpoint_hash=made.content_hash, path=str(made.path), decision=decision.model_dump(mode="json"),
+            chain=name, against=before.checkpoint_hash if before else None,
+        )  # fmt: skip
+        before = scored if decision.promoted else before
+    return house
+
+
+def said(command: Callable[..., int], *arguments: Any) -> tuple[int, str]:
+    text = StringIO()
+    return command(*arguments, None, Console(file=text, width=200)), text.getvalue()
+
+
+@pytest.mark.parametrize("name", ["champion", "2", "v2", "better"])
+def test_a_promotion_is_explained_with_reasons_numbers_and_a_picture(
+    home: House, name: str
+) -> None:
+    code, text = said(explain, name)
+    assert code == 0 and "version 2 (better): promoted on" in text and "champion now" in text
+    assert "the gain counts as real" in text and "+12.5 (" in text
+    champion, challenger = [line for line in text.splitlines() if "●" in line]
+    assert (
+        champion.endswith("25.0 %")
+        and challenger.endswith("37.5 %")
+        and champion.index("●") < challenger.index("●")
+    )
+
+
+def test_a_refusal_says_what_would_have_sufficed(home: House) -> None:
+    code, text = said(why_not, "challenger")
+    assert code == 0 and "version 3 (alike): not promoted on" in text
+    assert (
+        "What would have sufficed" in text
+        and "With the 0 tasks of heldout that it lost, it had to win 8 that the champion fails, and won 2"
+        in text
+    )
+
+
+def test_asked_the_wrong_way_round_both_answer_all_the_same(home: House) -> None:
+    code, text = said(explain, "3")
+    assert (
+        code == 1 and "was never promoted. Why not:" in text and "What would have sufficed" in text
+    )
+    code, text = said(why_not, "2")
+    assert code == 1 and "version 2 (better) was not refused: it was promoted" in text
+
+
+def test_a_version_that_nobody_knows_is_told_with_those_there_are(home: House) -> None:
+    with pytest.raises(
+        UnknownVersion,
+        match=r"'9' never came to the gate: .*; known are 3 \(alike\), 2 \(better\), 1 \(old\)",
+    ):
+        said(explain, "9")
+
+
+@pytest.mark.slow
+def test_a_rollback_says_what_it_undid_and_the_explanation_knows_of_it(home: House) -> None:
+    code, text = said(registry_commands.rollback, None, "it wrote poems")
+    assert (
+        code == 0
+        and text
+        == "version 2 (better) was taken back, version 1 (old) is champion again.\nit wrote poems\n"
+    )
+    code, text = said(explain, "2")
+    assert code == 0 and "promoted, taken back by entry 4" in text and "not champion now" in text
+    with pytest.raises(NothingToRollBack, match="first champion"):
+        said(registry_commands.rollback, None, "")
+    assert not (home.workshop.home.path / "rollback.json").exists()
+
+
+def test_provenance_names_the_checkpoint_and_the_scores_of_a_version(
+    home: House, tmp_path: Path
+) -> None:
+    code, text = said(provenance, "champion", False, None)
+    assert (
+        code == 0
+        and text.startswith("version 2 (better)")
+        and "checkpoints/better" in text
+        and "scores/better" in text
+    )
+    _, told = said(provenance, "better", True, None)
+    assert {node["name"] for node in json.loads(told)["nodes"]} == {"version 2 (better)", "better"}
+    assert (
+        said(provenance, "2", False, tmp_path / "graph.html")[0] == 0
+        and "<svg" in (tmp_path / "graph.html").read_text()
+    )
+
+
+def test_the_card_is_one_that_the_hub_reads(home: House, tmp_path: Path) -> None:
+    from huggingface_hub import ModelCard
+
+    with home.workshop.store.draft("scores", "better--heldout") as folder:
+        made = home.workshop.store.require("checkpoints", "better")
+        card(made, 150, 400, "v1").write(folder / "scorecard.json")
+        manifest = home.workshop.store.require("scores", "better").manifest
+        inputs = {"checkpoint": made.content_hash, "benchmark": "v1"}
+        home.workshop.store.publish(
+            folder,
+            manifest.model_copy(
+                update={"name": "better--heldout", "inputs": inputs, "content_hash": ""}
+            ),
+        )
+    assert said(model_card, "champion", tmp_path, False)[0] == 0
+    read = ModelCard.load(tmp_path / "README.md")
+    [result] = read.data.eval_results or []
+    assert (result.metric_value, result.dataset_type, result.dataset_revision) == (
+        0.375,
+        "heldout",
+        "v1",
+    )
+    assert (
+        yaml.safe_load(read.content.split("---")[1])["checkpoint_hash"]
+        == home.workshop.store.require("checkpoints", "better").content_hash
+    )
+    assert "the gain counts as real" in read.text
+
+
+def scored_anew(home: House) -> None:
+    """A better checkpoint `new`, scored beside the champion, and the data that the gate asks about."""
+    new = home.checkpoint("new")
+    old = home.workshop.store.require("checkpoints", "better")
+    cards = {
+        "challenger": card(new, 240, 400, "v2"),
+        "champion": card(old, 150, 400, "v2"),
+    }  # fresh tasks, as a gate wants them
+    home.scored("new", "evaluation", cards, old)
+    with home.workshop.store.draft(
+        "datasets", "clean_problems"
+    ) as folder:  # where the gate looks for suspects and for what was lost
+        write_parquet(
+            generate(FamilyConfig(demonstrations=4, train=4, validation=2)),
+            folder / "problems.parquet",
+        )
+        (folder / SUSPECTS).write_text("{}", encoding="utf-8")
+        home.workshop.store.publish(
+            folder,
+            Manifest(kind="datasets", name="clean_problems", key="clean_problems", content_hash=""),
+        )
+
+
+@pytest.mark.slow
+def test_promote_and_rollback_run_from_dagsters_command_line(home: House) -> None:
+    scored_anew(home)
+    ended = executed(home, "promote")
+    champion = home.workshop.ledger.champion()
+    assert ended.returncode == 0 and champion and champion.checkpoint == "new", ended.stderr[-3000:]
+    ended = executed(home, "rollback", "--tags", json.dumps({"ratchet/why": "it wrote poems"}))
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    config = home.workshop.home.path / "to.yaml"
+    config.write_text('ops: {roll_back: {config: {reason: "further", to: 1}}}')
+    assert executed(home, "rollback", "--config", str(config)).returncode == 0
+    refused = executed(home, "rollback")
+    assert refused.returncode != 0 and "NothingToRollBack" in refused.stderr + refused.stdout
+    history = home.workshop.ledger.history()
+    assert [(entry.kind, entry.version) for entry in history[3:]] == [
+        ("promote", 4),
+        ("rollback", 2),
+        ("rollback", 1),
+    ]
+    assert [entry.decision["reasons"][-1] for entry in history[4:]] == ["it wrote poems", "further"]
+
+
+def executed(home: House, job: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """`dagster job execute`, as a script or a cron line calls it."""
+    dagster_home = home.workshop.home.path / "dagster"
+    dagster_home.mkdir(exist_ok=True)
+    command = [
+        str(Path(sys.executable).with_name("dagster")),
+        "job",
+        "execute",
+        "-m",
+        "pipelines.definitions",
+        "-j",
+        job,
+        *options,
+    ]
+    environment = os.environ | {"DAGSTER_HOME": str(dagster_home)}
+    return subprocess.run(
+        command,
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.slow
+def test_promote_and_rollback_run_as_dagster_jobs(
+    home: House, instance: dg.DagsterInstance
+) -> None:
+    scored_anew(home)
+    resources = {"workshop": home.workshop, "io_manager": dg.mem_io_manager}
+    instance.add_dynamic_partitions("checkpoints", ["new"])
+    promoted = defs.resolve_job_def("promote").execute_in_process(
+        instance=instance, partition_key="new", resources=resources
+    )
+    champion = home.workshop.ledger.champion()
+    assert promoted.success and champion and champion.checkpoint == "new"
+    job = defs.resolve_job_def("rollback")
+    config = {"ops": {"roll_back": {"config": {"reason": "it wrote poems", "to": 1}}}}
+    undone = job.execute_in_process(
+        instance=instance, resources={"workshop": home.workshop}, run_config=config
+    )
+    again = job.execute_in_process(
+        instance=instance,
+        resources={"workshop": home.workshop},
+        run_config=config,
+        tags={"dagster/root_run_id": undone.run_id},
+    )
+    assert undone.success and again.success
+    history = home.workshop.ledger.history()
+    assert [entry.kind for entry in history] == [
+        "install",
+        "promote",
+        "refuse",
+        "promote",
+        "rollback",
+    ]
+    assert history[-1].version == 1 and history[-1].decision["reasons"][-1] == "it wrote poems"
+    assert home.workshop.registry.aliases() == {"champion": 1, "challenger": 4}
+
+
+def test_mlflow_is_told_by_itself_where_it_is_behind_and_once_at_each_start(house: House) -> None:
+    def look(cursor: str | None) -> dg.SensorResult:
+        context = dg.build_sensor_context(cursor=cursor, resources={"workshop": house.workshop})
+        found = mlflow_follows(context)
+        assert isinstance(found, dg.SensorResult)
+        return found
+
+    assert not look(None).run_requests
+    house.promoted("old")
+    first = look(None)
+    assert [request.run_key for request in first.run_requests or []] == [
+        request.run_key for request in look(first.cursor).run_requests or []
+    ]
+    told = {"uri": house.workshop.registry.uri, "entry": 1}
+    (house.workshop.home.path / "mlflow_follows.json").write_text(
+        json.dumps(told), encoding="utf-8"
+    )
+    assert (
+        not look(first.cursor).run_requests and len(look("another start").run_requests or []) == 1
+    )
+    house.promoted("new")
+    assert len(look(first.cursor).run_requests or []) == 1

@@ -1,0 +1,165 @@
+"""A score run again: a small real model, the real sandbox, tasks found by their hash."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from artifacts.manifest import Manifest
+from artifacts.store import Artifact
+from cli.reproduce import NotReproducible, differences, reproduce
+from evaluation.benchmarks import heldout
+from evaluation.generation.decoder import Sampling
+from evaluation.judging.evaluate import HARNESS_VERSION, evaluate
+from evaluation.scorecard import Scorecard
+from problems.sources.compositional import heldout_draw
+from resources.run_record import open_chain
+from sandbox.sandbox import Sandbox
+from tests.pipelines.house import House
+
+TASKS = 6
+SAMPLING = Sampling(max_new_tokens=8, temperature=1.0, seed=5)
+
+
+@pytest.fixture
+def score(house: House, monkeypatch: pytest.MonkeyPatch) -> Artifact:
+    """tiny--heldout, on the held-out draw of the home's second record, with a sampling of its own."""
+    from verl_jobs.sft.tiny_model import TinyModel, make
+
+    monkeypatch.setenv("RATCHET_HOME", str(house.workshop.home.path))
+    monkeypatch.setenv("RATCHET_PROFILE", "small")
+    family = house.workshop.profile.family
+    problems = heldout_draw(family, 2, TASKS)
+    for name in ("one", "two"):
+        open_chain(
+            house.workshop.home.runs,
+            name,
+            kind="evaluation",
+            base_seed=1,
+            profile="small",
+            why="test",
+            champion=None,
+        )
+    store = house.workshop.store
+    with store.draft("checkpoints", "tiny") as folder:
+        make(
+            TinyModel(hidden=32, layers=2), [problem.statement for problem in problems] * 4, folder
+        )
+        model = store.publish(
+            folder, Manifest(kind="checkpoints", name="tiny", key="tiny", content_hash="")
+        )
+    with Sandbox() as sandbox:
+        card = evaluate(
+            model.path, "tiny", model.content_hash, heldout(problems, SAMPLING), sandbox
+        )
+    with store.draft("scores", "tiny--heldout") as folder:
+        card.write(folder / "scorecard.json")
+        inputs = {"checkpoint": model.content_hash, "benchmark": card.benchmark_version}
+        config: dict[str, Any] = {"sampling": card.sampling, "harness": HARNESS_VERSION}
+        manifest = Manifest(
+            kind="scores",
+            name="tiny--heldout",
+            key="1",
+            content_hash=card.content_hash,
+            inputs=inputs,
+            config=config,
+        )
+        return store.publish(folder, manifest)
+
+
+def again(name: str, out: Path | None = None) -> tuple[int, str]:
+    text = StringIO()
+    return reproduce(name, out, None, Console(file=text, width=200)), text.getvalue()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # transformers is loaded, which takes long on a busy machine
+def test_a_score_comes_out_the_same_and_a_forged_verdict_is_named(
+    score: Artifact, house: House, tmp_path: Path
+) -> None:
+    code, text = again("tiny--heldout", tmp_path / "again.json")
+    assert (
+        code == 0
+        and "tiny--heldout: the same verdicts; 0 answers are worded otherwise." in text
+        and "Nothing of the passport differs." in text
+    )
+    recorded = Scorecard.read(score.path / "scorecard.json")
+    assert Scorecard.read(tmp_path / "again.json").content_hash == recorded.content_hash
+    forged = recorded.model_copy(
+        update={
+            "samples": (
+                recorded.samples[0].model_copy(update={"verdict": "AC"}),
+                *recorded.samples[1:],
+            )
+        }
+    )
+    forged.write(score.path / "scorecard.json")
+    code, text = again(score.content_hash[:12])
+    task, verdict = recorded.samples[0].task_id, recorded.samples[0].verdict
+    assert code == 1 and f"- {task}#0: AC was recorded, {verdict} now; the same answer" in text
+    (house.workshop.store.require("checkpoints", "tiny").path / "model.safetensors").unlink()
+    with pytest.raises(Exception, match="its files hash to"):
+        again("tiny--heldout")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_tasks_that_are_nowhere_and_scores_that_nobody_knows_are_named(score: Artifact) -> None:
+    with pytest.raises(NotReproducible, match="no score 'other': there are tiny--heldout"):
+        again("other")
+    card = json.loads((score.path / "scorecard.json").read_text())
+    (score.path / "scorecard.json").write_text(json.dumps(card | {"benchmark_version": "f" * 64}))
+    with pytest.raises(
+        NotReproducible, match="the tasks of heldout, version ffffffffffff, are not here"
+    ):
+        again("tiny--heldout")
+
+
+def test_an_answer_that_only_one_card_has_is_a_difference() -> None:
+    samples = [
+        {"task_id": f"t/{i}", "answer": "", "program": "", "verdict": "AC"} for i in range(2)
+    ]
+    plain = {
+        "benchmark": "b",
+        "benchmark_version": "v",
+        "harness_version": "1",
+        "checkpoint": "c",
+        "checkpoint_hash": "h",
+        "sampling": {},
+    }
+    one, two = (
+        Scorecard.model_validate({**plain, "isolation": "none", "samples": samples[:count]})
+        for count in (1, 2)
+    )
+    assert differences(one, two) == ["t/1#0: only in the new score"] and differences(two, one) == [
+        "t/1#0: only in the recorded score"
+    ]
+
+
+def test_two_failures_that_differ_in_a_set_of_tests_are_a_difference() -> None:
+    plain = {
+        "benchmark": "b",
+        "benchmark_version": "v",
+        "harness_version": "1",
+        "checkpoint": "c",
+        "checkpoint_hash": "h",
+        "sampling": {},
+    }
+    cards = [
+        Scorecard.model_validate(
+            {
+                **plain,
+                "isolation": "none",
+                "samples": [
+                    {"task_id": "t/1", "answer": "x", "program": "x", "verdict": "WA", "sets": s}
+                ],
+            }
+        )
+        for s in ({"base": True, "plus": False}, {"base": False, "plus": False})
+    ]
+    assert differences(*cards) == ["t/1#0: WA (base pass) was recorded, WA now; the same answer"]

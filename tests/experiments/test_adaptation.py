@@ -1,0 +1,148 @@
+"""Few-shot adaptation: every way is measured once, on problems that no example shows, and what was killed goes on."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from evaluation.generation.decoder import Sampling
+from experiments.adapt import adapt, own
+from experiments.adaptation import ALL, Family, Row, Study
+from problems.schema import write_parquet
+from problems.sources import families as embedded
+from problems.sources.compositional import FamilyConfig, demonstration, generate
+from resources.home import NotReady
+from sandbox.sandbox import Sandbox
+from verl_jobs.config.lora import Lora
+from verl_jobs.sft.adaptation import Adaptation
+from verl_jobs.sft.tiny_model import TinyModel, make
+
+pytestmark = pytest.mark.slow  # seven cells, each a model that learns, answers and is judged
+
+FAMILY = FamilyConfig(demonstrations=40, train=2, validation=2)
+CONFIG = Adaptation(shots=(1, 16), ways=("prompt", "all", "lora"), lora=Lora(rank=2), threads=1)
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Study:
+    folder = tmp_path_factory.mktemp("adaptation")
+    texts = [
+        text
+        for problem in generate(FAMILY)
+        if problem.split == "demonstrations"
+        for text in (problem.statement, demonstration(problem))
+    ]
+    make(TinyModel(hidden=32, layers=2), texts, folder / "start")
+    parity = Family(
+        "parity",
+        tuple(embedded.examples(FAMILY, "parity", 16)),
+        tuple(embedded.heldout(FAMILY, "parity", 6)),
+    )
+    return Study(folder / "start", (parity,), CONFIG, Sampling(max_new_tokens=8), folder / "study")
+
+
+@pytest.fixture(scope="module")
+def rows(study: Study, sandbox: Sandbox) -> list[Row]:
+    def kill(name: str, done: int, of: int) -> None:
+        if done == 3:
+            raise Killed
+
+    with pytest.raises(Killed):
+        study.run(sandbox, kill)
+    assert len(list((study.folder / "cells").glob("*.json"))) == 3
+    return study.run(sandbox)
+
+
+def test_every_way_has_a_row_for_every_k(rows: list[Row]) -> None:
+    wanted = [("start", 0)] + [(way, k) for k in CONFIG.shots for way in CONFIG.ways]
+    assert [(row.way, row.k) for row in rows if row.family == "parity"] == wanted
+    assert [(row.way, row.k) for row in rows if row.family == ALL] == wanted
+    assert all(
+        row.tasks == 6 and row.interval.low <= row.share <= row.interval.high and row.seconds > 0
+        for row in rows
+        if not row.note
+    )
+
+
+def test_examples_that_do_not_fit_into_the_prompt_are_said_and_not_scored(rows: list[Row]) -> None:
+    noted = {(row.way, row.k) for row in rows if row.note}
+    assert noted == {("prompt", 16)}
+    assert "tokens longer than the model's positions allow" in next(
+        row.note for row in rows if row.note
+    )
+
+
+def test_what_is_measured_is_not_measured_again(
+    study: Study, rows: list[Row], sandbox: Sandbox
+) -> None:
+    before = {path.name: path.stat().st_mtime_ns for path in (study.folder / "cells").iterdir()}
+    assert study.run(sandbox) == rows
+    assert {
+        path.name: path.stat().st_mtime_ns for path in (study.folder / "cells").iterdir()
+    } == before
+
+
+def test_the_result_says_what_it_takes_to_do_it_again(study: Study, rows: list[Row]) -> None:
+    told = json.loads((study.folder / "result.json").read_text())
+    assert [Row.model_validate(row) for row in told["rows"]] == rows
+    again = told["reproduce"]
+    assert (
+        set(again["inputs"]) == {"start", "parity"}
+        and Adaptation.model_validate(again["config"]["adaptation"]) == CONFIG
+    )
+    assert again["code_version"] and again["packages"]["torch"]
+    assert not list((study.folder / "adapted").glob("*")), (
+        "adapted checkpoints are kept only where that is asked for"
+    )
+
+
+def test_the_command_prints_the_table_and_where_the_result_lies(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path))
+    told = ("families=[digits]", "shots=[1]", "ways=[prompt]", "problems=3")
+    monkeypatch.setenv(
+        "RATCHET_SET", "\n".join(f"adaptation.{line}" for line in (*told, "frozen=[]"))
+    )
+    console = Console(record=True, width=160)
+    assert adapt(str(study.start), None, False, None, console) == 0
+    said = console.export_text()
+    assert re.search(r"digits +prompt +1 +[\d.]+% of 3", said)
+    [result] = tmp_path.glob("adaptations/*/result.json")
+    assert str(result) in said.replace("\n", "")
+
+
+def test_what_is_no_checkpoint_is_refused_before_anything_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RATCHET_HOME", str(tmp_path / "home"))
+    with pytest.raises(
+        NotReady, match=r"cannot adapt .*no config.json: a checkpoint is a Hugging Face folder"
+    ):
+        adapt(str(tmp_path), None, False, None, Console())
+    assert not (tmp_path / "home" / "adaptations").exists()
+
+
+def test_own_problems_are_parted_so_that_no_held_out_one_is_an_example(tmp_path: Path) -> None:
+    problems = [problem for problem in generate(FAMILY) if problem.split == "demonstrations"]
+    write_parquet(problems, tmp_path / "mine.parquet")
+    family = own(tmp_path / "mine.parquet", Adaptation(shots=(1, 4), problems=10))
+    assert (family.name, len(family.examples), len(family.heldout)) == ("mine", 4, 10)
+    assert not {p.statement for p in family.examples} & {p.statement for p in family.heldout}
+    with pytest.raises(ValueError, match=r"64 examples are needed: lower adaptation.shots"):
+        own(tmp_path / "mine.parquet", Adaptation())

@@ -1,0 +1,87 @@
+"""A search whose trainings learn nothing: `python toy_search.py FOLDER TRIALS`. Ray Tune, Optuna and ASHA are themselves.
+
+`... --train FOLDER JOB PARENT` is one training: it writes a line of metrics a step, better the nearer its learning rate is to 3e-4, and goes on where
+it was. Each step that it did is a line of `steps.log`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from rich.console import Console
+
+from experiments.study import Study
+from experiments.trials import Trials, show
+from experiments.tune import Budget, search
+from pipelines.process import die_with_parent
+from resources.config.profile import Profile
+from resources.config.tuning import Span, Tuning
+from resources.progress import Progress
+from rewards.composite import RewardConfig
+from verl_jobs.config.training import Training
+from verl_jobs.job import VALIDATION, TrainingJob, metrics
+
+PROFILE = Profile(
+    training=Training(steps=6, save_every=2),
+    tuning=Tuning(space={"training.learning_rate": Span(log_uniform=(5e-5, 6e-4))}, reduction=2),
+)
+
+
+def main(folder: Path, trials: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    base = TrainingJob(
+        folder=str(folder / "training" / "x"), chain="toy", start="s", train="t", validation="v", inputs={}, training=PROFILE.training,
+        reward=RewardConfig(), reward_hash="f", isolation="auto", seed=1,
+    )  # fmt: skip
+    bench = SimpleNamespace(
+        stage=SimpleNamespace(progress=Progress(folder / "progress.jsonl", "checkpoint"))
+    )
+    rows = SimpleNamespace(manifest=SimpleNamespace(facts={"validation": 100}))
+    made = cast(
+        Study,
+        SimpleNamespace(id="toy", profile=PROFILE, profile_name="small", bench=bench, rows=rows),
+    )
+    told, console = Trials(folder / "tuning", base), Console(file=sys.stdout, width=150)
+    search(
+        made, told, [sys.executable, __file__, "--train", str(folder)], Budget(trials, 0), console
+    )
+    show(told, folder / "tuning.md", made, console)
+
+
+def train(folder: Path, job: TrainingJob) -> None:
+    quality = 0.9 - 0.2 * abs(math.log(job.training.learning_rate / 3e-4))
+    done = max((row["step"] for row in metrics(job.path)), default=0)
+    for step in range(done + 1, job.training.steps + 1):
+        time.sleep(0.2)
+        row: dict[str, Any] = {"timing_s/step": 0.2}
+        if step % job.training.save_every == 0:
+            row[VALIDATION] = round(quality * step / job.training.steps, 2)
+        with (job.path / "metrics-001.jsonl").open("a") as file:
+            file.write(json.dumps({"step": step, "data": row}) + "\n")
+        with (folder / "steps.log").open("a") as file:
+            file.write(f"{job.key[:12]} {step}\n")
+    (job.path / "done.json").write_text("{}")
+
+
+def steps_done(folder: Path) -> list[str]:
+    log = folder / "steps.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def ended(folder: Path) -> list[Path]:
+    """Trials that came to their end, or were ended for being worse."""
+    return [*folder.glob("training/*/done.json"), *folder.glob("tuning/worse-*.json")]
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--train":
+        die_with_parent(int(sys.argv[4]))
+        train(Path(sys.argv[2]), TrainingJob.read(Path(sys.argv[3])))
+    else:
+        main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,90 @@
+"""Who takes part beside the policy, and the rollouts that they and the policy make together, whichever engine it runs on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from problems.schema import Problem
+from problems.synthesis.endpoint import Endpoint
+from rewards.question import task_from_ground_truth
+from verl_jobs.agents.conversation import LOST, begin
+from verl_jobs.agents.play import Another, Itself, Nobody, Reports, Reviews, Writer, converse
+from verl_jobs.agents.review import reviewed
+from verl_jobs.agents.rollout import Asked, Rollout, Scores, rollout_of
+from verl_jobs.agents.stream import PolicyWriter
+from verl_jobs.agents.writers import EndpointWriter, FrozenWriter
+from verl_jobs.config.agents import Agents
+
+
+class Cast:
+    """One a process."""
+
+    def __init__(self, agents: Agents) -> None:
+        self.agents = agents
+        self._open = ExitStack()
+
+    @cached_property
+    def other(self) -> Writer:
+        """The model that is not trained: loaded, or called on, when it is first needed."""
+        where = self.agents.generator or self.agents.reviewer
+        if where.startswith(("http://", "https://")):
+            address, _, model = where.partition("#")
+            return EndpointWriter(
+                self._open.enter_context(Endpoint(address)),
+                model or "champion",
+                self.agents.other_tokens,
+                lenient=True,
+            )
+        return FrozenWriter(Path(where), self.agents.other_tokens)
+
+    async def play(
+        self, asked: Sequence[Asked], policy: PolicyWriter, executor: Reports, scores: Scores
+    ) -> list[Rollout | None]:
+        """In the order of `asked`; None where the judge or an endpoint failed, or there was no room for a word."""
+        if self.agents.trains == "reviewer":
+            return await reviewed(asked, policy, self.other, executor, scores)
+        conversations = [begin(one.problem, one.messages) for one in asked]
+        await converse(conversations, policy, executor, self._reviewer(policy), self.agents.turns)
+        ended = [
+            at
+            for at, conversation in enumerate(conversations)
+            if conversation.attempts and conversation.ended != LOST
+        ]
+        found = await asyncio.to_thread(
+            scores, [(asked[at].truth, conversations[at].attempts[-1].answer) for at in ended]
+        )
+        scored = {
+            at: score for at, score in zip(ended, found, strict=True) if score.value is not None
+        }
+        return [
+            rollout_of(one, scored[at], self.agents.shaping) if at in scored else None
+            for at, one in enumerate(conversations)
+        ]
+
+    def _reviewer(self, policy: Writer) -> Reviews:
+        match self.agents.reviewer:
+            case "none":
+                return Nobody()
+            case "self":
+                return Itself(policy)
+            case _:
+                return Another(self.other)
+
+    def close(self) -> None:
+        self._open.close()
+
+
+def asked_of(prompt: Mapping[str, Any]) -> Asked:
+    """A row of verl's batch. Raises ValueError for a question whose answer is no program: there is nothing to run."""
+    truth = prompt["reward_model"]["ground_truth"]
+    task = task_from_ground_truth(truth)
+    if not isinstance(task, Problem):
+        raise ValueError(
+            f"{task.problem_id}: conversations are about programs, this is a question: set training.agents.turns to 1"
+        )
+    return Asked([dict(message) for message in prompt["raw_prompt"]], truth, task)

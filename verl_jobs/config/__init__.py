@@ -1,0 +1,1 @@
+"""Training settings and the Hydra overrides made of them."""

@@ -1,0 +1,361 @@
+"""A `Training` as the Hydra overrides of `verl.trainer.main_ppo`: each line is something verl would otherwise do differently."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from verl_jobs.config.algorithms import MOST_DROPPED
+from verl_jobs.config.lora import LINEAR
+from verl_jobs.config.scale import scale_overrides
+from verl_jobs.config.training import Training
+
+PACKAGE = Path(__file__).resolve().parents[1]
+BATCHED = "+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.batched.BatchedAgentLoopManager"
+
+TRACES = "trace"  # folder in the job's
+KL_STEPS = 10  # 1 / K of the KL's controller
+
+CPU = [
+    "trainer.device=cpu",
+    "data.dataloader_num_workers=0",  # the replay buffer and the dataset share the TaskRunner's process
+    "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.cpu.replay_buffer",
+    "trainer.v1.sampler.custom_sampler.name=FastReplayBuffer",
+    BATCHED,
+    "actor_rollout_ref.model.use_remove_padding=False",  # flash attention only
+    "+actor_rollout_ref.model.override_config.attn_implementation=sdpa",
+    "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False",
+    "actor_rollout_ref.ref.fsdp_config.use_torch_compile=False",
+    "actor_rollout_ref.rollout.name=hf_cpu",
+    "actor_rollout_ref.rollout.free_cache_engine=False",
+    "actor_rollout_ref.rollout.agent.num_workers=1",
+    "actor_rollout_ref.rollout.max_num_seqs=512",
+    "actor_rollout_ref.rollout.checkpoint_engine.update_weights_bucket_megabytes=64",
+    "reward.num_workers=1",
+    "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
+]
+
+GPU = [
+    "trainer.device=cuda",
+    "actor_rollout_ref.model.use_remove_padding=True",
+    "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.trainer.replay_buffer",
+    "trainer.v1.sampler.custom_sampler.name=WatchedReplayBuffer",
+]
+
+
+def overrides(
+    training: Training,
+    *,
+    seed: int,
+    model: Path,
+    train: Path,
+    validation: Path,
+    folder: Path,
+    loggers: list[str],
+    name: str,
+) -> list[str]:
+    """All overrides of one run, each key once: the algorithm's own before those of every run."""
+    t = training
+    told = [
+        *(CPU if t.engine == "hf" else [*GPU, f"actor_rollout_ref.rollout.name={t.engine}"]),
+        *scale_overrides(
+            t.scale,
+            t.engine,
+            t.ranks,
+            t.problems_per_step,
+            t.group_size,
+            t.prompt_tokens + t.response_tokens,
+            t.method.critic,
+        ),
+        *(_trace(t, folder / TRACES) if t.trace else []),
+        *_kl(t),
+        f"data.train_files='{train}'",
+        f"data.val_files='{validation}'",
+        f"data.seed={seed}",
+        *_first_weights(t, seed),
+        f"data.train_batch_size={t.problems_per_step}",
+        f"data.max_prompt_length={t.prompt_tokens}",
+        f"data.max_response_length={t.response_tokens}",
+        "data.filter_overlong_prompts=True",
+        f"actor_rollout_ref.model.path='{model}'",
+        "actor_rollout_ref.actor.loss_agg_mode=token-mean",
+        *_importance(t),
+        *_learned_part(t),
+        *_curriculum(t),
+        *(
+            f"actor_rollout_ref.actor.{key}={t.clip}"
+            for key in ("clip_ratio", "clip_ratio_low", "clip_ratio_high")
+        ),
+        f"actor_rollout_ref.actor.entropy_coeff={t.entropy_coefficient}",
+        *t.method.overrides,
+        # without it verl divides each micro-batch by the longest answer that happens to be in it
+        *(
+            [f"actor_rollout_ref.actor.loss_scale_factor={t.response_tokens}"]
+            if t.method.sums_over_tokens
+            else []
+        ),
+        *(_critic(t, model) if t.method.critic else []),
+        *_agent_loops(t),
+        *(_conversations(t) if t.agents.on else []),
+        *_pace(t, "actor_rollout_ref.actor", t.learning_rate),
+        *_betas(t),
+        "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
+        f"actor_rollout_ref.rollout.n={t.group_size}",
+        f"+trainer.v1.sampler.sampler_kwargs={{{','.join(f'{key}:{value}' for key, value in _sampler(t).items())}}}",
+        f"actor_rollout_ref.rollout.temperature={t.temperature}",
+        f"actor_rollout_ref.rollout.seed={seed}",
+        "actor_rollout_ref.rollout.calculate_log_probs=True",
+        "actor_rollout_ref.rollout.val_kwargs.temperature=0",
+        "reward.reward_manager.source=importlib",
+        "reward.reward_manager.name=SandboxRewardManager",
+        "reward.reward_manager.module.path=pkg://verl_jobs.trainer.reward_manager",
+        f"trainer.logger=[{','.join(['file', *loggers])}]",
+        "trainer.project_name=ratchet",
+        f"trainer.experiment_name={name}",
+        "trainer.val_before_train=True",  # the start policy's score; on a resumed run, that of the step it resumes from
+        f"trainer.test_freq={t.save_every}",
+        f"trainer.save_freq={t.save_every}",
+        f"trainer.total_training_steps={t.steps}",
+        "trainer.total_epochs=1000",
+        "trainer.resume_mode=auto",
+        "trainer.max_actor_ckpt_to_keep=null",  # verl's own retention removes before the new one is whole; saving.py does it after
+        f"trainer.default_local_dir='{folder / 'saves'}'",
+        "trainer.checkpoint_callback_class=verl_jobs.trainer.callback.AfterSave",
+        *_own(t),
+    ]
+    if t.plugins.unbatched:
+        told = [override for override in told if override != BATCHED]
+    return list({override.split("=")[0]: override for override in told}.values())
+
+
+def _first_weights(t: Training, seed: int) -> list[str]:
+    """The seed of what the engines make anew (verl_jobs/cpu/seeded.py); on GPUs verl reads it with `full_determinism` alone."""
+    engines = ["actor_rollout_ref.actor.fsdp_config", *(["critic.fsdp"] if t.method.critic else [])]
+    return [f"{engine}.seed={seed}" for engine in engines] if t.engine == "hf" else []
+
+
+def _own(t: Training) -> list[str]:
+    """A user's own parts, after all that they replace (verl_jobs/config/references.py)."""
+    plugins, told = t.plugins, []
+    if plugins.loss or plugins.advantage:
+        told.append(
+            f"actor_rollout_ref.model.external_lib=verl_jobs.{'own_and_frozen' if t.frozen else 'own_algorithms'}"
+        )
+    if plugins.loss:
+        told.append(f"actor_rollout_ref.actor.policy_loss.loss_mode='{plugins.loss}'")
+    if plugins.advantage:
+        told.append(f"algorithm.adv_estimator='{plugins.advantage}'")
+    if plugins.dataset:
+        told += [
+            f"data.custom_cls.path=pkg://verl_jobs.{'curriculum.curriculum_dataset' if t.drawn else 'config.references'}",
+            f"data.custom_cls.name='{plugins.dataset}'",
+        ]
+    if plugins.reward_manager:
+        told += [
+            "reward.reward_manager.module.path=pkg://verl_jobs.config.references",
+            f"reward.reward_manager.name='{plugins.reward_manager}'",
+        ]
+    if plugins.agent_loop:
+        told.append(
+            f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{PACKAGE / 'plugins' / 'own_agent.yaml'}'"
+        )
+        told.append("actor_rollout_ref.rollout.agent.default_agent_loop=own")
+    return told
+
+
+def _sampler(t: Training) -> dict[str, object]:
+    """What the replay buffer is told (verl_jobs/trainer/replay_buffer.py). verl hands `algorithm.filter_groups` to its own buffer alone."""
+    told: dict[str, object] = {
+        "answers": t.group_size,
+        "least": t.method.least,
+        "longest": t.response_tokens,
+    }
+    if t.reward_normalised or t.reward_clip:
+        told |= {"normalised": t.reward_normalised, "clip": t.reward_clip}
+    if t.method.greedy:
+        told["greedy"] = True
+    if t.method.drops_equal_groups:
+        told |= {
+            "filter_groups_metric": "acc",
+            "train_batch_size": t.problems_per_step,
+            "gen_batch_size": 1,
+            "max_inflight_gen_batches": 2,
+        }
+        told["most_dropped"] = MOST_DROPPED * t.problems_per_step
+    return told
+
+
+def _trace(t: Training, folder: Path) -> list[str]:
+    """torch's profiler on the policy's rank 0 (and the critic's), and Ray's timeline when the run ends."""
+    learners = ["actor_rollout_ref.actor", *(["critic"] if t.method.critic else [])]
+    contents = "[cpu]" if t.engine == "hf" else "[cpu,cuda]"
+    return [
+        "global_profiler.tool=torch",
+        f"global_profiler.steps={json.dumps(t.trace).replace(' ', '')}",
+        f"global_profiler.save_path='{folder}'",
+        *(f"{learner}.profiler.enable=True" for learner in learners),
+        *(f"{learner}.profiler.tool_config.torch.contents={contents}" for learner in learners),
+        f"ray_kwargs.timeline_json_file='{folder / 'timeline.json'}'",
+    ]
+
+
+def _kl(t: Training) -> list[str]:
+    """With a target: beta <- beta (1 + K e) a step, e = clip(KL / target - 1, -0.2, 0.2), K = 0.1: arXiv:1909.08593, section 2.2.
+
+    verl has answers of a step / horizon for K. Its own horizon of 10,000 answers would make K 0.026 at 256 answers a step, and another one for
+    every other batch; ten steps' answers make it the paper's for all. So beta moves by 2 % a step at most: twice as much takes 35 steps.
+    """
+    if t.kl_in == "loss" or not t.kl_coefficient:
+        return [
+            f"actor_rollout_ref.actor.use_kl_loss={t.kl_coefficient > 0}",
+            f"actor_rollout_ref.actor.kl_loss_coef={t.kl_coefficient}",
+            "actor_rollout_ref.actor.kl_loss_type=low_var_kl",
+        ]
+    horizon = KL_STEPS * t.problems_per_step * t.group_size
+    controlled = (
+        {"type": "adaptive", "target_kl": t.kl_target, "horizon": horizon} if t.kl_target else {}
+    )
+    adaptive = [f"algorithm.kl_ctrl.{key}={value}" for key, value in controlled.items()]
+    return [
+        "algorithm.use_kl_in_reward=True",
+        f"algorithm.kl_ctrl.kl_coef={t.kl_coefficient}",
+        *adaptive,
+    ]
+
+
+def _importance(t: Training) -> list[str]:
+    cap = t.importance_cap
+    return (
+        [
+            "algorithm.rollout_correction.rollout_is=token",
+            f"algorithm.rollout_correction.rollout_is_threshold={cap}",
+        ]
+        if cap
+        else []
+    )
+
+
+def _learned_part(t: Training) -> list[str]:
+    """Adapters by verl's own PEFT, or parameters that stay (verl_jobs/trainer/freezing.py)."""
+    if t.frozen:
+        return [
+            "actor_rollout_ref.model.external_lib=verl_jobs.trainer.freezing",
+            f"+actor_rollout_ref.model.override_config.frozen={json.dumps(t.frozen)}",
+            "+actor_rollout_ref.model.override_config.model_config={}",
+        ]
+    if t.lora is None:
+        return []
+    modules = f"[{','.join(t.lora.modules)}]" if t.lora.modules else LINEAR
+    told = [f"lora_rank={t.lora.rank}", f"lora_alpha={t.lora.alpha}", f"target_modules={modules}"]
+    loaded = (
+        ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []
+    )  # the engine's own copy of the frozen weights
+    return [*(f"actor_rollout_ref.model.{line}" for line in told), *loaded]
+
+
+def _curriculum(t: Training) -> list[str]:
+    """The dataset that draws, and in the trainer's own process, where the replay buffer tells it what was observed."""
+    if not t.drawn:
+        return []
+    own = {"sampler": f"'{t.plugins.sampler}'"} if t.plugins.sampler else {}
+    told = ",".join(
+        f"{key}:{value}"
+        for key, value in (t.curriculum.model_dump() | {"steps": t.steps} | own).items()
+    )
+    dataset = [
+        "data.custom_cls.path=pkg://verl_jobs.curriculum.curriculum_dataset",
+        "data.custom_cls.name=CurriculumDataset",
+    ]
+    return [*dataset, "data.dataloader_num_workers=0", f"+data.curriculum={{{told}}}"]
+
+
+def _critic(t: Training, model: Path) -> list[str]:
+    """A value head on the start policy. It learns from scratch, so ten times as fast as the policy on a GPU, three times on a tiny model; its rate
+    rises and falls with the policy's."""
+    cpu = t.engine == "hf"
+    return [
+        f"critic.model.path='{model}'",
+        *_pace(t, "critic", (3 if cpu else 10) * t.learning_rate),
+        "critic.checkpoint.save_contents=[model,optimizer,extra]",
+        f"critic.model.use_remove_padding={not cpu}",
+        *(["critic.fsdp.use_torch_compile=False"] if cpu else []),
+    ]
+
+
+def _pace(t: Training, learner: str, learning_rate: float) -> list[str]:
+    optimizer = {
+        "lr": learning_rate,
+        "lr_decay_style" if t.scale.megatron else "lr_scheduler_type": t.schedule,
+        "lr_warmup_steps": t.warm_up_steps,
+        "clip_grad": t.gradient_clip,
+    }
+    return [f"{learner}.optim.{key}={value}" for key, value in optimizer.items()]
+
+
+def _betas(t: Training) -> list[str]:
+    """The policy's; verl hands `betas` to torch's AdamW, and Megatron's optimizer only what is overridden."""
+    if t.scale.megatron:
+        return [
+            "+actor_rollout_ref.actor.optim.override_optimizer_config={adam_beta1:0.9,adam_beta2:0.95}"
+        ]
+    return ["actor_rollout_ref.actor.optim.betas=[0.9,0.95]"]
+
+
+def _agent_loops(t: Training) -> list[str]:
+    """On a CPU the batched loop writes greedy answers and follows the temperature's schedule itself."""
+    if (t.engine == "hf" and not t.plugins.unbatched) or not (
+        t.method.greedy or t.final_temperature
+    ):
+        return []
+    manager = "GreedyFirstManager" if t.method.greedy else "ScheduledManager"
+    return [
+        f"+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.trainer.greedy.{manager}"
+    ]
+
+
+def _conversations(t: Training) -> list[str]:
+    """On a CPU the batched loop plays them; elsewhere verl's own workers do, a conversation each (verl_jobs/agents/loop.py)."""
+    if t.engine == "hf":
+        return [
+            "+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.conversing.ConversingManager"
+        ]
+    loops = PACKAGE / "agents" / "loops.yaml"
+    return [
+        "actor_rollout_ref.rollout.agent.default_agent_loop=conversation",
+        f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{loops}'",
+    ]
+
+
+def environment(training: Training, folder: Path) -> dict[str, str]:
+    """What every process of a run must find in its environment before it imports verl."""
+    common = {
+        "TRANSFER_QUEUE_ENABLE": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+        "HYDRA_FULL_ERROR": "1",  # else hydra turns whatever verl raises, a death too, into exit code 1
+        "TQ_NUM_THREADS": "1",  # its default of 8 logs a warning at every put and get on a small host
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_JOB_STOP_WAIT_TIME_S": "60",  # from `ray job stop` to SIGKILL, for a step to end and a save; Ray's 3 s are too few
+        "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
+        "WANDB_MODE": "online" if os.environ.get("WANDB_API_KEY") else "offline",
+    }
+    if training.engine != "hf":
+        return (
+            common
+            | {  # as verl sets them where it starts its Ray itself (verl/trainer/constants_ppo.py)
+                "VLLM_LOGGING_LEVEL": "WARN",
+                "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true",
+                "VLLM_DISABLE_COMPILE_CACHE": "1",
+                **({"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if training.scale.megatron else {}),
+            }
+        )
+    return (
+        common
+        | {
+            "VERL_PLATFORM": "cpu",
+            "VERL_ENGINE_DEVICE": "cuda",  # verl registers its FSDP engine for cuda and npu; the code is device-neutral
+            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray hides the logical GPUs
+            "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin take the cores from the process that has work
+        }
+    )

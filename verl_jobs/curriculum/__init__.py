@@ -1,0 +1,1 @@
+"""Choose which problems each training step draws."""

@@ -1,0 +1,227 @@
+"""Which problems the next step answers: a chance each, from how often the present policy passes it, refreshed by what training itself observes.
+
+In: what is believed of each problem before training (problems/difficulty/pass_rate_prior.py), then each step's verdicts. Out: rows to draw. numpy alone, no verl:
+`verl_jobs/curriculum/curriculum_dataset.py` draws for verl's dataloader, `verl_jobs/trainer/replay_buffer.py` tells what was observed; both live in the trainer's process and share the
+table that `use` set.
+
+The pass rate of a problem is a Beta posterior whose evidence halves every `half_life` steps, for the policy that showed it is gone by then; a draw
+that aims at a rate takes a sample of it, so that what is little known is tried (Qu et al. 2025, MoPPS, arXiv:2507.04632).
+
+window      near the target: a group's gradient grows with the variance p(1 - p) of its verdicts (Bae et al. 2025, arXiv:2504.03380)
+mixed       half of the draws from all, beside the window (Zaremba & Sutskever 2014, arXiv:1410.4615)
+competence  the easiest first, then more and more (Platanios et al. 2019, arXiv:1903.09848)
+reverse     the order turned round, the hardest first (Hacohen & Weinshall 2019, arXiv:1904.03626, the anti-curriculum)
+weighted    by the weights alone
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from problems.difficulty.pass_rate_prior import Expected
+from verl_jobs.config.training import Curriculum
+from verl_jobs.curriculum.draws import Draw
+from verl_jobs.curriculum.own_sampler import OwnTable
+
+Floats = NDArray[np.float64]
+
+PRIOR = 2.0  # answers' worth of what a problem's tags say
+START = 0.1  # share of the problems that competence and reverse begin with
+FULL_AT = 0.5  # share of the training after which they draw from all
+UNIFORM_SHARE = 0.5  # of the draws of `mixed`
+FLOOR = (
+    1e-6  # of all chance is shared by all, so that none is drawn with a chance that is no number
+)
+SAMPLED = ("window", "mixed")  # schedules that aim at a rate
+
+
+def competence(progress: float) -> float:
+    """Share of the problems that may be drawn at this share of the training, `START` to 1: the square root of Platanios et al."""
+    return min(1.0, float(np.sqrt(progress / FULL_AT * (1 - START**2) + START**2)))
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What may be drawn: `rates` (N) pass rates in [0, 1]; `weights` (N) positive, how often to draw a problem where nothing else speaks."""
+
+    rates: Floats
+    weights: Floats
+
+
+def chances(plan: Curriculum, pool: Pool, progress: float, count: int = 1) -> Floats:
+    """The chance of each problem to be the first one drawn, (N); sums to 1, and at least `count` problems have one.
+
+    progress: share of the training that is over, in [0, 1].
+    """
+    allowed = max(count, int(np.ceil(competence(progress) * len(pool.rates))))
+    match plan.schedule:
+        case "window":
+            found = _window(plan, pool)
+        case "mixed":
+            found = UNIFORM_SHARE * _shared(pool.weights) + (1 - UNIFORM_SHARE) * _shared(
+                _window(plan, pool)
+            )
+        case "competence":
+            found = np.where(_place(-pool.rates) < allowed, pool.weights, 0.0)
+        case "reverse":
+            found = np.where(_place(pool.rates) < allowed, pool.weights, 0.0)
+        case _:
+            found = pool.weights
+    return (1 - FLOOR) * _shared(found) + FLOOR / len(found)
+
+
+def _window(plan: Curriculum, pool: Pool) -> Floats:
+    return pool.weights * np.exp(-0.5 * ((pool.rates - plan.target) / plan.width) ** 2)
+
+
+def _shared(values: Floats) -> Floats:
+    total = values.sum()
+    return values / total if total > 0 else np.full(len(values), 1 / len(values))
+
+
+def _place(values: Floats) -> NDArray[np.int64]:
+    """The place of each value when they are sorted, the earlier of equals first."""
+    place = np.empty(len(values), np.int64)
+    place[np.argsort(values, kind="stable")] = np.arange(len(values))
+    return place
+
+
+class Table:
+    """What is believed of each problem, and the next draw from it. The same state draws the same, and the state goes into checkpoints."""
+
+    def __init__(
+        self, plan: Curriculum, expected: Sequence[Expected], *, steps: int, seed: int
+    ) -> None:
+        """expected: a row a problem, no two of one id, in the dataset's order. steps: of the whole training."""
+        self.plan, self.steps, self.seed = plan, steps, seed
+        self.ids = [row.problem_id for row in expected]
+        self.at = {problem_id: place for place, problem_id in enumerate(self.ids)}
+        if len(self.at) < len(self.ids):
+            [(twice, _)] = Counter(self.ids).most_common(1)
+            raise ValueError(
+                f"{twice} is in the training rows twice: a curriculum needs one row a problem"
+            )
+        self.prior, self.weights = (
+            np.array([row.rate for row in expected]),
+            np.array([row.weight for row in expected]),
+        )
+        self.passed = np.array([row.passed for row in expected], np.float64)
+        self.failed = np.array([row.n - row.passed for row in expected], np.float64)
+        self.shown_at = np.zeros(len(expected), np.int64)  # the step of the newest evidence
+        self.drawn_at = np.full(len(expected), -1, np.int64)
+        self.step = self.draws = 0
+
+    def posterior(self) -> tuple[Floats, Floats]:
+        """The two parameters of each problem's Beta distribution, (N) each."""
+        kept = 0.5 ** ((self.step - self.shown_at) / self.plan.half_life)
+        return PRIOR * self.prior + kept * self.passed, PRIOR * (
+            1 - self.prior
+        ) + kept * self.failed
+
+    def rates(self) -> Floats:
+        """(N) pass rates that the present policy is expected to have."""
+        passes, fails = self.posterior()
+        return passes / (passes + fails)
+
+    def draw(self, count: int) -> list[int]:
+        """Rows of so many different problems, none that this step has drawn already while there are others.
+
+        Without replacement by exponential clocks, whose first to ring are the draw (Efraimidis & Spirakis 2006).
+        """
+        rng = np.random.default_rng([self.seed, self.draws])
+        free = np.flatnonzero(self.drawn_at < self.step)
+        if len(free) < count:
+            free = np.arange(len(self.ids))
+        rates = rng.beta(*self.posterior()) if self.plan.schedule in SAMPLED else self.rates()
+        chance = chances(
+            self.plan, Pool(rates[free], self.weights[free]), self.step / self.steps, count
+        )
+        rows = free[np.argsort(rng.standard_exponential(len(free)) / chance, kind="stable")[:count]]
+        self.drawn_at[rows] = self.step
+        self.draws += 1
+        return [int(row) for row in rows]
+
+    def observe(self, outcomes: Iterable[tuple[str, bool]]) -> list[Draw]:
+        """Takes in a step's verdicts, (problem, whether the answer passed) each; what they came to, beside what was expected before, by id.
+
+        Raises ValueError for a problem that no row has.
+        """
+        rates, passed, answered = self.rates(), Counter[str](), Counter[str]()
+        for problem_id, solved in outcomes:
+            passed[problem_id] += solved
+            answered[problem_id] += 1
+        if strange := next(
+            (problem_id for problem_id in answered if problem_id not in self.at), None
+        ):
+            raise ValueError(
+                f"{strange} is in no training row: a dataset class of one's own keeps extra_info.problem_id as it is"
+            )
+        draws = []
+        for problem_id in sorted(answered):
+            row, right, n = self.at[problem_id], passed[problem_id], answered[problem_id]
+            kept = 0.5 ** ((self.step - self.shown_at[row]) / self.plan.half_life)
+            self.passed[row], self.failed[row] = (
+                kept * self.passed[row] + right,
+                kept * self.failed[row] + n - right,
+            )
+            self.shown_at[row] = self.step
+            draws.append(Draw(problem_id, right, n, float(rates[row])))
+        self.step += 1
+        return draws
+
+    def state_dict(self) -> dict[str, Any]:
+        kept = {
+            name: getattr(self, name).copy()
+            for name in ("passed", "failed", "shown_at", "drawn_at")
+        }
+        return {"ids": list(self.ids), "step": self.step, "draws": self.draws} | kept
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises ValueError when the state is of other problems."""
+        if state["ids"] != self.ids:
+            raise ValueError(
+                f"the checkpoint's curriculum is of {len(state['ids'])} other problems than these {len(self.ids)}: start a new run"
+            )
+        self.step, self.draws = state["step"], state["draws"]
+        for name in ("passed", "failed", "shown_at", "drawn_at"):
+            setattr(self, name, state[name].copy())
+
+
+def figures(draws: Sequence[Draw], table: Table | OwnTable) -> dict[str, float]:
+    """Of a step, for verl's metrics: the pass rate that was expected and that was seen, how far these were apart for a problem, the share of problems
+    whose answers differ in their verdict (the others bring a group's baseline no gradient), and the share of all problems drawn so far.
+    """
+    if not draws:
+        return {}
+    expected = [
+        (draw.expected, draw.pass_rate) for draw in draws if draw.expected is not None
+    ]  # a sampler of the user's own expects nothing
+    found = {
+        "pass_rate": np.mean([draw.pass_rate for draw in draws]),
+        "informative": np.mean([0 < draw.passed < draw.n for draw in draws]),
+        "drawn_so_far": np.mean(table.drawn_at >= 0),
+    }
+    if expected:
+        found["expected_pass_rate"] = np.mean([rate for rate, _ in expected])
+        found["error"] = np.mean([abs(rate - seen) for rate, seen in expected])
+    return {f"curriculum/{name}": float(value) for name, value in found.items()}
+
+
+_present: Table | OwnTable | None = None
+
+
+def use(table: Table | OwnTable) -> None:
+    """Makes this the table of the process."""
+    global _present
+    _present = table
+
+
+def present() -> Table | OwnTable | None:
+    """The table of the process; None where problems are drawn uniformly."""
+    return _present

@@ -1,0 +1,1 @@
+"""Figures of a training and of the machines that it runs on."""

@@ -1,0 +1,60 @@
+"""The figures by which a person follows a training: of its last step, of the steps before, and what is left of it.
+
+In: verl's metrics, a row a step (verl_jobs/job.py). Out: plain numbers by short names; what was not measured is not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import Any
+
+from verl_jobs.samples import CUT
+from verl_jobs.trainer.early_stop import ENTROPY, FROM_START, OF_UPDATE
+
+History = Sequence[Mapping[str, Any]]
+RECENT = 10  # steps whose mean length is that of those to come
+KEYS: dict[str, tuple[str, ...]] = {  # the first that was measured
+    "reward": ("critic/score/mean",),
+    "KL": (*FROM_START, OF_UPDATE),
+    "entropy": (ENTROPY,),
+    "length": ("response_length/mean",),
+    "cut": (CUT,),
+    "tokens_per_second": ("perf/throughput",),
+    "seconds_a_step": ("timing_s/step",),
+}
+
+
+def last_figures(history: History) -> dict[str, float]:
+    """Of the last step. length: tokens of an answer; cut: share of answers that their length ended; KL: nats a token."""
+    steps = [row for row in history if row["step"] > 0]
+    if not steps:
+        return {}
+    found = {name: _value(steps[-1], keys) for name, keys in KEYS.items()}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def series(history: History, name: str) -> list[tuple[int, float]]:
+    """(step, value) of one of KEYS."""
+    return [
+        (int(row["step"]), value)
+        for row in history
+        if row["step"] > 0 and (value := _value(row, KEYS[name])) is not None
+    ]
+
+
+def seconds_trained(history: History) -> float:
+    """Of all steps together; Ray's start and steps that were lost and done again are not in it."""
+    return sum(value for _, value in series(history, "seconds_a_step"))
+
+
+def seconds_left(history: History, steps: int) -> float | None:
+    """Until the last of `steps`, at the speed of the last few; None before the first is done."""
+    took = series(history, "seconds_a_step")
+    return (
+        fmean(value for _, value in took[-RECENT:]) * max(0, steps - took[-1][0]) if took else None
+    )
+
+
+def _value(row: Mapping[str, Any], keys: Sequence[str]) -> float | None:
+    return next((float(row[key]) for key in keys if row.get(key) is not None), None)

@@ -1,0 +1,77 @@
+"""What is wrong with a training though it goes on: figures of its last steps beyond what is usual, in words.
+
+In: verl's metrics, a row a step. Out: alarms, none where all is well. `verl_jobs/trainer/early_stop.py` ends what is beyond help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from rewards import watch
+from verl_jobs.samples import CUT
+
+LAST = 5  # steps that are looked at
+
+
+@dataclass(frozen=True)
+class Bound:
+    key: str
+    most: float
+    words: str  # with {} for the figure
+    mend: str
+
+
+BOUNDS = (
+    Bound(
+        CUT, 0.1, "{:.0%} of the answers were cut by their length", "raise training.answer_tokens"
+    ),
+    Bound(
+        "training/rollout_probs_diff_mean",
+        0.01,
+        "engine and trainer differ by {:.3f} in a token's probability",
+        "set training.importance_cap: 2",
+    ),
+    Bound(
+        watch.LOST,
+        0.0,
+        "{:.1f} answers a step had no verdict",
+        "see the trainer's log: the sandbox failed, and they were left out",
+    ),
+    Bound(
+        "response/aborted_ratio",
+        0.0,
+        "{:.0%} of the answers were given up by the engine",
+        "see the engine's log",
+    ),
+)
+
+
+ENTROPY, FALLEN = (
+    "actor/entropy",
+    0.3,
+)  # of its first steps: what stopping.py ends the training for comes later
+
+
+def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One sentence for each bound that the mean of the last steps is above, with its mend. What was not measured gives no alarm."""
+    found = []
+    for bound in BOUNDS:
+        told = [float(row[bound.key]) for row in history if bound.key in row][-LAST:]
+        if told and fmean(told) > bound.most:
+            found.append(f"{bound.words.format(fmean(told))}: {bound.mend}")
+    return found + _entropy([float(row[ENTROPY]) for row in history if ENTROPY in row])
+
+
+def _entropy(told: Sequence[float]) -> list[str]:
+    """An early word: what was sampled alike can no longer be told apart by its reward."""
+    if len(told) < 2 * LAST:
+        return []
+    first, last = fmean(told[:LAST]), fmean(told[-LAST:])
+    if last >= FALLEN * first:
+        return []
+    return [
+        f"the entropy fell to {last / first:.0%} of its first {LAST} steps: lower training.learning_rate, or give a kl_coefficient"
+    ]

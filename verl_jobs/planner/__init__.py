@@ -1,0 +1,1 @@
+"""Plan memory, placement and time of a training before it starts."""

@@ -1,0 +1,65 @@
+"""Whether a training fits its GPUs as it was told to be laid: its sharding, offloading, forward passes and engine, not those that would be best.
+
+In: the model's shape, the GPUs, the training. Out: nothing, or DoesNotFit with the numbers and what `ratchet plan` would give. The formulas are the
+planner's (verl_jobs/planner/memory.py, planner.py), which hold for FSDP2 with trainer and engine on the same GPUs; what is laid otherwise is let through.
+"""
+
+from __future__ import annotations
+
+from verl_jobs.config.scale import Scale, recomputes, token_budget
+from verl_jobs.config.training import Training
+from verl_jobs.planner.memory import CRITIC, STATE, critic_bytes, kept_of, update_bytes
+from verl_jobs.planner.planner import RESERVE, holds, plan
+from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, Shape
+
+
+def planned(scale: Scale) -> bool:
+    """Whether the formulas hold for such a layout; another is let through."""
+    return not scale.megatron and scale.placement != "separate_async"
+
+
+def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
+    """Raises DoesNotFit where this layout does not fit, with one that does, if there is any."""
+    scale, found = training.scale, list[str]()
+    if not planned(scale):
+        return
+    update = update_as_told(shape, training)
+    kept = 0 if scale.offload != "none" else kept_of(update)
+    if sum(update.values()) > gpu.memory - RESERVE:
+        told = ", ".join(f"{name} {size / GIB:.1f}" for name, size in update.items() if size)
+        found.append(f"an update takes {sum(update.values()) / GIB:.1f} GiB a GPU ({told})")
+    if not holds(
+        shape, gpu, training.ranks // scale.nodes, scale.tensor_parallel, kept, scale.engine_memory
+    ):
+        weights, share = (
+            2 * shape.parameters / scale.tensor_parallel / GIB,
+            f"{scale.engine_memory:.0%}",
+        )
+        found.append(
+            f"the engine's {weights:.1f} GiB of weights and as much of a cache are to lie in {share} of a GPU, beside {kept / GIB:.1f} GiB"
+        )
+    if found:
+        best = plan(shape, gpu, training.ranks, training)
+        raise DoesNotFit(
+            f"{shape.name} laid so does not fit on {training.ranks} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept "
+            f"free): {' and '.join(found)}. This fits: {' '.join(f'--set {line}' for line in best.changes()[1:])}"
+        )
+
+
+def update_as_told(shape: Shape, training: Training) -> dict[str, int]:
+    """Bytes of an update on each GPU. A forward pass that is filled by tokens has so many on each GPU of a group that shares sequences; one of so
+    many answers is shared out among them.
+    """
+    t, scale = training, training.scale
+    longest, sharers = t.prompt_tokens + t.response_tokens, scale.shards or t.ranks
+    mine = t.problems_per_step * t.group_size * longest // t.ranks // scale.updates
+    by_answers = mine // scale.accumulation // scale.sequence_parallel if scale.accumulation else 0
+    tokens = by_answers or min(mine, token_budget(scale, t.engine, longest))
+    mixed, checkpointing = scale.precision != "fp32", recomputes(scale, t.engine)
+    update = update_bytes(
+        shape, tokens, sharers, mixed=mixed, checkpointing=checkpointing, lora=t.lora
+    )
+    if scale.offload == "always":
+        return {name: size for name, size in update.items() if name not in STATE}
+    beside = critic_bytes(shape, t) // sharers if scale.offload == "none" else 0
+    return update | ({CRITIC: beside} if beside else {})

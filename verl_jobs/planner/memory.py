@@ -1,0 +1,135 @@
+"""Bytes of each phase of a step, from the model's shape by stated formulas.
+
+That of an update is checked against torch's own memory tracker on a CPU (tests/verl_jobs/test_planner.py), those of a CPU's phases against what its
+allocator hands out (tests/verl_jobs/test_ranks.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from verl_jobs.config.lora import Lora
+from verl_jobs.config.training import Training
+from verl_jobs.planner.shapes import Shape
+
+CPU_TOKENS, CPU_ROWS = (
+    16_384,
+    512,
+)  # of a forward pass, and of one batch of the engine, on a CPU (scale.py, overrides.py)
+STATE, CRITIC = ("weights", "gradients", "optimizer"), "critic"
+
+
+def update_bytes(
+    shape: Shape,
+    tokens: int,
+    ranks: int,
+    *,
+    mixed: bool = True,
+    checkpointing: bool = True,
+    lora: Lora | None = None,
+) -> dict[str, int]:
+    """Memory of the update on one of `ranks` GPUs, for a micro-batch of so many tokens.
+
+    Weights, gradients and Adam's two moments lie in fp32, sharded: 16 bytes a parameter; with adapters 4, and 16 for each of theirs. The layer at
+    work and its successor are gathered in the computing type. Activations, in numbers a token: with checkpointing each layer's input (hidden), and
+    once a layer's own 6 hidden + 3 q + 2 kv + 4 intermediate with 3 intermediate of gradients, or the head's 4 vocabularies (logits, their
+    log-softmax, its gradient, theirs), whichever is more. mixed: bfloat16 (the head's copies but the first stay fp32), else fp32.
+    """
+    width = 2 if mixed else 4
+    head = shape.vocabulary * (2 + 3 * 4 if mixed else 4 * 4)
+    own = (
+        6 * shape.hidden + 3 * shape.q_width + 2 * shape.kv_width + 4 * shape.intermediate
+    ) * width
+    inputs = shape.layers * shape.hidden * width
+    if checkpointing:
+        per_token = max(
+            inputs + 3 * shape.hidden * width + head, inputs + own + 3 * shape.intermediate * width
+        )
+    else:
+        per_token = shape.layers * own + head
+    layer = (
+        shape.parameters - shape.vocabulary * shape.hidden * (1 if shape.tied else 2)
+    ) // shape.layers
+    gathered = (
+        0 if ranks == 1 and not mixed else width * (2 * layer + shape.vocabulary * shape.hidden)
+    )
+    learned = shape.learned(lora)
+    return {
+        "weights": 4 * (shape.parameters + (learned if lora else 0)) // ranks,
+        "gradients": 4 * learned // ranks,
+        "optimizer": 8 * learned // ranks,
+        "gathered layers": gathered,
+        "activations": tokens * per_token,
+    }
+
+
+def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True) -> dict[str, int]:
+    """Memory of the old log-probabilities on one of `ranks` processes, for a micro-batch of so many tokens: no gradients, one layer's activations
+    (3 hidden + 2 q + 3 intermediate), or the head's logits and their copy in fp32, whichever is more."""
+    update = update_bytes(shape, 0, ranks, mixed=mixed)
+    width = 2 if mixed else 4
+    per_token = max(
+        (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate) * width,
+        shape.hidden * width + shape.vocabulary * (width + 4),
+    )
+    return {key: update[key] for key in ("weights", "optimizer", "gathered layers")} | {
+        "activations": tokens * per_token
+    }
+
+
+def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str, int]:
+    """Memory of the CPU engine (verl_jobs/decoding.py, fp32) beside the trainer's, for so many answers at once.
+
+    The cache of every row at its longest with one layer of it copied while it grows, or the prompts' activations in one layer with the cache so far.
+    """
+    cached = 2 * shape.kv_bytes()  # of a token, in fp32
+    cache = int(rows * (prompt + answer) * cached * (1 + 1 / shape.layers))
+    reading = (
+        rows
+        * prompt
+        * (cached + 4 * (3 * shape.hidden + 2 * shape.q_width + 3 * shape.intermediate))
+    )
+    return {
+        "engine's weights": 4 * shape.parameters,
+        "KV cache": cache,
+        "prompts at work": max(0, reading - cache),
+    }
+
+
+def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
+    """Bytes of torch's allocations in each phase of a step on this machine's CPU, all ranks together; checked in tests/verl_jobs/test_ranks.py."""
+    t, longest = training, training.prompt_tokens + training.response_tokens
+    mine = t.problems_per_step * t.group_size // t.ranks
+    budget = t.scale.micro_batch_tokens or CPU_TOKENS
+    if t.scale.accumulation:
+        budget = mine // t.scale.updates // t.scale.accumulation * longest
+    tokens, learned = min(budget, mine * longest), min(budget, mine // t.scale.updates * longest)
+    checkpointing = bool(t.scale.activation_checkpointing)
+    resident = update_bytes(shape, 0, t.ranks, mixed=False, lora=t.lora)
+    kept = {name: resident[name] for name in ("weights", "optimizer")}
+    phases = {
+        "writes": kept
+        | writing_bytes(shape, min(mine, CPU_ROWS), t.prompt_tokens, t.response_tokens),
+        "old log-probabilities": log_prob_bytes(shape, tokens, t.ranks, mixed=False) | kept,
+        "update": update_bytes(
+            shape, learned, t.ranks, mixed=False, checkpointing=checkpointing, lora=t.lora
+        ),
+    }
+    beside = (4 * shape.parameters if t.kl_coefficient and not t.lora else 0) + critic_bytes(
+        shape, t
+    )
+    for phase in phases.values():
+        phase |= {"reference, critic": beside // t.ranks} if beside else {}
+    return {
+        name: {key: t.ranks * size for key, size in phase.items()} for name, phase in phases.items()
+    }
+
+
+def critic_bytes(shape: Shape, training: Training) -> int:
+    """Weights and moments of a critic of the policy's shape, over all ranks. A reference takes none on GPUs: verl keeps it in the host's memory."""
+    return 12 * shape.parameters if training.method.critic else 0
+
+
+def kept_of(update: Mapping[str, int]) -> int:
+    """Of the update, what stays in memory between two of them."""
+    return sum(update.get(name, 0) for name in (*STATE, CRITIC))

@@ -1,0 +1,165 @@
+"""What is planned with: the shapes of models, the GPUs that are known.
+
+In: a hub id or a folder. Out: its `Shape`, or DoesNotFit that says what can be planned.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from verl_jobs.config.lora import Lora
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A dense decoder of Qwen2's kind: grouped-query attention, gated MLP, biases on query, key and value. Llama, Mistral and Qwen3 have other
+    small vectors in their place, 0.01 % of the parameters.
+    """
+
+    name: str
+    hidden: int
+    layers: int
+    heads: int
+    kv_heads: int
+    intermediate: int
+    vocabulary: int
+    tied: bool
+    head: int = 0  # numbers of one head; 0: as many as make `heads` of them `hidden` wide
+
+    @property
+    def q_width(self) -> int:
+        """Of queries, in numbers a token and layer."""
+        return self.heads * (self.head or self.hidden // self.heads)
+
+    @property
+    def kv_width(self) -> int:
+        """Of keys, and of values, in numbers a token and layer."""
+        return self.kv_heads * (self.head or self.hidden // self.heads)
+
+    @property
+    def parameters(self) -> int:
+        h, q, kv = self.hidden, self.q_width, self.kv_width
+        layer = 2 * h * q + 2 * h * kv + (q + 2 * kv) + 3 * h * self.intermediate + 2 * h
+        return self.vocabulary * h * (1 if self.tied else 2) + self.layers * layer + h
+
+    def learned(self, lora: Lora | None) -> int:
+        """How many numbers have a gradient: all, or those of the adapters, rank (in + out) a layer that wears one."""
+        if lora is None:
+            return self.parameters
+        h, q, kv, wide = self.hidden, self.q_width, self.kv_width, self.intermediate
+        sides = {
+            "q_proj": h + q,
+            "k_proj": h + kv,
+            "v_proj": h + kv,
+            "o_proj": q + h,
+            "gate_proj": h + wide,
+            "up_proj": h + wide,
+            "down_proj": h + wide,
+        }
+        return (
+            self.layers
+            * lora.rank
+            * sum(sides[name] for name in (lora.modules or sides) if name in sides)
+        )
+
+    def kv_bytes(self) -> int:
+        """Of one token's KV cache in bfloat16."""
+        return 2 * 2 * self.layers * self.kv_width
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """Memory in bytes, dense bfloat16 FLOP/s and bytes/s of memory, as its maker states them."""
+
+    name: str
+    memory: int
+    flops: float
+    bandwidth: float
+
+
+QWEN = "Qwen/Qwen2.5-Coder-"
+SHAPES = {
+    shape.name: shape
+    for shape in (
+        Shape(f"{QWEN}0.5B", 896, 24, 14, 2, 4864, 151_936, True),
+        Shape(f"{QWEN}1.5B", 1536, 28, 12, 2, 8960, 151_936, True),
+        Shape(f"{QWEN}3B", 2048, 36, 16, 2, 11_008, 151_936, True),
+        Shape(f"{QWEN}7B", 3584, 28, 28, 4, 18_944, 152_064, False),
+        Shape(f"{QWEN}14B", 5120, 48, 40, 8, 13_824, 152_064, False),
+        Shape(f"{QWEN}32B", 5120, 64, 40, 8, 27_648, 152_064, False),
+    )
+}
+GPUS = {
+    gpu.name: gpu
+    for gpu in (
+        Gpu("RTX4090", 24 * GIB, 165e12, 1.01e12),
+        Gpu("L40S", 48 * GIB, 362e12, 0.86e12),
+        Gpu("A100-40", 40 * GIB, 312e12, 1.56e12),
+        Gpu("A100-80", 80 * GIB, 312e12, 2.04e12),
+        Gpu("H100", 80 * GIB, 989e12, 3.35e12),
+        Gpu("H200", 141 * GIB, 989e12, 4.8e12),
+        Gpu("B200", 180 * GIB, 2250e12, 7.7e12),
+    )
+}
+
+
+KINDS = ("qwen2", "qwen3", "llama", "mistral")  # config.json's model_type
+SIZES = (
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "intermediate_size",
+    "vocab_size",
+)  # as Shape has them
+
+
+class DoesNotFit(ValueError):
+    """No configuration fits; the message has what is needed and what is there."""
+
+
+def shape_of(model: str) -> Shape:
+    """The shape of a known hub id (an `-Instruct` of it too), or of a folder's config.json. Raises DoesNotFit naming what is known."""
+    known = SHAPES.get(model.removesuffix("-Instruct"))
+    if known:
+        return replace(known, name=model)
+    path = Path(model) / "config.json"
+    if not model:
+        raise DoesNotFit(
+            "this profile makes a model of its own: give --model, a hub id or a folder"
+        )
+    if not path.is_file():
+        raise DoesNotFit(
+            f"no shape is known of {model!r}: give a folder with its config.json, or one of {', '.join(SHAPES)}"
+        )
+    try:
+        about = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DoesNotFit(f"{path} cannot be read ({error}): fetch the model again") from error
+    kind = about.get("model_type") if isinstance(about, dict) else None
+    if kind not in KINDS:
+        raise DoesNotFit(
+            f"{path}: model_type is {kind!r}: the formulas hold for dense decoders, {', '.join(KINDS)}"
+        )
+    told = {key: about.get(key) for key in SIZES} | {"head_dim": about.get("head_dim") or 0}
+    wrong = [key for key, value in told.items() if type(value) is not int or value < (key in SIZES)]
+    if wrong:
+        raise DoesNotFit(
+            f"{path}: {', '.join(f'{key} is {told[key]!r}' for key in wrong)}: a whole number above 0 is needed"
+        )
+    hidden, layers, heads, kv_heads, wide, vocabulary = (told[key] for key in SIZES)
+    return Shape(
+        model,
+        hidden,
+        layers,
+        heads,
+        kv_heads,
+        wide,
+        vocabulary,
+        bool(about.get("tie_word_embeddings", False)),
+        told["head_dim"],
+    )

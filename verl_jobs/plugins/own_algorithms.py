@@ -1,0 +1,30 @@
+"""A user's policy losses and advantage estimators in verl's registries, under their references (verl_jobs/config/references.py).
+
+verl imports this module in each process that looks one up, for `actor_rollout_ref.model.external_lib` names it. A registry knows names that were
+registered before; a reference is loaded when it is asked for, so that a process needs to know nothing of the run beforehand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from verl.trainer.ppo import core_algos
+
+from verl_jobs.config.references import is_reference, load
+
+
+class Registry(dict[str, Any]):
+    """verl's own entries; a name that is a reference is loaded."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or is_reference(name)
+
+    def __missing__(self, name: str) -> Any:
+        if not is_reference(name):
+            raise KeyError(name)
+        self[name] = load(name)
+        return self[name]
+
+
+core_algos.POLICY_LOSS_REGISTRY = Registry(core_algos.POLICY_LOSS_REGISTRY)
+core_algos.ADV_ESTIMATOR_REGISTRY = Registry(core_algos.ADV_ESTIMATOR_REGISTRY)

@@ -1,0 +1,1 @@
+"""One trial of a hyperparameter search."""

@@ -1,0 +1,126 @@
+"""A trial of a search as Ray Tune runs it: it starts a training as a process, and tells each validation of it.
+
+In: Tune's config, of which `study` names a folder of files about the search. Out: after each validation the step and the best validation so far,
+that of the start left out. What it says is read from the training's own files, so a trial that ended before says it again and trains nothing.
+Importable by name: Tune's workers find it as any other module.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+
+from artifacts.store import write_atomic
+from verl_jobs import faults
+from verl_jobs.job import TrainingJob
+from verl_jobs.search.search import BASE, COMMAND, last_words, mark, trial_job, validations
+from verl_jobs.trainer.remote_checkpoints import Mirror
+
+POLL_S = 0.5
+END_S = 90.0  # a training that is asked to end saves first, for which it is given 60 s (resources/ray/job.py)
+OF_TUNE = (
+    "RAY_",
+    "RATCHET_RAY_",
+    "OMP_NUM_THREADS",
+    "PYTHONBREAKPOINT",
+)  # put into this process's environment by Tune's Ray, for itself
+
+
+class TrialFailed(RuntimeError):
+    """The training of a trial did not come to its end; the message gives its last words."""
+
+
+class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
+    def setup(self, config: dict[str, Any]) -> None:
+        self.study = Path(config["study"])
+        point = {key: value for key, value in config.items() if key != "study"}
+        self.job = trial_job(TrainingJob.read(self.study / BASE), point)
+        self.told, self.process = 0, None
+        if not self._ended():
+            self.process = self._start()
+
+    def step(self) -> dict[str, Any]:
+        """Waits for the next validation. Raises TrialFailed."""
+        while True:
+            running, ended = self.process is not None and self.process.poll() is None, self._ended()
+            found = validations(self.study, self.job)
+            if self.told < len(found) and (
+                found[self.told][0] < self.job.training.steps or ended or not running
+            ):
+                self.told += 1
+                return self._result(found, ended)
+            if ended and found:
+                return self._result(found, ended)
+            if not running:
+                raise TrialFailed(last_words(self.job))
+            time.sleep(POLL_S)
+
+    def _result(self, found: list[tuple[int, float]], ended: bool) -> dict[str, Any]:
+        step, best = found[self.told - 1][0], max(share for _, share in found[: self.told])
+        return {"step": step, "validation": best, "done": ended and self.told == len(found)}
+
+    def save_checkpoint(self, checkpoint_dir: str) -> dict[str, Any]:
+        return {}  # the training saves itself
+
+    def load_checkpoint(self, checkpoint: dict[str, Any] | None) -> None: ...
+
+    def cleanup(self) -> None:
+        """Ends the training, which saves; of a trial that is over only its figures stay."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(END_S)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+        if self._ended():
+            for part in ("saves", "candidates"):
+                shutil.rmtree(self.job.path / part, ignore_errors=True)
+            self._clear_mirror()
+
+    def reset_config(self, new_config: dict[str, Any]) -> bool:
+        self.cleanup()
+        self.setup(new_config)
+        return True
+
+    def _clear_mirror(self) -> None:
+        if not self.job.mirror:
+            return
+        try:
+            Mirror(self.job.mirror).clear()
+        except (
+            Exception
+        ) as error:  # whatever the client of the store raises: it costs room there, and no search
+            faults.record(
+                self.job.path,
+                f"what lies in {self.job.mirror} could not be removed: {type(error).__name__}: {error}",
+            )
+
+    def _ended(self) -> bool:
+        return self.job.done is not None or mark(self.study, self.job).exists()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        asked = self.job.path / "asked.json"
+        self.job.path.mkdir(parents=True, exist_ok=True)
+        write_atomic(asked, self.job.model_dump_json(indent=1))
+        command = [
+            *json.loads((self.study / COMMAND).read_text(encoding="utf-8")),
+            str(asked),
+            str(os.getpid()),
+        ]
+        environment = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(OF_TUNE) or name.startswith("RAY_AUTH")
+        }
+        with (self.job.path / "trial.log").open("ab") as log:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+            )

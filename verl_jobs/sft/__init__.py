@@ -1,0 +1,1 @@
+"""Supervised fine-tuning before reinforcement learning, and the models it starts from."""

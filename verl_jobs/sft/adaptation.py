@@ -1,0 +1,79 @@
+"""Adaptation to a new family of problems: what is compared, and the gradient steps of each way.
+
+In: a start checkpoint and k examples. Out: an adapted checkpoint. The other way, the examples in the prompt, needs no training
+(evaluation/benchmarks/few_shot.py); `experiments/adaptation.py` measures both.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+from verl_jobs.config.lora import Lora
+from verl_jobs.frozen import lower_half
+from verl_jobs.sft.warm_up import WarmUp, warm_up
+
+Way = Literal["prompt", "all", "lora", "frozen"]
+LORA_FACTOR = 10.0  # an adapter's best learning rate is about ten times that of all weights (Schulman et al. 2025, LoRA Without Regret)
+
+
+class Adaptation(BaseModel):
+    """What `ratchet adapt` compares: k examples in the prompt, and k gradient steps on the same k examples."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    seed: NonNegativeInt = 1
+    """Of the examples' choice and of the batches; further seeds count up from it."""
+    seeds: PositiveInt = 1
+    """Choices of examples; the interval is over problems, each with its mean over them."""
+    shots: tuple[PositiveInt, ...] = Field((1, 2, 4, 16, 64), min_length=1)
+    """k: examples, and gradient steps. A prompt that does not fit into the model's positions is said so."""
+    ways: tuple[Way, ...] = Field(("prompt", "all", "lora", "frozen"), min_length=1)
+    """`prompt`: examples in the prompt; gradient steps on `all` weights, on `lora` adapters, or with the `frozen` ones left as they are."""
+    families: tuple[Literal["digits", "parity", "slices", "tables"], ...] = Field(
+        ("digits", "parity", "slices", "tables"), min_length=1
+    )
+    """Of the embedded problems (problems/sources/families.py); without effect where problems of your own are given."""
+    problems: PositiveInt = 100
+    """Held-out problems a family."""
+    batch: PositiveInt = 16
+    """Most examples in one gradient step."""
+    learning_rate: PositiveFloat = 1e-3
+    """Of all weights, constant; adapters learn ten times as fast. 1e-5 is usual at 0.5 B."""
+    lora: Lora = Lora()
+    frozen: tuple[str, ...] = ()
+    """Names of parameters that stay in the way `frozen`; empty: the embedding and the lower half of the blocks."""
+    threads: NonNegativeInt = 2
+    """torch's threads on the CPU; part of what makes a comparison repeatable. 0: one a core."""
+
+
+def learn(
+    start: Path,
+    chats: Sequence[tuple[str, str]],
+    way: Way,
+    config: Adaptation,
+    seed: int,
+    folder: Path,
+) -> list[float]:
+    """As many gradient steps as there are chats, on these alone; writes the adapted checkpoint to `folder`; returns the losses."""
+    told = WarmUp(
+        seed=seed,
+        steps=len(chats),
+        batch=min(len(chats), config.batch),
+        learning_rate=config.learning_rate * (LORA_FACTOR if way == "lora" else 1.0),
+        schedule="constant",
+        lora=config.lora if way == "lora" else None,
+        frozen=frozen_of(start, config) if way == "frozen" else (),
+        threads=config.threads,
+    )
+    return warm_up(start, chats, told, folder)
+
+
+def frozen_of(start: Path, config: Adaptation) -> tuple[str, ...]:
+    return config.frozen or lower_half(
+        int(json.loads((start / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"])
+    )

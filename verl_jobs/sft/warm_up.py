@@ -1,0 +1,229 @@
+"""Supervised fine-tuning: next-token training on demonstrations, the simplest loop that does it; of all weights, of some, or of adapters.
+
+In: a start checkpoint, chats (question, demonstration). Out: a Hugging Face folder in fp32. Killed, it goes on from its last state to the same bytes.
+verl's own SFT trainer runs on a CPU as well, and takes twice the time for a model of this size (docs/decisions.md).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    model_validator,
+)
+
+from verl_jobs.config.lora import ADAPTER, Lora, apart, merged, wrap, write_adapter
+from verl_jobs.frozen import freeze
+
+SAVE_EVERY_S = 20.0  # between two states: what a kill costs at most
+
+Question = str | list[dict[str, str]]
+
+
+class WarmUp(BaseModel):
+    """Supervised warm-up before reinforcement learning."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    seed: NonNegativeInt = 1
+    """Order of the batches."""
+    steps: PositiveInt = 800
+    """Optimizer steps."""
+    batch: PositiveInt = 16
+    """Demonstrations a step."""
+    learning_rate: PositiveFloat = 4e-3
+    """At its highest."""
+    schedule: Literal["one_cycle", "constant"] = "one_cycle"
+    """`one_cycle` rises over the first tenth of the steps and falls to nothing; `constant` is for a handful of steps."""
+    lora: Lora | None = None
+    """Learns adapters in place of all weights; the checkpoint holds the merged weights, and the adapter beside them."""
+    frozen: tuple[str, ...] = ()
+    """Names of parameters that keep their values, e.g. [model.embed_tokens.*, model.layers.0.*]."""
+    threads: NonNegativeInt = 2
+    """torch's threads on the CPU. Their number decides the last bits of every sum, and so the weights; 0: one a core."""
+
+    @model_validator(mode="after")
+    def parts_fit(self) -> WarmUp:
+        if self.lora and self.frozen:
+            raise ValueError("lora leaves every other weight as it is: give lora or frozen")
+        return self
+
+
+def warm_up(
+    start: Path,
+    chats: Sequence[tuple[Question, str]],
+    config: WarmUp,
+    folder: Path,
+    on_step: Callable[[int, float], None] | None = None,
+    state: Path | None = None,
+) -> list[float]:
+    """Trains on the answer tokens alone; writes model and tokenizer to `folder`; returns the loss of each step.
+
+    chats: (user message, or the messages so far; assistant message). on_step gets (steps done, loss). state: file of this very work's progress; where
+    it is there it is gone on from, and removed at the end. Raises FloatingPointError where the loss is no number, ValueError for names to freeze that
+    are none of the model's.
+    """
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    torch.manual_seed(config.seed)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    tokenizer = AutoTokenizer.from_pretrained(start)
+    model = (
+        _learner(AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32), config)
+        .to(device)
+        .train()
+    )
+    rows = [_encode(tokenizer, question, answer) for question, answer in chats]
+    optimizer = torch.optim.AdamW(
+        model.parameters(), lr=config.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+    )
+    schedule = _schedule(optimizer, config)
+    pad = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else tokenizer.eos_token_id
+    picks = _batches(
+        [len(ids) for ids, _ in rows], config, torch.Generator().manual_seed(config.seed)
+    )
+    losses = _load(state, model, optimizer, schedule) if state and state.exists() else []
+    saved_at = time.monotonic()
+    for step, picked in enumerate(picks[len(losses) :], len(losses) + 1):
+        batch = _collate([rows[i] for i in picked], pad)
+        loss = model(**{name: tensor.to(device) for name, tensor in batch.items()}).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+        if not math.isfinite(losses[-1]):
+            raise FloatingPointError(
+                f"the warm-up's loss is {losses[-1]} at step {step}: lower warm_up.learning_rate"
+            )
+        if state and step < config.steps and time.monotonic() - saved_at > SAVE_EVERY_S:
+            _save(state, model, optimizer, schedule, losses)
+            saved_at = time.monotonic()
+        if on_step:
+            on_step(step, losses[-1])
+    _write(model, tokenizer, config, start, folder)
+    if state:
+        state.unlink(missing_ok=True)
+    return losses
+
+
+def _learner(model: Any, config: WarmUp) -> Any:
+    if config.lora:
+        return wrap(model, config.lora)
+    if config.frozen:
+        freeze(model, config.frozen)
+    return model
+
+
+def _schedule(optimizer: Any, config: WarmUp) -> Any:
+    import torch
+
+    if config.schedule == "constant" or config.steps < 4:
+        return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
+    return torch.optim.lr_scheduler.OneCycleLR(
+        optimizer,
+        config.learning_rate,
+        total_steps=config.steps,
+        pct_start=max(0.1, 2 / config.steps),
+    )  # torch divides by rise - 1 step
+
+
+def _write(model: Any, tokenizer: Any, config: WarmUp, start: Path, folder: Path) -> None:
+    """Merged weights where adapters were learned, and the adapter beside them."""
+    tokenizer.save_pretrained(folder)
+    if not config.lora:
+        model.save_pretrained(folder)
+        return
+    weights, adapter = apart(model.state_dict())
+    bare = model.unload()
+    bare.load_state_dict(merged(weights, adapter, config.lora.scale))
+    bare.save_pretrained(folder)
+    write_adapter(
+        folder / ADAPTER,
+        {name: tensor.cpu() for name, tensor in adapter.items()},
+        config.lora,
+        base=str(start),
+    )
+
+
+def _save(path: Path, model: Any, optimizer: Any, schedule: Any, losses: list[float]) -> None:
+    """Written beside and renamed: a kill leaves the old state or the new one."""
+    import torch
+
+    learned = {
+        name: parameter.detach()
+        for name, parameter in model.named_parameters()
+        if parameter.requires_grad
+    }
+    told = {
+        "learned": learned,
+        "optimizer": optimizer.state_dict(),
+        "schedule": schedule.state_dict(),
+        "losses": losses,
+        "rng": torch.get_rng_state(),
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_suffix(".new")
+    torch.save(told | {"losses": losses, "rng": torch.get_rng_state()}, beside)
+    beside.replace(path)
+
+
+def _load(path: Path, model: Any, optimizer: Any, schedule: Any) -> list[float]:
+    import torch
+
+    told = torch.load(path, map_location="cpu", weights_only=True)
+    model.load_state_dict(told["learned"], strict=False)
+    optimizer.load_state_dict(told["optimizer"])
+    schedule.load_state_dict(told["schedule"])
+    torch.set_rng_state(told["rng"])
+    losses: list[float] = told["losses"]
+    return losses
+
+
+def _encode(tokenizer: Any, question: Question, answer: str) -> tuple[list[int], list[int]]:
+    """Token ids, and labels that are -100 on the question: the loss is on the answer alone."""
+    messages = [{"role": "user", "content": question}] if isinstance(question, str) else question
+    head = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+    asked, answered = tokenizer.encode(head), tokenizer.encode(answer + tokenizer.eos_token)
+    return asked + answered, [-100] * len(asked) + answered
+
+
+def _batches(lengths: list[int], config: WarmUp, generator: Any) -> list[list[int]]:
+    """Batches of rows of similar length, in random order: little padding, each row once an epoch."""
+    import torch
+
+    made: list[list[int]] = []
+    size = min(config.batch, len(lengths))  # of fewer rows than a batch, all are one
+    if not size:
+        raise ValueError(
+            "there is not one demonstration to warm up on: add problems of the split demonstrations, or raise family.demonstrations"
+        )
+    while len(made) < config.steps:
+        jitter = torch.rand(len(lengths), generator=generator) * 12
+        order = sorted(range(len(lengths)), key=lambda i: lengths[i] + float(jitter[i]))
+        epoch = [order[i : i + size] for i in range(0, len(order) - size + 1, size)]
+        made += [epoch[i] for i in torch.randperm(len(epoch), generator=generator).tolist()]
+    return made[: config.steps]
+
+
+def _collate(rows: list[tuple[list[int], list[int]]], pad: int) -> dict[str, Any]:
+    import torch
+
+    width = max(len(ids) for ids, _ in rows)
+    ids = torch.tensor([ids + [pad] * (width - len(ids)) for ids, _ in rows])
+    labels = torch.tensor([labels + [-100] * (width - len(labels)) for _, labels in rows])
+    mask = torch.tensor([[1] * len(ids) + [0] * (width - len(ids)) for ids, _ in rows])
+    return {"input_ids": ids, "attention_mask": mask, "labels": labels}

@@ -1,0 +1,1 @@
+"""What runs in and around verl's trainer: entry point, rewards, checkpoints, lease."""

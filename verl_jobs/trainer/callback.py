@@ -1,0 +1,177 @@
+"""What happens around verl's saves: brought back from the mirror before a start, made safe and copied there after each, out of turn on a notice.
+
+In: the job, in whose folder all of it lies. verl makes `AfterSave` in the trainer's process and calls it after each save.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from artifacts.hashing import hash_folder
+from artifacts.manifest import NAME, Manifest
+from artifacts.store import write_atomic
+from verl_jobs import faults
+from verl_jobs.config.lora import merge_folder
+from verl_jobs.job import TrainingJob, candidates, next_attempt
+from verl_jobs.trainer import checkpoints as saving
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.remote_checkpoints import Mirror
+
+KEY = "key"
+LISTEN_S = 0.5
+
+
+class ForeignMirror(RuntimeError):
+    """A mirror holds what another training saved; the message is one line."""
+
+
+def fetch(job: TrainingJob) -> None:
+    """Brings what the mirror has beyond this folder: the newest save that is whole, candidates, metrics. Each is checked against its own hashes.
+    A save that is damaged here counts as none: its copy is taken, or one before it.
+
+    Raises ForeignMirror, and what the file system raises where the mirror cannot be reached: to begin anew beside saves that are only out of sight
+    would lose them.
+    """
+    if not job.mirror:
+        return
+    mirror, saves = Mirror(job.mirror), job.path / "saves"
+    if (
+        key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")
+    ) != job.key:  # older copies do not say whose they are
+        told = f"{job.mirror} holds what another training saved (its key is {key[:20]}, this one's {job.key[:20]})"
+        raise ForeignMirror(f"{told}: move that away, or give storage.root another prefix")
+    here, broken = 0, dict[int, str]()
+    for step in reversed(saving.whole_saves(saves)):
+        if not (why := saving.damage(saves / f"global_step_{step}")):
+            here = step
+            break
+        broken[step] = why
+    for step in reversed(saving.steps_of(mirror.sealed("saves", saving.SEAL))):
+        save = saves / f"global_step_{step}"
+        if step <= here:
+            break
+        mirror.pull(f"saves/{save.name}", save)
+        if not (why := saving.damage(save)):
+            if step in broken:
+                faults.record(
+                    job.path,
+                    f"the save of step {step} is damaged: {broken[step]}; its copy in {job.mirror} is taken",
+                )
+            break
+        faults.record(
+            job.path,
+            f"the copy of step {step} in {job.mirror} is damaged: {why}; the one before is taken",
+        )
+        shutil.rmtree(save)
+    for name in mirror.sealed("candidates", NAME):
+        candidate = job.path / "candidates" / name
+        if not (candidate / NAME).exists():
+            mirror.pull(f"candidates/{name}", candidate)
+            if Manifest.model_validate_json(
+                (candidate / NAME).read_text(encoding="utf-8")
+            ).content_hash != hash_folder(candidate):
+                faults.record(
+                    job.path,
+                    f"the copy of candidate {name} in {job.mirror} is damaged; it is left there",
+                )
+                shutil.rmtree(candidate)
+    mirror.pull_files("metrics-*.jsonl", job.path)
+
+
+class AfterSave:
+    """verl's `trainer.checkpoint_callback_class` (verl/trainer/ppo/checkpoint_callback.py): runs after each save.
+
+    What it raises ends the training: a checkpoint that could not be made safe on its own disk is none. A mirror that fails is a fault that is told,
+    and the training goes on.
+    """
+
+    def __init__(self, config: Any = None) -> None:
+        self.config = config
+        self.job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
+        # verl makes this object in the trainer's process, before its loggers read these.
+        os.environ["VERL_FILE_LOGGER_PATH"] = str(
+            self.job.path / f"metrics-{next_attempt(self.job.path):03d}.jsonl"
+        )
+        os.environ["WANDB_DIR"] = str(self.job.path)
+        os.environ.setdefault(
+            "WANDB_MODE", "online" if os.environ.get("WANDB_API_KEY") else "offline"
+        )  # a pod of KubeRay's is told nothing else
+        if (sweep := self.job.path / "sweep.json").exists():
+            os.environ.update(json.loads(sweep.read_text(encoding="utf-8")))
+        tags = self.job.tags
+        os.environ["WANDB_TAGS"] = ",".join(f"{name}={value}" for name, value in tags.items())
+        os.environ["MLFLOW_RUN_CONTEXT"] = json.dumps(tags)
+        if self.job.tracking_uri:
+            os.environ["MLFLOW_TRACKING_URI"] = self.job.tracking_uri
+        self.mirror = Mirror(self.job.mirror) if self.job.mirror else None
+        self.uploads = ThreadPoolExecutor(1, "mirror")
+        self.upload: Future[None] | None = None
+        threading.Thread(target=self._listen, daemon=True, name="notice").start()
+
+    def on_save(
+        self,
+        trainer: Any,
+        global_step: int,
+        checkpoint_dir: str,
+        async_save: bool = False,
+        **_: Any,
+    ) -> None:
+        save = Path(checkpoint_dir)
+        if self.job.training.lora:
+            merge_folder(save / "actor" / "huggingface", self.job.training.lora)
+        saving.publish_candidate(self.job, global_step, save / "actor" / "huggingface")
+        if controller := getattr(trainer, "kl_ctrl_in_reward", None):
+            write_atomic(save / saving.STATE, f'{{"kl_coefficient": {float(controller.value)!r}}}')
+        saving.seal(save)
+        self.await_upload()  # what goes up must not be pruned meanwhile
+        saving.prune(self.job)
+        if self.mirror:
+            self.upload = self.uploads.submit(self._push, self.mirror, save, global_step)
+        asked = owner.notice(self.job.path)
+        if asked or global_step >= self.job.training.steps:
+            self.await_upload()
+        if asked:  # all is saved: no validation, it comes first in the next life; verl_jobs/trainer/replay_buffer.py ends this one before its next step
+            self.config.trainer.test_freq = -1
+
+    def _push(self, mirror: Mirror, save: Path, step: int) -> None:
+        """The metrics as they are now, since verl goes on writing them; first, or a kill might leave the save there without the scores before it.
+        Where they fail, the save goes up all the same. What is not kept goes when it is there. What another life left there under a name of this
+        one's is replaced: its weights are not those that this life is scored by.
+        """
+        mirror.push_bytes(self.job.key.encode(), KEY)
+        try:
+            for path in sorted(self.job.path.glob("metrics-*.jsonl")):
+                mirror.push_bytes(path.read_bytes(), path.name)
+        finally:
+            for candidate in candidates(self.job.path).values():
+                if (
+                    mirror.read(f"candidates/{candidate.name}/{NAME}")
+                    != (candidate / NAME).read_bytes()
+                ):
+                    mirror.drop(f"candidates/{candidate.name}", NAME)
+                    mirror.push(candidate, f"candidates/{candidate.name}", NAME)
+            mirror.drop(f"saves/{save.name}", saving.SEAL)
+            mirror.push(save, f"saves/{save.name}", saving.SEAL)
+            saving.prune_mirror(self.job, mirror)
+
+    def await_upload(self) -> None:
+        """What failed is told, and raises nothing."""
+        if self.upload and (error := self.upload.exception()):
+            faults.record(
+                self.job.path,
+                f"a save or its metrics did not reach {self.job.mirror}: {type(error).__name__}: {error}; it is whole here",
+            )
+        self.upload = None
+
+    def _listen(self) -> None:
+        """On a notice verl is told to save after the step that it is in: it reads `save_freq` at each step's end."""
+        while not owner.notice(self.job.path):
+            time.sleep(LISTEN_S)
+        self.config.trainer.save_freq = 1

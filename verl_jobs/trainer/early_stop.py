@@ -1,0 +1,118 @@
+"""When a training is not worth going on with: a rule each, a reason each. What was saved before stays, and its best checkpoint is the run's.
+
+In: verl's metrics, a row a step. Out: a reason in a sentence, or none. `verl_jobs/trainer/replay_buffer.py` asks before each step, in the trainer's process.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from artifacts.store import write_atomic
+from rewards import watch
+from verl_jobs.config.training import Stop, Training
+from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
+
+History = Sequence[Mapping[str, Any]]
+FINITE = ("actor/pg_loss", "actor/grad_norm", "critic/score/mean", "critic/vf_loss")
+FROM_START = (
+    "actor/kl_loss",
+    "actor/reward_kl_penalty",
+)  # KL to the start policy, nats a token; there with a KL coefficient
+OF_UPDATE = "actor/ppo_kl"  # KL of the update itself; 0 with one mini-batch a step
+ENTROPY = "actor/entropy"
+SMOOTH = 3  # steps whose mean is looked at
+
+
+class EarlyStop(Exception):
+    """The training ends here; the message is the reason."""
+
+
+def reason(history: History, stop: Stop) -> str | None:
+    """Why to stop now, or None. history: in order of steps, step 0 is the validation before training."""
+    steps = [row for row in history if row["step"] > 0]
+    for rule in (_not_finite, _far, _collapsed, _gap, _no_progress):
+        if steps and (found := rule(history if rule is _no_progress else steps, stop)):
+            return found
+    return None
+
+
+def _not_finite(steps: History, _: Stop) -> str | None:
+    last = steps[-1]
+    broken = [key for key in FINITE if key in last and not math.isfinite(float(last[key]))]
+    return f"{broken[0]} is {last[broken[0]]} at step {last['step']}" if broken else None
+
+
+def _far(steps: History, stop: Stop) -> str | None:
+    for key in (*FROM_START, OF_UPDATE):
+        told = [abs(float(row[key])) for row in steps[-SMOOTH:] if key in row]
+        if len(told) == SMOOTH and fmean(told) > stop.kl:
+            return f"KL: {key} is {fmean(told):.3g} over {SMOOTH} steps, above {stop.kl:g}"
+    return None
+
+
+def _collapsed(steps: History, stop: Stop) -> str | None:
+    told = [float(row[ENTROPY]) for row in steps if ENTROPY in row]
+    if len(told) < 2 * SMOOTH:
+        return None
+    first, last = fmean(told[:SMOOTH]), fmean(told[-SMOOTH:])
+    return (
+        f"entropy collapsed: {first:.3g} in the first {SMOOTH} steps, {last:.3g} in the last"
+        if last < stop.entropy * first
+        else None
+    )
+
+
+def _gap(steps: History, _: Stop) -> str | None:
+    found = watch.growth(steps)
+    return f"reward hacking: {found.reason}" if found.growing else None
+
+
+def _no_progress(history: History, stop: Stop) -> str | None:
+    scored = [(row["step"], float(row[VALIDATION])) for row in history if VALIDATION in row]
+    if not stop.patience or len(scored) <= stop.patience:
+        return None
+    best = max(range(len(scored)), key=lambda at: (scored[at][1], -at))
+    waited = len(scored) - 1 - best
+    step, score = scored[best]
+    return (
+        f"no progress: {waited} validations since the best, {100 * score:.1f} % at step {step}"
+        if waited >= stop.patience
+        else None
+    )
+
+
+def check(folder: Path) -> None:
+    """Raises EarlyStop, with the reason in the job's `stopped.json`; RuntimeError while there is no checkpoint to keep."""
+    job, history = TrainingJob.read(folder / "job.json"), metrics(folder)
+    due = job.validations()
+    history = [
+        row
+        if row["step"] in due
+        else {key: value for key, value in row.items() if key != VALIDATION}
+        for row in history
+    ]
+    if found := reason(a_token(history, job.training), job.training.stop):
+        if not candidates(folder):
+            raise RuntimeError(f"training goes wrong before its first checkpoint: {found}")
+        write_atomic(
+            folder / "stopped.json", json.dumps({"step": history[-1]["step"], "reason": found})
+        )
+        raise EarlyStop(found)
+
+
+def a_token(history: History, training: Training) -> History:
+    """The history with KL and entropy a token: where verl sums the loss over an answer's tokens and divides by the longest that an answer may be, it
+    does so with these too."""
+    if not training.method.sums_over_tokens:
+        return history
+    keys, longest = (FROM_START[0], ENTROPY), training.response_tokens
+    lengths = [float(row.get("response_length/mean", 0.0)) or longest for row in history]
+    return [
+        row | {key: row[key] * longest / mean for key in keys if key in row}
+        for row, mean in zip(map(dict, history), lengths, strict=True)
+    ]

@@ -1,0 +1,244 @@
+"""The training process: `python -m verl_jobs.trainer.entry FOLDER/job.json`, a Ray job's entry point.
+
+Goes on from the newest whole save, runs verl's own `main_ppo` with our overrides, reports each step through Dagster Pipes, writes `done.json` last.
+Two processes never train in one folder: the kernel's lock decides, and gives the folder free when its holder dies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from dagster_pipes import PipesContext, PipesMappingParamsLoader, open_dagster_pipes
+
+from artifacts.store import write_atomic
+from rewards import watch
+from verl_jobs.config.overrides import TRACES, environment, overrides
+from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics, next_attempt
+from verl_jobs.metrics.machines import Machines
+from verl_jobs.samples import CUT
+from verl_jobs.trainer import trainer_lease as owner
+from verl_jobs.trainer.callback import ForeignMirror, fetch
+from verl_jobs.trainer.checkpoints import repair, restored
+from verl_jobs.trainer.dead_actors import died, died_with
+from verl_jobs.trainer.layout import settled
+from verl_jobs.trainer.resharding import reshard
+
+REPORT_EVERY_S = 1.0
+DEATHS_EVERY_S = 10.0  # looked for
+QUIET_S = (
+    60.0  # without a new step after a death: verl would have noticed by then, or waits for ever
+)
+TIME_TO_SAVE_S = 45.0  # less than its owner waits before it has Ray stop it (resources/ray/job.py)
+HANGS_S = 900.0  # a training that was asked to end and has not ended by then is ended
+DIED = 75  # exit code (EX_TEMPFAIL): a Ray process died under the training, or it was asked to end: it may go on from its last save
+REPORTED = {
+    "reward": "critic/rewards/mean",
+    "validation": VALIDATION,
+    "length": "response_length/mean",
+    "cut": CUT,
+    "entropy": "actor/entropy",
+    "grad_norm": "actor/grad_norm",
+    "seconds": "timing_s/step",
+    "visible": watch.VISIBLE,
+    "hidden": watch.HIDDEN,
+    "gap": watch.GAP,
+    "denied": watch.DENIED,
+    "without_score": watch.LOST,
+}
+
+
+def main(path: Path, owned: bool = False) -> None:
+    """owned: whether somebody renews its lease; else it goes on to its end (a run by hand, a job of KubeRay's)."""
+    job = TrainingJob.read(path)
+    with owner.alone(job.path) as alone:
+        if not alone:
+            sys.exit(f"another process trains in {job.path}: this one ends")
+        if job.done is None:
+            owner.withdraw_notice(job.path)
+            (job.path / "stopped.json").unlink(
+                missing_ok=True
+            )  # a life that was killed wrote it: this one looks for itself
+            if holders := os.environ.get(owner.HOLDERS):
+                owner.hold(Path(holders))  # the private Ray stays while an orphan saves
+            with pipes(job.path) as session:
+                _train(job, session, owned)
+            done = {
+                "steps": job.training.steps,
+                "candidates": sorted(candidates(job.path)),
+                "stopped": job.stopped,
+            }
+            write_atomic(job.path / "done.json", json.dumps(done))
+
+
+def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
+    """The Dagster Pipes session whose parameters the submitting step left in the folder; none for a run by hand."""
+    params = folder / "pipes.json"
+    if not params.exists():
+        return nullcontext()
+    return open_dagster_pipes(
+        params_loader=PipesMappingParamsLoader(json.loads(params.read_text(encoding="utf-8")))
+    )
+
+
+def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
+    os.environ.update(environment(job.training, job.path))
+    try:
+        fetch(job)
+    except ForeignMirror as error:
+        sys.exit(f"error: {error}")
+    resumed = repair(job.path)
+    if session:
+        session.log.info(
+            f"training {job.chain}: {'from step ' + str(resumed) if resumed else 'from the start'}, {job.training.steps} steps"
+        )
+    import ray
+
+    if not ray.is_initialized():
+        ray.init(
+            log_to_driver=True
+        )  # the address comes from the job's environment; no runtime_env: its workers are preloaded
+    from verl.trainer import main_ppo
+
+    training = restored(job, resumed).training
+    if resumed or next_attempt(job.path) > 1:
+        training = settled(training, job.path)
+    if resumed and reshard(job.path / "saves" / f"global_step_{resumed}", training.ranks):
+        print(f"the save of step {resumed} was cut anew for {training.ranks} ranks", flush=True)
+    loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]
+    reporter = Reporter(job, session, owned)
+    signal.signal(
+        signal.SIGTERM, lambda *_: reporter.asked_to_end()
+    )  # Ray's own handler, set by init, would drop all since the last save
+    told = overrides(
+        training,
+        seed=job.seed,
+        model=Path(job.start),
+        train=Path(job.train),
+        validation=Path(job.validation),
+        folder=job.path,
+        loggers=loggers,
+        name=job.chain,
+    )
+    if job.training.trace:
+        (job.path / TRACES).mkdir(exist_ok=True)
+    sys.argv = ["main_ppo", *told, f"hydra.run.dir='{job.path / 'hydra'}'"]
+    reporter.start()
+    try:
+        main_ppo.main()
+    except (
+        ray.exceptions.RayActorError,
+        ray.exceptions.WorkerCrashedError,
+        ray.exceptions.NodeDiedError,
+    ) as error:
+        print(f"a process of the run died: {str(error).splitlines()[0]}", flush=True)
+        if training.scale.nodes > 1:
+            died_with()  # the next life must not be laid over a node that Ray still believes in
+        sys.exit(DIED)
+    except ray.exceptions.RayTaskError as error:
+        if isinstance(error, owner.Ended):
+            print(f"saved and ended: {owner.notice(job.path)}", flush=True)
+            sys.exit(DIED)
+        if not job.stopped:
+            if gone := died_with():  # what verl raised is only what came of it
+                print(f"a process of the run died: {', '.join(gone)}", flush=True)
+                sys.exit(DIED)
+            raise
+        print(f"stopped early: {job.stopped}", flush=True)
+    finally:
+        reporter.stop()
+
+
+class Reporter(threading.Thread):
+    """Follows verl's metrics file and tells each step once through Dagster Pipes; gives notice when nobody wants the training any more; ends it where
+    a process of it has died and verl waits for it.
+    """
+
+    def __init__(self, job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
+        super().__init__(daemon=True)
+        self.job, self.session = job, session
+        self.seen: dict[int, dict[str, float]] = {}
+        self.told: dict[int, dict[str, float]] = {}
+        self.lease, self.asked_at = owner.Lease(job.path) if owned else None, 0.0
+        self.looked_at = self.moved_at = time.monotonic()
+        self.missed_at = 0.0  # when a death was seen first
+        self.ended = threading.Event()
+        self.machines = Machines()  # from here on the CPUs' load is counted
+
+    def run(self) -> None:
+        met: dict[str, str] = {}
+        while not self.ended.wait(REPORT_EVERY_S):
+            for look in (self._look_at_its_owner, self._look_for_deaths, self.report):
+                try:
+                    look()
+                except Exception as error:  # a full disk, a Ray that does not answer: the next look may do better, and nobody else looks
+                    if met.get(look.__name__) != (said := f"{type(error).__name__}: {error}"):
+                        met[look.__name__] = said
+                        print(
+                            f"{look.__name__.strip('_')} failed, and is tried again in {REPORT_EVERY_S:.0f} s: {said}",
+                            flush=True,
+                        )
+
+    def _look_at_its_owner(self) -> None:
+        if self.lease and self.lease.expired():
+            owner.give_notice(
+                self.job.path, f"nobody renewed its lease for {self.lease.term_s:.0f} s"
+            )
+        if owner.notice(self.job.path):
+            self.asked_at = self.asked_at or time.monotonic()
+            if time.monotonic() - self.asked_at > HANGS_S:
+                os._exit(DIED)  # its processes go with it
+
+    def asked_to_end(self) -> None:
+        """SIGTERM. A training that was asked before, and not only now, has had its time: Ray sends it last, when it is told to stop the job."""
+        if self.asked_at and time.monotonic() - self.asked_at > TIME_TO_SAVE_S:
+            os._exit(DIED)
+        owner.give_notice(self.job.path, "SIGTERM")
+
+    def _look_for_deaths(self) -> None:
+        now = time.monotonic()
+        if now - self.looked_at < DEATHS_EVERY_S:
+            return
+        self.looked_at, gone = now, died()
+        self.missed_at = (self.missed_at or now) if gone else 0.0
+        if gone and now - max(self.missed_at, self.moved_at) > QUIET_S:
+            print(
+                f"a process of the run died, and verl waits for it: {', '.join(gone)}", flush=True
+            )
+            os._exit(DIED)
+
+    def stop(self) -> None:
+        self.ended.set()
+        self.join()
+        self.report()
+
+    def report(self) -> None:
+        history = metrics(self.job.path)
+        found = {
+            record["step"]: {
+                name: float(record[key]) for name, key in REPORTED.items() if key in record
+            }
+            for record in history
+        }
+        if found != self.seen:
+            self.seen, self.moved_at = found, time.monotonic()
+        for step, said in found.items():
+            if self.told.get(step) != said:
+                if self.session:
+                    busy = (
+                        self.machines.loads() if step == max(found) else {}
+                    )  # of steps before, which another life told, it is not known now
+                    self.session.report_custom_message(
+                        {"step": step, "time": time.time(), **said, **busy}
+                    )
+                self.told[step] = said
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), owner.OWNED in sys.argv[2:])

@@ -1,0 +1,49 @@
+"""ReMax for verl's v1 trainer: the reward of a greedy answer is the baseline of the sampled ones (Li et al. 2023, arXiv:2310.10505, algorithm 1).
+
+verl 0.9.1 has the estimator and, in its deprecated trainer alone, the greedy rollouts. Here each prompt gets one session more, and session 0 is
+greedy (verl_jobs/trainer/greedy.py, verl_jobs/cpu/batched.py). The replay buffer takes it out of the batch and leaves its reward here, in the trainer's
+process, where the estimator finds it by the prompt's id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from verl.trainer.ppo.core_algos import compute_remax_outcome_advantage, register_adv_est
+
+from verl_jobs.config.algorithms import REMAX
+
+GREEDY = 0  # the session
+_baselines: dict[str, float] = {}
+
+
+def remember(rewards: Mapping[str, float]) -> None:
+    """The greedy answers' rewards of the coming step, by prompt; those of the step before are forgotten."""
+    _baselines.clear()
+    _baselines.update(rewards)
+
+
+@register_adv_est(REMAX)  # type: ignore[untyped-decorator]  # verl has no types
+def greedy_baseline(
+    token_level_rewards: torch.Tensor,
+    response_mask: torch.Tensor,
+    index: Any,
+    config: Any = None,
+    **_: Any,
+) -> Any:
+    """verl's ReMax with the baselines of `remember`. token_level_rewards, response_mask: (answers, tokens); index: each answer's prompt.
+
+    Returns advantages and returns, (answers, tokens). Raises KeyError for an answer whose prompt has no greedy one; a row with an empty mask is
+    padding and needs none.
+    """
+    padding = response_mask.sum(dim=-1) == 0
+    found = [
+        0.0 if padded else _baselines[prompt]
+        for prompt, padded in zip(index, padding.tolist(), strict=True)
+    ]
+    baselines = torch.tensor(
+        found, dtype=token_level_rewards.dtype, device=token_level_rewards.device
+    )
+    return compute_remax_outcome_advantage(token_level_rewards, baselines, response_mask, config)

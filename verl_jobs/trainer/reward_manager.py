@@ -1,0 +1,248 @@
+"""verl's door to the rewards room: answers in, rewards out, a whole batch at a time; a sample without a score is no sample.
+
+verl drops a rollout whose reward raises, and pads its group; so an infrastructure failure raises here, and is counted, and is never a zero.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+
+from rewards.composite import Reward
+from rewards.config import RewardConfig
+from rewards.judging import Judged, judge
+from rewards.own import reward_of
+from rewards.question import Question, Task, task_from_ground_truth
+from rewards.score import Score
+from sandbox.protocol import Job, Report, Verdict
+from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
+from verl_jobs.config.algorithms import OVERLONG_SHARE
+from verl_jobs.config.training import Training
+from verl_jobs.job import TrainingJob
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+TRIES = 3  # sandboxes a batch
+MATHS = ("math", "gsm8k", "aime", "amc")  # in the names that verl's own data sources have
+
+
+class NoScore(RuntimeError):
+    """The judge failed, not the answer."""
+
+
+class Scorer:
+    """One sandbox and one reward a process, made at the first use; safe to use from threads."""
+
+    def __init__(self, config: RewardConfig, sandbox: SandboxConfig | None = None) -> None:
+        self.config, self.confined = config, sandbox or SandboxConfig()
+        self._lock = threading.Lock()
+        self._task = lru_cache(maxsize=4096)(task_from_ground_truth)
+
+    @cached_property
+    def _sandbox(self) -> Sandbox:
+        return Sandbox(self.confined).__enter__()
+
+    @cached_property
+    def _reward(self) -> Reward:
+        return reward_of(self.config)
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The one that scores, open."""
+        with self._lock:  # cached_property alone would make two sandboxes for two threads
+            return self._sandbox
+
+    def score(self, pairs: Sequence[tuple[str, str]], step: int = 0) -> list[Score]:
+        """Scores in the order of (ground truth, answer). The sandbox opens with the first program, and anew where all of it has failed.
+
+        Raises SandboxError, OSError after TRIES sandboxes, and what a reward file raises at every answer.
+        """
+        answered: list[tuple[Task, str]] = [(self._task(truth), answer) for truth, answer in pairs]
+        with self._lock:
+            reward = self._reward
+        programs = any(not isinstance(task, Question) for task, _ in answered)
+        return worth(
+            reward,
+            self._tried(
+                lambda sandbox: judge(sandbox, answered, step),
+                lambda one: one.report.verdict,
+                programs,
+            ),
+        )
+
+    def run(self, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
+        """As a sandbox runs them, in their order, and with as many sandboxes as `score` takes; for what is run and not scored."""
+        listed = list(jobs)
+        return self._tried(
+            lambda sandbox: run_all(sandbox, listed, repeat) if sandbox else [],
+            lambda report: report.verdict,
+        )
+
+    def _tried(
+        self,
+        ask: Callable[[Sandbox | None], list[T]],
+        verdict: Callable[[T], Verdict],
+        programs: bool = True,
+    ) -> list[T]:
+        """What `ask` gives, in another sandbox where the one failed or gave no verdict at all. programs: whether a sandbox is needed."""
+        for _ in range(TRIES - 1):
+            sandbox = self.sandbox if programs else None
+            try:
+                found = ask(sandbox)
+                if not found or any(verdict(one) is not Verdict.INFRA for one in found):
+                    return found
+                logger.error(
+                    "none of %d answers got a verdict: judged again in a new sandbox", len(found)
+                )
+            except (SandboxError, OSError) as error:
+                logger.error("the sandbox failed, another takes its place: %s", error)
+            self._replace(sandbox)
+        return ask(self.sandbox if programs else None)
+
+    def _replace(self, broken: Sandbox | None) -> None:
+        """The next to ask gets a new sandbox, unless another thread has seen to it."""
+        with self._lock:
+            if self.__dict__.get("_sandbox") is not broken or broken is None:
+                return
+            del self.__dict__["_sandbox"]
+        broken.close()
+
+
+def worth(reward: Reward, batch: Sequence[Judged]) -> list[Score]:
+    """What the reward gives; an answer at which it raises, as a user's own may, has no score. Raises its error where it raises at every one."""
+    try:
+        return reward.score_all(batch)
+    except Exception:
+        logger.exception("the reward failed on a batch of %d answers: asked one by one", len(batch))
+    scores: list[Score] = []
+    for at, judged in enumerate(batch):
+        try:
+            scores += reward.score_all([judged])
+        except Exception:
+            if at == len(batch) - 1 and not any(score.value is not None for score in scores):
+                raise
+            scores.append(Score(None, Verdict.INFRA, total=judged.report.total))
+    return scores
+
+
+def job_path(config: Any) -> Path:
+    """Where the job of a verl run is written: beside its checkpoints."""
+    return Path(config.trainer.default_local_dir).parent / "job.json"
+
+
+def job_of(config: Any) -> TrainingJob:
+    return TrainingJob.read(job_path(config))
+
+
+def scorer_of(job: TrainingJob) -> Scorer:
+    return Scorer(job.reward, SandboxConfig(isolation=job.isolation, backend=job.backend))
+
+
+def overlong(training: Training, tokens: int) -> float:
+    """What DAPO takes from an answer of so many tokens: 0 to -1, straight over the last part of the longest answer (arXiv:2503.14476, eq. 13).
+
+    0 with any other algorithm.
+    """
+    if not training.method.drops_equal_groups:
+        return 0.0
+    room = max(1, round(OVERLONG_SHARE * training.answer_tokens))
+    return max(-1.0, min(0.0, (training.answer_tokens - room - tokens) / room))
+
+
+def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, Any]:
+    """What verl collates: the same keys on every call, None for what was not measured, and as text answer, verdict and trace. Raises NoScore.
+
+    penalty: added to the score, not to `acc`.
+    """
+    if score.value is None:
+        raise NoScore("no verdict on this answer: left out of the step")
+    share = score.passed / score.total if score.total else 0.0
+    figures = {
+        "score": score.value + penalty,
+        "acc": float(score.solved),
+        "tests_passed": share,
+        "format": score.components.get("format", 0.0),
+    }
+    return figures | {
+        "visible": score.visible,
+        "hidden": score.hidden,
+        "denied": score.denied,
+        "shared": float(score.shared),
+        "unpaid": score.unpaid,
+        "trace": json.dumps(score.gave),
+        "verdict": str(score.verdict),
+        "answer": answer,
+    }
+
+
+def compute_score(
+    data_source: str,
+    solution_str: str,
+    ground_truth: str,
+    extra_info: Mapping[str, Any] | None = None,
+    **reward: Any,
+) -> dict[str, Any]:
+    """verl's own signature (`reward.custom_reward_function.path=pkg://verl_jobs.trainer.reward_manager`), one answer a call: slower than the batched manager.
+
+    ground_truth: JSON of a problem or question (`problems.dataset.rl_parquet.ground_truth`, `rewards.question.question_truth`), or a bare right answer: then
+    `extra_info["task"]` is "math" or "qa", or the data source is one of mathematics; `extra_info["question"]` is its statement, `extra_info["form"]`
+    its `Question.form`. reward: keys of RewardConfig (`reward_kwargs`).
+    Raises NoScore where the judge failed, ValueError for a ground truth that cannot be understood.
+    """
+    truth = _truth(data_source, ground_truth, extra_info or {})
+    [score] = _scorer(RewardConfig.model_validate(reward).model_dump_json()).score(
+        [(truth, solution_str)], int((extra_info or {}).get("global_steps", 0))
+    )
+    return as_verl(score)
+
+
+@cache
+def _scorer(config: str) -> Scorer:
+    return Scorer(RewardConfig.model_validate_json(config))
+
+
+def _truth(data_source: str, ground_truth: str, extra_info: Mapping[str, Any]) -> str:
+    if ground_truth.lstrip().startswith("{") and '"' in ground_truth:
+        return ground_truth
+    task = extra_info.get("task") or (
+        "math" if any(name in data_source.lower() for name in MATHS) else None
+    )
+    if task not in ("math", "qa"):
+        raise ValueError(
+            f"{data_source}: a bare right answer needs extra_info['task'], math or qa; a program needs a problem's JSON"
+        )
+    known = {
+        "statement": str(extra_info.get("question", "")),
+        "form": extra_info.get("form", "evaluated"),
+    }
+    return json.dumps({"question_id": data_source, "task": task, "answers": [ground_truth]} | known)
+
+
+class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has no types
+    """One answer at a time, for agent loops that do not batch (verl/experimental/reward_loop)."""
+
+    def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **_: Any) -> None:
+        super().__init__(config, tokenizer, compute_score)
+        self.job = job_of(config)
+        self.scorer = scorer_of(self.job)
+
+    async def run_single(self, data: Any) -> dict[str, Any]:
+        item = data[-1:][0]
+        ids = item.batch["responses"]
+        valid = int(item.batch["attention_mask"][-ids.shape[-1] :].sum())
+        answer = self.tokenizer.decode(ids[:valid], skip_special_tokens=True)
+        truth, step = (
+            item.non_tensor_batch["reward_model"]["ground_truth"],
+            int(item.non_tensor_batch.get("global_steps", 0)),
+        )
+        [score] = await asyncio.to_thread(self.scorer.score, [(truth, answer)], step)
+        result = as_verl(score, answer, overlong(self.job.training, valid))
+        return {"reward_score": result["score"], "reward_extra_info": result}
