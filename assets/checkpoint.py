@@ -22,7 +22,7 @@ from assets.pictures import training_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.verified_reward import OWN_MANAGER, stamp, unverified_by
 from evaluation.benchmarks.embedded import answering, validation
-from evaluation.benchmarks.validation import write_validation
+from evaluation.benchmarks.validation_parquet import write_validation
 from problems.dataset.balance import read_weights
 from problems.dataset.card import WEIGHTS
 from problems.dataset.rl_parquet import write_verl

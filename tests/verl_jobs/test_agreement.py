@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.benchmarks import from_problems, validation
-from evaluation.benchmarks.validation import write_validation
+from evaluation.benchmarks.validation_parquet import write_validation
 from evaluation.generation.decoder import Answer, Sampling
 from evaluation.judging.evaluate import judge_answers
 from problems.sources.compositional import FamilyConfig, generate
