@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from rewards.math_numbers import NumberReader
 from rewards.math_text import clean
-from rewards.math_tokens import DECORATIONS, LETTERS, Cursor, Token, tokens
+from rewards.math_tokens import DECORATIONS, LETTERS, Token, tokens
 from rewards.math_tree import (
     EXPRESSIONS,
-    LARGEST_EXPONENT,
     Node,
     Unreadable,
     infinite,
@@ -44,7 +44,7 @@ def read(text: str) -> Node:
         raise Unreadable(str(error)) from error
 
 
-class _Reader(Cursor):
+class _Reader(NumberReader):
     """Recursive descent over tokens."""
 
     def __init__(self, listed: list[Token]) -> None:
@@ -317,47 +317,6 @@ class _Reader(Cursor):
         if name in LETTERS or name in ("pi", "infty"):
             return Node("symbol", text=name + self.subscript())
         raise Unreadable(name)
-
-    def raw(self) -> str:
-        """The text of a group or a token that is a name."""
-        if not self.take("{"):
-            self.at += 1
-            return self.tokens[self.at - 1][1] if self.at <= len(self.tokens) else ""
-        begin = self.at
-        while not self.take("}"):
-            if self.at >= len(self.tokens) or self.peek() == "{":
-                raise Unreadable("} is missing")
-            self.at += 1
-        return "".join(text for _, text in self.tokens[begin : self.at - 1])
-
-    def subscript(self) -> str:
-        return f"_{self.raw()}" if self.take("_") else ""
-
-    def number(self, text: str) -> Node:
-        if self.take("_"):
-            base = self.raw()
-            if not base.isdigit():
-                raise Unreadable(base)
-            return Node("based", text=f"{text}_{base}")
-        mantissa, _, exponent = text.lower().partition("e")
-        if exponent and abs(int(exponent)) > LARGEST_EXPONENT:
-            raise Unreadable(text)
-        if self.peek() == "overline" and "." in mantissa:
-            return self.repeating(mantissa)
-        style = "scientific" if exponent else "decimal" if "." in text else "integer"
-        return Node("number", text=style, value=Fraction(text))
-
-    def repeating(self, text: str) -> Node:
-        """A decimal with digits that repeat, `0.1\\overline{6}`."""
-        self.at += 1
-        digits, places = self.raw(), len(text.partition(".")[2])
-        if not digits.isdigit():
-            raise Unreadable(digits)
-        return Node(
-            "number",
-            text="decimal",
-            value=Fraction(text) + Fraction(int(digits), (10 ** len(digits) - 1) * 10**places),
-        )
 
     def call(self, name: str) -> Node:
         """A function with its argument, in brackets or not: `\\sin^2 x`, `\\log_2 (x + 1)`, `\\sin 2x \\cos x`."""

@@ -5,72 +5,25 @@ Expected values come as far as this process and never further: the program's pro
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import socket
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import Any
 
+from sandbox.attempt_processes import JUDGE_LIMITS, AttemptProcesses
 from sandbox.belief import FORGED, believed, beside_others
 from sandbox.compare import same_output, same_text
-from sandbox.in_place import sees_changes
 from sandbox.literal import Claim, claims
 from sandbox.messages import Result, exception, not_loaded, of_tests, row
-from sandbox.protocol import Limits, Verdict
-from sandbox.slot import Broken, Slot, sealed
+from sandbox.protocol import Verdict
+from sandbox.slot import Broken
 from sandbox.watch import Stop, Watch
 from sandbox.wire import MAX_FRAME, NotPlain, frame, parse
 
 SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
-Altered = dict[str, list[dict[str, Any]]]
 MOST_ALTERED = 32
 MOST_ANSWERS = 10_000  # to the questions of a method
-JUDGE_LIMITS = Limits(
-    memory_mb=2048
-)  # of the process that runs the tests; its time is bounded by the program's clock
 
 
-class Attempt:
+class Attempt(AttemptProcesses):
     """One job in the program's slot and, where a judge must run its tests, the judge's, which joins `slots` then."""
-
-    def __init__(
-        self,
-        slots: list[Slot],
-        job: dict[str, Any],
-        limits: Limits,
-        owner: int,
-        judges: Callable[[dict[str, Any]], Slot],
-        altered: Altered,
-    ) -> None:
-        """altered: what is known of decoys, by the text of the test; more is put into it here."""
-        self.slots, self.job, self.limits, self.owner, self.judges = (
-            slots,
-            job,
-            limits,
-            owner,
-            judges,
-        )
-        slot = self.slot = slots[0]
-        self.altered = altered
-        self.tests: list[dict[str, Any]] = job["tests"]
-        self.total = len(self.tests)  # rows of the report
-        self.names: list[str] = []  # of the methods that the rows are about
-        self.cpu_s = 0.0
-        self.runs = 0  # of unittest methods and decoys, each with the limits of a test
-        self.peak_bytes = 0
-        self.shared = job["style"] == "unittest"  # the program's own word went into a verdict
-        self.unusable = False  # what the problem brought cannot be run
-        self.answers: dict[
-            int, tuple[bytes, bytes, bytes]
-        ] = {}  # for the checker, by test: what was given, what came, what was expected
-        self.kept_bytes = 0  # of what came for it
-        self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
-        slot.limit(limits)
-
-    def ran_out_of_memory(self) -> bool:
-        return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
 
     def run(self) -> list[Result]:
         """A row for each test that was decided, in order; short when the program had to be stopped."""
@@ -98,14 +51,6 @@ class Attempt:
                 results[-1][2],
             ]
         return results
-
-    def _most_cpu_s(self) -> float:
-        each = self.limits.cpu_s * max(len(self.tests), self.runs)
-        return (
-            each
-            if self.limits.total_cpu_s is None
-            else min(each, self.limits.total_cpu_s * max(1, self.runs))
-        )
 
     def _call(self) -> list[Result]:
         """All calls are handed over at once; each result starts the next test's clock."""
@@ -367,136 +312,3 @@ class Attempt:
             stop = status if isinstance(status, Stop) else watch.ending(status)
         assert isinstance(stop, Stop)
         return stop.verdict, stop.detail
-
-    def _header(self) -> bytes:
-        return b"".join(
-            frame(text.encode("utf-8", "surrogatepass"))
-            for text in (self.job["entry"] or "", self.job["source"])
-        )
-
-    @contextlib.contextmanager
-    def _started(
-        self,
-        style: str,
-        request: bytes,
-        tests: int,
-        stdin: bytes = b"",
-        limits: Limits | None = None,
-        answers: int | None = None,
-        questions: int = 0,
-    ) -> Iterator[Watch]:
-        """A program's process that runs; nothing of it is left afterwards. Raises Broken where it cannot be set up.
-
-        answers: how many calls it answers, where that is all that it does. questions: how many answers it may give to a unittest's questions.
-        """
-        results, channel = os.pipe2(os.O_CLOEXEC)
-        waiting, gate = os.pipe2(os.O_CLOEXEC)
-        out, out_inner = os.pipe2(os.O_CLOEXEC)
-        err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
-        for written in (out_inner, err_inner):
-            os.fchmod(written, 0o622)  # a program of another uid may open it again, as /dev/stdout
-        nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        limits = limits or self.limits
-        messages = (
-            2 + questions + (1 if answers is None else answers)
-        )  # 2: that it is set up, that it is loaded
-        watch = Watch(
-            self.slots,
-            results,
-            [out] if err is None else [out, err],
-            limits,
-            self.owner,
-            "program",
-            messages,
-            gate,
-        )
-        watch.done_after_them = answers is not None
-        self.slot.start(
-            "program",
-            style,
-            limits,
-            tests,
-            [nowhere, out_inner, err_inner, sealed(request), channel, waiting],
-        )
-        yield from self._until_the_end(watch)
-
-    @contextlib.contextmanager
-    def _judged(self) -> Iterator[Watch]:
-        """A judge's process and a program's, joined by a socket."""
-        results, channel = os.pipe2(os.O_CLOEXEC)
-        waiting, gate = os.pipe2(os.O_CLOEXEC)
-        out, out_inner = os.pipe2(os.O_CLOEXEC)
-        asks, answers = socket.socketpair()
-        answers_kept = answers.dup()
-        watch = Watch(
-            self.slots, results, [out], self.limits, self.owner, "judge", 2 + len(self.tests), gate
-        )
-        watch.done_after_them = True
-        # when the program has ended, the judge must hear it even if a child of the program holds the socket
-        watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
-        texts = [test["source"] for test in self.tests]
-        in_place = [self.job["in_place"] or sees_changes(text, self.job["entry"]) for text in texts]
-        tests = {
-            "do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"], "tests": texts, "in_place": in_place,
-            "output_kb": self.limits.output_kb,
-        }  # fmt: skip
-        judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
-        nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
-        request = sealed(frame(json.dumps(tests).encode()))
-        self.slots[1].start(
-            "judge",
-            "assert",
-            judging,
-            len(self.tests),
-            [*nothing * 3, request, channel, asks.detach()],
-        )
-        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        program = [stdin, out_inner, out_inner, sealed(self._header()), answers.detach(), waiting]
-        self.slot.start("program", "assert", self.limits, len(self.tests), program)
-        with answers_kept:
-            yield from self._until_the_end(watch)
-
-    @contextlib.contextmanager
-    def _asked(self, header: dict[str, Any], body: Iterable[bytes], tests: int) -> Iterator[Watch]:
-        """A judge's process alone, for the text of the problem that it runs."""
-        results, channel = os.pipe2(os.O_CLOEXEC)
-        out, out_inner = os.pipe2(os.O_CLOEXEC)
-        judging = replace(JUDGE_LIMITS, wall_s=self.limits.wall_s, cpu_s=self.limits.wall_s)
-        judges = self.judges(self.job)
-        judges.limit(JUDGE_LIMITS)
-        watch = Watch([judges], results, [out], judging, self.owner, "judge", 1 + tests)
-        request = sealed(frame(json.dumps(header).encode()), more=body)
-        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-        judges.start(
-            "judge", "assert", judging, tests, [stdin, out_inner, out_inner, request, channel]
-        )
-        watch.await_set_up()
-        try:
-            yield watch
-        finally:
-            judges.end()
-            judges.ended()
-            watch.close()
-
-    def _until_the_end(self, watch: Watch) -> Iterator[Watch]:
-        watch.await_set_up()
-        try:
-            yield watch
-        finally:
-            watch.let_leave()
-            for slot in self.slots:
-                if slot.denied:
-                    slot.denied.tried.settle()
-                slot.end()
-            used = [slot.ended() for slot in self.slots]
-            self.cpu_s += used[0]
-            self.peak_bytes = max(self.peak_bytes, self._peak(watch))
-            watch.close()
-
-    def _peak(self, watch: Watch) -> int:
-        together = self.slot.cgroup.peak_bytes() if self.slot.cgroup else None
-        return (
-            max(watch.peak, self.slot.accounts.peak_bytes)
-            if together is None
-            else max(0, together - self.slot.base_bytes)
-        )

@@ -12,28 +12,22 @@ import socket
 import struct
 import sys
 import threading
-import types
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sandbox.awaited import elements_of, result_of
 from sandbox.changed_parts import Walk, walked
-from sandbox.objects import NAMESPACE, SPECIAL, Codec, is_namespace
+from sandbox.objects import SPECIAL
 from sandbox.proxies import Candidate, Memory, StandIn, TooEarly, memory_of, stand_in_class
 from sandbox.raised import Exceptions, ProgramRaised
-from sandbox.records import decides
+from sandbox.records import RecordCodec
 from sandbox.wire import MAX_FRAME, NotPlain, Tree, dump, frame, parse
 
 MOST = 100_000
 HANDLE = '{"h":'  # as an encoded message has it: a text of the message has its quotes escaped
 NAMED = -1  # the age of what the program has by a name that the tests use: each answer of it is the program's word
 DEEPEST = 50  # calls of the tests' functions inside each other
-TYPES: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (bool, int, float, complex, str, bytes, list, tuple, dict, set, frozenset, range)
-}
-TYPES |= {"NotImplemented": NotImplemented, "Ellipsis": ...}
 
 
 class ProgramGone(BaseException):
@@ -44,7 +38,7 @@ class NoResult(ProgramRaised):
     """The program's answer cannot cross."""
 
 
-class Program(Codec):
+class Program(RecordCodec):
     """The connection to the program's process. Of one test at a time: `begin` before each."""
 
     def __init__(self, connection: socket.socket, name: str, most_printed: int = 1 << 20) -> None:
@@ -260,46 +254,6 @@ class Program(Codec):
             self.refused = str(error)
             raise
 
-    def record_name(self, value: Any) -> str | None:
-        if is_namespace(value):
-            return NAMESPACE
-        kind = type(value)
-        if (
-            kind.__module__ == self._space_name
-            and not callable(value)
-            and not isinstance(value, Iterator)
-        ):
-            self._records.setdefault(
-                kind.__name__, kind
-            )  # a class that a function of the tests defines
-        if self._records.get(kind.__name__) is not kind:
-            return None
-        self._known.add(kind.__name__)
-        return kind.__name__
-
-    def own_class(self, name: str) -> type | None:
-        return self._records.get(name)
-
-    def new_record(self, name: str) -> Any:
-        if name == NAMESPACE:
-            return types.SimpleNamespace()
-        if type(name) is not str or name not in self._known & self._records.keys():
-            raise NotPlain("broken message: no such class")
-        kind = self._records[name]
-        self.shared |= decides(kind)
-        return object.__new__(kind)
-
-    def fill(self, record: Any, attributes: dict[str, Any]) -> None:
-        """As it was sent, but no attribute takes the place of a method: what the tests' own class computes is not for the program to say."""
-        for key, value in attributes.items():
-            if (
-                type(key) is not str
-                or key.startswith("__")
-                or callable(getattr(type(record), key, None))
-            ):
-                raise NotPlain(f"an attribute that is none: {str(key)[:40]}")
-            object.__setattr__(record, key, value)
-
     def handle(self, value: Any) -> Tree:
         if isinstance(value, StandIn):
             return {"h": memory_of(value).number}
@@ -369,9 +323,6 @@ class Program(Codec):
             memory.state = {
                 key: value for key, value in state.items() if not isinstance(value, type)
             }  # what is called is asked for
-
-    def named(self, name: str) -> Any:
-        return TYPES[name]
 
     def _reply(self, *, prints: bool = False) -> tuple[bytes, bytes]:
         """What the program answers; what it asks of the tests' functions before that is answered here. prints: so is what a call printed."""

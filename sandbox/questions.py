@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from sandbox.expressions import answer_name, is_type, opened_expression
 from sandbox.purity import COMPREHENSIONS, Known
 from sandbox.variants import asserts
 
@@ -17,7 +18,6 @@ LOOSE = {  # which most values pass
     "assertNotEqual", "assertNotIn", "assertGreater", "assertGreaterEqual", "assertLess", "assertLessEqual", "assertNotRegex", "assertNotAlmostEqual",
 }  # fmt: skip
 NARROW = ("startswith", "endswith", "match", "fullmatch", "search")
-THROUGH = ("all", "any", "set", "sum")  # what goes through its argument
 CLOSE = {
     "assertAlmostEqual",
     "assertNotAlmostEqual",
@@ -27,19 +27,6 @@ ALONE = {
     "assertIsNone": "assertTrue",
     "assertIsNotNone": "assertFalse",
 }  # and what is asserted of the answer whether it is None
-TYPES = {
-    "bool",
-    "int",
-    "float",
-    "complex",
-    "str",
-    "bytes",
-    "list",
-    "tuple",
-    "dict",
-    "set",
-    "frozenset",
-}  # that cross as what they are
 CALLED = {
     "assert_called_once_with": "assertEqual",
     "assert_called_with": "assertEqual",
@@ -49,21 +36,6 @@ COUNTED = {
     "assert_called": "assertGreaterEqual",
     "assert_called_once": "assertEqual",
     "assert_not_called": "assertEqual",
-}
-OF_TEXTS = {
-    "startswith",
-    "endswith",
-    "isdigit",
-    "isalpha",
-    "isalnum",
-    "isupper",
-    "islower",
-    "lower",
-    "upper",
-    "strip",
-    "split",
-    "count",
-    "isspace",
 }
 
 
@@ -191,7 +163,7 @@ def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
     if known.pure(test):
         return None
     leaves: list[ast.expr] = []
-    made = _opened(test, known, frozenset(), leaves)
+    made = opened_expression(test, known, frozenset(), leaves)
     if made is None or _is_answer(made):  # nothing but the truth of it
         return Asked(
             [_told(ast.Call(ast.Name("bool", ast.Load()), [test], []))],
@@ -199,7 +171,7 @@ def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
             False,
         )
     taken: list[ast.stmt] = [
-        ast.Assign([ast.Name(_named(at), ast.Store())], _answer(), lineno=0)
+        ast.Assign([ast.Name(answer_name(at), ast.Store())], _answer(), lineno=0)
         for at in range(len(leaves))
     ]
     return Asked(
@@ -207,116 +179,6 @@ def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
         [*taken, _check(name, [made], known)],
         name == "assertTrue" and _is_narrow(made),
     )
-
-
-def _opened(
-    test: ast.expr, known: Known, bound: frozenset[str], leaves: list[ast.expr]
-) -> ast.expr | None:
-    """The expression with answers in place of what only the program's process knows; these are added to `leaves`, in the order in which they are
-    needed. None where it cannot be opened so far."""
-    if known.pure(test, bound):
-        return test
-    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        inner = _opened(test.operand, known, bound, leaves)
-        return ast.UnaryOp(ast.Not(), inner) if inner else None
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) and not bound:
-        parts = [_opened(part, known, bound, leaves) for part in test.values]
-        return _all_of(parts) if all(parts) else None
-    if isinstance(test, ast.Compare) and not any(
-        isinstance(op, (ast.Is, ast.IsNot)) for op in test.ops
-    ):
-        sides = [_opened(side, known, bound, leaves) for side in (test.left, *test.comparators)]
-        return ast.Compare(sides[0], test.ops, sides[1:]) if all(sides) else None  # type: ignore[arg-type]
-    if (
-        isinstance(test, ast.Call)
-        and (called := _opened_call(test, known, bound, leaves)) is not test
-    ):
-        return called
-    if (
-        isinstance(test, COMPREHENSIONS)
-        and not isinstance(test, ast.DictComp)
-        and len(test.generators) == 1
-        and not bound
-    ):
-        rows: ast.expr | None = _opened_rows(test, known, leaves)
-        return rows
-    return (
-        None
-        if bound & {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
-        else _leaf(test, leaves)
-    )
-
-
-def _opened_call(
-    test: ast.Call, known: Known, bound: frozenset[str], leaves: list[ast.expr]
-) -> ast.expr | None:
-    """The call itself where it is none that the judge can make."""
-    given = test.args[1:]
-    if test.keywords or (not test.args and not isinstance(test.func, ast.Attribute)):
-        return test
-    if isinstance(test.func, ast.Name) and (
-        test.func.id in THROUGH
-        or (test.func.id == "isinstance" and len(given) == 1 and _is_type(given[0]))
-    ):
-        before = len(leaves)
-        inner = _opened(test.args[0], known, bound, leaves)
-        if test.func.id in THROUGH:
-            _list_the_last(inner, leaves, before)
-        return (
-            ast.Call(test.func, [inner, *given], [])
-            if inner and all(known.pure(part, bound) for part in given)
-            else None
-        )
-    if known.path(test.func) in ("re.match", "re.fullmatch", "re.search"):
-        parts = [_opened(part, known, bound, leaves) for part in test.args]
-        return ast.Call(test.func, parts, []) if all(parts) else None  # type: ignore[arg-type]
-    if (
-        isinstance(test.func, ast.Attribute)
-        and test.func.attr in OF_TEXTS
-        and all(known.pure(part, bound) for part in test.args)
-    ):
-        inner = _opened(test.func.value, known, bound, leaves)
-        return (
-            ast.Call(ast.Attribute(inner, test.func.attr, ast.Load()), test.args, [])
-            if inner
-            else None
-        )
-    return test
-
-
-def _opened_rows(test: Any, known: Known, leaves: list[ast.expr]) -> Any:
-    """A comprehension over something that the program has made, whose elements are judged by what is written out."""
-    generator = test.generators[0]
-    inside = frozenset(node.id for node in ast.walk(generator.target) if isinstance(node, ast.Name))
-    before = len(leaves)
-    iterated = _opened(generator.iter, known, frozenset(), leaves)
-    _list_the_last(iterated, leaves, before)
-    element = _opened(test.elt, known, inside, leaves)
-    if not iterated or not element or not all(known.pure(part, inside) for part in generator.ifs):
-        return None
-    return type(test)(element, [ast.comprehension(generator.target, iterated, generator.ifs, 0)])
-
-
-def _list_the_last(opened: ast.expr | None, leaves: list[ast.expr], before: int) -> None:
-    """What is gone through is told by its elements, where it is a leaf as it stands: an iterator has no value of its own."""
-    if isinstance(opened, ast.Name) and len(leaves) > before:
-        leaves[-1] = ast.List([ast.Starred(leaves[-1], ast.Load())], ast.Load())
-
-
-def _all_of(parts: list[ast.expr | None]) -> ast.expr:
-    """All answers are taken, whichever is the first that does not hold."""
-    return ast.Call(
-        ast.Name("all", ast.Load()), [ast.List([part for part in parts if part], ast.Load())], []
-    )
-
-
-def _leaf(test: ast.expr, leaves: list[ast.expr]) -> ast.expr:
-    leaves.append(test)
-    return ast.Name(_named(len(leaves) - 1), ast.Load())
-
-
-def _named(at: int | str) -> str:
-    return f"_answer_{at}"
 
 
 def _of_rows(loop: ast.For, known: Known) -> Asked | None:
@@ -385,16 +247,11 @@ def _is_itself(call: ast.Call, known: Known) -> bool:
     return isinstance(owner, ast.Name) and owner.id in known.owners
 
 
-def _is_type(kind: ast.expr) -> bool:
-    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
-    return all(isinstance(part, ast.Name) and part.id in TYPES for part in kinds)
-
-
 def _is_class(kind: ast.expr, known: Known) -> bool:
     """Whether this is a class, or a tuple of such, that says by its name alone what its instances are."""
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
     return all(
-        _is_type(part)
+        is_type(part)
         or known.path(part).rpartition(".")[0]
         in ("collections", "datetime", "decimal", "fractions")
         for part in kinds
@@ -425,7 +282,7 @@ def _is_narrow(test: ast.expr) -> bool:
 def _is_answer(node: ast.expr) -> bool:
     while isinstance(node, ast.UnaryOp):
         node = node.operand
-    return isinstance(node, ast.Name) and node.id.startswith(_named(""))
+    return isinstance(node, ast.Name) and node.id.startswith(answer_name(""))
 
 
 def _told(value: ast.expr) -> ast.stmt:

@@ -21,8 +21,9 @@ from typing import Any
 
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
-from sandbox import folders, isolation
-from sandbox.attempt import Altered, Attempt
+from sandbox import folders, isolation, process_tree
+from sandbox.attempt import Attempt
+from sandbox.attempt_processes import Altered
 from sandbox.messages import whole
 from sandbox.protocol import Limits, Verdict
 from sandbox.slot import READ_BYTES, Broken, Refused, Slot
@@ -221,7 +222,7 @@ def main() -> None:
     finally:
         worker.close()
         if worker.rung == "bare":
-            isolation.kill_descendants()  # whose outer half was killed
+            process_tree.kill_descendants()  # whose outer half was killed
 
 
 def _end_without(owner: int, event: int) -> None:
@@ -230,7 +231,7 @@ def _end_without(owner: int, event: int) -> None:
     poll.register(owner, event)
     poll.poll()
     time.sleep(LEAVE_S)
-    isolation.kill_descendants()  # it may be waiting for one
+    process_tree.kill_descendants()  # it may be waiting for one
     time.sleep(LEAVE_S / 2)
     os._exit(1)
 

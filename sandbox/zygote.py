@@ -40,7 +40,7 @@ MOST_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # of a message: descriptors, four byt
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path.append(ROOT)
 
-from sandbox import folders, hugepages, isolation, program, rehearsal, seccomp  # noqa: E402  # found by the line above
+from sandbox import folders, hugepages, isolation, process_tree, program, rehearsal, seccomp  # noqa: E402  # found by the line above
 
 EMPTY_S = 3.0  # for what a program left on a rung without mounts
 SHORTAGES = (
@@ -200,7 +200,7 @@ class Zygote:
                 _kill(-1, SIGKILL)
                 if _waitpid(-1, None, WALL) < 0:
                     return
-            elif isolation.descendants_ended():
+            elif process_tree.descendants_ended():
                 return
 
     def _scratch_state(self) -> tuple[int, ...]:

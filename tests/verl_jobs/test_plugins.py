@@ -236,7 +236,7 @@ WRONG = [
 def test_what_is_wrong_with_a_part_is_said_with_its_name(tmp_path: Path) -> None:
     """In one process, for verl takes seconds to import; functions share a bench, since verl's config does not depend on them."""
     from verl_jobs.plugins.dry_steps import STEPS
-    from verl_jobs.plugins.plugin_check import Bench
+    from verl_jobs.plugins.bench import Bench
 
     shared = Bench(Training(), tmp_path)
     for number, (kind, text, why) in enumerate(WRONG):
@@ -284,7 +284,7 @@ def test_an_own_sampler_draws_from_an_own_dataset_and_its_state_lies_in_verl_s_d
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from verl_jobs.curriculum import curriculum
-    from verl_jobs.plugins.plugin_check import Bench
+    from verl_jobs.plugins.bench import Bench
 
     monkeypatch.setattr(curriculum, "_present", None)
     page, bench = shown(tmp_path), Bench(Training(), tmp_path)

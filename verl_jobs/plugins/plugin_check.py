@@ -9,85 +9,12 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from problems.dataset.rl_parquet import prompt_text, write_verl
-from problems.schema import Problem
-from problems.sources.compositional import FamilyConfig, generate
-from rewards.composite import reward_hash
-from rewards.config import RewardConfig
-from verl_jobs.config.overrides import overrides
 from verl_jobs.config.references import PluginError, load
-from verl_jobs.config.scale import Scale
-from verl_jobs.config.training import Curriculum, Training
-from verl_jobs.job import TrainingJob
+from verl_jobs.config.training import Training
+from verl_jobs.plugins.bench import Bench
 from verl_jobs.plugins.dry_steps import STEPS
-from verl_jobs.sft.tiny_model import TinyModel, make
-
-PROBLEMS = 6
-
-
-class Bench:
-    """What a step needs: a few problems of the embedded family, a tiny model without training, and verl's whole config of this training on a CPU."""
-
-    def __init__(self, training: Training, folder: Path) -> None:
-        plugins = training.plugins.model_copy(
-            update={"sampler": ""}
-        )  # it and a curriculum draw from what is not there yet
-        ours = {"engine": "hf", "scale": Scale(), "curriculum": Curriculum(), "plugins": plugins}
-        self.training, self.folder = training.model_copy(update=ours), folder
-
-    @cached_property
-    def problems(self) -> list[Problem]:
-        return generate(FamilyConfig(demonstrations=1, train=PROBLEMS - 1, validation=1))[:PROBLEMS]
-
-    @cached_property
-    def rows(self) -> Path:
-        write_verl(self.problems, self.folder / "train.parquet")
-        return self.folder / "train.parquet"
-
-    @cached_property
-    def model(self) -> Path:
-        texts = [
-            text for problem in self.problems for text in (prompt_text(problem), *problem.solutions)
-        ]
-        room = self.training.prompt_tokens + self.training.answer_tokens
-        make(TinyModel(hidden=32, layers=1, positions=room), texts, self.folder / "model")
-        return self.folder / "model"
-
-    @cached_property
-    def tokenizer(self) -> Any:
-        from transformers import AutoTokenizer
-
-        return AutoTokenizer.from_pretrained(self.model)
-
-    @cached_property
-    def config(self) -> Any:
-        """verl's, of this training; `job.json` lies where our own parts look for it."""
-        from hydra import compose, initialize_config_module
-
-        paths = {
-            "model": self.model,
-            "train": self.rows,
-            "validation": self.rows,
-            "folder": self.folder,
-        }
-        told = overrides(self.training, seed=1, loggers=[], name="trial", **paths)
-        TrainingJob(
-            folder=str(self.folder), chain="trial", start=str(self.model), train=str(self.rows), validation=str(self.rows), inputs={},
-            training=self.training, reward=RewardConfig(), reward_hash=reward_hash(RewardConfig()), isolation="auto", seed=1,
-        ).write()  # fmt: skip
-        with initialize_config_module(config_module="verl.trainer.config", version_base=None):
-            return compose("ppo_trainer", overrides=told)
-
-    @cached_property
-    def dataset(self) -> Any:
-        """The training set as verl makes it: of the user's class where there is one."""
-        from verl.trainer.ppo.utils import create_rl_dataset
-
-        return create_rl_dataset([str(self.rows)], self.config.data, self.tokenizer, None)
 
 
 def try_all(training: Training) -> list[str]:

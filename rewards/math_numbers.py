@@ -1,0 +1,57 @@
+"""Numbers, groups of text and subscripts of a mathematical answer."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from rewards.math_tokens import Cursor
+from rewards.math_tree import (
+    LARGEST_EXPONENT,
+    Node,
+    Unreadable,
+)
+
+
+class NumberReader(Cursor):
+    """Read numbers and raw text from tokens."""
+
+    def raw(self) -> str:
+        """The text of a group or a token that is a name."""
+        if not self.take("{"):
+            self.at += 1
+            return self.tokens[self.at - 1][1] if self.at <= len(self.tokens) else ""
+        begin = self.at
+        while not self.take("}"):
+            if self.at >= len(self.tokens) or self.peek() == "{":
+                raise Unreadable("} is missing")
+            self.at += 1
+        return "".join(text for _, text in self.tokens[begin : self.at - 1])
+
+    def subscript(self) -> str:
+        return f"_{self.raw()}" if self.take("_") else ""
+
+    def number(self, text: str) -> Node:
+        if self.take("_"):
+            base = self.raw()
+            if not base.isdigit():
+                raise Unreadable(base)
+            return Node("based", text=f"{text}_{base}")
+        mantissa, _, exponent = text.lower().partition("e")
+        if exponent and abs(int(exponent)) > LARGEST_EXPONENT:
+            raise Unreadable(text)
+        if self.peek() == "overline" and "." in mantissa:
+            return self.repeating(mantissa)
+        style = "scientific" if exponent else "decimal" if "." in text else "integer"
+        return Node("number", text=style, value=Fraction(text))
+
+    def repeating(self, text: str) -> Node:
+        """A decimal with digits that repeat, `0.1\\overline{6}`."""
+        self.at += 1
+        digits, places = self.raw(), len(text.partition(".")[2])
+        if not digits.isdigit():
+            raise Unreadable(digits)
+        return Node(
+            "number",
+            text="decimal",
+            value=Fraction(text) + Fraction(int(digits), (10 ** len(digits) - 1) * 10**places),
+        )

@@ -1,0 +1,199 @@
+"""Dry steps of what makes and pays rollouts: reward managers and agent loops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from tensordict import TensorDict
+from verl import DataProto
+
+from verl_jobs.config.references import (
+    PluginError,
+    own_algorithms,  # noqa: F401  # verl finds references in its registries
+)
+from verl_jobs.plugins.bench import Bench
+from verl_jobs.plugins.dry_run import (
+    _array,
+    _is_number,
+    _kind,
+    asked,
+    is_subclass,
+    takes,
+)
+
+MANAGER = (
+    "config",
+    "tokenizer",
+    "compute_score",
+    "reward_router_address",
+    "reward_model_tokenizer",
+)
+
+
+def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
+    """A right answer, a wrong one and an empty one to a problem: the right one must be worth most."""
+    from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
+
+    is_subclass(cls, reference, RewardManagerBase)
+    takes(cls, reference, MANAGER)
+    found = asked(reference, lambda: asyncio.run(_paid(bench)))
+    for said in found:
+        if not (
+            isinstance(said, Mapping)
+            and _is_number(said.get("reward_score"))
+            and isinstance(said.get("reward_extra_info"), Mapping)
+        ):
+            raise PluginError(
+                f'{reference}: gave {said!r}: return {{"reward_score": number, "reward_extra_info": {{"acc": 0 or 1, ...}}}}'
+            )
+        if "acc" not in said["reward_extra_info"]:
+            raise PluginError(
+                f'{reference}: reward_extra_info has no "acc", 1.0 for a solved problem else 0.0: checkpoints are chosen by it'
+            )
+    if len({tuple(sorted(said["reward_extra_info"])) for said in found}) > 1:
+        raise PluginError(
+            f"{reference}: reward_extra_info has other keys from answer to answer: verl needs the same"
+        )
+    right, wrong, empty = (float(said["reward_score"]) for said in found)
+    if right <= max(wrong, empty):
+        raise PluginError(
+            f"{reference}: pays {right:g} for a right answer, {wrong:g} for a wrong one, {empty:g} for none: the right one must get most"
+        )
+    return f"pays {right:g} for a right answer, {wrong:g} for a wrong one, {empty:g} for none"
+
+
+async def _paid(bench: Bench) -> list[Any]:
+    from verl.trainer.ppo.reward import load_reward_manager
+
+    manager = load_reward_manager(
+        bench.config, bench.tokenizer, reward_router_address=None, reward_model_tokenizer=None
+    )
+    problem = bench.problems[0]
+    answers = (
+        f"```python\n{problem.solutions[0]}\n```",
+        f"```python\ndef {problem.entry_point}(*_):\n    return None\n```",
+        "",
+    )
+    return [await manager.run_single(_rollout(bench, answer)) for answer in answers]
+
+
+def _rollout(bench: Bench, answer: str) -> DataProto:
+    """As verl hands an answer to a reward manager (agent_loop.py, `_compute_score`)."""
+    row = bench.dataset[0]
+    prompt = bench.tokenizer.apply_chat_template(
+        list(row["raw_prompt"]), add_generation_prompt=True, return_dict=False
+    )
+    response = [
+        *bench.tokenizer.encode(answer, add_special_tokens=False),
+        bench.tokenizer.eos_token_id,
+    ]
+    prompts, responses = torch.tensor([prompt]), torch.tensor([response])
+    ids = torch.cat([prompts, responses], dim=1)
+    tensors = {
+        "prompts": prompts,
+        "responses": responses,
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+    }
+    tensors["position_ids"] = torch.arange(ids.shape[1]).unsqueeze(0)
+    told = {key: value for key, value in row.items() if key != "dummy_tensor"}
+    told |= {
+        "uid": "trial",
+        "global_steps": 1,
+        "__num_turns__": 2,
+        "tool_extra_fields": {},
+        "prompt_len": len(prompt),
+        "response_len": len(response),
+    }
+    return DataProto(
+        batch=TensorDict(tensors, batch_size=1),
+        non_tensor_batch={key: _array(value) for key, value in told.items()},
+    )
+
+
+def agent_loop(cls: Any, reference: str, bench: Bench) -> str:
+    """One rollout on a model that knows nothing, decoded in this process by the engine of the CPU."""
+    from verl.experimental.agent_loop import AgentLoopBase
+
+    is_subclass(cls, reference, AgentLoopBase)
+    engine = Recorded(bench)
+    said = asked(reference, lambda: asyncio.run(_rolled_out(cls, bench, engine)))
+    for output in said if isinstance(said, list) else [said]:
+        _check_output(output, reference, bench, engine)
+    return f"wrote {len(engine.written)} tokens in {engine.calls} turn{'s' * (engine.calls != 1)}"
+
+
+class Recorded:
+    """verl's client of an engine: ours, in this process; it remembers which tokens the policy wrote."""
+
+    def __init__(self, bench: Bench) -> None:
+        from verl_jobs.cpu.rollout import HFServer
+
+        rollout = bench.config.actor_rollout_ref.rollout
+        keys = ("prompt_length", "response_length", "max_num_seqs", "seed")
+        self.server = HFServer(str(bench.model), {key: rollout[key] for key in keys}, threads=1)
+        self.written: list[int] = []
+        self.calls = 0
+
+    async def generate(
+        self, request_id: str, *, prompt_ids: Any, sampling_params: dict[str, Any], **more: Any
+    ) -> Any:
+        output = await self.server.generate(prompt_ids, sampling_params, request_id, **more)
+        self.written += output.token_ids
+        self.calls += 1
+        return output
+
+
+async def _rolled_out(cls: Any, bench: Bench, engine: Recorded) -> Any:
+    from verl.experimental.agent_loop.agent_loop import DictConfigWrap, ToolListWrap
+    from verl.utils.dataset.rl_dataset import get_dataset_class
+
+    loop = cls(
+        name="own", trainer_config=DictConfigWrap(bench.config), server_manager=engine, tokenizer=bench.tokenizer, processor=None,
+        hf_model_type="qwen2", dataset_cls=get_dataset_class(bench.config.data), data_config=DictConfigWrap(bench.config.data),
+        tools=ToolListWrap([]),
+    )  # fmt: skip
+    row = {key: value for key, value in bench.dataset[0].items() if key != "dummy_tensor"}
+    sampling = {
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": -1,
+        "repetition_penalty": 1.0,
+        "logprobs": True,
+    }
+    return await loop.run(sampling, **row, uid="trial", global_steps=1, session_id=0)
+
+
+def _check_output(output: Any, reference: str, bench: Bench, engine: Recorded) -> None:
+    from verl.experimental.agent_loop import AgentLoopOutput
+
+    if not isinstance(output, AgentLoopOutput):
+        raise PluginError(
+            f"{reference}: run() gave {_kind(output)}: return verl's AgentLoopOutput, or a list of them"
+        )
+    tokens, mask, limit = output.response_ids, output.response_mask, bench.training.answer_tokens
+    if len(tokens) != len(mask) or not 0 < len(tokens) <= limit:
+        raise PluginError(
+            f"{reference}: {len(tokens)} response_ids, {len(mask)} in response_mask: give as many, 1 to rollout.response_length ({limit})"
+        )
+    if len(output.prompt_ids) > bench.training.prompt_tokens:
+        raise PluginError(
+            f"{reference}: {len(output.prompt_ids)} prompt_ids, rollout.prompt_length is {bench.training.prompt_tokens}"
+        )
+    own = [token for token, inside in zip(tokens, mask, strict=True) if inside]
+    written = iter(engine.written)
+    if not own or not all(token in written for token in own):
+        raise PluginError(
+            f"{reference}: response_mask is 1 on tokens that the model did not write, or nowhere: 1 for its own tokens, 0 for all others"
+        )
+    if output.response_logprobs is None or len(output.response_logprobs) != len(tokens):
+        raise PluginError(
+            f"{reference}: give response_logprobs, one a token of response_ids; 0.0 for tokens that are not the model's"
+        )
+    if output.reward_score is not None:
+        raise PluginError(
+            f"{reference}: sets reward_score: leave it out, so that the reward decides, which the exploit battery has tried"
+        )
