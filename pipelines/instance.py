@@ -1,6 +1,7 @@
-"""Dagster's own settings for a home: `dagster.yaml` and `workspace.yaml`, written from the profile under `RATCHET_HOME/dagster`.
+"""Dagster's instance settings for a home: the committed `dagster.yaml`, overlaid with the profile.
 
-Our state stands without that folder: delete it, and what is lost is the history of runs, no artifact and no decision.
+Written to `RATCHET_HOME/dagster`. Ratchet's state does not depend on that folder: whoever deletes it
+loses the history of Dagster's runs, but no artifact and no decision.
 """
 
 from __future__ import annotations
@@ -17,9 +18,7 @@ from resources.home import Home
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = "# Written by ratchet from the profile; changes here are lost (remove this line to keep yours).\n"
-TRAIN = {
-    "kind": "train"
-}  # tag of runs that train: one at a time in the queue, and by the lease outside of it
+PATHS = ("storage", "local_artifact_storage", "compute_logs")  # of the committed `dagster.yaml`
 
 
 def prepare(home: Home, orchestration: Orchestration) -> Path:
@@ -46,24 +45,12 @@ def prepare(home: Home, orchestration: Orchestration) -> Path:
 
 
 def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
-    settings: dict[str, Any] = {
-        "telemetry": {"enabled": False},
-        "nux": {"enabled": False},
-        "concurrency": {
-            "pools": {"granularity": "run"},
-            "runs": {
-                "max_concurrent_runs": 8,
-                "tag_concurrency_limits": [{"key": "kind", "value": TRAIN["kind"], "limit": 1}],
-            },
-        },
-        "run_monitoring": {
-            "enabled": True,
-            "poll_interval_seconds": 5,
-            "free_slots_after_run_end_seconds": 30,
-        },
-        "run_retries": {"enabled": True, "max_retries": 2, "retry_on_asset_or_op_failure": False},
-        "run_launcher": {"module": "resources.run_launcher", "class": "LocalRunLauncher"},
-    }
+    """Return the committed `dagster.yaml` without its paths, overlaid with a profile's launcher and database.
+
+    Without paths, Dagster keeps its history in the folder that holds the file.
+    """
+    committed = yaml.safe_load((ROOT / "dagster.yaml").read_text(encoding="utf-8"))
+    settings: dict[str, Any] = {key: committed[key] for key in committed if key not in PATHS}
     if orchestration.launcher == "kubernetes" and (kubernetes := orchestration.kubernetes):
         settings["run_launcher"] = {
             "module": "dagster_k8s",
@@ -90,13 +77,10 @@ def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
 
 
 def workspace() -> dict[str, Any]:
-    return {
-        "load_from": [
-            {
-                "python_module": {
-                    "module_name": "pipelines.definitions",
-                    "working_directory": str(ROOT),
-                }
-            }
-        ]
-    }
+    """Return the committed `workspace.yaml` with an absolute working directory."""
+    committed: dict[str, Any] = yaml.safe_load(
+        (ROOT / "workspace.yaml").read_text(encoding="utf-8")
+    )
+    for location in committed["load_from"]:
+        location["python_module"]["working_directory"] = str(ROOT)
+    return committed

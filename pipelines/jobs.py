@@ -77,7 +77,7 @@ full_chain = _job(
 smoke = _job(
     "smoke",
     CHAIN,
-    "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute -m pipelines.definitions -j smoke`.",
+    "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute -j smoke`.",
     run_tags={
         **TRAINS,
         PARTITION: next_id(SMOKE_HOME.runs, "smoke"),
