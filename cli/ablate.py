@@ -1,4 +1,4 @@
-"""The command `ratchet ablate`. Thin: it loads what it needs when it is called."""
+"""Measure what each setting contributes: change one at a time, same budget and seeds."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.cli_data import ProfileOption
+from cli.options import (
+    ProfileOption,
+    SetOption,
+)
+
+GROUP = "Compare trainings"
 
 
-def ablate(
+def command(
     changes: Annotated[
         list[str],
         typer.Argument(
@@ -19,15 +24,13 @@ def ablate(
     ],
     seeds: Annotated[int, typer.Option(min=1, help="Of training, the same for all runs.")] = 3,
     steps: Annotated[int, typer.Option(min=0, help="Of every run; 0: the profile's.")] = 0,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="A change to the baseline too, section.key=value; may be given again."
-        ),
-    ] = None,
+    change: SetOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Trains with one thing changed at a time, with equal budget and seeds, and says what each contributes, with intervals (docs/ablation.md)."""
+    """Measure what each setting contributes: change one at a time, same budget and seeds.
+
+    Results have intervals (docs/ablation.md).
+    """
     from experiments.ablate import ablate, with_steps
 
     with_steps(change or [], steps)

@@ -1,8 +1,7 @@
-"""The command `ratchet adapt`. Thin: it loads what it needs when it is called."""
+"""Measure what a few examples are worth: in the prompt, or as gradient steps."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +9,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.cli_data import ProfileOption
-from cli.tune import WIDE
+from cli.options import (
+    WIDE,
+    ProfileOption,
+    SetOption,
+    change_settings,
+)
+
+GROUP = "Compare trainings"
 
 
-def adapt(
+def command(
     start: Annotated[
         str,
         typer.Argument(
@@ -33,17 +38,14 @@ def adapt(
             "--keep", help="Keep the adapted checkpoints, in `adapted/` beside the result."
         ),
     ] = False,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="A change to the profile, section.key=value; may be given again."
-        ),
-    ] = None,
+    change: SetOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """What a few examples of a new family are worth: in the prompt against as gradient steps, with intervals (docs/adaptation.md)."""
-    if change:
-        os.environ["RATCHET_SET"] = "\n".join(change)
+    """Measure what a few examples are worth: in the prompt, or as gradient steps.
+
+    Results have intervals (docs/adaptation.md).
+    """
+    change_settings(change or [])
     from experiments.adapt import adapt
 
     raise typer.Exit(

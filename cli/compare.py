@@ -1,15 +1,20 @@
-"""`ratchet compare`: finds the scorecards that are meant, and shows them against each other."""
+"""Compare models task by task, with intervals."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from artifacts.store import Store, write_atomic
+from cli.options import (
+    ProfileOption,
+)
 from cli.scorecards import NoScorecard, at_path, short
 from evaluation.promotion.comparison import Incomparable, p_text, points, signed
 from evaluation.reports.compare_models import Contestant, Row, can_show, versus
@@ -17,6 +22,8 @@ from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
 from resources.config.profile import load_profile
 from resources.home import Home
+
+GROUP = "Evaluate"
 
 
 def compare(
@@ -193,3 +200,40 @@ def _told(rows: Sequence[Row], alpha: float) -> list[str]:
                 f"{row.clean.before}, {row.other} {row.clean.after}."
             )
     return told
+
+
+def command(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            help="Scored checkpoints, or scorecards' files or folders; runs of a recipe joined by commas."
+        ),
+    ],
+    benchmark: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only this benchmark; may be given again. Without it all but validation."
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option(min=1, help="Compare pass@k.")] = 1,
+    alpha: Annotated[
+        float,
+        typer.Option(
+            min=0.0001, max=0.5, help="Chance of one false verdict among all that are given."
+        ),
+    ] = 0.05,
+    suspects: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True, help="A suspects.json; without it that of this home's clean_problems."
+        ),
+    ] = None,
+    to: Annotated[Path | None, typer.Option("--to", help="Write the rows as JSON, too.")] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Compare models task by task, with intervals.
+
+    The first model is compared with each other one, with Holm's correction. For a single model:
+    which differences its benchmarks could detect.
+    """
+    raise typer.Exit(compare(models, benchmark or [], k, alpha, suspects, to, profile, Console()))

@@ -1,4 +1,4 @@
-"""The command `ratchet evaluate`: a checkpoint on all benchmarks of the profile, or answers to one benchmark, from a file or a model."""
+"""Score a checkpoint on its profile's benchmarks, or completions on one benchmark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.cli_data import ProfileOption
+from cli.options import (
+    ProfileOption,
+)
+
+GROUP = "Evaluate"
 
 
 class Form(StrEnum):
@@ -18,7 +22,7 @@ class Form(StrEnum):
     base = "base"
 
 
-def evaluate(
+def command(
     checkpoint: Annotated[
         str | None,
         typer.Argument(
@@ -95,11 +99,14 @@ def evaluate(
     ] = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Scores a checkpoint on validation, a held-out draw and the public benchmarks that are there; with --benchmark, answers to that one."""
+    """Score a checkpoint on its profile's benchmarks, or completions on one benchmark.
+
+    Without --benchmark: validation, a held-out draw and the public benchmarks that are installed.
+    """
     if benchmark is None:
         if checkpoint is None:
             raise typer.BadParameter("give a checkpoint, or --benchmark with --completions")
-        from cli.commands import evaluate as evaluate_checkpoint
+        from cli.checkpoint_jobs import evaluate_checkpoint
 
         raise typer.Exit(evaluate_checkpoint(checkpoint, profile, Console()))
     if (completions is None) == (model is None and endpoint is None):

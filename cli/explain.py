@@ -1,24 +1,36 @@
-"""`ratchet explain` and `ratchet why-not`: a recorded decision in words, numbers and pictures of letters. Reads the ledger alone."""
+"""Explain why a version was promoted."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from cli.registry_commands import outcome
+from cli.options import (
+    ProfileOption,
+    VersionArgument,
+)
+from cli.registry import outcome
 from evaluation.promotion.required_sample_size import sufficed
 from evaluation.promotion.summary import in_short
 from resources.home import Home
 from resources.registry.ledger import Entry, champions, ledger_of, named
 from resources.registry.mlflow import aliases_of
 
+GROUP = "Promote and explain"
+
+
 WIDTH = 50  # letters from 0 to 100 %
+
+
 LEGEND = (
     "won, lost: tasks that the challenger alone, the champion alone solves. p better, p worse: how often (0 to 1) luck would make one of two equally "
     "good models look so much better, or worse. interval, 95 %: where the true value lies 19 times in 20."
 )
+
+
 LOST = " regression: tasks that a champion solved and a later one lost."
 
 
@@ -32,22 +44,9 @@ def explain(version: str, profile: str | None, console: Console) -> int:
     entries = find(history, version)
     if not (rises := [entry for entry in entries if entry.kind != "refuse"]):
         console.print(f"{named(entries[-1])} was never promoted. Why not:", style="bold")
-        _why_not(entries[-1], history, console)
+        show_refusal(entries[-1], history, console)
         return 1
     _show(rises[-1], history, console)
-    return 0
-
-
-def why_not(version: str, profile: str | None, console: Console) -> int:
-    """Why it was refused, and what would have sufficed. Exits 1 where it was not refused. Raises UnknownVersion."""
-    history = ledger_of(Home.from_environment(), profile).history()
-    entries = find(history, version)
-    if not (refusals := [entry for entry in entries if entry.kind == "refuse"]):
-        console.print(
-            f"{named(entries[-1])} was not refused: it was {outcome(history, entries[-1])}. `ratchet explain {version}` tells why."
-        )
-        return 1
-    _why_not(refusals[-1], history, console)
     return 0
 
 
@@ -107,7 +106,7 @@ def _show(entry: Entry, history: list[Entry], console: Console) -> None:
     )
 
 
-def _why_not(entry: Entry, history: list[Entry], console: Console) -> None:
+def show_refusal(entry: Entry, history: list[Entry], console: Console) -> None:
     _show(entry, history, console)
     if lacked := sufficed(entry.decision):
         console.print("\nWhat would have sufficed, all of it at once:", style="bold")
@@ -171,3 +170,11 @@ def picture(compared: dict[str, Any]) -> str:
 
 def _points(share: float) -> str:
     return f"{100 * share:+.1f}".replace("-", "−")
+
+
+def command(version: VersionArgument = "champion", profile: ProfileOption = None) -> None:
+    """Explain why a version was promoted.
+
+    Exits 1 if it was not promoted.
+    """
+    raise typer.Exit(explain(version, profile, Console()))

@@ -1,24 +1,28 @@
-"""What stands behind a score: failing answers by kind, one by one, and how the passing programs read over versions. Knows no Dagster.
-
-In: score artifacts of the home, or a scorecard's file. Out: text. Hidden tests stay hidden: a test is shown where the statement shows it.
-"""
+"""Show why completions failed: counts by kind, or single completions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from artifacts.store import Store
+from cli.options import (
+    ProfileOption,
+)
 from cli.scorecards import at_path, read
 from evaluation.judging.failure_kinds import Kind, failures, rows
-from evaluation.judging.quality import HEAD, trend
-from evaluation.reports.cost import Price, Spent
+from evaluation.reports.cost import Price
 from evaluation.scorecard import Sample, Scorecard
 from resources.config.profile import Profile, load_profile
 from resources.home import Home, NotReady
+
+GROUP = "Evaluate"
+
 
 CARD = "scorecard.json"
 
@@ -27,7 +31,7 @@ def show_failures(
     score: str, kind: str, task: str, count: int, profile: str | None, console: Console
 ) -> int:
     """Exits 0; 1 where nothing that fails is of that kind or task. Raises NotReady for a score that is not there."""
-    card = _read(score, lambda: _store(load_profile(profile)))
+    card = read_score(score, lambda: score_store(load_profile(profile)))
     failing = sum(sample.verdict != "AC" for sample in card.samples)
     console.print(
         f"{card.checkpoint} on {card.benchmark}: {failing} of {len(card.samples)} answers fail, {100 * card.cut:.1f} % were cut by length."
@@ -52,42 +56,15 @@ def show_failures(
     return 0 if found else 1
 
 
-def show_quality(
-    scores: Sequence[str], benchmark: str, profile: str | None, console: Console
-) -> int:
-    """The scores named, in that order; without any all of the home by when they were made, the oldest first. Raises NotReady."""
-    loaded = load_profile(profile)
-    store, price = _store(loaded), price_of(loaded)
-    made = [
-        artifact
-        for name in store.names("scores")
-        if "--" in name and (artifact := store.current("scores", name))
-    ]
-    found = [_read(score, lambda: store) for score in scores] or [
-        Scorecard.read(each.path / CARD)
-        for each in sorted(made, key=lambda each: each.manifest.created_at)
-    ]
-    cards = [card for card in found if benchmark in ("", card.benchmark)]
-    if not cards:
-        raise NotReady("there is no score yet: `ratchet evaluate CHECKPOINT` makes some")
-    table = Table(box=None, header_style="dim")
-    for name in (*HEAD, "cut", "a solved problem took"):
-        table.add_column(name)
-    for card, row in zip(cards, trend(cards), strict=True):
-        table.add_row(*row, f"{100 * card.cut:.1f} %", Spent.of(card).a_problem(price))
-    console.print(table)
-    return 0
-
-
 def price_of(profile: Profile) -> Price:
     return Price(profile.evaluation.price_per_million_tokens, profile.price_per_hour)
 
 
-def _store(profile: Profile) -> Store:
+def score_store(profile: Profile) -> Store:
     return Home.from_environment().store(profile.storage.root)
 
 
-def _read(score: str, store: Callable[[], Store]) -> Scorecard:
+def read_score(score: str, store: Callable[[], Store]) -> Scorecard:
     """Of a path or a name in the store. Raises NoScorecard, and NotReady for what is not there."""
     if found := at_path(score):
         if len(found) > 1:
@@ -142,3 +119,27 @@ def _test(sample: Sample) -> str:
         or ("" if sample.detail else "none: the program did not get that far")
     )
     return "\n".join(line for line in (told, sample.detail) if line)
+
+
+def command(
+    score: Annotated[
+        str,
+        typer.Argument(
+            help="Name of a score, such as chain-0001--heldout, or the path of a scorecard."
+        ),
+    ],
+    kind: Annotated[
+        str,
+        typer.Option(
+            help="WA, RE, TLE, MLE, OLE, CE, extraction or cut; also with what it is of: 'RE KeyError'."
+        ),
+    ] = "",
+    task: Annotated[str, typer.Option(help="A task's id, or its end after a slash.")] = "",
+    count: Annotated[int, typer.Option(min=1, help="How many answers are shown.")] = 5,
+    profile: ProfileOption = None,
+) -> None:
+    """Show why completions failed: counts by kind, or single completions.
+
+    With --kind or --task: prompts, completions and the first failing visible tests.
+    """
+    raise typer.Exit(show_failures(score, kind, task, count, profile, Console()))

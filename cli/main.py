@@ -1,228 +1,93 @@
-"""The command line `ratchet`. Thin: each command loads what it needs when it is called, so that help, status and judge answer at once."""
+"""The entry point `ratchet`: finds the command that was named, runs it, and reports errors.
+
+A command is one file (or package) of this folder with a `GROUP`, the heading under which
+`ratchet --help` lists it. It has a function `command`, or a Typer `app` of subcommands. Help is read
+from the files' docstrings; a command's file is imported only when the command runs.
+"""
 
 from __future__ import annotations
 
+import ast
 import errno
-import os
+import importlib
 import sys
+from functools import cache
 from pathlib import Path
-from typing import Annotated
+from typing import Any, NamedTuple
 
 import typer
-from rich.console import Console
+from typer.core import TyperGroup
 
-from cli.ablate import ablate
-from cli.adapt import adapt
-from cli.cli_agents import reviewer, solve
-from cli.cli_compare import compare
-from cli.cli_data import ProfileOption, data
-from cli.cli_failures import failures, quality
-from cli.cli_jobs import draws, jobs, plan, plugins, samples
-from cli.cli_prefer import prefer
-from cli.cli_registry import register as registry_commands
-from cli.evaluate import evaluate
-from cli.tune import tune
+GROUPS = ("Run", "Data", "Train", "Evaluate", "Promote and explain", "Compare trainings")
+FOLDER = Path(__file__).parent
+
+
+class Command(NamedTuple):
+    """What the help says of a command, without importing it."""
+
+    name: str
+    module: str
+    group: str
+    summary: str
+
+
+@cache
+def commands() -> dict[str, Command]:
+    """Return every command by name, in the order of `GROUPS` and then of names."""
+    found = []
+    for file in [*FOLDER.glob("*.py"), *FOLDER.glob("*/__init__.py")]:
+        text = file.read_text(encoding="utf-8")
+        if (at := text.find("\nGROUP = ")) < 0:
+            continue
+        stem = file.parent.name if file.stem == "__init__" else file.stem
+        group = ast.literal_eval(text[at + 9 : text.index("\n", at + 1)])
+        summary = text.removeprefix('"""').split("\n", 1)[0].removesuffix('"""')
+        found.append(Command(stem.replace("_", "-"), f"cli.{stem}", group, summary))
+    ordered = sorted(found, key=lambda command: (GROUPS.index(command.group), command.name))
+    return {command.name: command for command in ordered}
+
+
+class Commands(TyperGroup):
+    """Commands that are imported when they are called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(commands())
+
+    def get_command(self, ctx: Any, name: str) -> Any:
+        if name not in commands():
+            return None
+        module = importlib.import_module(commands()[name].module)
+        if hasattr(module, "app"):
+            return typer.main.get_group(module.app)
+        single = typer.Typer(rich_markup_mode=None, add_completion=False)
+        single.command(name, **getattr(module, "SETTINGS", {}))(module.command)
+        return typer.main.get_command(single)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for group in GROUPS:
+            rows = [
+                (command.name, command.summary)
+                for command in commands().values()
+                if command.group == group
+            ]
+            with formatter.section(group):
+                formatter.write_dl(rows)
+
 
 app = typer.Typer(
     name="ratchet",
+    cls=Commands,
     help="Turns programming problems into better code models, and only ever moves up.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.add_typer(data, name="data")
-reward = typer.Typer(
-    help="Rewards: try one on known answers and hacks, or begin one of your own.",
-    no_args_is_help=True,
-)
-app.add_typer(reward, name="reward")
-app.add_typer(jobs, name="jobs")
-app.add_typer(reviewer, name="reviewer")
-registry_commands(app)
-app.command()(failures)
-app.command()(quality)
-app.command()(tune)
-
-UnverifiedOption = Annotated[
-    bool,
-    typer.Option(
-        "--unverified",
-        help="Train although the exploit battery did not pass the reward; stamped into all.",
-    ),
-]
-CheckpointArgument = Annotated[
-    str,
-    typer.Argument(
-        help="Name of a checkpoint (`ratchet status` lists them) or a Hugging Face folder."
-    ),
-]
 
 
-@app.command()
-def demo(profile: ProfileOption = None, unverified: UnverifiedOption = False) -> None:
-    """From raw problems to a decision, watched. Run again, it goes on: with an interrupted chain where it was, else from the present champion."""
-    from pipelines.launch import demo
-
-    _allow(unverified)
-    raise typer.Exit(demo(profile, Console()))
-
-
-@app.command()
-def train(
-    profile: ProfileOption = None,
-    unverified: UnverifiedOption = False,
-    algorithm: Annotated[
-        str | None,
-        typer.Option(
-            help="ppo, grpo, rloo, remax, dapo, ...; short for --set training.algorithm=NAME."
-        ),
-    ] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="A change to the profile, section.key=value; may be given again."
-        ),
-    ] = None,
-    show: Annotated[
-        bool,
-        typer.Option(
-            "--show", help="Say what the algorithm is and what verl is told, and train nothing."
-        ),
-    ] = False,
-    lengths: Annotated[
-        str | None,
-        typer.Option(
-            help="A dataset (clean_problems, a parquet): limits that hold 99 % of prompts and answers."
-        ),
-    ] = None,
-    seeds: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Train with so many seeds from the same start, and put none before the gate.",
-        ),
-    ] = 0,
-    more: Annotated[
-        list[str] | None,
-        typer.Argument(help="Changes as --set takes them.", metavar="[KEY=VALUE]..."),
-    ] = None,
-) -> None:
-    """Trains the next challenger and puts it before the gate; what `demo` does, for scripts: plain lines, no picture."""
-    changes = [
-        *(change or []),
-        *(more or []),
-        *([f"training.algorithm={algorithm}"] if algorithm else []),
-    ]
-    if changes:
-        os.environ["RATCHET_SET"] = "\n".join(changes)
-    if lengths:
-        from cli.lengths import changes_to_train
-
-        limits = changes_to_train(lengths, 0.99, profile, Console(force_terminal=False))
-        os.environ["RATCHET_SET"] = "\n".join(
-            [*limits, *os.environ.get("RATCHET_SET", "").splitlines()]
-        )
-    if show:
-        from cli.algorithm import show_algorithm
-
-        raise typer.Exit(show_algorithm(profile, Console()))
-    _allow(unverified)
-    if seeds:
-        from experiments.seeds import train_seeds
-
-        raise typer.Exit(train_seeds(seeds, profile, Console(force_terminal=False)))
-    from pipelines.launch import demo
-
-    raise typer.Exit(demo(profile, Console(force_terminal=False)))
-
-
-@app.command()
-def promote(checkpoint: CheckpointArgument, profile: ProfileOption = None) -> None:
-    """Puts a checkpoint before the gate; scores it first where that has not been done. Exits 0 promoted or refused."""
-    from cli.commands import promote
-
-    raise typer.Exit(promote(checkpoint, profile, Console()))
-
-
-@app.command()
-def status(
-    provenance: Annotated[
-        bool, typer.Option("--provenance", help="Walk from the champion back to the raw problems.")
-    ] = False,
-) -> None:
-    """Who is champion, what runs, what is stale."""
-    from cli.provenance import show_champion
-    from cli.status import show_status
-    from resources.home import Home
-
-    (show_champion if provenance else show_status)(Home.from_environment(), Console())
-
-
-@app.command(
-    context_settings={
-        "allow_extra_args": True,
-        "ignore_unknown_options": True,
-        "help_option_names": [],
-    },
-    add_help_option=False,
-)
-def judge(context: typer.Context) -> None:
-    """Runs programs against tests in the sandbox; `ratchet judge --help` tells more."""
-    from sandbox.judge import main
-
-    raise typer.Exit(main(context.args))
-
-
-@reward.command("verify")
-def reward_verify(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="A reward file; without it the profile's own reward is tried."),
-    ] = None,
-    profile: ProfileOption = None,
-) -> None:
-    """The exploit battery: honest answers, hacks, degenerate answers, bounds, determinism. Exits 0 passed, 1 not."""
-    from cli.reward_commands import verify
-
-    raise typer.Exit(verify(file, profile, Console()))
-
-
-@reward.command("new")
-def reward_new(
-    task: Annotated[str, typer.Option(help="code, math or qa.")],
-    output: Annotated[Path, typer.Option(help="The file to write; it must not exist.")],
-) -> None:
-    """Writes a reward of your own to begin with, which passes the battery as it is."""
-    from cli.reward_commands import new
-
-    raise typer.Exit(new(task, output, Console()))
-
-
-@app.command()
-def ui(
-    port: Annotated[
-        int,
-        typer.Option(
-            help="Where the web interface listens, on 127.0.0.1; the next free one is taken."
-        ),
-    ] = 3000,
-    profile: ProfileOption = None,
-) -> None:
-    """Dagster's web interface and daemon, with sensors and schedules on."""
-    from cli.ui import ui
-
-    ui(port, profile, Console())
-
-
-for command in (plan, plugins, samples, draws, solve, prefer, ablate, adapt, compare, evaluate):
-    app.command()(command)
-
-
-def _allow(unverified: bool) -> None:
-    """The run's process reads it (resources/run_context.py)."""
-    if unverified:
-        os.environ["RATCHET_UNVERIFIED"] = "1"
+@app.callback()
+def ratchet() -> None:
+    """Turns programming problems into better code models, and only ever moves up."""
 
 
 def main() -> None:

@@ -1,19 +1,27 @@
-"""`ratchet plan`: what a training takes in memory and seconds on given GPUs, and what to tell verl."""
+"""Estimate memory and time of a training on given GPUs, or the lengths of its texts."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cli.options import (
+    ProfileOption,
+)
 from resources.config.profile import load_profile
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
 from verl_jobs.planner.planner import MFU, RESERVE, plan
 from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, shape_of
+
+GROUP = "Train"
+
 
 IN_A_MACHINE = 8  # GPUs, as they are rented
 
@@ -99,3 +107,49 @@ def gpus_of(text: str) -> tuple[int, Gpu]:
             f"{text!r} are no GPUs that are known: write e.g. 8xH100, with one of {', '.join(GPUS)}"
         )
     return int(match.group(1) or 1), gpu
+
+
+def command(
+    gpus: Annotated[str | None, typer.Option(help="How many of which, e.g. 8xH100.")] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="A hub id, or a folder with a config.json; without it the profile's base."
+        ),
+    ] = None,
+    data: Annotated[
+        str | None,
+        typer.Option(
+            help="Measure lengths: a dataset of this home (clean_problems), or a parquet in our schema."
+        ),
+    ] = None,
+    run: Annotated[
+        str | None, typer.Option(help="With --data: a past run whose answers are measured too.")
+    ] = None,
+    share: Annotated[
+        float,
+        typer.Option(
+            help="With --data: the share of prompts and answers that the limits shall hold.",
+            min=0.01,
+            max=1.0,
+        ),
+    ] = 0.99,
+    profile: ProfileOption = None,
+) -> None:
+    """Estimate memory and time of a training on given GPUs, or the lengths of its texts.
+
+    Exits 1 if nothing fits.
+    """
+    if data is not None:
+        from cli.lengths import show_lengths
+        from cli.runs import folder_of
+
+        raise typer.Exit(
+            show_lengths(
+                data, folder_of(run) if run else None, share, model, gpus, profile, Console()
+            )
+        )
+    if gpus is None:
+        raise typer.BadParameter("give --gpus, e.g. 8xH100, or --data to measure lengths")
+
+    raise typer.Exit(show_plan(model, gpus, profile, Console()))

@@ -1,4 +1,4 @@
-"""`ratchet prefer`: puts answers side by side, opens the page, and says what was chosen."""
+"""Open a page on which people compare completions blind; report who is preferred."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
 from artifacts.hashing import hash_data
+from cli.options import (
+    ProfileOption,
+)
 from evaluation.preference.contestants import Contestant, of_card, read_contestant, read_statements
 from evaluation.promotion.gate import p_text
 from evaluation.scorecard import Scorecard
@@ -29,8 +33,12 @@ from problems.columns import ProblemError
 from resources.config.profile import Profile, load_profile
 from resources.home import Home, NotReady
 
+GROUP = "Evaluate"
+
+
 if TYPE_CHECKING:
     from serving.preference.round import About
+
 
 PORTS = 20  # tried, from the one that was asked for
 
@@ -257,3 +265,56 @@ def share(value: float, interval: Interval | None) -> str:
         if interval
         else " (no interval from one task)"
     )
+
+
+def command(
+    contestants: Annotated[
+        list[str],
+        typer.Argument(
+            help="Two or more: checkpoints with scorecards here, scorecards, or files of completions."
+        ),
+    ],
+    benchmark: Annotated[
+        str,
+        typer.Option(
+            help="Whose answers, for checkpoints by name; without it the first that all were scored on."
+        ),
+    ] = "",
+    tasks: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON lines (task_id, prompt) or a parquet in our schema: what the tasks ask."
+        ),
+    ] = None,
+    pairs: Annotated[
+        int, typer.Option(min=0, help="At most so many pairs, drawn by the seed; 0: all.")
+    ] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Of the draw, of each judge's order and of the sides.")
+    ] = 0,
+    question: Annotated[str, typer.Option(help="What the judges are asked.")] = "",
+    host: Annotated[
+        str,
+        typer.Option(
+            help="Address to listen on; with another than 127.0.0.1 others on the network can judge (plain HTTP)."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The next free one is taken.")] = 8088,
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            "--to", help="Folder for the choices; without it one under the home, found again."
+        ),
+    ] = None,
+    result: Annotated[
+        bool, typer.Option("--result", help="Say what has been chosen so far, and open no page.")
+    ] = False,
+    profile: ProfileOption = None,
+) -> None:
+    """Open a page on which people compare completions blind; report who is preferred.
+
+    The choices can train a reward (docs/preference.md).
+    """
+
+    wanted = Wanted(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
+    raise typer.Exit(prefer(wanted, host, port, result, profile, Console()))

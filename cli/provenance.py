@@ -1,10 +1,12 @@
-"""`ratchet provenance`: from a version, a score or any artifact back to what it was made from, as text, JSON or a picture."""
+"""Trace a version, a score or an artifact back to the raw problems."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.tree import Tree
 
@@ -12,9 +14,15 @@ from artifacts.drawing import page, svg
 from artifacts.passport import Made, Passport, Shelf, walk
 from artifacts.store import write_atomic
 from cli.explain import UnknownVersion, find
+from cli.options import (
+    ProfileOption,
+)
 from resources.config.profile import load_profile
 from resources.home import Home, NotReady
 from resources.registry.ledger import Entry, champions, ledger_of
+
+GROUP = "Promote and explain"
+
 
 DRAWN = (".svg", ".html", ".mmd")
 
@@ -137,3 +145,25 @@ def _grow(tree: Tree, node: Made, found: Passport, shown: set[str]) -> None:
                 f"[dim]{manifest.created_at}, code {manifest.code_version}, {manifest.hardware.get('cpu')}[/]"
             )
             _grow(branch, source, found, shown)
+
+
+def command(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            help="A version as above, a score such as chain-0001--heldout, or the beginning of a hash."
+        ),
+    ] = "champion",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For machines: nodes, edges, and the summary.")
+    ] = False,
+    graph: Annotated[
+        Path | None, typer.Option(help="Draw it to this file: .svg, .html or .mmd (Mermaid).")
+    ] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Trace a version, a score or an artifact back to the raw problems.
+
+    Exits 1 if an artifact on the way is missing.
+    """
+    raise typer.Exit(provenance(subject, as_json, graph, profile, Console()))

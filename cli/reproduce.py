@@ -1,4 +1,4 @@
-"""`ratchet reproduce`: a score run again from its passport, answers and verdicts, and compared verdict by verdict."""
+"""Run a score again from its manifest and list every verdict that differs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.progress import Progress
 
 from artifacts.manifest import code_version, hardware, package_versions
 from artifacts.passport import Shelf
 from artifacts.store import Artifact, Store
+from cli.options import (
+    ProfileOption,
+)
 from cli.scorecards import at_path
 from evaluation.benchmarks import PUBLIC, NotMeasured, heldout, load_public, validation
 from evaluation.benchmarks.benchmark import Benchmark
@@ -30,6 +34,9 @@ from resources.home import Home, NotReady
 from resources.registry.ledger import ledger_of
 from resources.run_record import records
 from sandbox.sandbox import Sandbox
+
+GROUP = "Evaluate"
+
 
 SHOWN = 40  # differences that are printed; all are counted
 
@@ -276,3 +283,26 @@ def _candidates(
     elif card.benchmark in PUBLIC:
         place = listed(home.path).get(card.benchmark)
         yield load_public(card.benchmark, place, hub=profile.evaluation.hub or place is not None)
+
+
+def command(
+    score: Annotated[
+        str,
+        typer.Argument(
+            help="A score such as chain-0001--heldout, the beginning of its hash, or a scorecard's path."
+        ),
+    ],
+    data: Annotated[
+        Path | None,
+        typer.Option(help="The benchmark's file of a scorecard, where it lies elsewhere now."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the new scorecard to this file.")] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Run a score again from its manifest and list every verdict that differs.
+
+    Exits 0 if all verdicts are equal, else 1. A score of the store is generated and judged again. For a
+    scorecard of `ratchet evaluate --benchmark`, the completions in it are judged again; if it holds
+    none, they are read or generated again.
+    """
+    raise typer.Exit(reproduce(score, out, profile, Console(), data))

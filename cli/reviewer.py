@@ -1,15 +1,22 @@
-"""What `ratchet reviewer` does: make review records, teach a Reviewer from them, train it by what its comments change."""
+"""Train the Reviewer, the agent that comments on programs in conversations."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
 from artifacts.hashing import hash_folder
-from cli.data_commands import READS
+from cli.data.show import READS
+from cli.options import (
+    ProfileOption,
+    SetOption,
+    change_settings,
+)
 from pipelines.launch import ready
 from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import write_verl
@@ -27,7 +34,13 @@ from verl_jobs.agents.supervised import Lessons, LessonsFailed, learn
 from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.checkpoints import best
 
+GROUP = "Train"
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+
+
 NONE_SHOWN = "no problem shows a test, so there is nothing to report: add problems with visible tests, or --set family.visible_tests=2"
+
+
 DRAWN = (
     "no curriculum or sampler draws for a Reviewer, for they go by what a Generator is expected to solve: "
     "--set training.curriculum.schedule=uniform, and no training.plugins.sampler"
@@ -161,3 +174,59 @@ def clean_problems(profile: Profile) -> list[Problem]:
     if not any(problem.visible_tests for problem in problems):
         raise NotReady(NONE_SHOWN)
     return problems
+
+
+@app.command("records")
+def reviewer_records(
+    to: Annotated[Path, typer.Option("--to", help="The parquet to write.")],
+    profile: ProfileOption = None,
+) -> None:
+    """Write programs that fail an example, each with its error, as training records."""
+    raise typer.Exit(records(to, profile, Console()))
+
+
+@app.command("teach")
+def reviewer_teach(
+    start: Annotated[Path, typer.Option("--from", help="A Hugging Face folder.")],
+    records: Annotated[Path, typer.Option(help="What `ratchet reviewer records` wrote.")],
+    to: Annotated[Path, typer.Option("--to", help="Folder for the Reviewer.")],
+    steps: Annotated[int, typer.Option(min=1, help="Optimizer steps.")] = 200,
+    learning_rate: Annotated[
+        float, typer.Option(min=1e-12, max=1.0, help="At its highest.")
+    ] = 1e-3,
+    batch: Annotated[int, typer.Option(min=1, help="Records a step.")] = 16,
+) -> None:
+    """Fine-tune a Reviewer on review records, with verl's SFT trainer."""
+    from verl_jobs.agents.supervised import Lessons
+
+    raise typer.Exit(
+        teach(
+            start,
+            records,
+            to,
+            Lessons(steps=steps, learning_rate=learning_rate, batch=batch),
+            Console(),
+        )
+    )
+
+
+@app.command("reinforce")
+def reviewer_reinforce(
+    start: Annotated[
+        Path, typer.Option("--from", help="The Reviewer to begin with, a Hugging Face folder.")
+    ],
+    generator: Annotated[
+        str, typer.Option(help="Who writes and mends, and is not trained: a folder or an endpoint.")
+    ],
+    to: Annotated[Path, typer.Option("--to", help="Folder for the better Reviewer.")],
+    profile: ProfileOption = None,
+    change: SetOption = None,
+) -> None:
+    """Train the Reviewer by how its comments change the verdict."""
+
+    where = (
+        generator if generator.startswith("http") else str(Path(generator).expanduser().absolute())
+    )
+    told = ["training.agents.trains=reviewer", f"training.agents.generator={where}"]
+    change_settings([*(change or []), *told])
+    raise typer.Exit(reinforce(start, to, profile, Console()))

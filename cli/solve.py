@@ -1,4 +1,4 @@
-"""`ratchet solve`: a problem in a Markdown file, a model, and the conversation in which it solves it, printed as it goes."""
+"""Solve one problem in a conversation: write, run the examples, fix."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
+from cli.options import (
+    ProfileOption,
+)
 from problems.dataset.rl_parquet import prompt_text
 from problems.sources.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
@@ -25,7 +30,12 @@ from verl_jobs.agents.executor import Executor
 from verl_jobs.agents.play import Another, Itself, Nobody, Reviews, Writer, converse
 from verl_jobs.agents.writers import EndpointWriter
 
+GROUP = "Evaluate"
+
+
 NOBODY, ITSELF = "none", "self"
+
+
 STYLES = {"Problem": "bold", "Generator": "green", "Executor": "yellow", "Reviewer": "cyan"}
 
 
@@ -165,4 +175,50 @@ def tell(conversation: Conversation, console: Console) -> None:
 def _say(who: str, text: str, console: Console) -> None:
     console.print(
         f"[{STYLES[who]}]{who}[/]\n{escape(text.strip())}\n", highlight=False, soft_wrap=True
+    )
+
+
+def command(
+    problem: Annotated[
+        Path,
+        typer.Argument(
+            help="A Markdown file: a statement, and examples under a heading `## Examples`."
+        ),
+    ],
+    model: Annotated[
+        str | None,
+        typer.Option(help="A Hugging Face folder; with neither this nor --endpoint the champion."),
+    ] = None,
+    endpoint: Annotated[
+        str | None, typer.Option(help="An OpenAI-compatible server, up to /v1.")
+    ] = None,
+    name: Annotated[str, typer.Option(help="The model's name at the endpoint.")] = "champion",
+    reviewer: Annotated[
+        str,
+        typer.Option(help="Who comments between programs: none, self, a folder or an endpoint."),
+    ] = "none",
+    turns: Annotated[int, typer.Option(min=1, help="Programs it may write at most.")] = 3,
+    tokens: Annotated[int, typer.Option(min=1, help="Longest message, in tokens.")] = 512,
+    temperature: Annotated[
+        float, typer.Option(min=0.0, help="0 takes the likeliest token each time.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws at a higher temperature.")] = 0,
+    profile: ProfileOption = None,
+) -> None:
+    """Solve one problem in a conversation: write, run the examples, fix.
+
+    Exits 0 if solved, 1 if not.
+    """
+    raise typer.Exit(
+        solve(
+            problem,
+            model,
+            endpoint,
+            name,
+            reviewer,
+            turns,
+            Speech(tokens, temperature, seed),
+            profile,
+            Console(),
+        )
     )

@@ -1,9 +1,11 @@
-"""`ratchet status`: who is champion, what runs, what is stale. Knows no Dagster."""
+"""Show the champion, running pipeline runs, and scores that are out of date."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -15,6 +17,8 @@ from resources.registry.ledger import Entry, champions, ledger_of
 from resources.registry.mlflow import registry_of
 from resources.run_record import Record, records
 from verl_jobs.job import TrainingJob
+
+GROUP = "Run"
 
 
 def show_status(home: Home, console: Console) -> None:
@@ -150,3 +154,15 @@ def _made(manifest: Manifest) -> float:
     from datetime import datetime
 
     return datetime.fromisoformat(manifest.created_at).timestamp()
+
+
+def command(
+    provenance: Annotated[
+        bool, typer.Option("--provenance", help="Walk from the champion back to the raw problems.")
+    ] = False,
+) -> None:
+    """Show the champion, running pipeline runs, and scores that are out of date."""
+    from cli.provenance import show_champion
+    from resources.home import Home
+
+    (show_champion if provenance else show_status)(Home.from_environment(), Console())

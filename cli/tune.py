@@ -1,8 +1,7 @@
-"""The command `ratchet tune`. Thin: it loads what it needs when it is called."""
+"""Search for better training settings (`tuning.space` of the profile)."""
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,12 +9,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from cli.cli_data import ProfileOption
+from cli.options import (
+    WIDE,
+    ProfileOption,
+    SetOption,
+    change_settings,
+)
 
-WIDE = 180  # columns, where no terminal says how many
+GROUP = "Compare trainings"
 
 
-def tune(
+def command(
     profile: ProfileOption = None,
     trials: Annotated[
         int | None,
@@ -29,20 +33,17 @@ def tune(
             min=0.0, help="Of this command; 0: no limit. Else tuning.minutes of the profile."
         ),
     ] = None,
-    change: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", help="A change to the profile, section.key=value; may be given again."
-        ),
-    ] = None,
+    change: SetOption = None,
     sweep: Annotated[
         Path | None,
         typer.Option(help="Write the same search as a W&B sweep to this file, and train nothing."),
     ] = None,
 ) -> None:
-    """Searches a training's settings (tuning.space of the profile), and says with which to train. Given again, it goes on where it was."""
-    if change:
-        os.environ["RATCHET_SET"] = "\n".join(change)
+    """Search for better training settings (`tuning.space` of the profile).
+
+    Run again, the search resumes.
+    """
+    change_settings(change or [])
     if sweep:
         from experiments.sweep import write_sweep
         from pipelines.launch import name_of

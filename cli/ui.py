@@ -1,4 +1,4 @@
-"""`ratchet ui`: Dagster's web interface and daemon for this home, on 127.0.0.1."""
+"""Start Dagster's web interface and daemon, with sensors and schedules on."""
 
 from __future__ import annotations
 
@@ -6,14 +6,20 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
+import typer
 from rich.console import Console
 
+from cli.options import (
+    ProfileOption,
+)
 from pipelines.instance import ROOT
 from pipelines.launch import name_of, ready
 from pipelines.process import MARK, can_be_ended
 from resources.ray.head import free_ports
+
+GROUP = "Run"
 
 
 def ui(port: int, profile_name: str | None, console: Console) -> NoReturn:
@@ -55,3 +61,17 @@ def listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(0.5)
         return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def command(
+    port: Annotated[
+        int,
+        typer.Option(
+            help="Where the web interface listens, on 127.0.0.1; the next free one is taken."
+        ),
+    ] = 3000,
+    profile: ProfileOption = None,
+) -> None:
+    """Start Dagster's web interface and daemon, with sensors and schedules on."""
+
+    ui(port, profile, Console())

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.registry_commands import rollback
+from cli.rollback import rollback
 from resources.registry.ledger import Ledger
 from resources.registry.mlflow import Registry
 

@@ -20,8 +20,8 @@ from artifacts.store import Artifact
 from assets.clean_problems import no_gated_problem, no_heldout_composition, no_secret
 from assets.raw_problems import schema_holds
 from assets.verified_problems import verified_tests_are_strong
-from cli.commands import data_limits
-from cli.data_commands import diff, show
+from cli.data.limits import data_limits
+from cli.data.show import diff, show
 from cli.status import stale
 from pipelines.definitions import defs
 from problems.catalogue import add_source

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted(
     [
         *ROOT.glob("*.md"),
-        *ROOT.glob("docs/*.md"),
+        *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("examples/**/*.md"),
         *ROOT.glob("examples/*.yaml"),
     ]
@@ -38,10 +38,10 @@ def shown(page: Path) -> Iterator[str]:
 def unknown(line: str) -> str:
     """What of it `ratchet` does not know; empty where it knows all."""
     command, words = COMMANDS, line.split()[1:]
-    while words and hasattr(command, "commands") and not words[0].startswith("-"):
-        if words[0] not in command.commands:
+    while words and hasattr(command, "get_command") and not words[0].startswith("-"):
+        if (named := command.get_command(None, words[0])) is None:
             return f"no command {words[0]}"
-        command, words = command.commands[words[0]], words[1:]
+        command, words = named, words[1:]
     if command.name == "judge":  # reads its own arguments
         return ""
     known = {

@@ -9,7 +9,8 @@ import pytest
 from rich.console import Console
 
 from artifacts.manifest import Manifest
-from cli.failures import show_failures, show_quality
+from cli.failures import show_failures
+from cli.quality import show_quality
 from evaluation.scorecard import Sample, Scorecard
 from resources.home import NotReady
 from tests.pipelines.house import House

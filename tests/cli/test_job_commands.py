@@ -17,18 +17,11 @@ import pytest
 import yaml
 from rich.console import Console
 
-from cli.cluster_commands import list_submissions
-from cli.job_commands import (
-    list_jobs,
-    print_manifest,
-    resume,
-    show_draws,
-    show_job,
-    show_logs,
-    show_samples,
-    stop,
-    watch,
-)
+from cli.draws import show_draws
+from cli.jobs.control import resume, stop, watch
+from cli.jobs.show import list_jobs, print_manifest, show_job, show_logs
+from cli.jobs.submissions import list_submissions
+from cli.samples import show_samples
 from cli.status import show_status
 from pipelines.launch import as_begun, name_of, ready
 from resources import lease

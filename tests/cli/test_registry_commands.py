@@ -17,10 +17,11 @@ import yaml
 from rich.console import Console
 
 from artifacts.manifest import Manifest
-from cli import registry_commands
-from cli.explain import UnknownVersion, explain, why_not
-from cli.model_card import card as model_card
+from cli.card import card as model_card
+from cli.explain import UnknownVersion, explain
 from cli.provenance import provenance
+from cli.rollback import rollback
+from cli.why_not import why_not
 from evaluation.promotion.gate import decide
 from evaluation.scorecard import Scorecard
 from pipelines.definitions import defs
@@ -107,7 +108,7 @@ def test_a_version_that_nobody_knows_is_told_with_those_there_are(home: House) -
 
 @pytest.mark.slow
 def test_a_rollback_says_what_it_undid_and_the_explanation_knows_of_it(home: House) -> None:
-    code, text = said(registry_commands.rollback, None, "it wrote poems")
+    code, text = said(rollback, None, "it wrote poems")
     assert (
         code == 0
         and text
@@ -116,7 +117,7 @@ def test_a_rollback_says_what_it_undid_and_the_explanation_knows_of_it(home: Hou
     code, text = said(explain, "2")
     assert code == 0 and "promoted, taken back by entry 4" in text and "not champion now" in text
     with pytest.raises(NothingToRollBack, match="first champion"):
-        said(registry_commands.rollback, None, "")
+        said(rollback, None, "")
     assert not (home.workshop.home.path / "rollback.json").exists()
 
 

@@ -13,7 +13,8 @@ from rich.console import Console
 
 from cli.compare import compare
 from cli.evaluate_benchmark import Asked, evaluate_completions
-from cli.failures import show_failures, show_quality
+from cli.failures import show_failures
+from cli.quality import show_quality
 from cli.reproduce import NotReproducible, reproduce
 from cli.scorecards import NoScorecard
 from evaluation.preference.contestants import read_contestant

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.source_commands import add, remove
+from cli.data.sources import add, remove
 from problems.catalogue import add_source, listed
 from problems.columns import ProblemError
 from problems.sources.place import Place

@@ -29,7 +29,7 @@ PROCESSES.set_forkserver_preload(
         "mlflow",
         "mlflow.store.model_registry.sqlalchemy_store",
         "resources.config.profile",
-        "cli.registry_commands",
+        "cli.rollback",
     ]
 )
 SOURCE = Path(__file__).read_text(encoding="utf-8") if "__file__" in globals() else ""
@@ -187,7 +187,7 @@ def roll_back(home: Path, telling: Connection) -> None:
     os.environ["RATCHET_HOME"] = str(home)
     from rich.console import Console
 
-    from cli.registry_commands import rollback
+    from cli.rollback import rollback
 
     telling.send(("begins", 0))
     with (home / "said").open("a") as file:

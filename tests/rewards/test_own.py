@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 from rich.console import Console
 
-from cli.reward_commands import new, verify
+from cli.reward import new, verify
 from rewards.battery_cases import CODE, MEDIAN
 from rewards.composite import reward_hash
 from rewards.config import RewardConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from cli.reward_commands import verify
+from cli.reward import verify
 from rewards.attempts import BOUND
 from rewards.battery_problems import grounds
 from rewards.composite import CompositeReward, Reward, RewardConfig

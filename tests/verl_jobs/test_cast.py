@@ -358,8 +358,8 @@ def test_a_problem_as_training_has_it_hides_the_same_tests() -> None:
 def test_verl_s_own_agent_loop_plays_the_same_conversation_one_at_a_time(tmp_path: Path) -> None:
     """For engines that batch by themselves: verl's config, dataset and token output, with the CPU's engine in this process."""
     from verl_jobs.agents.loop import ConversationLoop
-    from verl_jobs.plugins.dry_rollouts import Recorded, _rolled_out
     from verl_jobs.plugins.bench import Bench
+    from verl_jobs.plugins.dry_rollouts import Recorded, _rolled_out
 
     bench = Bench(
         Training(agents=Agents(turns=2, tokens=220), answer_tokens=24, prompt_tokens=400), tmp_path

@@ -235,8 +235,8 @@ WRONG = [
 @pytest.mark.slow
 def test_what_is_wrong_with_a_part_is_said_with_its_name(tmp_path: Path) -> None:
     """In one process, for verl takes seconds to import; functions share a bench, since verl's config does not depend on them."""
-    from verl_jobs.plugins.dry_steps import STEPS
     from verl_jobs.plugins.bench import Bench
+    from verl_jobs.plugins.dry_steps import STEPS
 
     shared = Bench(Training(), tmp_path)
     for number, (kind, text, why) in enumerate(WRONG):

@@ -1,11 +1,19 @@
-"""What `ratchet plugins` does: tries the profile's own parts as a training would before it starts."""
+"""Test your own parts of a training: load each and run one dry step, without Ray."""
 
 from __future__ import annotations
 
+import typer
 from rich.console import Console
 
+from cli.options import (
+    ProfileOption,
+    SetOption,
+    change_settings,
+)
 from resources.config.profile import load_profile
 from resources.plugin_check import tried
+
+GROUP = "Train"
 
 
 def try_plugins(profile: str | None, console: Console) -> int:
@@ -22,3 +30,13 @@ def try_plugins(profile: str | None, console: Console) -> int:
     for kind, digest in plugins.hashes().items():
         console.print(f"{kind} {digest[:12]}", style="dim", soft_wrap=True, highlight=False)
     return 0
+
+
+def command(
+    profile: ProfileOption = None,
+    change: SetOption = None,
+) -> None:
+    """Test your own parts of a training: load each and run one dry step, without Ray."""
+    change_settings(change or [])
+
+    raise typer.Exit(try_plugins(profile, Console()))

@@ -1,4 +1,4 @@
-"""The commands `ratchet data ...`. Thin: each loads what it needs when it is called."""
+"""Add sources of problems, and look at the datasets."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-data = typer.Typer(help="Problems: add a source, or look at what there is.", no_args_is_help=True)
-ProfileOption = Annotated[
-    str | None,
-    typer.Option(
-        "--profile", "-p", help="Name or path of a profile; else RATCHET_PROFILE, else embedded."
-    ),
-]
+from cli.options import ProfileOption
+
+GROUP = "Data"
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
-@data.command("add")
+@app.command("add")
 def data_add(
     name: Annotated[
         str, typer.Argument(help="A known source (docs/sources.md), or a name of your own.")
@@ -49,34 +46,34 @@ def data_add(
         ),
     ] = None,
 ) -> None:
-    """Adds a source of problems; its rows are read once here, and each bad one is named."""
-    from cli.source_commands import add
+    """Add a source of problems; every bad row is reported."""
+    from cli.data.sources import add
 
     raise typer.Exit(add(name, path, hub, config, revision, columns, values or [], Console()))
 
 
-@data.command("remove")
+@app.command("remove")
 def data_remove(name: Annotated[str, typer.Argument(help="A source that was added.")]) -> None:
-    """Forgets a source of problems; its files stay, and the next run reads the others alone."""
-    from cli.source_commands import remove
+    """Remove a source of problems; its files stay."""
+    from cli.data.sources import remove
 
     raise typer.Exit(remove(name, Console()))
 
 
-@data.command("show")
+@app.command("show")
 def data_show(
     problem: Annotated[
         str | None, typer.Argument(help="Id of one problem, to see it whole.")
     ] = None,
     profile: ProfileOption = None,
 ) -> None:
-    """The datasets there are, how many problems each stage kept and why others fell; or one problem with all that became of it."""
-    from cli.data_commands import show
+    """Show the datasets and what each stage removed, or one problem with its history."""
+    from cli.data.show import show
 
     raise typer.Exit(show(problem, profile, Console()))
 
 
-@data.command("diff")
+@app.command("diff")
 def data_diff(
     before: Annotated[
         str, typer.Argument(help="previous, current, or the beginning of a dataset's content hash.")
@@ -84,13 +81,13 @@ def data_diff(
     after: Annotated[str, typer.Argument(help="The same for the newer one.")] = "current",
     profile: ProfileOption = None,
 ) -> None:
-    """Two versions of a dataset: what was added, removed (and why) and changed, by source."""
-    from cli.data_commands import diff
+    """Compare two versions of a dataset: added, removed (and why), changed."""
+    from cli.data.show import diff
 
     raise typer.Exit(diff(before, after, profile, Console()))
 
 
-@data.command("clean")
+@app.command("clean")
 def data_clean(
     source: Annotated[
         str,
@@ -120,13 +117,13 @@ def data_clean(
     ] = "",
     profile: ProfileOption = None,
 ) -> None:
-    """Verifies and curates a set too big for one memory or one machine, part by part."""
-    from cli.data_clean import data_clean
+    """Verify and curate a set too large for one machine, part by part."""
+    from cli.data.clean import data_clean
 
     raise typer.Exit(data_clean(source, target, gated or [], ray, profile, Console()))
 
 
-@data.command("limits")
+@app.command("limits")
 def data_limits(
     apply: Annotated[
         bool,
@@ -136,7 +133,7 @@ def data_limits(
     ] = False,
     profile: ProfileOption = None,
 ) -> None:
-    """Limits learned from what the reference solutions took, and what they would save."""
-    from cli.commands import data_limits
+    """Propose limits from what the reference solutions took."""
+    from cli.data.limits import data_limits
 
     raise typer.Exit(data_limits(apply, profile, Console()))

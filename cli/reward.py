@@ -1,19 +1,29 @@
-"""What `ratchet reward verify` and `ratchet reward new` do."""
+"""Test a reward on known answers and hacks, or start one of your own."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
+from typing import Annotated, get_args
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from cli.options import (
+    ProfileOption,
+)
 from resources.config.profile import load_profile
 from rewards.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
 from sandbox.sandbox import Sandbox
 
+GROUP = "Train"
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+
+
 EXPLOITS = 5  # programs that are shown at most
+
+
 TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
 
 
@@ -64,3 +74,24 @@ def _show(found: BatteryResult, name: str, console: Console) -> None:
         style="bold",
     )
     console.print(f"speed: {found.speed}\nhash: {found.hash}", highlight=False, soft_wrap=True)
+
+
+@app.command("verify")
+def reward_verify(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A reward file; without it the profile's own reward is tried."),
+    ] = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Run the exploit battery on a reward. Exits 0 if it passes, else 1."""
+    raise typer.Exit(verify(file, profile, Console()))
+
+
+@app.command("new")
+def reward_new(
+    task: Annotated[str, typer.Option(help="code, math or qa.")],
+    output: Annotated[Path, typer.Option(help="The file to write; it must not exist.")],
+) -> None:
+    """Write a template for your own reward; it passes the battery as it is."""
+    raise typer.Exit(new(task, output, Console()))

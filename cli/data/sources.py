@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cli.data_commands import READS
+from cli.data.show import READS
 from problems.columns import ProblemError
 from resources.home import Home
 

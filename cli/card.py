@@ -1,19 +1,24 @@
-"""`ratchet card`: a model card in Hugging Face's format, made from what was recorded: ledger, scores, passport. Nothing is written by hand."""
+"""Write a model card in Hugging Face's format."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import typer
 from rich.console import Console
 
 from artifacts.passport import Passport, Shelf
 from artifacts.store import Store, write_atomic
 from assets.score_tables import FULL_AND_CLEAN, full_and_clean
 from cli.explain import find
+from cli.options import (
+    ProfileOption,
+    VersionArgument,
+)
 from cli.provenance import of_entry
-from cli.registry_commands import outcome
+from cli.registry import outcome
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
@@ -21,7 +26,12 @@ from resources.config.profile import load_profile
 from resources.home import Home
 from resources.registry.ledger import Entry, ledger_of
 
+GROUP = "Promote and explain"
+
+
 FILE = "README.md"
+
+
 SETTINGS = ("algorithm", "steps", "learning_rate", "group_size", "problems_per_step", "temperature")
 
 
@@ -175,3 +185,21 @@ def _table(head: tuple[str, ...], rows: Any) -> str:
             *(f"| {' | '.join(str(cell) for cell in row)} |" for row in rows),
         ]
     )
+
+
+def command(
+    version: VersionArgument = "champion",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for README.md; without it the card is printed.")
+    ] = None,
+    wandb: Annotated[
+        bool,
+        typer.Option(
+            "--wandb",
+            help="Also log version and card as a W&B artifact; offline unless WANDB_API_KEY is set.",
+        ),
+    ] = False,
+    profile: ProfileOption = None,
+) -> None:
+    """Write a model card in Hugging Face's format."""
+    raise typer.Exit(card(version, out, wandb, profile, Console()))

@@ -1,0 +1,33 @@
+"""Propose time and memory limits from what the reference solutions took."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+from cli.data.show import READS
+from resources.config.profile import load_profile
+from resources.home import Home, NotReady
+
+
+def data_limits(apply: bool, profile: str | None, console: Console) -> int:
+    """What limits learned from the references would save; `apply` chooses them for the next version of the data."""
+    from problems.schema import read_parquet
+    from problems.verification.chosen_limits import choose
+    from problems.verification.limits import proposals, read, savings
+
+    home = Home.from_environment()
+    store = home.store(load_profile(profile).storage.root)
+    raw, verified = (
+        store.current("datasets", name) for name in ("raw_problems", "verified_problems")
+    )
+    if raw is None or verified is None:
+        raise NotReady(f"no references have been tried yet: the first run does that: {READS}")
+    rows = read(verified.path)
+    choice = proposals(read_parquet(raw.path / "problems.parquet"), rows)
+    console.print(Markdown(savings(read_parquet(verified.path / "problems.parquet"), rows)))
+    told = f"{len(rows)} problems with measured references, {len(choice)} that may be trained on would have other limits than their source gives them"
+    if apply:
+        told += f". Chosen: {choose(home.path, choice)}; the next run verifies and writes the data with them ({READS}). Remove that file to take it back"
+    console.print(f"{told}.", soft_wrap=True, highlight=False)
+    return 0

@@ -1,0 +1,25 @@
+"""Run the whole chain once, from raw problems to a promotion decision, with a live view."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from cli.options import (
+    ProfileOption,
+    UnverifiedOption,
+    allow_unverified,
+)
+
+GROUP = "Run"
+
+
+def command(profile: ProfileOption = None, unverified: UnverifiedOption = False) -> None:
+    """Run the whole chain once, from raw problems to a promotion decision, with a live view.
+
+    An interrupted pipeline run resumes; otherwise training starts from the current champion.
+    """
+    from pipelines.launch import demo
+
+    allow_unverified(unverified)
+    raise typer.Exit(demo(profile, Console()))

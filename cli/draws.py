@@ -1,0 +1,73 @@
+"""Show which problems each training step drew, with expected and measured pass rates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cli.options import (
+    RunArgument,
+)
+from cli.runs import find_run, numbers_table
+from verl_jobs import samples
+from verl_jobs.curriculum import draws
+from verl_jobs.curriculum.draws import Draw
+from verl_jobs.job import TrainingJob
+
+GROUP = "Train"
+
+
+def show_draws(run: str | None, step: int | None, console: Console) -> int:
+    """A line a step, or the problems of one step, those first whose answers agreed least with what was expected."""
+    _, record, folder = find_run(run)
+    schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
+    console.print(f"{record.id}, curriculum {schedule}", highlight=False)
+    console.print(
+        _drawn_steps(folder) if step is None else _drawn_problems(draws.read(folder, step)),
+        highlight=False,
+    )
+    return 0
+
+
+def _drawn_steps(folder: Path) -> Table:
+    table = numbers_table("step", "problems", "new", "expected", "passed", "some passed")
+    known: set[str] = set()
+    for step in samples.steps(folder):
+        drawn = draws.read(folder, step)
+        ids = {draw.problem_id for draw in drawn}
+        expected = [draw.expected for draw in drawn if draw.expected is not None]
+        table.add_row(
+            str(step), str(len(drawn)), str(len(ids - known)), f"{fmean(expected):.0%}" if expected else "",
+            f"{fmean(draw.pass_rate for draw in drawn):.0%}", f"{fmean(0 < draw.passed < draw.n for draw in drawn):.0%}",
+        )  # fmt: skip
+        known |= ids
+    return table
+
+
+def _drawn_problems(drawn: list[Draw]) -> Table:
+    table = numbers_table("problem", "expected", "passed")
+    for draw in sorted(
+        drawn, key=lambda draw: (-abs(draw.pass_rate - (draw.expected or 0.0)), draw.problem_id)
+    ):
+        table.add_row(
+            draw.problem_id,
+            "" if draw.expected is None else f"{draw.expected:.0%}",
+            f"{draw.passed} of {draw.n}",
+        )
+    return table
+
+
+def command(
+    run: RunArgument = None,
+    step: Annotated[
+        int | None,
+        typer.Option(help="The problems of this training step; without it a line a step."),
+    ] = None,
+) -> None:
+    """Show which problems each training step drew, with expected and measured pass rates."""
+    raise typer.Exit(show_draws(run, step, Console()))

@@ -1,0 +1,105 @@
+"""List, show, watch, stop and resume trainings."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from cli.options import AddressOption, ProfileOption, RunArgument
+
+GROUP = "Train"
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.command("list")
+def jobs_list(address: AddressOption = "") -> None:
+    """List the trainings of this home."""
+    if address:
+        from cli.jobs.submissions import list_submissions
+
+        raise typer.Exit(list_submissions(address, Console()))
+    from cli.jobs.show import list_jobs
+
+    raise typer.Exit(list_jobs(Console()))
+
+
+@app.command("show")
+def jobs_show(run: RunArgument = None) -> None:
+    """Show one training: settings, progress, curve."""
+    from cli.jobs.show import show_job
+
+    raise typer.Exit(show_job(run, Console()))
+
+
+@app.command("logs")
+def jobs_logs(
+    run: RunArgument = None,
+    lines: Annotated[int, typer.Option(min=1, help="How many of the last lines.")] = 40,
+    address: AddressOption = "",
+) -> None:
+    """Show the trainer's log."""
+    if address:
+        from cli.jobs.submissions import show_submission_logs
+
+        raise typer.Exit(show_submission_logs(address, run, lines, Console()))
+    from cli.jobs.show import show_logs
+
+    raise typer.Exit(show_logs(run, lines, Console()))
+
+
+@app.command("stop")
+def jobs_stop(run: RunArgument = None, address: AddressOption = "") -> None:
+    """Stop the running training; its checkpoints stay."""
+    if address:
+        from cli.jobs.submissions import stop_submission
+
+        raise typer.Exit(stop_submission(address, run, Console()))
+    from cli.jobs.control import stop
+
+    raise typer.Exit(stop(run, Console()))
+
+
+@app.command("resume")
+def jobs_resume(profile: ProfileOption = None) -> None:
+    """Resume the interrupted pipeline run."""
+    from cli.jobs.control import resume
+
+    raise typer.Exit(resume(profile, Console()))
+
+
+@app.command("watch")
+def jobs_watch(run: RunArgument = None) -> None:
+    """Watch a training that another process runs."""
+    from cli.jobs.control import watch
+
+    raise typer.Exit(watch(run, Console()))
+
+
+@app.command("profile")
+def jobs_profile(run: RunArgument = None) -> None:
+    """Show where the time of a training step goes."""
+    from cli.jobs.step_time import show_step_time
+    from cli.runs import folder_of
+
+    folder = folder_of(run)
+    raise typer.Exit(show_step_time(run or folder.parents[1].name, folder, Console()))
+
+
+@app.command("manifest")
+def jobs_manifest(
+    run: RunArgument = None,
+    cluster: Annotated[
+        bool,
+        typer.Option(
+            "--cluster",
+            help="The cluster that the profile submits to, in place of one for this run.",
+        ),
+    ] = False,
+    profile: ProfileOption = None,
+) -> None:
+    """Print the KubeRay manifest of a training, for `kubectl apply -f -`."""
+    from cli.jobs.show import print_manifest
+
+    raise typer.Exit(print_manifest(run, cluster, profile, Console()))

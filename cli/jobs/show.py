@@ -1,0 +1,136 @@
+"""List trainings; show one, its log, and the KubeRay manifest that runs it."""
+
+from __future__ import annotations
+
+import yaml
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cli.runs import find_run, last_value, run_state, training_folder
+from pipelines.watch.curve import curve, smoothed
+from pipelines.watch.view import REWARD
+from resources.config.profile import load_profile
+from resources.home import Home
+from resources.ray.kuberay import ray_cluster, ray_job
+from resources.run_record import records
+from verl_jobs import faults
+from verl_jobs.job import VALIDATION, TrainingJob, metrics
+from verl_jobs.metrics.health import alarms
+from verl_jobs.samples import CUT
+from verl_jobs.trainer.early_stop import a_token
+
+
+def list_jobs(console: Console) -> int:
+    home = Home.from_environment()
+    table = Table(box=None, header_style="dim")
+    for name in ("run", "state", "step", "reward", "solved", "minutes", "profile"):
+        table.add_column(name, no_wrap=name != "profile")
+    for record in records(home.runs):
+        if record.kind in ("chain", "study"):
+            rows = metrics(folder) if (folder := training_folder(home, record.id)) else []
+            job = TrainingJob.read(folder / "job.json") if folder else None
+            table.add_row(
+                record.id, run_state(home, record), f"{rows[-1]['step'] if rows else 0} of {job.training.steps}" if job else "",
+                last_value(rows, REWARD, ".3f"), last_value(rows, VALIDATION, ".1%"), f"{record.took_minutes:.1f}",
+                " ".join([record.profile, *record.changes]),
+            )  # fmt: skip
+    console.print(
+        table
+        if table.row_count
+        else "No training has been started yet: `ratchet demo` or `ratchet train` starts one."
+    )
+    return 0
+
+
+def show_job(run: str | None, console: Console) -> int:
+    """What it is told, how far it is, its curve and where its files lie."""
+    home, record, folder = find_run(run)
+    job, rows = TrainingJob.read(folder / "job.json"), metrics(folder)
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    told = {
+        "run": f"{record.id}, {run_state(home, record)}",
+        "profile": " ".join([record.profile, *record.changes]),
+        "algorithm": f"{job.training.method.title} ({job.training.method.paper})",
+        "start": f"{job.start} ({job.inputs.get('start', '')[:12]})",
+        "seed": str(job.seed),
+        "reward": f"{job.reward_hash[:12]}, battery {job.battery[:24] or 'not run'}",
+        "curriculum": _curriculum(job, rows),
+        "step": f"{rows[-1]['step'] if rows else 0} of {job.training.steps}"
+        + (f", ended early: {job.stopped}" if job.stopped else ""),
+        "reward, last": last_value(rows, REWARD, ".3f"),
+        "validation": "  ".join(
+            f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row
+        ),
+        "entropy, length": f"{last_value(rows, 'actor/entropy', '.3f')}, {last_value(rows, 'response_length/mean', '.0f')} tokens"
+        + (f", {cut} cut" if (cut := last_value(rows, CUT, ".1%")) else ""),
+        "a step": f"{last_value(rows, 'timing_s/step', '.1f')} s, {last_value(rows, 'perf/throughput', '.0f')} tokens/s",
+        "folder": str(folder),
+        "watch": "; ".join(alarms(a_token(rows, job.training))),
+        "faults": "\n".join(map(str, faults.read(folder))),
+        "error": record.error,
+    }
+    of_steps = (
+        () if any(REWARD in row for row in rows) else ("entropy, length", "a step")
+    )  # which say nothing before the first
+    for key, value in told.items():
+        if value and key not in of_steps:
+            table.add_row(key, escape(value))
+    console.print(table)
+    rewards = [float(row[REWARD]) for row in rows if REWARD in row]
+    if len(rewards) > 1:
+        smooth = smoothed(rewards, 5)
+        console.print(
+            f"\nreward, mean of 5 steps: {smooth[0]:.3f} to {smooth[-1]:.3f}", highlight=False
+        )
+        console.print(*curve(smooth, min(console.width - 4, 72), 6), sep="\n", highlight=False)
+    return 0
+
+
+def _curriculum(job: TrainingJob, rows: list[dict[str, object]]) -> str:
+    """Nothing where problems are drawn uniformly."""
+    if (schedule := job.training.curriculum.schedule) == "uniform":
+        return ""
+    seen = [
+        last_value(rows, f"curriculum/{name}", ".0%")
+        for name in ("pass_rate", "expected_pass_rate", "informative")
+    ]
+    return (
+        f"{schedule}: {seen[0]} passed, {seen[1]} expected, of {seen[2]} some"
+        if all(seen)
+        else schedule
+    )
+
+
+def show_logs(run: str | None, lines: int, console: Console) -> int:
+    """The last lines of the trainer's log."""
+    _, _, folder = find_run(run)
+    path = folder / "trainer.log"
+    for line in (
+        path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
+        if path.exists()
+        else []
+    ):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    console.print(f"({path})", style="dim", soft_wrap=True, highlight=False)
+    return 0
+
+
+def print_manifest(run: str | None, cluster: bool, profile: str | None, console: Console) -> int:
+    """YAML for `kubectl apply -f -`: a RayJob of a run's job file, or the RayCluster that the profile submits to."""
+    loaded = load_profile(profile)
+    manifest = (
+        ray_cluster(loaded)
+        if cluster
+        else ray_job(loaded, TrainingJob.read(find_run(run)[2] / "job.json"))
+    )
+    console.print(
+        yaml.safe_dump(manifest, sort_keys=False, width=1000),
+        markup=False,
+        highlight=False,
+        soft_wrap=True,
+        end="",
+    )
+    return 0

@@ -1,0 +1,61 @@
+"""Show style, complexity, length and cost of the programs that pass, score by score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from cli.failures import CARD, price_of, read_score, score_store
+from cli.options import (
+    ProfileOption,
+)
+from evaluation.judging.quality import HEAD, trend
+from evaluation.reports.cost import Spent
+from evaluation.scorecard import Scorecard
+from resources.config.profile import load_profile
+from resources.home import NotReady
+
+GROUP = "Evaluate"
+
+
+def show_quality(
+    scores: Sequence[str], benchmark: str, profile: str | None, console: Console
+) -> int:
+    """The scores named, in that order; without any all of the home by when they were made, the oldest first. Raises NotReady."""
+    loaded = load_profile(profile)
+    store, price = score_store(loaded), price_of(loaded)
+    made = [
+        artifact
+        for name in store.names("scores")
+        if "--" in name and (artifact := store.current("scores", name))
+    ]
+    found = [read_score(score, lambda: store) for score in scores] or [
+        Scorecard.read(each.path / CARD)
+        for each in sorted(made, key=lambda each: each.manifest.created_at)
+    ]
+    cards = [card for card in found if benchmark in ("", card.benchmark)]
+    if not cards:
+        raise NotReady("there is no score yet: `ratchet evaluate CHECKPOINT` makes some")
+    table = Table(box=None, header_style="dim")
+    for name in (*HEAD, "cut", "a solved problem took"):
+        table.add_column(name)
+    for card, row in zip(cards, trend(cards), strict=True):
+        table.add_row(*row, f"{100 * card.cut:.1f} %", Spent.of(card).a_problem(price))
+    console.print(table)
+    return 0
+
+
+def command(
+    scores: Annotated[
+        list[str] | None,
+        typer.Argument(help="Scores by name or path; without any all of this home."),
+    ] = None,
+    benchmark: Annotated[str, typer.Option(help="This benchmark alone.")] = "",
+    profile: ProfileOption = None,
+) -> None:
+    """Show style, complexity, length and cost of the programs that pass, score by score."""
+    raise typer.Exit(show_quality(scores or [], benchmark, profile, Console()))

@@ -1,0 +1,65 @@
+"""Find a run of this home and its training's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.table import Table
+
+from resources import lease
+from resources.home import Home
+from resources.run_record import Record, records
+
+TAIL = 40
+
+
+def numbers_table(*names: str) -> Table:
+    table = Table(box=None, header_style="dim")
+    for name in names:
+        table.add_column(name, justify="left" if name == "problem" else "right")
+    return table
+
+
+def folder_of(run: str | None) -> Path:
+    """The newest training folder of a run. Raises FileNotFoundError with the runs there are."""
+    return find_run(run)[2]
+
+
+def find_run(run: str | None) -> tuple[Home, Record, Path]:
+    """Home, record and newest training folder of the run, the newest run where none is named. Raises FileNotFoundError with the runs there are."""
+    home = Home.from_environment()
+    trained = [record for record in records(home.runs) if training_folder(home, record.id)]
+    chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)
+    if chosen is None or (folder := training_folder(home, chosen.id)) is None:
+        there = ", ".join(record.id for record in trained) or "none yet: `ratchet train` starts one"
+        raise FileNotFoundError(
+            f"no training{f' {run}' if run else ''} in {home.path}: there are {there}"
+        )
+    return home, chosen, folder
+
+
+def training_folder(home: Home, run: str) -> Path | None:
+    """The newest job's folder of a run."""
+    jobs = sorted(
+        (home.runs / run / "training").glob("*/job.json"), key=lambda path: path.stat().st_mtime
+    )
+    return jobs[-1].parent if jobs else None
+
+
+def run_state(home: Home, record: Record) -> str:
+    holder = lease.holder(home.lease)
+    if holder and holder.chain == record.id:
+        return "trains"
+    ends = {
+        "open": "interrupted",
+        "failed": "given up",
+        "done": "ended" if record.kind == "study" else "decided",
+    }
+    return {"promote": "promoted", "refuse": "not promoted", "install": "installed"}.get(
+        record.decision, ends[record.state]
+    )
+
+
+def last_value(rows: list[dict[str, object]], key: str, form: str) -> str:
+    found = [row[key] for row in rows if key in row]
+    return format(float(str(found[-1])), form) if found else ""

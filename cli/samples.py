@@ -1,0 +1,63 @@
+"""Show completions of one training step, with verdicts and reward components."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.syntax import Syntax
+
+from cli.options import (
+    RunArgument,
+)
+from cli.runs import find_run
+from verl_jobs import samples
+
+GROUP = "Train"
+
+
+def show_samples(
+    run: str | None, step: int | None, worst: bool, best: bool, count: int, console: Console
+) -> int:
+    """Answers of a training step with verdict and reward trace, in the order of the batch, or by reward."""
+    _, record, folder = find_run(run)
+    there = samples.steps(folder)
+    chosen = step if step is not None else there[-1] if there else 0
+    found = samples.read(folder, chosen)
+    if worst or best:
+        found.sort(key=lambda sample: (sample.reward, sample.problem_id), reverse=best)
+    verdicts = {
+        verdict: sum(sample.verdict == verdict for sample in found)
+        for verdict in sorted({sample.verdict for sample in found})
+    }
+    cut = f"; {many} cut by their length" if (many := sum(sample.cut for sample in found)) else ""
+    console.print(
+        f"{record.id}, step {chosen}: {len(found)} answers, {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{cut}"
+    )
+    for sample in found[:count]:
+        ended = ", [yellow]cut by its length[/]" if sample.cut else ""
+        trace = ", ".join(f"{name} {value:+.2f}" for name, value in sample.trace.items())
+        console.rule(
+            f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} ({trace}){ended}",
+            align="left",
+            style="dim",
+        )
+        console.print(Syntax(sample.answer, "python", background_color="default", word_wrap=True))
+    return 0
+
+
+def command(
+    run: RunArgument = None,
+    step: Annotated[int | None, typer.Option(help="Training step; without it the last.")] = None,
+    worst: Annotated[
+        bool, typer.Option("--worst", help="Those with the least reward first.")
+    ] = False,
+    best: Annotated[bool, typer.Option("--best", help="Those with the most reward first.")] = False,
+    count: Annotated[int, typer.Option(min=1, help="How many.")] = 5,
+) -> None:
+    """Show completions of one training step, with verdicts and reward components."""
+    if worst and best:
+        raise typer.BadParameter("give one of them", param_hint="--worst, --best")
+
+    raise typer.Exit(show_samples(run, step, worst, best, count, Console()))

@@ -1,0 +1,105 @@
+"""Train the next challenger and decide on its promotion; like `demo`, with plain output."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from cli.options import (
+    ProfileOption,
+    SetOption,
+    UnverifiedOption,
+    allow_unverified,
+    change_settings,
+)
+from resources.config.profile import load_profile
+from verl_jobs.config.overrides import overrides
+
+GROUP = "Train"
+
+
+def show_algorithm(profile_name: str | None, console: Console) -> int:
+    training = load_profile(profile_name).training
+    method = training.method
+    console.print(
+        f"[bold]{escape(method.title)}[/] ({escape(method.paper)})", soft_wrap=True, highlight=False
+    )
+    console.print(escape(method.rule), soft_wrap=True, highlight=False)
+    for unrun in filter(None, (method.unrun, method.blocked, training.scale.unrun)):
+        console.print(f"[yellow]{escape(unrun)}[/]", soft_wrap=True, highlight=False)
+    paths = {name: Path(f"<{name}>") for name in ("model", "train", "validation", "folder")}
+    told = overrides(training, seed=0, loggers=[], name="<chain>", **paths)
+    console.print(
+        "\n[bold]verl.trainer.main_ppo is told[/] (the seed is the chain's)", soft_wrap=True
+    )
+    for line in sorted(told, key=lambda line: line not in method.overrides):
+        console.print(
+            f"  {escape(line)}",
+            style="bold" if line in method.overrides else "",
+            soft_wrap=True,
+            highlight=False,
+        )
+    return 0
+
+
+def command(
+    profile: ProfileOption = None,
+    unverified: UnverifiedOption = False,
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            help="ppo, grpo, rloo, remax, dapo, ...; short for --set training.algorithm=NAME."
+        ),
+    ] = None,
+    change: SetOption = None,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show", help="Say what the algorithm is and what verl is told, and train nothing."
+        ),
+    ] = False,
+    lengths: Annotated[
+        str | None,
+        typer.Option(
+            help="A dataset (clean_problems, a parquet): limits that hold 99 % of prompts and answers."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Train with so many seeds from the same start, and put none before the gate.",
+        ),
+    ] = 0,
+    more: Annotated[
+        list[str] | None,
+        typer.Argument(help="Changes as --set takes them.", metavar="[KEY=VALUE]..."),
+    ] = None,
+) -> None:
+    """Train the next challenger and decide on its promotion; like `demo`, with plain output."""
+    changes = [
+        *(change or []),
+        *(more or []),
+        *([f"training.algorithm={algorithm}"] if algorithm else []),
+    ]
+    change_settings(changes)
+    if lengths:
+        from cli.lengths import changes_to_train
+
+        limits = changes_to_train(lengths, 0.99, profile, Console(force_terminal=False))
+        changes = [*limits, *changes]
+        change_settings(changes)
+    if show:
+        raise typer.Exit(show_algorithm(profile, Console()))
+    allow_unverified(unverified)
+    if seeds:
+        from experiments.seeds import train_seeds
+
+        raise typer.Exit(train_seeds(seeds, profile, Console(force_terminal=False)))
+    from pipelines.launch import demo
+
+    raise typer.Exit(demo(profile, Console(force_terminal=False)))

@@ -1,0 +1,37 @@
+"""Explain why a version was refused, and what would have been enough."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from cli.explain import find, show_refusal
+from cli.options import (
+    ProfileOption,
+    VersionArgument,
+)
+from cli.registry import outcome
+from resources.home import Home
+from resources.registry.ledger import ledger_of, named
+
+GROUP = "Promote and explain"
+
+
+def why_not(version: str, profile: str | None, console: Console) -> int:
+    history = ledger_of(Home.from_environment(), profile).history()
+    entries = find(history, version)
+    if not (refusals := [entry for entry in entries if entry.kind == "refuse"]):
+        console.print(
+            f"{named(entries[-1])} was not refused: it was {outcome(history, entries[-1])}. `ratchet explain {version}` tells why."
+        )
+        return 1
+    show_refusal(refusals[-1], history, console)
+    return 0
+
+
+def command(version: VersionArgument = "challenger", profile: ProfileOption = None) -> None:
+    """Explain why a version was refused, and what would have been enough.
+
+    Exits 1 if it was not refused.
+    """
+    raise typer.Exit(why_not(version, profile, Console()))
