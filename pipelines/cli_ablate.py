@@ -27,7 +27,7 @@ def ablate(
     ] = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Trains with one thing changed at a time, with equal budget and seeds, and says what each contributes, with intervals (docs/ablation.md)."""
+    """Trains with one thing changed at a time, with equal budget and seeds, and says what each contributes, with intervals (docs/how-to/ablation.md)."""
     from pipelines.ablate import ablate, with_steps
 
     with_steps(change or [], steps)

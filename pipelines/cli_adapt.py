@@ -41,7 +41,7 @@ def adapt(
     ] = None,
     profile: ProfileOption = None,
 ) -> None:
-    """What a few examples of a new family are worth: in the prompt against as gradient steps, with intervals (docs/adaptation.md)."""
+    """What a few examples of a new family are worth: in the prompt against as gradient steps, with intervals (docs/how-to/adaptation.md)."""
     if change:
         os.environ["RATCHET_SET"] = "\n".join(change)
     from pipelines.adapt import adapt

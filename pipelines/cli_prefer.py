@@ -55,7 +55,7 @@ def prefer(
     ] = False,
     profile: ProfileOption = None,
 ) -> None:
-    """A page on which people choose between two answers, blind; who is preferred, with intervals, and data for a reward (docs/preference.md)."""
+    """A page on which people choose between two answers, blind; who is preferred, with intervals, and data for a reward (docs/how-to/preference.md)."""
     from pipelines.prefer import Wanted, prefer
 
     wanted = Wanted(tuple(contestants), benchmark, tasks, pairs, seed, question, to)
