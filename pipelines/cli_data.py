@@ -20,7 +20,8 @@ ProfileOption = Annotated[
 @data.command("add")
 def data_add(
     name: Annotated[
-        str, typer.Argument(help="A known source (docs/explanation/sources.md), or a name of your own.")
+        str,
+        typer.Argument(help="A known source (docs/explanation/sources.md), or a name of your own."),
     ],
     path: Annotated[
         Path | None,

@@ -177,7 +177,9 @@ def _fields(model: type[Any], level: int) -> str:
         f"| `{name}` | `{_cell(kind)}` | {f'`{_cell(default)}`' if default else 'required'} | {_cell(comment)} |\n"
         for name, kind, default, comment in _annotated(model)
     )
-    table = f"| field | type | default | meaning |\n| --- | --- | --- | --- |\n{rows}" if rows else ""
+    table = (
+        f"| field | type | default | meaning |\n| --- | --- | --- | --- |\n{rows}" if rows else ""
+    )
     return f"{'#' * level} {model.__name__}\n\n{_text(model)}\n\n{table}\n"
 
 
