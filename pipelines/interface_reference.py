@@ -209,7 +209,9 @@ def _plain(text: str) -> str:
     """Text in which Markdown finds neither tags nor links, code in backticks aside."""
     pieces = re.split(r"(`[^`]*`)", text)
     return "".join(
-        piece if piece.startswith("`") else re.sub(r"([<\[\]*_])", r"\\\1", piece)
+        piece
+        if piece.startswith("`")
+        else re.sub(r"([\[\]*_])", r"\\\1", piece.replace("<", "&lt;"))
         for piece in pieces
     )
 
