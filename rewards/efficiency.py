@@ -77,7 +77,7 @@ def efficiency(problem: Problem, report: Report) -> float | None:
     parts = [_against(report.cpu_s, cost.cpu_s, LEAST_CPU_S)]
     if (
         report.peak_bytes and cost.peak_bytes[1]
-    ):  # 0 where the kernel does not tell it (docs/sandbox.md)
+    ):  # 0 where the kernel does not tell it (docs/explanation/sandbox.md)
         parts.append(_against(report.peak_bytes, cost.peak_bytes, LEAST_BYTES))
     return fmean(parts)
 

@@ -1,6 +1,6 @@
 """The interpreter's code in huge pages: a fork copies an entry for two megabytes of it, and no program has it faulted in by parts.
 
-Before the first fork, by a process of one thread. docs/measurements.md has what it is worth.
+Before the first fork, by a process of one thread. docs/measurements has what it is worth.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def restart_pids() -> None:
     if _pid_counter is not None:
         with contextlib.suppress(
             OSError
-        ):  # not granted: where a program runs among others is told in docs/sandbox.md
+        ):  # not granted: where a program runs among others is told in docs/explanation/sandbox.md
             os.pwrite(_pid_counter, b"1", 0)
 
 

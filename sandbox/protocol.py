@@ -36,7 +36,7 @@ class Limits:
 
     Totals are for the program over all its tests; None: what these have one by one. Memory, processes and files bound each moment, so the whole too.
     CPU time bounds work: it says the same on a machine under load. The clock is there for programs that wait, and has room to spare for load.
-    Where no cgroup can be written the sums are read from /proc, some hundred times a second: docs/sandbox.md says what holds on which level.
+    Where no cgroup can be written the sums are read from /proc, some hundred times a second: docs/explanation/sandbox.md says what holds on which level.
     """
 
     wall_s: float = 9.0

@@ -1,6 +1,6 @@
 """What makes a fork cheap: most of what a small program costs are the pages that it is the first to write.
 
-A zygote does both once, before its first fork. docs/measurements.md has what each is worth.
+A zygote does both once, before its first fork. docs/measurements has what each is worth.
 """
 
 from __future__ import annotations

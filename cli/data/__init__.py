@@ -17,7 +17,8 @@ app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 @app.command("add")
 def data_add(
     name: Annotated[
-        str, typer.Argument(help="A known source (docs/sources.md), or a name of your own.")
+        str,
+        typer.Argument(help="A known source (docs/explanation/sources.md), or a name of your own."),
     ],
     path: Annotated[
         Path | None,

@@ -1,7 +1,7 @@
 """A benchmark of the user's own: a YAML file that names its data, how it is asked, and what of an answer is the program.
 
 name: kitchen
-data: kitchen.jsonl          # beside the YAML file; columns of the schema, tests included (docs/data.md)
+data: kitchen.jsonl          # beside the YAML file; columns of the schema, tests included (docs/explanation/sources.md)
 prompt: "{statement}\\n\\n{starter_code}"
 extraction: fence            # the last fenced block; or `given`: the answer as it is; or `until WORD`
 stop: ["\\n```"]
@@ -68,7 +68,7 @@ def read(file: Path) -> Yours:
         found = Yours.model_validate(said)
     except (yaml.YAMLError, ValidationError) as error:
         raise ProblemError(
-            " ".join(str(error).split())[:300], "see docs/benchmarks.md", str(file)
+            " ".join(str(error).split())[:300], "see docs/explanation/benchmarks.md", str(file)
         ) from error
     if found.extraction not in ("fence", "given") and not found.extraction.startswith("until "):
         raise ProblemError(

@@ -12,7 +12,7 @@ Measure = Literal["denied_calls", "contamination", "hack_gap", "latency_s", "tok
 
 
 class Policy(BaseModel):
-    """What a challenger must show before it replaces the champion (docs/promotion.md)."""
+    """What a challenger must show before it replaces the champion (docs/explanation/promotion.md)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

@@ -60,7 +60,7 @@ class Needs(Section):
     disk_gib: NonNegativeFloat = 2.0
     """Free disk under RATCHET_HOME."""
     memory_gib: NonNegativeFloat = 9.0
-    """Available memory: the embedded chain was measured at 8.2 GiB (docs/measurements.md)."""
+    """Available memory: the embedded chain was measured at 8.2 GiB (docs/measurements)."""
 
 
 class Ranking(Section):

@@ -67,7 +67,7 @@ class Span(BaseModel):
 
 
 class Tuning(BaseModel):
-    """What `ratchet tune` tries (docs/tuning.md)."""
+    """What `ratchet tune` tries (docs/how-to/tuning.md)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 

@@ -18,7 +18,7 @@ from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.preemption_hook import GRACE_S
 
 HOME, CLAIM = "/var/lib/ratchet", "ratchet-home"
-TOKEN = "ratchet-ray"  # a secret with the key auth_token, made by hand: docs/deploy.md
+TOKEN = "ratchet-ray"  # a secret with the key auth_token, made by hand: docs/how-to/deploy.md
 OF_THE_PODS = ("HF_HUB_OFFLINE", "WANDB_MODE")
 SPOT = {  # label of an interruptible node, its value, and the taint that keeps other pods away
     "gke": ("cloud.google.com/gke-spot", "true"),

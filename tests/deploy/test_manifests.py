@@ -93,7 +93,7 @@ def test_everything_lies_in_the_namespace_of_the_profile_and_runs_its_image() ->
 def test_what_the_pods_mount_and_read_exists() -> None:
     names = {(document["kind"], document["metadata"]["name"]) for _, document in ALL} | {
         ("Secret", "ratchet-secrets")
-    }  # made by hand: docs/deploy.md
+    }  # made by hand: docs/how-to/deploy.md
     for container in containers():
         for source in container["envFrom"]:
             wanted = (

@@ -1,4 +1,4 @@
-"""What is kept of an answer with --sanitize; the cases were put to evalplus.sanitize 0.3.1 beside (docs/benchmarks.md)."""
+"""What is kept of an answer with --sanitize; the cases were put to evalplus.sanitize 0.3.1 beside (docs/explanation/benchmarks.md)."""
 
 import pytest
 

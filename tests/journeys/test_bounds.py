@@ -1,4 +1,4 @@
-"""What keeps a step in bounds (docs/training.md), in tiny runs of real verl on Ray: an end to dynamic sampling, KL, temperature, weights, rewards."""
+"""What keeps a step in bounds (docs/explanation/training.md), in tiny runs of real verl on Ray: an end to dynamic sampling, KL, temperature, weights, rewards."""
 
 from __future__ import annotations
 

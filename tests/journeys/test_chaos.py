@@ -123,7 +123,7 @@ def training_of(home: Path) -> Path | None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """For docs/measurements.md."""
+    """For docs/measurements."""
     lines = [
         "| killed | in | seconds until a new step | seconds in all | weights, scores | ended by itself |",
         "|---|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""What each level promises of a program's limits, with a cgroup and without: a test a line of the table in docs/sandbox.md."""
+"""What each level promises of a program's limits, with a cgroup and without: a test a line of the table in docs/explanation/sandbox.md."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from artifacts.store import write_atomic
 NOTICE = "notice.json"
 LEASE = "lease"
 LOCK = "trainer.lock"
-LEASE_S = 30.0  # a Dagster step that died is back within 16 s (docs/measurements.md)
+LEASE_S = 30.0  # a Dagster step that died is back within 16 s (docs/measurements)
 RENEW_S = 3.0
 STILL_S = 2.0
 OWNED = "owned"  # to the training's command line: somebody renews its lease
