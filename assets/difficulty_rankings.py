@@ -14,7 +14,8 @@ from assets.pictures import difficulty_picture, scale_picture
 from assets.sft_checkpoint import sft_checkpoint
 from assets.tables import markdown
 from assets.verified_reward import CONTROL, keep
-from evaluation.generation.decoder import Sampling, generate
+from evaluation.generation.decoder import generate
+from evaluation.sampling import Sampling
 from problems.dataset.balance import weigh, write_weights
 from problems.dataset.card import FEATURES, WEIGHTS
 from problems.dataset.rl_parquet import prompt_text

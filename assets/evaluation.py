@@ -21,17 +21,10 @@ from assets.score_tables import (
 )
 from assets.tables import markdown
 from assets.verified_reward import unverified_by
-from evaluation.benchmarks import (
-    PUBLIC,
-    Benchmark,
-    NotMeasured,
-    heldout,
-    load_public,
-    regression,
-    validation,
-)
+from evaluation.benchmarks import Benchmark, NotMeasured, heldout, regression, validation
 from evaluation.benchmarks.embedded import answering
-from evaluation.judging.evaluate import HARNESS_VERSION, evaluate
+from evaluation.benchmarks.registry import in_pipeline, load_public
+from evaluation.evaluate import HARNESS_VERSION, evaluate
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Scorecard
 from problems.catalogue import listed
@@ -250,7 +243,9 @@ def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
     )
     tuned_on = validation(clean, sampling)
     if bench.chain.record.kind == "validation":
-        return [tuned_on], dict.fromkeys(("heldout", *PUBLIC), "left out: a quick validation")
+        return [tuned_on], dict.fromkeys(
+            ("heldout", *in_pipeline()), "left out: a quick validation"
+        )
     found: list[Benchmark] = [
         tuned_on,
         heldout(heldout_draw(family, bench.chain.record.number, config.heldout), sampling),
@@ -265,7 +260,7 @@ def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
         )  # lost tasks of the other benchmarks are asked there
     missing: dict[str, str] = {}
     paths = listed(bench.workshop.home.path)
-    for name in PUBLIC:
+    for name in in_pipeline():
         if name not in config.benchmarks:
             missing[name] = "left out by the profile (evaluation.benchmarks)"
         elif isinstance(

@@ -15,6 +15,8 @@ from rich.table import Table
 
 from artifacts.store import write_atomic
 from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.benchmarks.published import Opened
+from evaluation.benchmarks.registry import opened
 from evaluation.generation.completion_files import read
 from evaluation.generation.completion_sources import (
     Endpoint,
@@ -24,13 +26,12 @@ from evaluation.generation.completion_sources import (
     answers,
     folder_of,
 )
-from evaluation.generation.decoder import Sampling
 from evaluation.judging.harness import Harness, Judged, Verdicts, check, judge
-from evaluation.judging.published import Opened, opened
 from evaluation.judging.scoring import Answers, scorecard
 from evaluation.promotion.comparison import points
 from evaluation.reports.cost import Price
 from evaluation.reports.figures import Figures, Score, Suspects, verdicts
+from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin
 from evaluation.statistics.tests import wilson
 from resources.home import Home
@@ -51,7 +52,7 @@ class Asked:
 
     def origin(self, at: Opened, **who: str) -> Origin:
         """What a scorecard keeps of the question. who: the file of completions, or the model that is asked."""
-        named = str(Path(self.benchmark).absolute()) if at.yours else self.benchmark
+        named = str(Path(self.benchmark).absolute()) if at.published.custom else self.benchmark
         return Origin(
             benchmark=named, data=str(at.data.absolute()), sanitized=self.sanitized, **who
         )

@@ -98,7 +98,7 @@ def main() -> None:
         from assets.verified_reward import UnverifiedReward
         from cli.explain import UnknownVersion
         from evaluation.generation.openai_client import Unanswered
-        from evaluation.judging.harness import NotJudged
+        from evaluation.judging.reports import NotJudged
         from evaluation.promotion.comparison import Incomparable
         from problems.columns import ProblemError
         from problems.synthesis.replies import EndpointDown

@@ -11,11 +11,12 @@ from pathlib import Path
 from rich.console import Console
 
 from cli.evaluate_benchmark import drawn_by, judge_all
+from evaluation.benchmarks.published import Opened
+from evaluation.benchmarks.registry import opened
 from evaluation.generation.completion_files import read
-from evaluation.generation.decoder import Sampling
 from evaluation.judging.harness import Harness, Verdicts, check
-from evaluation.judging.published import Opened, opened
 from evaluation.judging.scoring import Answers, completions_of, scorecard, version_of
+from evaluation.sampling import Sampling
 from evaluation.scorecard import Origin, Scorecard
 from resources.home import Home, NotReady
 

@@ -19,12 +19,13 @@ from cli.options import (
     ProfileOption,
 )
 from cli.scorecards import at_path
-from evaluation.benchmarks import PUBLIC, NotMeasured, heldout, load_public, validation
+from evaluation.benchmarks import NotMeasured, heldout, validation
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation.decoder import Sampling
-from evaluation.judging.evaluate import HARNESS_VERSION, evaluate
+from evaluation.benchmarks.registry import in_pipeline, load_public
+from evaluation.evaluate import HARNESS_VERSION, evaluate
 from evaluation.promotion.comparison import Rate
 from evaluation.reports.figures import Figures
+from evaluation.sampling import Sampling
 from evaluation.scorecard import Sample, Scorecard
 from problems.catalogue import listed
 from problems.schema import read_parquet
@@ -280,7 +281,7 @@ def _candidates(
                     if problem.split == "validation" and problem.source == "embedded"
                 ]
             )
-    elif card.benchmark in PUBLIC:
+    elif card.benchmark in in_pipeline():
         place = listed(home.path).get(card.benchmark)
         yield load_public(card.benchmark, place, hub=profile.evaluation.hub or place is not None)
 

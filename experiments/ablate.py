@@ -181,7 +181,7 @@ def scored(job: TrainingJob, made: Study) -> Scorecard:
     """The best checkpoint of an ended training on the study's held-out draw; kept beside it. Raises LookupError where it saved none."""
     from evaluation.benchmarks import heldout
     from evaluation.benchmarks.embedded import SAMPLING
-    from evaluation.judging.evaluate import evaluate
+    from evaluation.evaluate import evaluate
     from problems.sources.compositional import heldout_draw
     from verl_jobs.trainer.checkpoints import best
 

@@ -20,8 +20,8 @@ from artifacts.hashing import hash_data, hash_folder
 from artifacts.manifest import Manifest
 from artifacts.store import write_atomic
 from evaluation.benchmarks.few_shot import chat, few_shot, lacking
-from evaluation.generation.decoder import Sampling
-from evaluation.judging.evaluate import HARNESS_VERSION, evaluate
+from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from evaluation.statistics.tests import Interval, bootstrap_mean, wilson
 from problems.schema import Problem

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from evaluation.benchmarks.embedded import SAMPLING
 from evaluation.benchmarks.few_shot import few_shot
-from evaluation.judging.evaluate import evaluate
+from evaluation.evaluate import evaluate
 from evaluation.scorecard import Scorecard
 from experiments.adapt import of_the_house
 from experiments.adaptation import Family, Row, Study, study_id

@@ -26,8 +26,9 @@ from typing import Any
 from artifacts.store import write_atomic
 from assets.difficulty_rankings import sample
 from evaluation.benchmarks import heldout
-from evaluation.generation.decoder import Sampling, generate
-from evaluation.judging.evaluate import evaluate
+from evaluation.evaluate import evaluate
+from evaluation.generation.decoder import generate
+from evaluation.sampling import Sampling
 from evaluation.statistics.tests import bootstrap_mean
 from problems.dataset.rl_parquet import prompt_text, write_verl
 from problems.difficulty.difficulty import rank

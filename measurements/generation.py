@@ -13,7 +13,8 @@ import pandas as pd
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from evaluation.generation.decoder import BATCH, Chat, Sampling, generate
+from evaluation.generation.decoder import BATCH, generate
+from evaluation.sampling import Chat, Sampling
 
 
 def with_generate(checkpoint: Path, prompts: list[Chat], max_new_tokens: int) -> list[str]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from artifacts.hashing import hash_data
-from evaluation.generation.decoder import Chat, Sampling
+from evaluation.sampling import Chat, Sampling
 from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem
 

@@ -7,11 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
-from evaluation.generation.decoder import Sampling
-from problems.columns import ProblemError
+from evaluation.benchmarks.published import Opened, Published
+from evaluation.judging.by_problem import ProblemHarness, tasks_of
+from evaluation.judging.harness import Harness
+from evaluation.sampling import Sampling
 from problems.schema import Problem
+from problems.sources.registry import SOURCES
+from rewards.extraction import extract_code
 
 CONVENTIONS = (
     "greedy; the last fenced block is the program; all of upstream's tests, each within its time"
@@ -35,29 +40,24 @@ def contest(name: str, problems: Sequence[Problem]) -> Benchmark:
     )
 
 
-codecontests, livecodebench, leetcode = (
-    partial(contest, name) for name in ("codecontests", "livecodebench", "leetcode")
+def harness(at: Opened, home: Path) -> Harness:
+    """Tasks have upstream's keys."""
+    tasks = tasks_of(
+        at.problems(), lambda each: each.problem_id.partition("/")[2], lambda each: "", ahead
+    )
+    return ProblemHarness(
+        at.name,
+        "2",
+        "its published tests",
+        tasks,
+        at.digest,
+        at.source.name,
+        packages=("numpy", "sortedcontainers"),
+        extract=extract_code,
+    )
+
+
+BENCHMARKS = tuple(
+    Published(name, SOURCES[name], harness, partial(contest, name))
+    for name in ("codecontests", "livecodebench", "leetcode")
 )
-
-
-def between(problems: Sequence[Problem], window: str) -> list[Problem]:
-    """Those whose contest was in the window, `FIRST..LAST`, both days included. Raises ProblemError where it holds none, or is none."""
-    first, dots, last = window.partition("..")
-    if not dots or len(first) != 10 or len(last) != 10:
-        raise ProblemError(
-            f"{window!r} is no window of dates",
-            "write livecodebench@2024-08-01..2025-02-01",
-            "--benchmark",
-        )
-    found = [
-        problem
-        for problem in problems
-        if first <= str(problem.extra.get("date") or "")[:10] <= last
-    ]
-    if not found:
-        raise ProblemError(
-            f"no task of {len(problems)} has a date from {first} to {last}",
-            "take another window",
-            "--benchmark",
-        )
-    return found

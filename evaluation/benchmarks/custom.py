@@ -10,7 +10,7 @@ max_new_tokens: 512
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,17 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation.decoder import Chat, Sampling
+from evaluation.benchmarks.published import Opened, Published
+from evaluation.judging.by_problem import ProblemHarness, tasks_of
+from evaluation.judging.harness import Harness
+from evaluation.sampling import Chat, Sampling
 from problems.columns import ProblemError
 from problems.schema import Problem
-from problems.sources.source import Loaded
+from problems.sources.own import own
 from rewards.extraction import extract_code
 
 
-class Yours(BaseModel):
+class CustomSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     name: str
@@ -49,7 +52,7 @@ class Yours(BaseModel):
 
 
 @dataclass(frozen=True)
-class YourBenchmark(Benchmark):
+class CustomBenchmark(Benchmark):
     template: str = "{statement}"
 
     def prompt(self, problem: Problem) -> Chat:
@@ -61,11 +64,11 @@ class YourBenchmark(Benchmark):
         )
 
 
-def read(file: Path) -> Yours:
+def read(file: Path) -> CustomSettings:
     """Raises FileNotFoundError, and ProblemError naming the key."""
     try:
         said: Mapping[str, Any] = yaml.safe_load(file.read_text(encoding="utf-8"))
-        found = Yours.model_validate(said)
+        found = CustomSettings.model_validate(said)
     except (yaml.YAMLError, ValidationError) as error:
         raise ProblemError(
             " ".join(str(error).split())[:300], "see docs/explanation/benchmarks.md", str(file)
@@ -77,14 +80,43 @@ def read(file: Path) -> Yours:
     return found.model_copy(update={"data": file.parent / found.data})
 
 
-def benchmark(yours: Yours, loaded: Loaded) -> Benchmark:
-    tasks = tuple(sorted(loaded.problems, key=lambda each: each.problem_id))
-    sampling = Sampling(max_new_tokens=yours.max_new_tokens)
-    return YourBenchmark(
-        yours.name,
+def benchmark(settings: CustomSettings, problems: Sequence[Problem]) -> Benchmark:
+    tasks = tuple(sorted(problems, key=lambda each: each.problem_id))
+    sampling = Sampling(max_new_tokens=settings.max_new_tokens)
+    return CustomBenchmark(
+        settings.name,
         tasks,
         sampling,
-        conventions=f"a file of your own, {yours.extraction}",
-        stop=yours.stop,
-        template=yours.prompt,
+        conventions=f"a file of your own, {settings.extraction}",
+        stop=settings.stop,
+        template=settings.prompt,
+    )
+
+
+def published(settings: CustomSettings) -> Published:
+    """Return the benchmark of a YAML file in the shape of the published ones."""
+
+    def harness(at: Opened, home: Path) -> Harness:
+        tasks = tasks_of(
+            at.problems(),
+            lambda each: each.problem_id.partition("/")[2],
+            lambda each: each.starter_code,
+        )
+        return ProblemHarness(
+            at.name,
+            "1",
+            "its own tests",
+            tasks,
+            at.digest,
+            at.source.name,
+            packages=("numpy", "sortedcontainers"),
+            extract=settings.extract,
+        )
+
+    return Published(
+        settings.name,
+        own(settings.name),
+        harness,
+        lambda problems: benchmark(settings, problems),
+        custom=True,
     )

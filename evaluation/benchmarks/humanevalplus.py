@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
 from evaluation.benchmarks.humaneval import STOP
-from evaluation.generation.decoder import Sampling
+from evaluation.benchmarks.published import Opened, Published
+from evaluation.judging.evalplus import humaneval_task, plus_harness
+from evaluation.judging.harness import Harness
+from evaluation.sampling import Sampling
 from problems.schema import Problem
+from problems.sources.registry import SOURCES
 
 CONVENTIONS = (
     "greedy; asked as HumanEval; judged as evalplus 0.3.1 does, base and plus inputs apart"
@@ -26,3 +31,10 @@ def humanevalplus(problems: Sequence[Problem]) -> Benchmark:
         upstream="HumanEval/{}",
         stop=(*STOP, "\n```", "\nassert "),
     )
+
+
+def harness(at: Opened, home: Path) -> Harness:
+    return plus_harness(at.name, at.source.name, at.rows(), humaneval_task, at.digest, home)
+
+
+BENCHMARKS = (Published("humaneval+", SOURCES["humanevalplus"], harness, humanevalplus),)

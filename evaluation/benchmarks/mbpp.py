@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark, from_problems
-from evaluation.generation.decoder import Sampling
+from evaluation.benchmarks.published import Opened, Published
+from evaluation.judging.by_problem import ProblemHarness, tasks_of
+from evaluation.judging.harness import Harness
+from evaluation.sampling import Sampling
 from problems.schema import Problem
+from problems.sources.registry import SOURCES
+from rewards.extraction import extract_code
 
 TASKS = range(11, 511)
 SHOTS = (2, 3, 4)  # the published examples
@@ -65,3 +71,21 @@ def mbpp(problems: Sequence[Problem]) -> Benchmark:
         stop=made.stop,
         shots=tuple(sorted(shots, key=lambda problem: problem.problem_id)),
     )
+
+
+def harness(at: Opened, home: Path) -> Harness:
+    """The code, the set-up and the assertions of the published test tasks; a few-shot completion ends at its [DONE]."""
+    problems = mbpp(at.problems()).problems
+    tasks = tasks_of(problems, lambda each: f"Mbpp/{each.extra['task_id']}", lambda each: "")
+    return ProblemHarness(
+        at.name,
+        "1",
+        "Austin et al. 2021",
+        tasks,
+        at.digest,
+        at.source.name,
+        extract=lambda text: extract_code(text.split("[DONE]")[0]),
+    )
+
+
+BENCHMARKS = (Published("mbpp", SOURCES["mbpp"], harness, mbpp, in_pipeline=True),)

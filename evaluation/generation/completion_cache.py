@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from artifacts.hashing import hash_data
-from evaluation.generation.decoder import Answer, Prompt, Sampling
+from evaluation.sampling import Answer, Prompt, Sampling
 from problems.json_lines import JsonLines
 
 

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.generation.completion_cache import Kept, keys
 from evaluation.generation.completion_files import Completion
-from evaluation.generation.decoder import Answer, Progress, Prompt, Sampling
 from evaluation.generation.openai_client import Endpoint, ask_all
+from evaluation.sampling import Answer, Progress, Prompt, Sampling
 
 __all__ = ["Endpoint", "Folder", "Source", "answers", "draw", "folder_of"]
 

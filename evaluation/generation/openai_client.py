@@ -15,7 +15,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from evaluation.generation.completion_cache import Kept, Key
-from evaluation.generation.decoder import Answer, Progress, Prompt, Sampling, before_stop
+from evaluation.generation.decoder import before_stop
+from evaluation.sampling import Answer, Progress, Prompt, Sampling
 from problems.synthesis import endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
 

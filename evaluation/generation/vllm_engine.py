@@ -10,7 +10,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from evaluation.generation.decoder import Answer, Answers, Progress, Prompt, Sampling, encoded
+from evaluation.generation.decoder import encoded
+from evaluation.sampling import Answer, Answers, Progress, Prompt, Sampling
 
 CHUNK = 512  # answers after which what has come is handed on: a kill loses at most these
 

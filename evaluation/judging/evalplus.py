@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -358,4 +358,27 @@ def _expected(row: dict[str, Any]) -> Expected:
         None if outputs is None else tuple(map(tuple, outputs)),
         row["slow"],
         row["whole_s"],
+    )
+
+
+def plus_harness(
+    name: str,
+    source: str,
+    rows: Iterable[tuple[str, Row]],
+    task: Callable[[Row, str], PlusTask],
+    digest: str,
+    home: Path,
+    releases: Mapping[int, str] | None = None,
+) -> PlusHarness:
+    """Return the harness over EvalPlus's rows. `releases`: names of releases by their number of tasks, where known."""
+    tasks = {made.task_id: made for made in (task(row, where) for where, row in rows)}
+    return PlusHarness(
+        name,
+        VERSION,
+        "evalplus 0.3.1",
+        tasks,
+        (releases or {}).get(len(tasks), "") or digest,
+        source,
+        SETS,
+        kept=home / "benchmarks" / f"{source}.expected.jsonl",
     )

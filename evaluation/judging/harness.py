@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol
 
 from evaluation.generation.completion_files import Completion, Prefer
 from evaluation.judging.failure_kinds import Fault, fault
+from evaluation.judging.reports import reports
 from problems.columns import ProblemError
 from problems.json_lines import JsonLines
 from rewards.extraction import extract_code
 from sandbox.protocol import Job, Report, Verdict
 
-ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
 SYNC_S = 1.0  # a machine that fails loses no more of what was judged; a kill loses nothing
 UNMEASURED = "UNMEASURED"  # the task needs a package that is not here
 
@@ -42,14 +42,6 @@ class Task(Protocol):
     @property
     def content(self) -> str:
         """Hash of all that decides a verdict."""
-
-
-class Runs(Protocol):
-    def run(self, jobs: Iterable[Job]) -> Iterable[Report]: ...
-
-
-class NotJudged(RuntimeError):
-    """The sandbox gave no verdict, again and again: there is no score then, and a zero would be a lie."""
 
 
 @dataclass(frozen=True)
@@ -251,7 +243,7 @@ def judge(
                 key: harness.job(rows[at[0]][0], which, programs[at[0]], key)
                 for key, at in waiting.items()
             }
-            for report in _reports(jobs, opened):
+            for report in reports(jobs, opened):
                 verdicts.add(report.job_id, _ruling(harness, report))
                 for at in waiting[report.job_id]:
                     judged[at] = _decided(harness, rows[at], programs[at], verdicts)
@@ -303,20 +295,3 @@ def _decided(
         completion.task_id, completion.sample, passed, ruling.verdict, detail, seconds, completion.cut, program, ruling.test, ruling.raised,
         ", ".join(sorted(isolation)),
     )  # fmt: skip
-
-
-def _reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterable[Report]:
-    """A report for every job, as they come; what the sandbox failed is asked again."""
-    waiting, last = dict(jobs), ""
-    for _ in range(ATTEMPTS):
-        for report in sandbox.run(list(waiting.values())):
-            if report.verdict is Verdict.INFRA and not report.absent:
-                last = report.detail
-                continue
-            del waiting[report.job_id]
-            yield report
-        if not waiting:
-            return
-    raise NotJudged(
-        f"{len(waiting)} of {len(jobs)} programs have no verdict after {ATTEMPTS} attempts ({last}): run it again, what is judged is kept"
-    )

@@ -11,8 +11,9 @@ from artifacts.hashing import hash_data
 from artifacts.store import Artifact
 from assets.evaluation import read_scores, reports_of
 from assets.partitions import checkpoints
-from evaluation.benchmarks import PUBLIC, NotMeasured, load_public, validation
-from evaluation.judging.evaluate import HARNESS_VERSION
+from evaluation.benchmarks import NotMeasured, validation
+from evaluation.benchmarks.registry import in_pipeline, load_public
+from evaluation.evaluate import HARNESS_VERSION
 from evaluation.scorecard import Scorecard
 from pipelines.jobs import evaluate_checkpoint
 from problems.catalogue import listed
@@ -87,7 +88,7 @@ def versions(workshop: Workshop) -> dict[str, str]:
     )
     for name, place in listed(workshop.home.path).items():
         if (
-            name in PUBLIC
+            name in in_pipeline()
             and place.path
             and place.path.exists()
             and (version := _public(name, str(place.path), place.content))

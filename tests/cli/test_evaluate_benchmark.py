@@ -12,9 +12,10 @@ from rich.console import Console
 
 from cli.evaluate_benchmark import Asked, evaluate_completions
 from cli.reproduce import reproduce
+from evaluation.benchmarks.registry import opened
 from evaluation.generation.completion_files import Completion
 from evaluation.judging import harness as judging
-from evaluation.judging.published import opened
+from evaluation.judging.reports import ATTEMPTS, NotJudged
 from evaluation.reports.cost import Price
 from problems.columns import ProblemError
 from sandbox.protocol import Report, Verdict
@@ -244,11 +245,11 @@ def test_what_the_sandbox_fails_is_asked_again_and_never_scored(
             Broken.asked += 1
             return [Report(job.job_id, Verdict.INFRA, ()) for job in jobs]
 
-    with pytest.raises(judging.NotJudged, match="run it again"):
+    with pytest.raises(NotJudged, match="run it again"):
         judging.judge(
             found, [Completion("HumanEval/0", 0, "x", whole=False)], Broken, judging.Verdicts(None)
         )
-    assert Broken.asked == judging.ATTEMPTS
+    assert Broken.asked == ATTEMPTS
 
 
 def test_a_benchmark_of_ones_own_names_data_prompt_and_extraction(

@@ -14,8 +14,8 @@ from artifacts.manifest import Manifest
 from artifacts.store import Artifact
 from cli.reproduce import NotReproducible, differences, reproduce
 from evaluation.benchmarks import heldout
-from evaluation.generation.decoder import Sampling
-from evaluation.judging.evaluate import HARNESS_VERSION, evaluate
+from evaluation.evaluate import HARNESS_VERSION, evaluate
+from evaluation.sampling import Sampling
 from evaluation.scorecard import Scorecard
 from problems.sources.compositional import heldout_draw
 from resources.run_record import open_chain

@@ -13,11 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.benchmarks import Benchmark, NotMeasured, heldout, load_public
+from evaluation.benchmarks import Benchmark, NotMeasured, heldout
+from evaluation.benchmarks.registry import load_public
 from evaluation.generation.completion_cache import Kept, keys
 from evaluation.generation.completion_files import Completion
 from evaluation.generation.completion_sources import Folder, Told, answers, folder_of
-from evaluation.generation.decoder import Sampling, generate
+from evaluation.generation.decoder import generate
+from evaluation.sampling import Sampling
 from problems.schema import Problem, write_parquet
 
 DRAWN = Sampling(n=2, temperature=1.0, max_new_tokens=8, seed=3)

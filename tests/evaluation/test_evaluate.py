@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.benchmarks import NotMeasured, from_problems, heldout, load_public
-from evaluation.generation.decoder import Answer, Sampling
-from evaluation.judging.evaluate import NotJudged, evaluate, judge_answers
+from evaluation.benchmarks import NotMeasured, from_problems, heldout
+from evaluation.benchmarks.registry import load_public
+from evaluation.evaluate import evaluate, judge_answers
+from evaluation.judging.reports import NotJudged
+from evaluation.sampling import Answer, Sampling
 from evaluation.scorecard import Scorecard
 from problems.schema import Problem
 from sandbox.protocol import Job, Report, Verdict

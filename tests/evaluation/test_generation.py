@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.generation import decoder as generation
-from evaluation.generation.decoder import Chat, Sampling, generate
+from evaluation.generation.decoder import generate
+from evaluation.sampling import Chat, Sampling
 from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem
 

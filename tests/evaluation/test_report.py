@@ -276,8 +276,8 @@ def test_examples_cover_won_lost_and_unsolved(promoted: ReportFacts) -> None:
 
 
 def test_only_a_shown_test_is_told(sandbox: Any, problems: list[Problem]) -> None:
-    from evaluation.generation.decoder import Answer
-    from evaluation.judging.evaluate import judge_answers
+    from evaluation.evaluate import judge_answers
+    from evaluation.sampling import Answer
 
     wrong = Answer("```python\ndef solve(x):\n    return 'no'\n```", 5, False)
     hidden, shown = problems[0], replace(problems[1], visible_tests=1)

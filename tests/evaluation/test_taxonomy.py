@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from evaluation.benchmarks import Benchmark, from_problems
-from evaluation.generation.decoder import Answer, Sampling
-from evaluation.judging.evaluate import judge_answers
+from evaluation.evaluate import judge_answers
 from evaluation.judging.failure_kinds import Kind, failures, kind, kinds, rows
 from evaluation.judging.quality import HEAD, quality, size, trend
 from evaluation.reports.cost import Price, Spent
+from evaluation.sampling import Answer, Sampling
 from evaluation.scorecard import Scorecard
 from problems.schema import Problem
 from sandbox.protocol import Limits

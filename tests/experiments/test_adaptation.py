@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from evaluation.generation.decoder import Sampling
+from evaluation.sampling import Sampling
 from experiments.adapt import adapt, own
 from experiments.adaptation import ALL, Family, Row, Study
 from problems.schema import write_parquet

@@ -15,7 +15,7 @@ import pytest
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.generation.completion_files import Completion
 from evaluation.generation.completion_sources import Endpoint, Source, Told, answers
-from evaluation.generation.decoder import Sampling
+from evaluation.sampling import Sampling
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from resources.home import Home
 from tests.serving.door import door_to, served

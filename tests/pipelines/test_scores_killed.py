@@ -16,7 +16,7 @@ from artifacts.store import Artifact
 from assets.evaluation import read_scores
 from evaluation.benchmarks import validation
 from evaluation.benchmarks.embedded import answering
-from evaluation.judging.evaluate import evaluate
+from evaluation.evaluate import evaluate
 from problems.schema import Problem
 from problems.sources.compositional import FamilyConfig, generate
 from sandbox.sandbox import Sandbox

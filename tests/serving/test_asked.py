@@ -20,8 +20,8 @@ import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
 from evaluation.generation.completion_sources import Endpoint, Folder, Told, answers
-from evaluation.generation.decoder import Sampling
 from evaluation.generation.openai_client import Unanswered
+from evaluation.sampling import Sampling
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
 from problems.synthesis.endpoint import TRIES

@@ -11,8 +11,8 @@ import pytest
 
 from evaluation.benchmarks import from_problems, validation
 from evaluation.benchmarks.validation_parquet import write_validation
-from evaluation.generation.decoder import Answer, Sampling
-from evaluation.judging.evaluate import judge_answers
+from evaluation.evaluate import judge_answers
+from evaluation.sampling import Answer, Sampling
 from problems.sources.compositional import FamilyConfig, generate
 from rewards.config import RewardConfig
 from sandbox.sandbox import Sandbox, SandboxConfig

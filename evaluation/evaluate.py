@@ -11,23 +11,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from evaluation.benchmarks.benchmark import Benchmark
-from evaluation.generation.decoder import Answer, Prompt, Sampling, generate
+from evaluation.generation.decoder import generate
 from evaluation.judging.failure_kinds import fault
 from evaluation.judging.quality import measured
+from evaluation.judging.reports import NotJudged, reports
+from evaluation.sampling import Answer, Prompt, Sampling
 from evaluation.scorecard import Sample, Scorecard
 from problems.dataset.rl_parquet import shown_test
 from problems.schema import Problem
-from sandbox.protocol import Job, Report, Verdict
+from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
 
 HARNESS_VERSION = "1"  # raised whenever the same answer could get another verdict: scores of two harnesses are not compared
-ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
 
 Progress = Callable[[str, int, int], None]  # stage ("generate" or "judge"), done, of
-
-
-class NotJudged(RuntimeError):
-    """The sandbox gave no verdict, again and again: there is no score then, and a zero would be a lie."""
 
 
 def evaluate(
@@ -121,37 +118,18 @@ def judge_answers(
         problem.job(program, f"{problem.problem_id}#{k}")
         for (problem, k, _), program in zip(asked, programs, strict=True)
     ]
-    reports = _reports(
-        jobs, sandbox, lambda done: on_progress("judge", done, len(jobs)) if on_progress else None
-    )
+    found: dict[str, Report] = {}
+    for report in reports({job.job_id: job for job in jobs}, sandbox):
+        if report.absent:
+            raise NotJudged(f"{report.job_id} needs {', '.join(report.absent)}: install it")
+        found[report.job_id] = report
+        if on_progress:
+            on_progress("judge", len(found), len(jobs))
     samples = tuple(
-        _sample(problem, k, answer, program, reports[job.job_id])
+        _sample(problem, k, answer, program, found[job.job_id])
         for (problem, k, answer), program, job in zip(asked, programs, jobs, strict=True)
     )
-    return samples, ", ".join(sorted({report.isolation for report in reports.values()}))
-
-
-def _reports(
-    jobs: list[Job], sandbox: Sandbox, on_progress: Callable[[int], None]
-) -> dict[str, Report]:
-    """A verdict for every job; what the sandbox failed is asked again."""
-    reports: dict[str, Report] = {}
-    waiting, last = jobs, None
-    for _ in range(ATTEMPTS):
-        for report in sandbox.run(waiting):
-            if report.verdict is Verdict.INFRA:
-                last = report
-                continue
-            reports[report.job_id] = report
-            on_progress(len(reports))
-        waiting = [job for job in jobs if job.job_id not in reports]
-        if not waiting:
-            return reports
-    why = f": {last.detail}" if last and last.detail else ""
-    first = waiting[0].job_id
-    raise NotJudged(
-        f"{len(waiting)} of {len(jobs)} answers have no verdict after {ATTEMPTS} attempts, the first is {first}{why}; run it again"
-    )
+    return samples, ", ".join(sorted({report.isolation for report in found.values()}))
 
 
 def _sample(problem: Problem, k: int, answer: Answer, program: str, report: Report) -> Sample:

@@ -1,0 +1,90 @@
+"""The benchmarks by name, found in the files of this folder; a new one is one file with a `BENCHMARKS` tuple."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+from pathlib import Path
+
+from evaluation import benchmarks
+from evaluation.benchmarks import custom
+from evaluation.benchmarks.benchmark import Benchmark, NotMeasured
+from evaluation.benchmarks.published import Opened, Published
+from problems.catalogue import listed
+from problems.columns import ProblemError
+from problems.sources.place import Place
+from problems.sources.registry import load
+
+
+@cache
+def published() -> dict[str, Published]:
+    """Return every published benchmark by name, in alphabetical order."""
+    modules = [
+        importlib.import_module(f"{benchmarks.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(benchmarks.__path__)
+    ]
+    found = [each for module in modules for each in getattr(module, "BENCHMARKS", ())]
+    return {each.name: each for each in sorted(found, key=lambda each: each.name)}
+
+
+def in_pipeline() -> list[str]:
+    """Names of the public benchmarks that pipeline runs score where their files are known."""
+    return [each.name for each in published().values() if each.in_pipeline]
+
+
+def opened(name: str, data: Path | None, home: Path) -> Opened:
+    """Return the benchmark over the file given, else the one that this home knows; or that of a YAML file.
+
+    Raises ProblemError or FileNotFoundError.
+    """
+    if name.endswith((".yaml", ".yml")):
+        settings = custom.read(Path(name))
+        return Opened(settings.name, custom.published(settings), data or settings.data)
+    bare, _, window = name.partition("@")
+    if bare not in published():
+        raise ProblemError(
+            f"unknown benchmark {name!r}",
+            f"there are: {', '.join(published())}, or a YAML file of your own",
+            "--benchmark",
+        )
+    found = published()[bare]
+    if data is None:
+        place = listed(home).get(found.source.name)
+        data = place.path if place else None
+    if data is None:
+        raise ProblemError(
+            f"no file of {name} is known here",
+            f"give --data FILE, or `ratchet data add {found.source.name} --path FILE`",
+            "--data",
+        )
+    if not data.exists():
+        raise FileNotFoundError(f"{name}: {data} does not exist: check --data")
+    return Opened(name, found, data, window)
+
+
+def load_public(
+    name: str, path: Place | Path | None = None, hub: bool = False
+) -> Benchmark | NotMeasured:
+    """Return a public benchmark from its own file or the hub; where that fails, the reason.
+
+    One row that cannot be read leaves the whole benchmark unmeasured: a part of the tasks would be
+    another benchmark. Raises KeyError for an unknown name.
+    """
+    found = published()[name]
+    if path is None and not hub:
+        return NotMeasured(
+            name,
+            f"no file of it was given, and the hub is off: `ratchet data add {name} --path FILE` adds one",
+        )
+    try:
+        loaded = load(name, path)
+    except (OSError, ProblemError) as error:
+        return NotMeasured(name, f"its data is not reachable: {' '.join(str(error).split())[:200]}")
+    if loaded.rejected:
+        first = loaded.rejected[0]
+        return NotMeasured(
+            name,
+            f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read, the first is {first.row}: {first.reason}; {first.mend}",
+        )
+    return found.benchmark(loaded.problems)

@@ -1,0 +1,42 @@
+"""Reports of the sandbox for many jobs, with retries where the sandbox itself failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from sandbox.protocol import Job, Report, Verdict
+
+ATTEMPTS = 3  # for a job that the sandbox, not the program, failed
+
+
+class Runs(Protocol):
+    """What runs jobs: a `Sandbox`."""
+
+    def run(self, jobs: Iterable[Job]) -> Iterable[Report]: ...
+
+
+class NotJudged(RuntimeError):
+    """The sandbox gave no verdict after all retries. There is no score then: a zero would be wrong."""
+
+
+def reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterator[Report]:
+    """Yield a report for each job (by its id) as they come. Raises NotJudged after the last retry.
+
+    A report INFRA comes only for a job whose packages are not installed here (`report.absent`).
+    """
+    waiting, last = dict(jobs), ""
+    for _ in range(ATTEMPTS):
+        for report in sandbox.run(list(waiting.values())):
+            if report.verdict is Verdict.INFRA and not report.absent:
+                last = report.detail
+                continue
+            del waiting[report.job_id]
+            yield report
+        if not waiting:
+            return
+    why = f": {last}" if last else ""
+    raise NotJudged(
+        f"{len(waiting)} of {len(jobs)} programs have no verdict after {ATTEMPTS} attempts, the first is "
+        f"{next(iter(waiting))}{why}; run it again, programs that were judged keep their verdicts"
+    )
