@@ -5,32 +5,24 @@ A name that is not here is the user's own: its path is read in the columns of th
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from problems import sources
 from problems.cleaning.gating import gated_as
 from problems.columns import ProblemError
 from problems.schema import Problem
-from problems.sources.apps import APPS
-from problems.sources.bigcodebench import BIGCODEBENCH
-from problems.sources.codecontests import CODECONTESTS
 from problems.sources.compositional import FamilyConfig, generate
 from problems.sources.hub import Revision, hub_rows
-from problems.sources.humaneval import HUMANEVAL
-from problems.sources.humanevalplus import HUMANEVALPLUS
-from problems.sources.leetcode import LEETCODE, LEETCODE_TRAIN
-from problems.sources.livecodebench import LIVECODEBENCH
 from problems.sources.mapping import mapped
-from problems.sources.mbpp import MBPP, SANITIZED
-from problems.sources.mbppplus import MBPPPLUS
 from problems.sources.own import own
 from problems.sources.place import Place
 from problems.sources.rows import Read, local_rows
-from problems.sources.simple import SIMPLE
 from problems.sources.source import Loaded, Rejected, Source
-from problems.sources.taco import TACO
 
 EMBEDDED = Source(
     "embedded",
@@ -38,11 +30,21 @@ EMBEDDED = Source(
     own("embedded").convert,
     generate=lambda: generate(FamilyConfig()),
 )
-KNOWN = (
-    EMBEDDED, SIMPLE, MBPP, SANITIZED, MBPPPLUS, HUMANEVAL, HUMANEVALPLUS, BIGCODEBENCH, LIVECODEBENCH, LEETCODE, LEETCODE_TRAIN,
-    CODECONTESTS, APPS, TACO,
-)  # fmt: skip
-SOURCES: dict[str, Source] = {source.name: source for source in KNOWN}
+
+
+def _sources() -> dict[str, Source]:
+    """Every `Source` that a module of this folder defines, by name."""
+    modules = [
+        importlib.import_module(f"{sources.__name__}.{found.name}")
+        for found in pkgutil.iter_modules(sources.__path__)
+        if found.name != "registry"
+    ]
+    known = [value for module in modules for value in vars(module).values()]
+    found = {value.name: value for value in known if isinstance(value, Source)}
+    return {name: found[name] for name in sorted(found)}
+
+
+SOURCES: dict[str, Source] = {EMBEDDED.name: EMBEDDED} | _sources()
 
 
 def load(name: str, place: Place | Path | None = None, most: int | None = None) -> Loaded:

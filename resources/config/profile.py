@@ -79,12 +79,21 @@ class Evaluation(Section):
 
     heldout: PositiveInt = 400
     """Held-out problems a gate: fresh ones each time."""
-    benchmarks: tuple[Literal["humaneval", "mbpp"], ...] = ("humaneval", "mbpp")
+    benchmarks: tuple[str, ...] = ("humaneval", "mbpp")
     """Public benchmarks, scored where a path was added or the hub is reachable, else listed as not measured."""
     hub: bool = False
     """Whether a benchmark without a local file may be fetched from the Hugging Face hub."""
     price_per_million_tokens: NonNegativeFloat = 0.0
     """What a million tokens of answers cost, in the currency of `price_per_hour`: for the cost of a solved problem; 0: none is shown."""
+
+    @field_validator("benchmarks")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        from evaluation.benchmarks.registry import in_pipeline
+
+        if unknown := set(names) - set(in_pipeline()):
+            raise ValueError(f"no benchmark {min(unknown)!r}: known are {', '.join(in_pipeline())}")
+        return names
 
 
 class Automation(Section):
