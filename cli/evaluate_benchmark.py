@@ -17,7 +17,7 @@ from artifacts.store import write_atomic
 from evaluation.benchmarks.benchmark import Benchmark
 from evaluation.benchmarks.published import Opened
 from evaluation.benchmarks.registry import opened
-from evaluation.generation.completion_files import read
+from evaluation.completions import read
 from evaluation.generation.completion_sources import (
     Endpoint,
     Form,

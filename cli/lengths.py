@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from cli.plan import gpus_of
+from cli.gpus import gpus_of
 from problems.dataset.rl_parquet import prompt_text
 from problems.dataset.trainable import trainable
 from problems.schema import Problem, read_parquet

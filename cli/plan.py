@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from cli.gpus import gpus_of
 from cli.options import (
     ProfileOption,
 )
@@ -18,7 +18,7 @@ from resources.config.profile import load_profile
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
 from verl_jobs.planner.planner import MFU, RESERVE, plan
-from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, shape_of
+from verl_jobs.planner.shapes import GIB, DoesNotFit, shape_of
 
 GROUP = "Train"
 
@@ -94,19 +94,6 @@ def over_machines(training: Training, gpus: int) -> Training:
     ]
     nodes = training.scale.nodes if training.scale.nodes in fair else fair[0]
     return training.model_copy(update={"scale": training.scale.model_copy(update={"nodes": nodes})})
-
-
-def gpus_of(text: str) -> tuple[int, Gpu]:
-    """Of "8xH100". Raises DoesNotFit with what is known."""
-    match = re.fullmatch(r"(?:(\d+)\s*[xX]\s*)?([A-Za-z0-9-]+)", text.strip())
-    gpu = next(
-        (gpu for gpu in GPUS.values() if match and gpu.name.lower() == match.group(2).lower()), None
-    )
-    if match is None or gpu is None or match.group(1) == "0":
-        raise DoesNotFit(
-            f"{text!r} are no GPUs that are known: write e.g. 8xH100, with one of {', '.join(GPUS)}"
-        )
-    return int(match.group(1) or 1), gpu
 
 
 def command(

@@ -13,7 +13,7 @@ from rich.console import Console
 from cli.evaluate_benchmark import drawn_by, judge_all
 from evaluation.benchmarks.published import Opened
 from evaluation.benchmarks.registry import opened
-from evaluation.generation.completion_files import read
+from evaluation.completions import read
 from evaluation.judging.harness import Harness, Verdicts, check
 from evaluation.judging.scoring import Answers, completions_of, scorecard, version_of
 from evaluation.sampling import Sampling

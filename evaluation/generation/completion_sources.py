@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.benchmarks.benchmark import Benchmark
+from evaluation.completions import Completion
 from evaluation.generation.completion_cache import Kept, keys
-from evaluation.generation.completion_files import Completion
 from evaluation.generation.openai_client import Endpoint, ask_all
 from evaluation.sampling import Answer, Progress, Prompt, Sampling
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 
-from evaluation.generation.completion_files import Completion
+from evaluation.completions import Completion
 from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
 from problems.schema import Problem

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from evaluation.generation.completion_files import Completion
+from evaluation.completions import Completion
 from evaluation.judging.harness import Harness
 from evaluation.judging.sanitize import sanitize
 from problems.dataset.rl_parquet import prompt_text, shown_test

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from evaluation.generation.completion_files import Completion
+from evaluation.completions import Completion
 from evaluation.judging import plus_program
 from evaluation.judging.failure_kinds import Fault, fault
 from evaluation.judging.harness import Harness

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from evaluation.generation.completion_files import Completion, Prefer
+from evaluation.completions import Completion, Prefer
 from evaluation.judging.failure_kinds import Fault, fault
 from evaluation.judging.reports import reports
 from problems.columns import ProblemError

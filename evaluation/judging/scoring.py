@@ -11,7 +11,7 @@ from typing import Any
 
 from artifacts.hashing import hash_data
 from artifacts.manifest import code_version, hardware, package_versions
-from evaluation.generation.completion_files import Completion
+from evaluation.completions import Completion
 from evaluation.judging.harness import Harness, Judged
 from evaluation.judging.quality import measured
 from evaluation.scorecard import Origin, Sample, Scorecard

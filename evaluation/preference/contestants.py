@@ -1,6 +1,6 @@
 """Whose answers are put side by side: what a scorecard or a file of completions holds, as plain text by task.
 
-In: a scorecard (`.json`), or completions as `evaluation.generation.completion_files` reads them. Out: a `Contestant`. An answer is kept whole, as it was written: it
+In: a scorecard (`.json`), or completions as `evaluation.completions` reads them. Out: a `Contestant`. An answer is kept whole, as it was written: it
 is known by its text when a reward asks what it is worth.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evaluation.generation import completion_files as completions
+from evaluation import completions
 from evaluation.scorecard import Scorecard
 from problems.columns import ProblemError
 

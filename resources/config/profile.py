@@ -35,8 +35,8 @@ from problems.cleaning.curation import Curation
 from problems.sources.compositional import FamilyConfig
 from problems.synthesis.synthesize import Synthesis
 from problems.verification.verification import Verification
+from resources.config.ledger_url import check_url
 from resources.config.tuning import Tuning
-from resources.registry.ledger_database import check_url
 from rewards.composite import RewardConfig
 from sandbox.sandbox import SandboxConfig
 from verl_jobs.config.training import Training

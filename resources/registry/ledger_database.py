@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+
+from resources.config.ledger_url import check_url
 
 WAIT_S = 30.0  # for another process that writes
 CONNECT_S = 10  # for a server to answer
@@ -69,19 +70,6 @@ def database(place: Path | str) -> Database:
         return SqliteFile(place)
     check_url(place)
     return PostgresServer(place)
-
-
-def check_url(url: str) -> None:
-    """Raises ValueError unless this names a Postgres without its password: a profile is there to be shown around."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("postgresql", "postgres") or not parts.path.strip("/"):
-        raise ValueError(
-            f"{parts.scheme or url}: a ledger is kept at postgresql://user@host:port/database, or empty: in RATCHET_HOME"
-        )
-    if parts.password:
-        raise ValueError(
-            "the ledger's URL holds a password: leave it out and set PGPASSWORD (or PGPASSFILE) in the environment"
-        )
 
 
 class SqliteFile:

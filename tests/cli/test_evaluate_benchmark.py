@@ -13,7 +13,7 @@ from rich.console import Console
 from cli.evaluate_benchmark import Asked, evaluate_completions
 from cli.reproduce import reproduce
 from evaluation.benchmarks.registry import opened
-from evaluation.generation.completion_files import Completion
+from evaluation.completions import Completion
 from evaluation.judging import harness as judging
 from evaluation.judging.reports import ATTEMPTS, NotJudged
 from evaluation.reports.cost import Price

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from cli import main as cli
+from cli.gpus import gpus_of
 from cli.lengths import show_lengths
-from cli.plan import gpus_of, over_machines, show_plan
+from cli.plan import over_machines, show_plan
 from pipelines.launch import ready
 from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem, write_parquet

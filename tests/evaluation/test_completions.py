@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.generation.completion_files import Completion, read, write
+from evaluation.completions import Completion, read, write
 from problems.columns import ProblemError
 
 

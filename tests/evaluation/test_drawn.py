@@ -15,8 +15,8 @@ import pytest
 
 from evaluation.benchmarks import Benchmark, NotMeasured, heldout
 from evaluation.benchmarks.registry import load_public
+from evaluation.completions import Completion
 from evaluation.generation.completion_cache import Kept, keys
-from evaluation.generation.completion_files import Completion
 from evaluation.generation.completion_sources import Folder, Told, answers, folder_of
 from evaluation.generation.decoder import generate
 from evaluation.sampling import Sampling
@@ -197,7 +197,7 @@ PASS = """
 import sys
 from pathlib import Path
 from evaluation.benchmarks import heldout
-from evaluation.generation.completion_files import Completion
+from evaluation.completions import Completion
 from evaluation.generation.completion_sources import Folder, answers
 from evaluation.generation.decoder import Sampling
 from evaluation import generation

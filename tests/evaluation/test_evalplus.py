@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.generation.completion_files import Completion
+from evaluation.completions import Completion
 from evaluation.judging import evalplus, plus_program
 from evaluation.judging.evalplus import PlusHarness, PlusTask
 from evaluation.judging.harness import Judged, Verdicts, judge

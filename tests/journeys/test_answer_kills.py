@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.benchmarks import Benchmark, heldout
-from evaluation.generation.completion_files import Completion
+from evaluation.completions import Completion
 from evaluation.generation.completion_sources import Endpoint, Source, Told, answers
 from evaluation.sampling import Sampling
 from problems.sources.compositional import FamilyConfig, heldout_draw

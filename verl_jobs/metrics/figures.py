@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
+from verl_jobs.metrics.names import ENTROPY, FROM_START, OF_UPDATE
 from verl_jobs.samples import CUT
-from verl_jobs.trainer.early_stop import ENTROPY, FROM_START, OF_UPDATE
 
 History = Sequence[Mapping[str, Any]]
 RECENT = 10  # steps whose mean length is that of those to come

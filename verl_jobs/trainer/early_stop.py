@@ -16,15 +16,10 @@ from artifacts.store import write_atomic
 from rewards import watch
 from verl_jobs.config.training import Stop, Training
 from verl_jobs.job import VALIDATION, TrainingJob, candidates, metrics
+from verl_jobs.metrics.names import ENTROPY, FROM_START, OF_UPDATE
 
 History = Sequence[Mapping[str, Any]]
 FINITE = ("actor/pg_loss", "actor/grad_norm", "critic/score/mean", "critic/vf_loss")
-FROM_START = (
-    "actor/kl_loss",
-    "actor/reward_kl_penalty",
-)  # KL to the start policy, nats a token; there with a KL coefficient
-OF_UPDATE = "actor/ppo_kl"  # KL of the update itself; 0 with one mini-batch a step
-ENTROPY = "actor/entropy"
 SMOOTH = 3  # steps whose mean is looked at
 
 
