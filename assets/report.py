@@ -34,7 +34,7 @@ from evaluation.reports.facts import (
 from evaluation.reports.figures import clean_rate
 from evaluation.reports.report import groups, pick_examples, write_report
 from problems.difficulty.difficulty import read_ranks
-from resources.config.profile import ProfileError
+from resources.config.load import ProfileError
 from resources.run_context import Bench, Workshop
 from verl_jobs.job import VALIDATION
 from verl_jobs.metrics.figures import seconds_trained, series

@@ -22,7 +22,7 @@ from cli.registry import outcome
 from evaluation.reports.figures import Suspects
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home
 from resources.registry.ledger import Entry, ledger_of
 

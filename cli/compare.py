@@ -20,7 +20,7 @@ from evaluation.promotion.comparison import Incomparable, p_text, points, signed
 from evaluation.reports.compare_models import Contestant, Row, can_show, versus
 from evaluation.scorecard import Scorecard
 from problems.dataset.evidence import suspects_of
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home
 
 GROUP = "Evaluate"

@@ -116,7 +116,7 @@ def command(
     from cli.evaluate_benchmark import Asked, Asks, evaluate_completions, evaluate_model
     from cli.failures import price_of
     from problems.dataset.evidence import suspects_of
-    from resources.config.profile import load_profile
+    from resources.config.load import load_profile
     from resources.home import Home
 
     loaded, errors = load_profile(profile), Console(stderr=True)

@@ -18,7 +18,8 @@ from cli.scorecards import at_path, read
 from evaluation.judging.failure_kinds import Kind, failures, rows
 from evaluation.reports.cost import Price
 from evaluation.scorecard import Sample, Scorecard
-from resources.config.profile import Profile, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
 
 GROUP = "Evaluate"

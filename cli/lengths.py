@@ -13,7 +13,8 @@ from problems.dataset.rl_parquet import prompt_text
 from problems.dataset.trainable import trainable
 from problems.schema import Problem, read_parquet
 from resources.capacity import gpu_of
-from resources.config.profile import Profile, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Profile
 from resources.home import Home, NotReady, available_memory_gib
 from verl_jobs.config.training import Training
 from verl_jobs.planner.lengths import SHARES, Lengths, limits, of_answers, of_prompts, of_run

@@ -102,7 +102,7 @@ def main() -> None:
         from evaluation.promotion.comparison import Incomparable
         from problems.columns import ProblemError
         from problems.synthesis.replies import EndpointDown
-        from resources.config.profile import ProfileError
+        from resources.config.load import ProfileError
         from resources.home import Home, NotReady
         from resources.ray.private import TrainingFailed
         from resources.registry.ledger import NothingToRollBack, Superseded

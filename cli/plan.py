@@ -14,7 +14,7 @@ from cli.gpus import gpus_of
 from cli.options import (
     ProfileOption,
 )
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from verl_jobs.config.algorithms import MOST_DROPPED
 from verl_jobs.config.training import Training
 from verl_jobs.planner.planner import MFU, RESERVE, plan

@@ -10,7 +10,7 @@ from cli.options import (
     SetOption,
     change_settings,
 )
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.plugin_check import tried
 
 GROUP = "Train"

@@ -30,7 +30,8 @@ from evaluation.statistics.bradley_terry import (
 )
 from evaluation.statistics.tests import Interval
 from problems.columns import ProblemError
-from resources.config.profile import Profile, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
 
 GROUP = "Evaluate"

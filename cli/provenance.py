@@ -17,7 +17,7 @@ from cli.explain import UnknownVersion, find
 from cli.options import (
     ProfileOption,
 )
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home, NotReady
 from resources.registry.ledger import Entry, champions, ledger_of
 

@@ -16,7 +16,7 @@ from cli.options import (
 from evaluation.judging.quality import HEAD, trend
 from evaluation.reports.cost import Spent
 from evaluation.scorecard import Scorecard
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import NotReady
 
 GROUP = "Evaluate"

@@ -22,7 +22,8 @@ from pydantic.fields import FieldInfo
 
 from cli.interface_reference import command_line, file_formats, python_api
 from pipelines.instance import instance_settings
-from resources.config.profile import FOLDER, Profile, load_profile
+from resources.config.load import FOLDER, load_profile
+from resources.config.profile import Profile
 from resources.ray.kuberay import ray_cluster
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +33,9 @@ INTRO = """# Configuration
 Made by `make docs` from the typed profile (`resources/config/profile.py`): change that, not this page.
 
 A profile is a YAML file of what differs from the defaults below; the defaults are the profile `embedded`. Choose one by name or by path:
-`ratchet demo --profile gpu`, or `RATCHET_PROFILE=gpu`. An unknown key is refused with its path and the nearest known one.
+`ratchet demo --profile gpu`, or `RATCHET_PROFILE=gpu`. A profile may extend another: `extends: gpu`, or the path of a file beside it. Changes of the
+command line (`--set section.key=value`) come last. `ratchet config show` prints every value and the layer that set it. An unknown key is refused
+with its layer, its path and the nearest known key.
 """
 ENVIRONMENT = {
     "RATCHET_HOME": "where everything that a run writes lies; default `.ratchet` in the current folder",

@@ -30,7 +30,8 @@ from evaluation.scorecard import Sample, Scorecard
 from problems.catalogue import listed
 from problems.schema import read_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
-from resources.config.profile import Profile, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.registry.ledger import ledger_of
 from resources.run_record import records

@@ -22,7 +22,8 @@ from pipelines.run_worker import BUSY
 from problems.dataset.rl_parquet import write_verl
 from problems.schema import Problem, read_parquet, set_hash
 from resources import lease
-from resources.config.profile import Profile, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.ray.job import train
 from resources.ray.place import ray_of

@@ -12,7 +12,7 @@ from rich.table import Table
 from cli.options import (
     ProfileOption,
 )
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from rewards.battery import BatteryResult, run_battery
 from rewards.own import Kind, OwnReward, RewardFileError, reward_of
 from sandbox.sandbox import Sandbox

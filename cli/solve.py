@@ -20,7 +20,7 @@ from problems.dataset.rl_parquet import prompt_text
 from problems.sources.markdown import read_markdown
 from problems.synthesis.endpoint import Endpoint
 from problems.synthesis.replies import EndpointDown, NoReply
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home, NotReady
 from resources.registry.ledger import ledger_of
 from sandbox.sandbox import Sandbox

@@ -59,7 +59,7 @@ def stale(home: Home) -> list[str]:
     """What no longer follows from what lies before it, in words."""
     from problems.catalogue import listed
     from problems.verification.chosen_limits import chosen, input_of
-    from resources.config.profile import load_profile
+    from resources.config.load import load_profile
 
     store, found = home.store(load_profile().storage.root), []
     stages = (

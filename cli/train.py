@@ -16,7 +16,7 @@ from cli.options import (
     allow_unverified,
     change_settings,
 )
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from verl_jobs.config.overrides import overrides
 
 GROUP = "Train"

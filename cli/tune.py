@@ -47,7 +47,7 @@ def command(
     if sweep:
         from experiments.sweep import write_sweep
         from pipelines.launch import name_of
-        from resources.config.profile import load_profile
+        from resources.config.load import load_profile
 
         asked = load_profile(profile)
         if trials:

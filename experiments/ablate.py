@@ -26,7 +26,8 @@ from evaluation.scorecard import Scorecard
 from experiments.seeds import run
 from experiments.study import NotPrepared, Study, study, write_report
 from pipelines.launch import INTERRUPTED
-from resources.config.profile import CHANGES, UNVERIFIED, Profile, ProfileError, load_profile
+from resources.config.load import CHANGES, UNVERIFIED, ProfileError, load_profile
+from resources.config.profile import Profile
 from resources.plugin_check import tried
 from resources.ray.private import TrainingFailed
 from rewards.config import RewardConfig, Weights

@@ -14,7 +14,8 @@ from experiments.adaptation import ALL, Family, Row, Study, study_id
 from problems.schema import Problem, read_parquet
 from problems.sources import families as embedded
 from problems.sources.compositional import FamilyConfig
-from resources.config.profile import Profile, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from sandbox.sandbox import Sandbox
 from verl_jobs.sft.adaptation import Adaptation, frozen_of

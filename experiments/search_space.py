@@ -11,7 +11,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from resources.config.profile import Profile, ProfileError, changed, explained
+from resources.config.load import ProfileError, changed, explained
+from resources.config.profile import Profile
 from resources.config.tuning import Span
 from verl_jobs.planner.preflight import check_settings
 

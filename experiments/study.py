@@ -21,7 +21,8 @@ from pipelines.process import MARK
 from pipelines.run_worker import BUSY
 from pipelines.watch.view import STAGES, View
 from resources import lease
-from resources.config.profile import CHANGES, Profile, load_profile
+from resources.config.load import CHANGES, load_profile
+from resources.config.profile import Profile
 from resources.home import Home
 from resources.ray.place import ray_of
 from resources.ray.private import Joined, Private

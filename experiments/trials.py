@@ -23,7 +23,7 @@ from assets.tables import markdown
 from evaluation.statistics.tests import wilson
 from experiments.search_space import change, space_of
 from experiments.study import Study, write_report
-from resources.config.profile import CHANGES
+from resources.config.load import CHANGES
 from verl_jobs.job import TrainingJob, metrics
 from verl_jobs.metrics.figures import seconds_trained
 from verl_jobs.search.search import (

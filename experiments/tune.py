@@ -23,7 +23,7 @@ from experiments.search_space import checked, domains, left_out, own_point, spac
 from experiments.study import NotPrepared, Study, study
 from experiments.trials import Trials, report, show
 from pipelines.launch import INTERRUPTED
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.ray.private import light_head
 
 COUNT_OF_RANDOM = 3  # one trial in so many is drawn blindly before the model of what is good is asked, but 4 to 10

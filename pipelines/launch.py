@@ -24,14 +24,8 @@ from pipelines.run_worker import BUSY
 from pipelines.watch.view import View
 from resources import lease
 from resources.capacity import check_machines, memory_gib, unasked
-from resources.config.profile import (
-    CHANGES,
-    FOLDER,
-    UNVERIFIED,
-    Profile,
-    load_profile,
-    profile_path,
-)
+from resources.config.load import CHANGES, FOLDER, UNVERIFIED, load_profile, profile_path
+from resources.config.profile import Profile
 from resources.home import Home, NotReady
 from resources.plugin_check import tried
 from resources.preflight import check_policy, check_start_of

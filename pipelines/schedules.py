@@ -5,7 +5,7 @@ import dagster as dg
 from assets.partitions import checkpoints
 from pipelines.jobs import evaluate_checkpoint, full_chain
 from resources import lease
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.run_context import Workshop
 from resources.run_record import Kind, next_id
 

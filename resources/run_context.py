@@ -20,7 +20,8 @@ from artifacts.hashing import hash_data
 from artifacts.manifest import Manifest
 from artifacts.store import Artifact, Store
 from resources import lease
-from resources.config.profile import CHANGES, UNVERIFIED, Profile, load_profile
+from resources.config.load import CHANGES, UNVERIFIED, load_profile
+from resources.config.profile import Profile
 from resources.home import Home
 from resources.registry.ledger import Ledger
 from resources.registry.mlflow import Registry

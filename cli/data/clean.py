@@ -13,7 +13,7 @@ from problems.dataset.partitioned import Rules, clean
 from problems.funnel import funnel
 from problems.parallel import spread
 from problems.schema import read_parquet
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.ray.data import RayData
 
 

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 
 from cli.data.show import READS
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home, NotReady
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from artifacts.store import Artifact, Store
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home, NotReady
 
 READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"

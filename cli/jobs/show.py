@@ -10,7 +10,7 @@ from rich.table import Table
 from cli.runs import find_run, last_value, run_state, training_folder
 from pipelines.watch.curve import curve, smoothed
 from pipelines.watch.view import REWARD
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home
 from resources.ray.kuberay import ray_cluster, ray_job
 from resources.run_record import records

@@ -19,7 +19,8 @@ from pipelines.sensors.problems import changed_hub, new_problems
 from pipelines.sensors.stale_scores import stale_scores
 from problems.catalogue import listed
 from resources import lease
-from resources.config.profile import Automation, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Automation
 from resources.intake import NoCheckpoint, fingerprint, take_in, waiting
 from resources.registry.ledger import Entry
 from resources.run_context import Workshop

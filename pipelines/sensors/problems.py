@@ -17,7 +17,7 @@ from assets.raw_problems import problem_sources
 from problems.catalogue import asked, listed, pin
 from problems.columns import ProblemError
 from problems.sources.place import Place
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.problem_intake import fingerprint, take_in, waiting
 from resources.run_context import Workshop
 

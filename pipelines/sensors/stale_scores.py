@@ -19,7 +19,7 @@ from pipelines.jobs import evaluate_checkpoint
 from problems.catalogue import listed
 from problems.schema import read_parquet
 from problems.sources.place import Place
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.registry.ledger import Entry
 from resources.run_context import Workshop
 from resources.run_record import records

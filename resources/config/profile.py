@@ -6,16 +6,9 @@ Imports no Dagster and nothing heavy, so that `ratchet status` answers at once a
 
 from __future__ import annotations
 
-import copy
-import dataclasses
-import difflib
-import os
 import re
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -24,7 +17,6 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    ValidationError,
     field_validator,
     model_validator,
 )
@@ -44,10 +36,7 @@ from verl_jobs.sft.adaptation import Adaptation
 from verl_jobs.sft.tiny_model import TinyModel
 from verl_jobs.sft.warm_up import WarmUp
 
-CHANGES = "RATCHET_SET"  # changes to any profile, one `section.key=value` a line: what `--set` and `--algorithm` give
 LOOPBACK = "127.0.0.1"
-UNVERIFIED = "RATCHET_UNVERIFIED"  # 1: `--unverified` was given
-FOLDER = Path(__file__).resolve().parents[2] / "pipelines" / "profiles"
 
 
 class Section(BaseModel):
@@ -267,128 +256,3 @@ class Profile(Section):
     needs: Needs = Needs()
     storage: Storage = Storage()
     orchestration: Orchestration = Orchestration()
-
-
-class ProfileError(ValueError):
-    """A profile that cannot be used: one line with file, key and mend."""
-
-
-def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
-    """The profile of this name or path with the changes of RATCHET_SET and `more`. None: that of RATCHET_PROFILE, else `embedded`.
-
-    Raises ProfileError.
-    """
-    path = profile_path(name or os.environ.get("RATCHET_PROFILE") or "embedded")
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(f"{path}: cannot be read: {error}") from error
-    if not isinstance(data, dict):
-        raise ProfileError(
-            f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}"
-        )
-    if isinstance(data.get("policy"), str):
-        data["policy"] = policy_file(path.parent / data["policy"], path)
-    changes = [*os.environ.get(CHANGES, "").splitlines(), *more]
-    try:
-        return Profile.model_validate(changed(data, changes))
-    except ValidationError as error:
-        where = f"{path} with {', '.join(changes)}" if changes else str(path)
-        raise ProfileError(f"{where}: {explained(error)}") from error
-
-
-def explained(error: ValidationError) -> str:
-    """What a profile, or a change to one, is refused for, in one line: each key with its mend."""
-    return "; ".join(_explain(each) for each in error.errors())
-
-
-def policy_file(path: Path, profile: Path) -> dict[str, Any]:
-    """A promotion policy that a profile names, from beside it. Raises ProfileError."""
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProfileError(
-            f"{profile}: policy: {path} cannot be read: {error.__class__.__name__}; name a YAML file beside the profile"
-        ) from error
-    if not isinstance(data, dict):
-        raise ProfileError(
-            f"{path}: a policy is a mapping of keys such as alpha and margins, this is a {type(data).__name__}"
-        )
-    return data
-
-
-def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
-    """The profile's data with each `section.key=value` put into it, the value as YAML. Raises ProfileError for what is none."""
-    data = copy.deepcopy(data)
-    for change in changes:
-        key, equals, value = change.partition("=")
-        *sections, last = key.strip().split(".")
-        if not equals or not all([*sections, last]):
-            raise ProfileError(
-                f"{change!r} changes nothing: write section.key=value, e.g. training.steps=30"
-            )
-        place = data
-        for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
-                raise ProfileError(f"{change!r}: {section} is no section")
-        try:
-            place[last] = yaml.safe_load(value)
-        except yaml.YAMLError as error:
-            raise ProfileError(
-                f"{change!r}: the value is not YAML: {' '.join(str(error).split())}"
-            ) from error
-    return data
-
-
-def profile_path(name: str) -> Path:
-    """A name among ours, or a path. Raises ProfileError that lists the names."""
-    for path in (FOLDER / f"{name}.yaml", Path(name).expanduser()):
-        if path.is_file():
-            return path
-    known = sorted(path.stem for path in FOLDER.glob("*.yaml"))
-    near = difflib.get_close_matches(name, known, 1)
-    raise ProfileError(
-        f"no profile {name!r}{f', did you mean {near[0]}' if near else ''}: give one of {', '.join(known)}, or the path of a YAML file"
-    )
-
-
-def _explain(error: Any) -> str:
-    where = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "literal_error":
-        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-        near = difflib.get_close_matches(str(error["input"]).lower(), known, 2, cutoff=0.4)
-        hint = f", did you mean {' or '.join(near)}" if near else ""
-        return f"{where}: no {error['input']!r}{hint}: known are {', '.join(known)}"
-    if error["type"] == "string_pattern_mismatch" and "https" in error["ctx"]["pattern"]:
-        return f"{where}: {error['input']!r} is no address: write it as http://host:port"
-    if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        got = (
-            "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"
-        )  # a section is no answer to what is wrong in it
-        return f"{where}: {error['msg'].removeprefix('Value error, ')}{got}"
-    fields = _fields(error["loc"][:-1])
-    near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)
-    return f"{where}: no such key, {f'did you mean {near[0]!r}' if near else 'known are ' + ', '.join(fields)}"
-
-
-def _fields(loc: tuple[str | int, ...]) -> list[str]:
-    """The keys that are known at this place of the profile."""
-    model: Any = Profile
-    for part in loc:
-        annotation = model.model_fields[part].annotation if part in model.model_fields else model
-        sections = [
-            kind
-            for kind in (annotation, *get_args(annotation))
-            if hasattr(kind, "model_fields") or dataclasses.is_dataclass(kind)
-        ]
-        model = sections[0] if sections else model
-    return (
-        [field.name for field in dataclasses.fields(model)]
-        if dataclasses.is_dataclass(model)
-        else list(model.model_fields)
-    )

@@ -180,7 +180,7 @@ class Ledger:
 
 def ledger_of(home: Home, profile: str | None = None) -> Ledger:
     """The ledger that the profile names (`storage.ledger`), else the home's own file. Raises ProfileError."""
-    from resources.config.profile import load_profile
+    from resources.config.load import load_profile
 
     return Ledger(load_profile(profile).storage.ledger or home.ledger)
 

@@ -41,7 +41,7 @@ class RegistryBehind(RuntimeError):
 
 def registry_of(home: Home, profile: str | None = None) -> Registry:
     """The MLflow that the profile names (`storage.mlflow`), else the home's own file. Raises ProfileError."""
-    from resources.config.profile import load_profile
+    from resources.config.load import load_profile
 
     return Registry(home.path, load_profile(profile).storage.mlflow)
 

@@ -16,7 +16,7 @@ from assets.report import decision_of
 from evaluation.promotion.gate import Policy, decide
 from problems.schema import write_parquet
 from problems.sources.compositional import FamilyConfig, heldout_draw
-from resources.config.profile import ProfileError
+from resources.config.load import ProfileError
 from resources.run_context import Bench
 from resources.run_record import Chain
 from tests.pipelines.house import House, card

@@ -8,7 +8,7 @@ import pytest
 
 from artifacts.manifest import Manifest
 from assets.verified_reward import CONTROL, UnverifiedReward, keep, stamp, unverified_by
-from resources.config.profile import UNVERIFIED
+from resources.config.load import UNVERIFIED
 from resources.home import Home
 from resources.run_context import Workshop
 from rewards.battery import BatteryResult, Row

@@ -25,7 +25,7 @@ from cli.samples import show_samples
 from cli.status import show_status
 from pipelines.launch import as_begun, name_of, ready
 from resources import lease
-from resources.config.profile import CHANGES
+from resources.config.load import CHANGES
 from resources.home import Home, NotReady
 from resources.progress import Progress
 from resources.ray.head import HOLDERS, free_ports

@@ -24,7 +24,7 @@ from pipelines.launch import ready
 from problems.dataset.rl_parquet import prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from verl_jobs.config.scale import Scale
 from verl_jobs.config.training import Training
 from verl_jobs.planner.fit import check_fit

@@ -19,7 +19,7 @@ from problems.dataset.rl_parquet import problem_from_ground_truth, prompt_text
 from problems.schema import Problem, write_parquet
 from problems.sources.compositional import FamilyConfig, generate
 from resources import lease
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home, NotReady
 from resources.ray.private import TrainingFailed
 from tests.pipelines.house import House

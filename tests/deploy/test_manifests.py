@@ -12,7 +12,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from tests.test_house import ROOMS, ROOT
 
 FOLDER = ROOT / "deploy" / "kubernetes"

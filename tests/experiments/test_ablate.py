@@ -24,7 +24,7 @@ from experiments.ablate import (
 )
 from experiments.study import Study
 from problems.sources.compositional import heldout_draw
-from resources.config.profile import ProfileError, load_profile
+from resources.config.load import ProfileError, load_profile
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 

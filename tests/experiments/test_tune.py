@@ -23,7 +23,8 @@ from experiments.search_space import change, checked, own_point
 from experiments.study import study_id
 from experiments.sweep import sweep, write_sweep
 from experiments.trials import Outcome, Trials, line
-from resources.config.profile import Profile, ProfileError, load_profile
+from resources.config.load import ProfileError, load_profile
+from resources.config.profile import Profile
 from resources.config.tuning import Span, Tuning
 from rewards.composite import RewardConfig
 from tests.experiments import toy_search

@@ -16,7 +16,8 @@ import yaml
 from problems.dataset.rl_parquet import prompt_text, write_verl
 from problems.difficulty.pass_rate_prior import FILE, expect, write_expected
 from problems.sources.compositional import FamilyConfig, generate
-from resources.config.profile import Profile, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Profile
 from rewards.battery import run_battery
 from rewards.composite import reward_hash
 from rewards.own import reward_of

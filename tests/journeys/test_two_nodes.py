@@ -10,7 +10,7 @@ import pytest
 import yaml
 from safetensors.numpy import load_file
 
-from resources.config.profile import FOLDER
+from resources.config.load import FOLDER
 from tests.journeys.chain import demo, left, wait_until
 from tests.journeys.test_chaos import training_of
 from tests.resources.two_nodes import HEAD, OTHER, ROOT, Nodes, two_nodes

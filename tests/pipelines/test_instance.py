@@ -12,7 +12,7 @@ import yaml
 from dagster._core.instance.ref import InstanceRef
 
 from pipelines.instance import PATHS, ROOT, instance_settings, prepare
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from resources.home import Home
 
 

@@ -11,7 +11,8 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from resources.config.profile import KubeRay, Profile, ProfileError, load_profile
+from resources.config.load import ProfileError, load_profile
+from resources.config.profile import KubeRay, Profile
 from resources.ray.kuberay import ray_cluster, ray_job
 from resources.ray.private import Joined
 from rewards.composite import RewardConfig

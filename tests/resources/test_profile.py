@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resources.config.profile import FOLDER, Profile, ProfileError, load_profile
+from resources.config.load import FOLDER, ProfileError, layers, load_profile, origin
+from resources.config.profile import Profile
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
@@ -73,7 +74,7 @@ def test_changes_go_over_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
         ("training.algorithm=gropo", "no 'gropo', did you mean grpo"),
         (
             "training.step=3",
-            "with training.step=3: training.step: no such key, did you mean 'steps'",
+            "--set training.step=3: training.step: no such key, did you mean 'steps'",
         ),
         ("training", "changes nothing: write section.key=value"),
         ("seed.x=1\nseed.x.y=2", "x is no section"),
@@ -123,3 +124,42 @@ def test_a_bad_policy_file_is_refused_with_its_place(
     (tmp_path / "mine.yaml").write_text("policy: strict.yaml", encoding="utf-8")
     with pytest.raises(ProfileError, match=said):
         load_profile(str(tmp_path / "mine.yaml"))
+
+
+def test_a_profile_extends_another_and_every_value_has_a_layer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "base.yaml").write_text(
+        "extends: small\ntraining: {steps: 5, group_size: 2}", encoding="utf-8"
+    )
+    (tmp_path / "mine.yaml").write_text(
+        "extends: base.yaml\ntraining: {steps: 6}", encoding="utf-8"
+    )
+    monkeypatch.setenv("RATCHET_SET", "seed=7")
+    found = layers(str(tmp_path / "mine.yaml"))
+    profile = load_profile(str(tmp_path / "mine.yaml"))
+    assert (profile.training.steps, profile.training.group_size, profile.seed) == (6, 2, 7)
+    assert profile.training.save_every == load_profile("small").training.save_every
+    assert origin(found, ("training", "steps")).endswith("mine.yaml")
+    assert origin(found, ("training", "group_size")).endswith("base.yaml")
+    assert origin(found, ("training", "save_every")).endswith("small.yaml")
+    assert origin(found, ("seed",)) == "--set seed=7"
+    assert origin(found, ("training", "algorithm")) == "default"
+
+
+def test_a_change_replaces_a_table_and_an_error_names_its_layer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.yaml").write_text("policy: {margins: {mbpp: 0.02}}", encoding="utf-8")
+    monkeypatch.setenv("RATCHET_SET", "policy.margins={humaneval: 0.03}")
+    assert load_profile(str(tmp_path / "mine.yaml")).policy.margins == {"humaneval": 0.03}
+    monkeypatch.setenv("RATCHET_SET", "training.steps=-1\nseed=3")
+    with pytest.raises(ProfileError, match=r"--set training.steps=-1: training.steps: .*got '-1'"):
+        load_profile(str(tmp_path / "mine.yaml"))
+
+
+def test_profiles_that_extend_each_other_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("extends: b.yaml", encoding="utf-8")
+    (tmp_path / "b.yaml").write_text("extends: a.yaml", encoding="utf-8")
+    with pytest.raises(ProfileError, match="a circle of 2 profiles"):
+        load_profile(str(tmp_path / "a.yaml"))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from resources.capacity import check_fetched, check_machines, gpus_here, memory_gib, unasked
-from resources.config.profile import Kubernetes, Orchestration, Profile, RayPlace, load_profile
+from resources.config.load import load_profile
+from resources.config.profile import Kubernetes, Orchestration, Profile, RayPlace
 from resources.home import NotReady
 from verl_jobs.config.scale import Megatron, Scale
 from verl_jobs.config.training import Training

@@ -13,7 +13,7 @@ import pytest
 
 from problems.dataset.rl_parquet import prompt_text, write_verl
 from problems.sources.compositional import FamilyConfig, demonstration, generate
-from resources.config.profile import load_profile
+from resources.config.load import load_profile
 from rewards.composite import reward_hash
 from verl_jobs.config.lora import ADAPTER
 from verl_jobs.config.training import Training

@@ -1,0 +1,74 @@
+"""Show every setting with its value and where the value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import BaseModel
+from rich.console import Console
+from rich.table import Table
+
+from cli.options import ProfileOption, SetOption
+from resources.config.load import layers, load_profile, origin
+
+GROUP = "Run"
+app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
+
+
+@app.callback()
+def config() -> None:
+    """Show every setting with its value and where the value comes from."""
+
+
+@app.command("show")
+def show(
+    section: Annotated[
+        str, typer.Argument(help="Only this section or key, e.g. training or policy.alpha.")
+    ] = "",
+    profile: ProfileOption = None,
+    change: SetOption = None,
+    changed: Annotated[
+        bool, typer.Option("--changed", help="Only values that a file or a change sets.")
+    ] = False,
+) -> None:
+    """Print each value of the profile with its layer: default, a YAML file, or a change."""
+    raise typer.Exit(show_settings(section, profile, change or [], changed, Console()))
+
+
+def show_settings(
+    section: str, profile: str | None, changes: list[str], changed: bool, console: Console
+) -> int:
+    """Exits 0, or 1 if no key matches. Raises ProfileError."""
+    found = layers(profile, changes)
+    table = Table("setting", "value", "from", box=None, header_style="dim")
+    for location, value in leaves(load_profile(profile, changes)):
+        key, layer = ".".join(location), origin(found, location)
+        inside = not section or key == section or key.startswith(f"{section}.")
+        if inside and not (changed and layer == "default"):
+            table.add_row(key, _shown(value), layer if layer.startswith("--") else Path(layer).name)
+    if not table.row_count:
+        console.print(f"no setting {section!r}" if section else "all values are defaults")
+        return 1 if section and not changed else 0
+    console.print(table, soft_wrap=not console.is_terminal)
+    return 0
+
+
+def leaves(settings: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield (location, value) of every setting that is no section, in the order of its class."""
+    if isinstance(settings, BaseModel):
+        names = list(type(settings).model_fields)
+    elif is_dataclass(settings):
+        names = [field.name for field in fields(settings)]
+    else:
+        yield above, settings
+        return
+    for name in names:
+        yield from leaves(getattr(settings, name), (*above, name))
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -1,0 +1,228 @@
+"""Read a profile: the YAML files that it extends, then the changes of the command line; one typed `Profile`."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import difflib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import (
+    ValidationError,
+)
+
+from resources.config.profile import Profile
+
+CHANGES = "RATCHET_SET"  # changes to any profile, one `section.key=value` a line: what `--set` and `--algorithm` give
+
+
+UNVERIFIED = "RATCHET_UNVERIFIED"  # 1: `--unverified` was given
+
+
+FOLDER = Path(__file__).resolve().parents[2] / "pipelines" / "profiles"
+
+
+class ProfileError(ValueError):
+    """A profile that cannot be used: one line with file, key and mend."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Values that one place sets: a YAML file, or a change of the command line."""
+
+    name: str
+    data: dict[str, Any]
+    change: str = ""  # `section.key=value` of the command line
+
+    def over(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return `data` with this layer's values. A file's sections are merged; a change replaces its key."""
+        return changed(data, [self.change]) if self.change else merged(data, self.data)
+
+    def sets(self, location: Sequence[str | int]) -> bool:
+        """Whether this layer has a value at this key (`("training", "steps")`) or above it."""
+        place: Any = self.data
+        for part in location:
+            if not isinstance(place, dict):
+                return True
+            if part not in place:
+                return False
+            place = place[part]
+        return True
+
+
+def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
+    """The profile of this name or path with the changes of RATCHET_SET and `more`. None: that of RATCHET_PROFILE, else `embedded`.
+
+    Raises ProfileError, which names the layer that a value came from.
+    """
+    found = layers(name, more)
+    data: dict[str, Any] = {}
+    for layer in found:
+        data = layer.over(data)
+    try:
+        return Profile.model_validate(data)
+    except ValidationError as error:
+        raise ProfileError(
+            "; ".join(f"{origin(found, each['loc'])}: {_explain(each)}" for each in error.errors())
+        ) from error
+
+
+def layers(name: str | None = None, more: Sequence[str] = ()) -> list[Layer]:
+    """Return what sets values over the defaults, the last one wins: the profile that is extended, the profile, each change.
+
+    Raises ProfileError.
+    """
+    path = profile_path(name or os.environ.get("RATCHET_PROFILE") or "embedded")
+    changes = [*os.environ.get(CHANGES, "").splitlines(), *more]
+    return [
+        *_files(path, ()),
+        *(Layer(f"--set {change}", changed({}, [change]), change) for change in changes),
+    ]
+
+
+def origin(found: Sequence[Layer], location: Sequence[str | int]) -> str:
+    """Return the name of the layer that set this key last; "default" where none did."""
+    return next((layer.name for layer in reversed(found) if layer.sets(location)), "default")
+
+
+def merged(data: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Return `data` with the values of `over`; sections are merged key by key."""
+    both = {
+        key: merged(data[key], value)
+        if isinstance(value, dict) and isinstance(data.get(key), dict)
+        else value
+        for key, value in over.items()
+    }
+    return data | both
+
+
+def _files(path: Path, seen: tuple[Path, ...]) -> list[Layer]:
+    """The profile at `path`, after those that it extends."""
+    if path in seen:
+        raise ProfileError(f"{path}: extends: a circle of {len(seen)} profiles")
+    data = _read(path)
+    if isinstance(data.get("policy"), str):
+        data["policy"] = policy_file(path.parent / data["policy"], path)
+    base = data.pop("extends", None)
+    if base is None:
+        return [Layer(str(path), data)]
+    if not isinstance(base, str):
+        raise ProfileError(f"{path}: extends: got {base!r}, expected the name or path of a profile")
+    beside = path.parent / base
+    parent = beside if beside.is_file() else profile_path(base)
+    return [*_files(parent, (*seen, path)), Layer(str(path), data)]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(data, dict):
+        raise ProfileError(
+            f"{path}: a profile is a mapping of sections, this is a {type(data).__name__}"
+        )
+    return data
+
+
+def explained(error: ValidationError) -> str:
+    """What a profile, or a change to one, is refused for, in one line: each key with its mend."""
+    return "; ".join(_explain(each) for each in error.errors())
+
+
+def policy_file(path: Path, profile: Path) -> dict[str, Any]:
+    """A promotion policy that a profile names, from beside it. Raises ProfileError."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProfileError(
+            f"{profile}: policy: {path} cannot be read: {error.__class__.__name__}; name a YAML file beside the profile"
+        ) from error
+    if not isinstance(data, dict):
+        raise ProfileError(
+            f"{path}: a policy is a mapping of keys such as alpha and margins, this is a {type(data).__name__}"
+        )
+    return data
+
+
+def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """The profile's data with each `section.key=value` put into it, the value as YAML. Raises ProfileError for what is none."""
+    data = copy.deepcopy(data)
+    for change in changes:
+        key, equals, value = change.partition("=")
+        *sections, last = key.strip().split(".")
+        if not equals or not all([*sections, last]):
+            raise ProfileError(
+                f"{change!r} changes nothing: write section.key=value, e.g. training.steps=30"
+            )
+        place = data
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise ProfileError(f"{change!r}: {section} is no section")
+        try:
+            place[last] = yaml.safe_load(value)
+        except yaml.YAMLError as error:
+            raise ProfileError(
+                f"{change!r}: the value is not YAML: {' '.join(str(error).split())}"
+            ) from error
+    return data
+
+
+def profile_path(name: str) -> Path:
+    """A name among ours, or a path. Raises ProfileError that lists the names."""
+    for path in (FOLDER / f"{name}.yaml", Path(name).expanduser()):
+        if path.is_file():
+            return path
+    known = sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    near = difflib.get_close_matches(name, known, 1)
+    raise ProfileError(
+        f"no profile {name!r}{f', did you mean {near[0]}' if near else ''}: give one of {', '.join(known)}, or the path of a YAML file"
+    )
+
+
+def _explain(error: Any) -> str:
+    where = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "literal_error":
+        known = re.findall(r"'([^']*)'", error["ctx"]["expected"])
+        near = difflib.get_close_matches(str(error["input"]).lower(), known, 2, cutoff=0.4)
+        hint = f", did you mean {' or '.join(near)}" if near else ""
+        return f"{where}: no {error['input']!r}{hint}: known are {', '.join(known)}"
+    if error["type"] == "string_pattern_mismatch" and "https" in error["ctx"]["pattern"]:
+        return f"{where}: {error['input']!r} is no address: write it as http://host:port"
+    if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
+        got = (
+            "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"
+        )  # a section is no answer to what is wrong in it
+        return f"{where}: {error['msg'].removeprefix('Value error, ')}{got}"
+    fields = _fields(error["loc"][:-1])
+    near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)
+    return f"{where}: no such key, {f'did you mean {near[0]!r}' if near else 'known are ' + ', '.join(fields)}"
+
+
+def _fields(loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that are known at this place of the profile."""
+    model: Any = Profile
+    for part in loc:
+        annotation = model.model_fields[part].annotation if part in model.model_fields else model
+        sections = [
+            kind
+            for kind in (annotation, *get_args(annotation))
+            if hasattr(kind, "model_fields") or dataclasses.is_dataclass(kind)
+        ]
+        model = sections[0] if sections else model
+    return (
+        [field.name for field in dataclasses.fields(model)]
+        if dataclasses.is_dataclass(model)
+        else list(model.model_fields)
+    )

@@ -1,0 +1,34 @@
+"""`ratchet config show`: every setting, its value and the layer that set it."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+
+from cli.config import leaves, show_settings
+from resources.config.load import load_profile
+
+
+def shown(section: str, changes: list[str], changed: bool) -> tuple[int, str]:
+    out = StringIO()
+    code = show_settings(section, "small", changes, changed, Console(file=out, width=2000))
+    return code, out.getvalue()
+
+
+def test_a_value_is_shown_with_its_layer() -> None:
+    code, text = shown("training", ["training.algorithm=rloo"], False)
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines()[1:]}
+    assert code == 0
+    assert rows["training.algorithm"] == ["rloo", "--set", "training.algorithm=rloo"]
+    assert rows["training.steps"] == ["8", "small.yaml"]
+    assert rows["training.prompt_tokens"][-1] == "default"
+
+
+def test_every_setting_of_the_profile_is_listed() -> None:
+    _, text = shown("", [], False)
+    assert len(text.splitlines()) == 1 + len(list(leaves(load_profile("small"))))
+
+
+def test_an_unknown_key_exits_1() -> None:
+    assert shown("nosuch", [], False)[0] == 1
