@@ -1,8 +1,9 @@
-"""Which files of a folder a module consists of: what has to be hashed where a result depends on code."""
+"""The code that a result depends on: which files a module consists of, and a hash of what they do."""
 
 from __future__ import annotations
 
 import ast
+import hashlib
 from pathlib import Path
 
 from artifacts.parsing import parse
@@ -19,6 +20,24 @@ def parts(module: Path) -> list[Path]:
                 beside for name in _named(path) if (beside := path.with_name(name)).is_file()
             ]
     return sorted(found)
+
+
+def hash_code(path: Path) -> str:
+    """Return the sha256 of a module's code; comments, docstrings and layout do not count."""
+    tree = parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+    return hashlib.sha256(ast.dump(tree).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
 
 
 def _named(path: Path) -> set[str]:

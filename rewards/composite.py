@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from artifacts.hashing import hash_data, hash_file
-from artifacts.sources import parts
+from artifacts.sources import hash_code, parts
 from problems.schema import Problem
 from rewards import lint
 from rewards.config import QUALITY, RewardConfig, Weights
@@ -174,7 +174,7 @@ def reward_hash(config: RewardConfig) -> str:
         if (path := getattr(config, name))
     }
     linter = lint.version() if config.weights.style or config.security else ""
-    code = {path.name: hash_file(path) for path in parts(Path(__file__))}
+    code = {path.name: hash_code(path) for path in parts(Path(__file__))}
     return hash_data({"config": told, "files": files, "linter": linter, "code": code})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from artifacts.sources import parts
+from artifacts.sources import hash_code, parts
 
 ROOT = Path(__file__).parents[2]
 REWARDS = ROOT / "rewards"
@@ -60,7 +60,7 @@ def reward_hash(copy: Path) -> str:
 @pytest.mark.parametrize("name", ["style", "math_worker"])
 def test_an_edit_to_a_component_asks_for_a_new_battery(copy: Path, name: str) -> None:
     before, path = reward_hash(copy), copy / "rewards" / f"{name}.py"
-    path.write_text(path.read_text(encoding="utf-8") + "\n# edited\n", encoding="utf-8")
+    path.write_text(path.read_text(encoding="utf-8") + "\nEDITED = True\n", encoding="utf-8")
     assert reward_hash(copy) != before
 
 
@@ -74,3 +74,11 @@ def test_a_new_component_is_part_of_the_reward(copy: Path) -> None:
     imported = reward_hash(copy)
     (copy / "rewards" / "brevity.py").write_text("MOST = 90\n", encoding="utf-8")
     assert len({before, imported, reward_hash(copy)}) == 3
+
+
+def test_a_comment_or_a_docstring_changes_no_hash(tmp_path: Path) -> None:
+    plain, told, other = (tmp_path / name for name in ("plain.py", "told.py", "other.py"))
+    plain.write_text("def f(x):\n    return x\n")
+    told.write_text('"""About."""\n\n\ndef f(x):  # why\n    """Return x."""\n    return (x)\n')
+    other.write_text("def f(x):\n    return -x\n")
+    assert hash_code(plain) == hash_code(told) != hash_code(other)
