@@ -94,7 +94,7 @@ class Slot:
         libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         self.process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(ZYGOTE),
-            json.dumps(config)],
+             json.dumps(config)],
             env={**ENVIRONMENT, **libraries, "HOME": home, "TMPDIR": home},
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()],
             start_new_session=True,

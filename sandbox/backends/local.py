@@ -86,7 +86,7 @@ class LocalChannel:
         }
         self._process = subprocess.Popen(
             [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-E", "-P", str(WORKER),
-            json.dumps(config)],
+             json.dumps(config)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
             start_new_session=True, pass_fds=turn[:1] if turn else (),
         )  # fmt: skip
