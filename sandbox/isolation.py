@@ -1,12 +1,15 @@
 """The isolation levels: what a zygote does to itself before it runs any program.
 
-root    namespaces (mount, pid, network, ipc, uts, cgroup) made by real root; programs have a uid of
-their own
-userns  the same inside a user namespace, for users without privileges; programs share the zygote's
-uid but have no capabilities
-bare    no namespaces (a container that forbids them): Landlock, and a uid of their own if we are
-root and users other than root can read the interpreter. Without such a uid, and where Landlock does
-not confine signals (before Linux 6.12), each signal is checked by the listener (sandbox/denied.py)
+root
+    Namespaces (mount, pid, network, ipc, uts, cgroup) made by real root. Programs have a uid of
+    their own.
+userns
+    The same inside a user namespace, for users without privileges. Programs share the zygote's uid
+    but have no capabilities.
+bare
+    No namespaces (a container that forbids them): Landlock, and a uid of their own if we are root
+    and users other than root can read the interpreter. Without such a uid, and if Landlock does not
+    confine signals (before Linux 6.12), the listener checks each signal (sandbox/denied.py).
 
 Every level has no_new_privs, the seccomp filter and rlimits. If the kernel refuses a step of a
 level, that raises OSError: no step is skipped silently.
@@ -23,7 +26,6 @@ import signal
 import struct
 import sys
 from collections.abc import Sequence
-
 from os import setresgid, setresuid  # plain names, see `_become` in the zygote
 from typing import NoReturn
 
@@ -95,7 +97,7 @@ def restart_pids() -> None:
     nothing about earlier jobs.
     """
     if _pid_counter is not None:
-        # Not permitted: docs/explanation/sandbox.md says where programs can notice other jobs.
+        # Not permitted everywhere; docs/explanation/sandbox.md says where pids show other jobs.
         with contextlib.suppress(OSError):
             os.pwrite(_pid_counter, b"1", 0)
 

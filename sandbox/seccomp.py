@@ -24,8 +24,7 @@ TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 
 # Grouped by what they reach: other processes; namespaces and mounts; keys; the kernel itself;
 # memory that outlives or escapes accounting; and what the page cache holds, which one job could
-# learn about another. (io_submit is included: the kernel's own queues can be told not to wait for a
-# disk.)
+# learn about another (io_submit belongs here: its requests can be told not to wait for a disk).
 DENIED = {
     "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
     "pidfd_getfd": 438, "process_madvise": 440,
@@ -205,14 +204,14 @@ def program(guards: Guards, *, listener: bool) -> bytes:
     asked += [*(SIGNALS | OTHER_SIGNALS).values()] if guards.signals else []
     asked += [*ATTRIBUTES.values()] if guards.attributes else []
     asked += [*LEFTOVERS.values()] if guards.leftovers else []
-    # the zygote needs one before there is a listener
+    # the zygote needs one itself; only a listener can let it through
     asked += [MEMFD] if guards.uncounted and listener else []
     asked += [*FORKS.values()] if guards.forks and listener else []
     code = [
         (LOAD, 0, 0, ARCHITECTURE), (EQUAL, 1, 0, 0xC000003E), (RETURN, 0, 0, KILL),
         # the x32 table has other numbers for the same calls
         (LOAD, 0, 0, NUMBER), (AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, unknown),
-        # flags are in memory, so libc must use clone
+        # its flags lie in memory, out of reach; libc falls back to clone
         (EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, unknown),
         *_where(CLONE, FIRST, NEW_NAMESPACES, refuse),
         *_refuse_second(IOCTL, ioctls, refuse), *_refuse_second(FCNTL, fcntls, refuse),

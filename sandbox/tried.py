@@ -79,7 +79,8 @@ PUBLIC = (
     "/packages",
 )
 SECRET = re.compile(
-    r"/etc/(g?shadow|sudoers|ssh/|ssl/private|krb5\.keytab|security/opasswd)|/usr/src/|/sys/kernel/(debug|security)|.*/\.(ssh|aws|gnupg|netrc|kube|docker)\b"
+    r"/etc/(g?shadow|sudoers|ssh/|ssl/private|krb5\.keytab|security/opasswd)|/usr/src/"
+    r"|/sys/kernel/(debug|security)|.*/\.(ssh|aws|gnupg|netrc|kube|docker)\b"
 )
 KERNEL = re.compile(r"/proc/(kcore|kmsg|kmem|sysrq-trigger|keys|acpi|bus|scsi|vmcore)\b")
 PROCESS = re.compile(r"/proc/(self|thread-self|\d+)(?:/task/\d+)?(?:/(.*))?$")
