@@ -18,7 +18,7 @@ AT_ONCE = 4  # processes that several may start at the same moment, beyond the l
 FILE_BYTES = 64 * 2**20  # largest size of one file
 _CLOCK, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
 # Fields of /proc/PID/stat after the name.
-_STATE, _CHILDREN_WORKED, _WORKED, _TASKS = (0, slice(13, 15), slice(11, 15), 17)
+_STATE, _CHILDREN_WORKED, _WORKED, _TASKS = 0, slice(13, 15), slice(11, 15), 17
 _libc = ctypes.CDLL(None)
 
 

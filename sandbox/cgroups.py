@@ -44,12 +44,13 @@ class Cgroup:
                 "cpu": memory / "cpu.stat", "pids": memory / "pids.max",
             }  # fmt: skip
         return {
-            "limit": memory / "memory.limit_in_bytes", "used": memory / "memory.usage_in_bytes",
+            "limit": memory / "memory.limit_in_bytes",
+            "used": memory / "memory.usage_in_bytes",
             "peak": memory / "memory.max_usage_in_bytes",
             "kills": memory / "memory.oom_control",
             "cpu": self._folders["cpuacct"] / "cpuacct.usage",
             "pids": self._folders["pids"] / "pids.max",
-        }  # fmt: skip
+        }
 
     def limit(self, memory_bytes: int, processes: int) -> None:
         """Set the limits, writing only what differs from the last call; reset the peak."""

@@ -90,12 +90,13 @@ class Program(RecordCodec):
         self._count = self._depth = 0
         self.failed: AssertionError | None = None  # raised by one of these functions
         self._builder.makers |= {
-            "e": self._exceptions.kind, "x": self._exceptions.made,
+            "e": self._exceptions.kind,
+            "x": self._exceptions.made,
             "k": lambda number: self._lent[number],
             "j": lambda number: self._iterators[number],
             "co": lambda number: result_of(self, number, self._calls),
             "cg": lambda number: elements_of(self, number, self._calls),
-        }  # fmt: skip
+        }
 
     def begin(self, space: dict[str, Any], prompted: Iterable[str] = (), *, visible: bool) -> None:
         """Start a test.

@@ -34,7 +34,7 @@ from sandbox.process_tree import descendants_ended
 
 RUNGS = ("root", "userns", "bare")
 # First message to a zygote: whether a cgroup counts what it and its programs use.
-COUNTED, UNCOUNTED = (b"c", b"u")
+COUNTED, UNCOUNTED = b"c", b"u"
 # plus the signal number: exit status of the outer process when the inner one was killed
 SIGNALLED = 128
 SCRATCH_MB = 64

@@ -25,9 +25,11 @@ class Verdict(StrEnum):
 Style = Literal["call", "assert", "stdio", "unittest"]
 Compare = Literal["exact", "unordered", "set", "tokens"]
 COMPARES: dict[Style, tuple[Compare, ...]] = {
-    "call": ("exact", "unordered", "set"), "stdio": ("exact", "tokens"), "assert": ("exact",),
+    "call": ("exact", "unordered", "set"),
+    "stdio": ("exact", "tokens"),
+    "assert": ("exact",),
     "unittest": ("exact",),
-}  # fmt: skip
+}
 
 
 # How many processes may compete for a core before the wall clock stops a program that only

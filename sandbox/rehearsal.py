@@ -15,7 +15,7 @@ from sandbox import program
 from sandbox.wire import frame
 
 # Of CPython's allocator (Objects/obmalloc.c), as are the size classes: steps of 16 bytes up to 512.
-POOL_BYTES, POOL_HEADER = (1 << 14, 48)
+POOL_BYTES, POOL_HEADER = 1 << 14, 48
 EMPTY_BYTES = sys.getsizeof(b"")
 MOST_POOLS = 8  # per size class, in case the allocator is another one
 

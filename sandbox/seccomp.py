@@ -16,7 +16,7 @@ from typing import NamedTuple
 ALLOW, KILL, ERRNO, ASK = 0x7FFF0000, 0x80000000, 0x00050000, 0x7FC00000
 LOAD, EQUAL, AT_LEAST, AND, RETURN = 0x20, 0x15, 0x35, 0x54, 0x06
 # Offsets in struct seccomp_data; for arguments, of their low half.
-NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD, FOURTH, SIXTH = (0, 4, 16, 24, 32, 40, 56)
+NUMBER, ARCHITECTURE, FIRST, SECOND, THIRD, FOURTH, SIXTH = 0, 4, 16, 24, 32, 40, 56
 NEW_NAMESPACES = 0x7E020000
 SECCOMP, SET_MODE_FILTER, NEW_LISTENER, SET_SECCOMP, MODE_FILTER = 317, 1, 1 << 3, 22, 2
 UNIX = 1
@@ -62,7 +62,7 @@ CLONE, CLONE3, SOCKET, IOCTL, FCNTL, MMAP, PRCTL, SIGACTION = 56, 435, 41, 16, 7
 OPEN, OPENAT, OPENAT2 = 2, 257, 437
 # With flags other than these a read would reveal whether the page cache holds the data.
 # RWF_HIPRI, RWF_DSYNC, RWF_SYNC, RWF_APPEND
-AT_OFFSETS, PLAIN_FLAGS = ({"preadv2": 327, "pwritev2": 328}, 0x17)
+AT_OFFSETS, PLAIN_FLAGS = {"preadv2": 327, "pwritev2": 328}, 0x17
 # The listener lets only the zygote make these calls; without a listener the kernel's own checks
 # apply.
 OF_THE_ZYGOTE = {"mount": 165, "umount2": 166}
@@ -72,7 +72,7 @@ OF_THE_ZYGOTE = {"mount": 165, "umount2": 166}
 SIGNALS = {"kill": 62, "tkill": 200, "tgkill": 234}
 OTHER_SIGNALS = {"rt_sigqueueinfo": 129, "rt_tgsigqueueinfo": 297, "pidfd_send_signal": 424}
 # F_SETOWN, F_SETOWN_EX; FIOSETOWN, SIOCSPGRP
-SET_OWNER, SET_OWNER_BY_IOCTL = ((8, 15), (0x8901, 0x8902))
+SET_OWNER, SET_OWNER_BY_IOCTL = (8, 15), (0x8901, 0x8902)
 # F_SETLEASE, F_NOTIFY, F_SET_RW_HINT, F_SET_FILE_RW_HINT: they also work on files of a read-only
 # mount.
 SET_LEASE_OR_HINT = (1024, 1026, 1036, 1038)

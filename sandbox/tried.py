@@ -31,7 +31,7 @@ from pathlib import Path
 from sandbox import seccomp
 
 # STARTS: set_tid_address, the first call of a loader, and not made by a fork.
-EXEC, EXEC_AT, STARTS, SOCKET, CONNECT, OPEN_HOW = (59, 322, 218, 41, 42, 437)
+EXEC, EXEC_AT, STARTS, SOCKET, CONNECT, OPEN_HOW = 59, 322, 218, 41, 42, 437
 # Positions of the folder's descriptor and of the path in an open; the flags come next.
 OPENS = {2: (None, 0), 257: (0, 1), OPEN_HOW: (0, 1)}
 # Calls that change what a path names: pairs of positions of descriptor and path.
@@ -123,7 +123,7 @@ class Tried:
         """
         self.watched = frozenset((*WATCHED, *ATTRIBUTES) if namespaces else WATCHED)
         # _sees: a program's memory was readable at least once
-        self._namespaces, self._sees = (namespaces, False)
+        self._namespaces, self._sees = namespaces, False
         self._home, self._own = home, (*OWN, home)
         folders = {
             sys.base_prefix,

@@ -83,7 +83,7 @@ def pack(root: dict[str, Path], into: Path) -> None:
             data, found = path.read_bytes(), path.stat()
             entry = _entry(at, tarfile.REGTYPE, 0o555 if found.st_mode & 0o111 else 0o444)
             # Compiled modules contain the time of their source, so it is kept.
-            entry.size, entry.mtime = (len(data), int(found.st_mtime))
+            entry.size, entry.mtime = len(data), int(found.st_mtime)
             tar.addfile(entry, io.BytesIO(data))
 
 
