@@ -28,16 +28,12 @@ from sandbox.wire import MAX_FRAME, NotPlain, Tree, dump, frame, parse
 
 MOST = 100_000
 HANDLE = '{"h":'  # as it appears in an encoded message; quotes inside strings are escaped there
-# Age of an object that the tests obtained by a name in the program. Every answer of it counts as
-# the program's own word.
-NAMED = -1
+NAMED = -1  # of an object that tests got by name: all its answers are the program's own word
 DEEPEST = 50  # maximum nesting of calls to the tests' functions
 
 
 class ProgramGone(BaseException):
-    """The program's process no longer answers. It derives from BaseException, so that tests that
-    catch Exception do not catch it.
-    """
+    """The program's process is gone. Not an Exception, so that tests do not catch it as one."""
 
 
 class NoResult(ProgramRaised):
@@ -45,9 +41,7 @@ class NoResult(ProgramRaised):
 
 
 class Program(RecordCodec):
-    """The connection to the program's process, used by one test at a time: call `begin` before
-    each.
-    """
+    """The connection to the program's process, for one test at a time: call `begin` before each."""
 
     def __init__(self, connection: socket.socket, name: str, most_printed: int = 1 << 20) -> None:
         """most_printed: bytes that calls may print where tests capture output, over all tests."""
@@ -59,14 +53,9 @@ class Program(RecordCodec):
         self.gone = False
         self.loaded = False
         self.shared = False  # the verdict depends on what the program itself said
-        # An object received data from the tests, so that cached answers about objects are no longer
-        # valid.
-        self.told = False
-        # Why a value of this test cannot be sent as data. The test then fails, whatever it does
-        # with the exception.
-        self.refused = ""
-        # The test sees changes to a call's arguments even if the call also returned a value.
-        self.visible = True
+        self.told = False  # an object received data from the tests: caches are invalid
+        self.refused = ""  # why a value cannot be sent; the test then fails in any case
+        self.visible = True  # the test sees changed arguments even if a value is returned
         self.concealed = False  # such a change happened and was hidden from the test
         self._turn = threading.RLock()  # several threads of the tests may call the program
         self._captured = False  # the state that the program was last sent
@@ -75,15 +64,14 @@ class Program(RecordCodec):
         self._calls = 0  # number of calls of the function under test
         self._messages = 0  # number of messages from the program
         self._of: Any = None  # the object that the current request is about
-        # the only kind of request answered since the last call
-        self._question: tuple[Any, ...] | None = None
+        self._question: tuple[Any, ...] | None = None  # last kind of request
         self._records: dict[str, type] = {}
         self._announced: set[str] = set()
         self._exceptions = Exceptions(self.own_class, self.fill)
         self._stand_ins: weakref.WeakValueDictionary[int, StandIn] = weakref.WeakValueDictionary()
         self._dead: set[int] = set()
         self._space_name = ""
-        # Functions of this test that the program may call, by the numbers that it knows them by.
+        # functions of this test that the program may call, by number
         self._lent: dict[int, Callable[..., Any]] = {}
         self._lent_for: dict[int, int] = {}  # the last call that each of them was passed to
         self._iterators: dict[int, Iterator[Any]] = {}  # the iterators among them
@@ -136,8 +124,7 @@ class Program(RecordCodec):
             request = self.encode([*call, len(given)], walk=walk)
             self._announce()
             self._capture()
-            # The program may change one of its own objects that is passed back to it.
-            self.told |= HANDLE in request
+            self.told |= HANDLE in request  # an object of its own may be changed by the program
             self._question = self._of = None
             self._send(request)
             kind, body = self._reply(prints=True)
@@ -158,9 +145,7 @@ class Program(RecordCodec):
             self._send(self.encode(["captured", self._captured]))
 
     def _changed(self, body: Tree, given: list[Any]) -> Any:
-        """Return the result of a call that changed its arguments. If the test must not see the
-        changes, apply them to copies.
-        """
+        """Return the result of a call that changed its arguments (or copies, if hidden)."""
         root = body["g"][0] if type(body) is dict and type(body.get("g")) is list else body
         if not self.visible and not (type(root) is list and root[:1] == [None]):
             self.concealed = True
@@ -168,9 +153,7 @@ class Program(RecordCodec):
         return self.update(given, body)
 
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        """Request an operation on an object of the program, which is the first argument, or on a
-        name of its module.
-        """
+        """Request an operation on the program's object args[0], or on a name of its module."""
         if not self.loaded:
             raise TooEarly
         with self._turn:
@@ -182,9 +165,7 @@ class Program(RecordCodec):
             return self._answer(*self._reply(), ends=what in ("next", "await"))
 
     def ask_weighed(self, age: int, question: tuple[Any, ...], what: str, *args: Any) -> Any:
-        """Like `ask`, for an answer or an exception that affects the verdict; `question` identifies
-        the request.
-        """
+        """Like `ask`, for an answer or exception that affects the verdict; `question` names it."""
         answer: Any = None
         try:
             answer = self.ask(what, *args)
@@ -193,9 +174,7 @@ class Program(RecordCodec):
         return answer
 
     def look(self, of: StandIn, what: str, *args: Any) -> Any:
-        """Request an operation that changes nothing. The answer is cached until an object receives
-        data from the tests.
-        """
+        """Request an operation that changes nothing; cached until an object gets test data."""
         answers, question = memory_of(of).answers, (what, *args)
         if not self.told and question in answers:
             return answers[question]
@@ -207,7 +186,7 @@ class Program(RecordCodec):
 
     def weigh(self, age: int, question: tuple[Any, ...], answer: Any) -> None:
         """Set `shared` if the program could fit this answer to what the tests did since it returned
-        the object (whose age is `age`).
+        the object of this age.
 
         The first answer after a call of the function under test, about an object that this call
         returned, could as well have been sent with the object. So could the elements of one
@@ -225,9 +204,7 @@ class Program(RecordCodec):
         return isinstance(answer, StandIn) and memory_of(answer).came_in == self._messages
 
     def tell(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        """Request an operation that gives an object data from the tests. From then on its answers
-        count as the program's own word.
-        """
+        """Request an operation that gives an object data: then its answers are its own word."""
         self.told = True
         try:
             answer = self.ask(what, *args, **kwargs)
@@ -238,16 +215,12 @@ class Program(RecordCodec):
         return answer
 
     def own_word(self, what: str, *args: Any) -> Any:
-        """Request an operation between two objects of the program, which it can answer as
-        it likes.
-        """
+        """Request an operation between two objects of the program, which answers as it likes."""
         self.shared = True
         return self.ask(what, *args)
 
     def global_name(self, name: str) -> Any:
-        """Return what the program defines under a name that the tests use and do not define. Raises
-        NameError.
-        """
+        """Return what the program defines under a name that the tests use. Raises NameError."""
         answer = self.ask("name", name)
         if isinstance(answer, StandIn):
             memory_of(answer).age = NAMED
@@ -304,8 +277,7 @@ class Program(RecordCodec):
         number = next((number for number, other in known.items() if other is lent), None)
         if number is None:
             self._count += 1
-            # Numbers are never reused: one that a program kept from an earlier test calls nothing.
-            number = self._count
+            number = self._count  # never reused: a number from an earlier test calls nothing
             self._lent[number] = function
             if iterator is not None:
                 self._iterators[number] = iterator
@@ -342,7 +314,7 @@ class Program(RecordCodec):
             if (of := self._stand_ins.get(number)) is None:
                 continue
             memory, sent = memory_of(of), dump(attributes)
-            # It changed although the tests did not send it anything.
+            # changed although the tests sent it nothing
             if memory.came_in != self._messages and sent != memory.sent:
                 self.shared = True
             memory.sent = sent
@@ -353,9 +325,7 @@ class Program(RecordCodec):
             }
 
     def _reply(self, *, prints: bool = False) -> tuple[bytes, bytes]:
-        """Return the program's answer. Calls of the tests' functions that arrive before it are
-        served here, and with `prints` also printed output.
-        """
+        """Return the program's answer; until then, serve calls of test functions and prints."""
         while True:
             kind, body = self.receive()
             if kind == b"K":
@@ -373,8 +343,7 @@ class Program(RecordCodec):
         try:
             self._of = None
             number, args, kwargs = self.decode(body)
-            # The arguments may come from an object that received data from the tests.
-            self.shared |= self.told
+            self.shared |= self.told  # arguments may come from an object that got test data
             # A function passed to an earlier call may tell the program how the test continues.
             self.shared |= self._lent_for[number] != self._calls and number not in self._iterators
             if self._depth > DEEPEST:
@@ -394,8 +363,8 @@ class Program(RecordCodec):
     def _answer(
         self, kind: bytes, body: bytes, given: Sequence[Any] = (), *, ends: bool = False
     ) -> Any:
-        """Return or raise the program's answer. ends: StopIteration is an answer to this request.
-        Otherwise map(candidate, ...) would take it for its own end and skip the rest.
+        """Return or raise the answer. ends: StopIteration is an answer here. Otherwise
+        map(candidate, ...) would take it for its own end and skip the rest.
         """
         if kind == b"R":
             return self.decode(body, given)

@@ -45,9 +45,7 @@ class SandboxConfig:
     packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # third-party packages for programs
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an unknown backend or isolation level: a guess could confine
-        programs differently than requested.
-        """
+        """Raise ValueError for an unknown backend or level: a guess could confine less."""
         for what, given, known in (
             ("isolation", self.isolation, get_args(Rung)),
             ("backend", self.backend, get_args(Kind)),
@@ -105,9 +103,7 @@ class Sandbox:
         )
 
     def describe(self) -> str:
-        """Return the isolation in force, e.g. "root: namespaces+uid+seccomp+rlimits+cgroup"; every
-        report carries it too.
-        """
+        """Return the isolation in force, e.g. "root: namespaces+uid+seccomp+rlimits+cgroup"."""
         self._require_open()
         return self._isolation
 
@@ -190,9 +186,7 @@ class Sandbox:
             run.abandoned = True
 
     async def arun(self, jobs: Iterable[Job], repeat: int = 1) -> AsyncIterator[Report]:
-        """Like `run`, for `async for`: other coroutines continue while programs run. `jobs` is read
-        in another thread.
-        """
+        """Like `run`, for `async for`: other coroutines continue. Another thread reads `jobs`."""
         found, loop = self.run(jobs, repeat), asyncio.get_running_loop()
         asked: asyncio.Future[Report | None] | None = None
         try:
@@ -277,9 +271,7 @@ class Sandbox:
             return self._tasks.get()
 
     def _first(self, here: int) -> Channel:
-        """Start the first worker. Raises IsolationError, or SandboxError if every start fails
-        without an answer.
-        """
+        """Start the first worker. Raises IsolationError, or SandboxError if every start fails."""
         assert self._backend
         failure: Exception | None = None
         for _ in range(STARTS):
@@ -292,9 +284,7 @@ class Sandbox:
         ) from failure
 
     def _another(self, here: int) -> Channel:
-        """Start a worker in place of a failed one. Raises IsolationError if its isolation differs
-        from that of the first.
-        """
+        """Replace a failed worker. Raises IsolationError if the isolation is no longer the same."""
         assert self._backend
         channel = self._backend.open(here, self.workers)
         if channel.isolation != self._isolation:
@@ -306,9 +296,7 @@ class Sandbox:
         return channel
 
     def _reopened(self, here: int) -> Channel | None:
-        """Like `_another`, but wait while no worker can be started (a node is gone). This thread
-        takes no job as long as others have workers.
-        """
+        """Like `_another`, but wait (a node may be gone) as long as other threads have workers."""
         with self._lock:
             self._without += 1
         try:
@@ -351,16 +339,14 @@ class Sandbox:
             return None
 
     def _patience_s(self, job: Job) -> float:
-        """How long the job's worker may take. The program may have to wait for the end of another
-        one that holds the core.
-        """
+        """Return the time limit of the job's worker, which may have to wait for the core first."""
         longest = travel.longest_s(job)
         self._longest_s = max(self._longest_s, longest)
         return longest + self._longest_s
 
     def _handed(self, task: _Task, channel: Channel | None, here: int) -> Channel:
-        """Send the task and return the worker that has it. A worker that died while idle says
-        nothing about the job and is replaced.
+        """Send the task; return the worker that has it. A worker that died while idle is
+        replaced.
         """
         if channel:
             try:

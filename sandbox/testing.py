@@ -12,9 +12,9 @@ the program.
 
 Messages to the owner, by first byte:
 - S set up, L loaded
-- B the tests are broken (the problem's fault, decided before the program is heard)
+- B the tests are broken (INFRA: the problem's fault, decided before the program is heard)
 - C not a program, X the program raised while it was loaded, G the program is gone
-- U the program was never set up (the sandbox's fault)
+- U the program was never set up (INFRA: the sandbox's fault)
 - V a verdict: [test, verdict, detail, whether it depends on what the program itself said]
 """
 
