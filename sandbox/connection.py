@@ -33,7 +33,7 @@ DEEPEST = 50  # maximum nesting of calls to the tests' functions
 
 
 class ProgramGone(BaseException):
-    """The program's process is gone. Not an Exception, so that tests do not catch it as one."""
+    """The program's process is gone. A BaseException: `except Exception` must not catch it."""
 
 
 class NoResult(ProgramRaised):
