@@ -1,5 +1,6 @@
-"""Runs programs nobody trusts and says what they did.
+"""Runs untrusted programs against tests and reports the results.
 
-In: a `Job` (a program, its tests, its limits). Out: a `Report` (a verdict, a result for each test, time and memory, the isolation in force).
-Imports nothing else of Ratchet and would stand alone as a library.
+Input: a `Job` (a program, its tests, its limits). Output: a `Report` (a verdict, a result for each
+test, time, memory, and the isolation in force).
+The package imports nothing else of Ratchet and can be used as a library of its own.
 """

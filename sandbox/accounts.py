@@ -1,6 +1,8 @@
-"""What the processes of a slot use together, read from /proc: for where no cgroup counts it, and for files that have no name any more.
+"""Usage of all processes of a slot, read from /proc: for levels without a cgroup, and for files
+that no longer have a name.
 
-A process is read before its children, so that what a child worked is never seen twice: there, and again in the parent that has waited for it.
+A process is read before its children. Otherwise the CPU time of a child could be counted twice: in
+the child, and then in the parent that has waited for it.
 """
 
 from __future__ import annotations
@@ -12,26 +14,25 @@ import stat
 from collections.abc import Iterator
 
 SAMPLE_S = 0.01
-AT_ONCE = 4  # processes that several may begin at the same moment, beyond the limit
-FILE_BYTES = 64 * 2**20  # the most that one file holds
+AT_ONCE = 4  # processes that several may start at the same moment, beyond the limit
+FILE_BYTES = 64 * 2**20  # largest size of one file
 _CLOCK, _PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
-_STATE, _CHILDREN_WORKED, _WORKED, _TASKS = (
-    0,
-    slice(13, 15),
-    slice(11, 15),
-    17,
-)  # of /proc/PID/stat behind the name
+# Fields of /proc/PID/stat after the name.
+_STATE, _CHILDREN_WORKED, _WORKED, _TASKS = 0, slice(13, 15), slice(11, 15), 17
 _libc = ctypes.CDLL(None)
 
 
 class Accounts:
-    """Of one zygote: a slot runs one job at a time, so what is below it is the job's.
+    """Usage below one zygote. A slot runs one job at a time, so everything below its zygote belongs
+    to the job.
 
-    Raises nothing for a process that ends while it is looked at.
+    Raises nothing for a process that ends while it is read.
     """
 
     def __init__(self, zygote: int, uid: int | None, folder: str | None) -> None:
-        """uid: of the programs, where it is not ours. folder: where they write, if it has no size of its own."""
+        """uid: of the programs, if it is not ours. folder: where they write, if it has no size
+        limit of its own.
+        """
         self.zygote, self.uid = zygote, uid
         self.device = os.stat(folder).st_dev if folder else 0
         self.peak_bytes = 0
@@ -41,24 +42,30 @@ class Accounts:
         self._base_bytes = self._pss(zygote) or 0  # an interpreter that every program shares
 
     def begin(self, memory_bytes: int, processes: int) -> None:
-        """A program with these limits, of one process; nothing of the last one is left."""
+        """Start counting for a program of one process with these limits; nothing of the last
+        program is left.
+        """
         self._memory_bytes, self._processes = memory_bytes, processes
         self._tasks, self._shared_bytes, self.peak_bytes = 1, 0, 0
 
     def cpu_s(self) -> float:
-        """Of all jobs so far."""
+        """Return the CPU seconds of all jobs so far."""
         ticks = sum(map(int, _stat(self.zygote)[_CHILDREN_WORKED]))
         ticks += sum(sum(map(int, fields[_WORKED])) for _, fields in self._below())
         self._worked_s = max(self._worked_s, ticks / _CLOCK)
         return self._worked_s
 
     def starved_s(self) -> float:
-        """How long the process that waited longest for a processor did so: what else runs on the machine, it is not its own time."""
+        """Return how long the process that waited longest for a core did so. Other load causes
+        that, so it is not the program's own time.
+        """
         waited = (_read(f"/proc/{pid}/schedstat").split() for pid, _ in self._below())
         return max((int(fields[1]) / 1e9 for fields in waited if len(fields) > 1), default=0.0)
 
     def may_fork(self) -> bool:
-        """Whether one process or thread more is within the limit; it counts as begun. Only what has ended since is looked for."""
+        """Whether one more process or thread is within the limit; if so, it counts as started.
+        Processes are recounted only when the limit is reached.
+        """
         if self._tasks >= self._processes:
             self._tasks = self._running()
         if self._tasks >= self._processes:
@@ -67,14 +74,18 @@ class Accounts:
         return True
 
     def may_share(self, size: int) -> bool:
-        """Whether that much more may be memory to share. It stays there while nobody's page table says so, so it counts until the job ends."""
+        """Whether this much more memory may be shared. It counts until the job ends, because it
+        exists even if no page table maps it.
+        """
         if self._shared_bytes + size > self._memory_bytes:
             return False
         self._shared_bytes += size
         return True
 
     def is_file(self, pid: int, handle: int) -> bool:
-        """Whether this is an ordinary file, which has a limit of its own. Not said where another thread could put something else in its place."""
+        """Whether this is a regular file, which has a size limit of its own. False if another
+        thread could replace it meanwhile.
+        """
         try:
             with self._as_program():
                 return len(os.listdir(f"/proc/{pid}/task")) == 1 and stat.S_ISREG(
@@ -84,13 +95,15 @@ class Accounts:
             return False
 
     def excess(self) -> str:
-        """What is more than its limit now, "memory" or "processes", or ""."""
+        """Return which limit is exceeded now: "memory", "processes" or ""."""
         if self._memory() > self._memory_bytes:
             return "memory"
         return "processes" if self._running() > self._processes + AT_ONCE else ""
 
     def unnamed_bytes(self) -> int:
-        """Of files that were removed and that a process has open or mapped. One that is only mapped and may not be looked at counts as full."""
+        """Return the size of removed files that a process has open or mapped. A file that is only
+        mapped and cannot be read counts with the full size.
+        """
         found: dict[int, int] = {}
         for pid, fields in self._below():
             task = _task(pid, fields)
@@ -113,7 +126,9 @@ class Accounts:
             pass
 
     def _memory(self) -> int:
-        """What no look at each page can make less comes first, as it is cheap."""
+        """Return the memory in use. A cheap upper bound comes first; pages are examined only if it
+        exceeds the limit.
+        """
         below = list(self._below())
         most = sum(_anonymous(_task(pid, fields)) for pid, fields in below) + self._shared_bytes
         if most > self._memory_bytes:
@@ -127,7 +142,7 @@ class Accounts:
         return most
 
     def _pss(self, pid: int, fields: list[str] | None = None) -> int | None:
-        """Anonymous memory, what is shared in parts; None where it is not to be seen."""
+        """Return anonymous memory, with shared pages divided; None if it cannot be read."""
         with self._as_program() if fields else contextlib.nullcontext():
             try:
                 with open(f"{_task(pid, fields or _stat(pid))}/smaps_rollup", "rb") as file:
@@ -146,7 +161,7 @@ class Accounts:
         return sum(int(fields[_TASKS]) for _, fields in self._below())
 
     def _below(self) -> Iterator[tuple[int, list[str]]]:
-        """Each process below the zygote, with what its stat says."""
+        """Yield each process below the zygote, with the fields of its stat."""
         waiting, seen = _children(self.zygote), {self.zygote}
         while waiting:
             if (pid := waiting.pop()) in seen:
@@ -158,7 +173,7 @@ class Accounts:
 
     @contextlib.contextmanager
     def _as_program(self) -> Iterator[None]:
-        """Who has lost the right to see other users' processes is one of them while he looks."""
+        """Take the programs' uid while reading, if we may not look at other users' processes."""
         if self.uid is None:
             yield
             return
@@ -172,7 +187,7 @@ class Accounts:
 
 
 def _read(path: str) -> str:
-    """Nothing of a process that is gone."""
+    """Return a file's text, or nothing for a process that is gone."""
     try:
         with open(path, errors="replace") as file:
             return file.read()
@@ -193,7 +208,9 @@ def _children(pid: int) -> list[int]:
 
 
 def _task(pid: int, fields: list[str]) -> str:
-    """Where the memory and the files of a process are to be seen: not in its first thread, if that has ended before the others."""
+    """Return the folder of /proc that shows a process's memory and files. If the first thread has
+    ended before the others, that is another thread's.
+    """
     if fields and fields[_STATE] == "Z":
         with contextlib.suppress(OSError):
             for task in os.listdir(f"/proc/{pid}/task"):
@@ -208,10 +225,9 @@ def _anonymous(task: str) -> int:
 
 
 def _removed(task: str, device: int) -> Iterator[tuple[str, int]]:
-    """The parts of memory that are files of this device without a name, as `map_files` calls them."""
-    with open(
-        f"{task}/maps", errors="replace", newline="\n"
-    ) as file:  # names may hold any other byte
+    """Yield the mappings of this device's files that have no name, as `map_files` calls them."""
+    # names may contain any other byte
+    with open(f"{task}/maps", errors="replace", newline="\n") as file:
         for line in file:
             if line.endswith(" (deleted)\n"):
                 part, _, _, on, inode, *_ = line.split()

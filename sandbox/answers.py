@@ -1,6 +1,8 @@
-"""The answers to the questions of a split unittest (sandbox/split.py): how the program's process tells them, and how a judge's decides about them.
+"""The answers to the questions of a split unittest (sandbox/split.py): how the program's process
+sends them, and how a judge's process decides about them.
 
-They cross as plain data and value types of the standard library; whatever else there is in them becomes an object that equals nothing.
+They cross as plain data and value types of the standard library; any other value becomes an object
+that equals nothing.
 """
 
 from __future__ import annotations
@@ -18,14 +20,16 @@ FALSE = "no such answer"
 
 
 class Strange:
-    """Stands for something that has no value to tell."""
+    """Stands for a value that cannot be sent."""
 
     def __repr__(self) -> str:
         return "an object without a plain value"
 
 
 class Raising:
-    """`with _raising() as caught:` in the program's process: what is raised there is told, by its classes, and nobody else hears of it."""
+    """`with _raising() as caught:` in the program's process. It sends the classes of what is raised
+    inside, and suppresses the exception.
+    """
 
     def __init__(self, tell: Callable[[Any], None]) -> None:
         self._tell = tell
@@ -43,12 +47,12 @@ class Raising:
 
 
 def kinds(value: Any) -> list[str]:
-    """The classes of which this is an instance, by name."""
+    """Return the names of the classes of which this is an instance."""
     return [_full_name(base) for kind in {type(value), value.__class__} for base in kind.__mro__]
 
 
 def encode_answer(value: Any) -> str:
-    """Raises NotPlain for what is too deep or too long."""
+    """Encode an answer. Raises NotPlain if it is too deep or too long."""
     return dump(deep(Planter(_foreign, _subclass).plant, value, 0))
 
 
@@ -58,9 +62,8 @@ def _foreign(value: Any) -> Tree:
         for base in kind.__mro__:
             if taken := TAKEN.get(base):
                 return {"v": [base.__name__, Planter(_foreign, _subclass).plant(taken(value), 1)]}
-        if isinstance(
-            value, (UserDict, UserList, UserString, types.MappingProxyType)
-        ):  # equal to what they hold
+        # equal to what they contain
+        if isinstance(value, (UserDict, UserList, UserString, types.MappingProxyType)):
             return Planter(_foreign, _subclass).plant(
                 value.copy() if isinstance(value, types.MappingProxyType) else value.data, 1
             )
@@ -71,7 +74,7 @@ def _foreign(value: Any) -> Tree:
             return {"v": [text, [str(value)]]}
         if kind.__module__ == "numpy" and hasattr(value, "tolist"):
             return Planter(_foreign, _subclass).plant(value.tolist(), 1)
-    except ValueError:  # a buffer that is closed
+    except ValueError:  # a closed buffer
         pass
     return {"u": kind.__name__}
 
@@ -86,8 +89,10 @@ def _subclass(value: Any) -> Tree:
 
 
 def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
-    """Runs the judge's part of a method on what the program's process has told. Gives a verdict and why."""
-    import unittest  # in few judges: not in the warm parent of all of them
+    """Run the judge's part of a method on the answers of the program's process. Returns the verdict
+    and the reason.
+    """
+    import unittest  # needed by few judges, so not preloaded for all of them
 
     answers = iter(told)
     builder = Builder()
@@ -116,7 +121,8 @@ def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
         "_check_kind": check_kind,
     }
     try:
-        unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]  # minutes, on long lists, and nobody reads it
+        # takes minutes on long lists, and nobody reads it
+        unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]
         exec(compile(checks, "checks", "exec", dont_inherit=True), space)
         (case,) = (
             kind

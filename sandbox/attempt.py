@@ -1,6 +1,8 @@
-"""One job: its programs are started, listened to and ended, and each test is decided, here or by a judge process.
+"""Runs one job: starts, observes and ends its programs, and decides each test, here or in a judge
+process.
 
-Expected values come as far as this process and never further: the program's process is forked from the zygote, which has not seen them.
+Expected values reach this process and no further. The program's process is forked from the zygote,
+which has never seen them.
 """
 
 from __future__ import annotations
@@ -17,16 +19,21 @@ from sandbox.slot import Broken
 from sandbox.watch import Stop, Watch
 from sandbox.wire import MAX_FRAME, NotPlain, frame, parse
 
-SET_UP_CPU_S = 0.5  # of each program's CPU time, at most, is ours
+# CPU time of each program's process that the sandbox itself uses for the set-up, at most
+SET_UP_CPU_S = 0.5
 MOST_ALTERED = 32
-MOST_ANSWERS = 10_000  # to the questions of a method
+MOST_ANSWERS = 10_000  # answers to the questions of one unittest method
 
 
 class Attempt(AttemptProcesses):
-    """One job in the program's slot and, where a judge must run its tests, the judge's, which joins `slots` then."""
+    """One job in the program's slot. Where a judge must run its tests, the judge's slot is added to
+    `slots`.
+    """
 
     def run(self) -> list[Result]:
-        """A row for each test that was decided, in order; short when the program had to be stopped."""
+        """Return one result row per decided test, in order; fewer rows than tests if the program
+        had to be stopped.
+        """
         style = {
             "call": self._call,
             "stdio": self._stdio,
@@ -53,7 +60,9 @@ class Attempt(AttemptProcesses):
         return results
 
     def _call(self) -> list[Result]:
-        """All calls are handed over at once; each result starts the next test's clock."""
+        """Decide tests of style `call`. All calls are sent at once; each result starts the clock of
+        the next test.
+        """
         request = self._header() + b"".join(frame(test["call"].encode()) for test in self.tests)
         results: list[Result] = []
         with self._started("call", request, len(self.tests), answers=len(self.tests)) as watch:
@@ -134,7 +143,9 @@ class Attempt(AttemptProcesses):
     def _for_the_checker(
         self, at: int, given: bytes, got: bytes, want: bytes
     ) -> tuple[Verdict, str]:
-        """Keeps an answer until all have come: together they may be as large as the program."""
+        """Store an answer for the checker until all have arrived. Together they may be as large as
+        the program's memory.
+        """
         self.kept_bytes += len(got)
         if self.kept_bytes > self.limits.memory_mb * 2**20:
             return Verdict.OLE, f"more than {self.limits.memory_mb} MB of answers"
@@ -142,10 +153,13 @@ class Attempt(AttemptProcesses):
         return Verdict.AC, ""
 
     def _checked(self, results: list[Result]) -> list[Result]:
-        """The results, with the checker's word on each answer. Its time is the program's: it may be slow because of the answer."""
+        """Return the results with the checker's decision on each answer. The checker's time counts
+        as the program's, because the answer may be what makes it slow.
+        """
         header = {"do": "check", "checker": self.job["checker"]}
         answered = list(self.answers)
-        # each is let go when it has been written: what came may be as large as the program was
+        # Each answer is freed once it is written: together they may be as large as the program's
+        # memory.
         rows = (
             frame(part)
             for at in answered
@@ -163,7 +177,9 @@ class Attempt(AttemptProcesses):
         return results
 
     def _unittest(self) -> list[Result]:
-        """Tests that share the program's interpreter, a row a method. A pass is believed when every decoy fails (sandbox/decoys.py)."""
+        """Decide unittests, which share the program's interpreter: one row per method. A pass is
+        accepted only if every decoy fails (sandbox/decoys.py).
+        """
         methods: list[dict[str, Any]] = []
         for test in self.tests:
             if isinstance(found := self._altered(test["source"]), str):
@@ -173,21 +189,25 @@ class Attempt(AttemptProcesses):
         results: list[Result] = []
         for method in methods:
             results.append(self._method(method))
-            if results[-1][1] == FORGED:  # then it shows nothing that another method passed
+            if results[-1][1] == FORGED:  # then a pass of another method proves nothing either
                 return [[Verdict.WA, FORGED, results[-1][2]] for _ in methods]
             if results[-1][0] in (Verdict.CE, Verdict.TLE, Verdict.MLE, Verdict.OLE):
                 break
         return beside_others(results, [method["hides"] for method in methods])
 
     def _method(self, method: dict[str, Any]) -> Result:
-        """One method: by what a judge makes of the program's answers, and where the judge has nothing to hide from it, by its decoys too."""
+        """Decide one method. A judge decides about the program's answers; where that hides no
+        expected value from the program, decoys are run too.
+        """
         answered = self._split(method["doing"], method["checks"]) if method["checks"] else None
         if answered and (answered[0] != Verdict.AC or method["hides"]):
             return answered
         return believed(self._shared, method["text"], method["decoys"])
 
     def _split(self, doing: str, checks: str) -> Result:
-        """The program's process does what the method does and is asked for values; a judge's process decides about these (sandbox/split.py)."""
+        """Run both parts of a split method: the program's process executes it and answers
+        questions, a judge process decides about the answers (sandbox/split.py).
+        """
         told: list[bytes] = []
         result = self._shared(doing, told)
         if result[0] != Verdict.AC:
@@ -196,7 +216,9 @@ class Attempt(AttemptProcesses):
             return [*self._verdict_of(watch.next(), 0, watch), result[2]]
 
     def _altered(self, source: str) -> list[dict[str, Any]] | str:
-        """What is made of each method of a test (sandbox/methods.py); or why the test cannot be used."""
+        """Return the variants of each method of a test (sandbox/methods.py), or the reason why the
+        test cannot be used.
+        """
         if source not in self.altered:
             with self._asked(
                 {"do": "alter", "test": source, "entry": self.job["entry"]}, (), 1
@@ -219,7 +241,7 @@ class Attempt(AttemptProcesses):
         return row(Verdict.INFRA, why, watch)
 
     def _shared(self, test: str, told: list[bytes] | None = None) -> Result:
-        """One run of such a text. told: takes the answers to its questions."""
+        """Run one such source once. told: collects the answers to its questions."""
         self.runs += 1
         request = self._header() + frame(test.encode("utf-8", "surrogatepass"))
         with self._started(
@@ -256,7 +278,9 @@ class Attempt(AttemptProcesses):
         return self._run_by_judge() if decided is None else decided
 
     def _claimed(self, tests: list[tuple[Claim, ...]]) -> list[Result] | None:
-        """As calls, where each assertion compares one with a literal. None where only the judge can tell: nothing has been decided then."""
+        """Decide `assert` tests as calls, where each assertion compares a call with a literal.
+        Returns None where only a judge can tell; nothing has been decided then.
+        """
         request = self._header() + b"".join(
             frame(claim.call.encode()) for test in tests for claim in test
         )
@@ -289,7 +313,9 @@ class Attempt(AttemptProcesses):
         return results
 
     def _verdict_of(self, heard: bytes | Stop, at: int, watch: Watch) -> tuple[Verdict, str]:
-        """The judge's word; where it says that the program is gone, what the program died of."""
+        """Return the judge's verdict; where the judge reports that the program is gone, return what
+        ended the program.
+        """
         if not isinstance(heard, Stop) and heard[:1] == b"V":
             told = parse(heard[1:])
             if (
@@ -300,9 +326,8 @@ class Attempt(AttemptProcesses):
             ):
                 self.shared |= told[3] is True
                 return Verdict(told[1]), str(told[2])
-        if (
-            isinstance(heard, Stop) and "judge" in watch.exits
-        ):  # the program may have brought it about, so it is never our failure
+        # The program may have caused the end of the judge, so it is never INFRA.
+        if isinstance(heard, Stop) and "judge" in watch.exits:
             return (
                 heard.verdict if heard.verdict is Verdict.TLE else Verdict.WA
             ), f"the process of the tests ended: {heard.detail}"

@@ -1,4 +1,4 @@
-"""The processes of one attempt: the program's, and where a judge runs the tests, the judge's."""
+"""The processes of one attempt: the program's, and the judge's where a judge runs the tests."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from sandbox.watch import Watch
 from sandbox.wire import frame
 
 Altered = dict[str, list[dict[str, Any]]]
-JUDGE_LIMITS = Limits(
-    memory_mb=2048
-)  # of the process that runs the tests; its time is bounded by the program's clock
+# Limits of the process that runs the tests. Its time is limited by the program's clock.
+JUDGE_LIMITS = Limits(memory_mb=2048)
 
 
 class AttemptProcesses:
@@ -34,7 +33,9 @@ class AttemptProcesses:
         judges: Callable[[dict[str, Any]], Slot],
         altered: Altered,
     ) -> None:
-        """altered: what is known of decoys, by the text of the test; more is put into it here."""
+        """altered: cache of the variants of unittest methods, by the text of the test; this class
+        adds to it.
+        """
         self.slots, self.job, self.limits, self.owner, self.judges = (
             slots,
             job,
@@ -46,16 +47,16 @@ class AttemptProcesses:
         self.altered = altered
         self.tests: list[dict[str, Any]] = job["tests"]
         self.total = len(self.tests)  # rows of the report
-        self.names: list[str] = []  # of the methods that the rows are about
+        self.names: list[str] = []  # names of the methods that the rows are about
         self.cpu_s = 0.0
-        self.runs = 0  # of unittest methods and decoys, each with the limits of a test
+        self.runs = 0  # runs of unittest methods and decoys, each with the limits of one test
         self.peak_bytes = 0
-        self.shared = job["style"] == "unittest"  # the program's own word went into a verdict
-        self.unusable = False  # what the problem brought cannot be run
-        self.answers: dict[
-            int, tuple[bytes, bytes, bytes]
-        ] = {}  # for the checker, by test: what was given, what came, what was expected
-        self.kept_bytes = 0  # of what came for it
+        # whether a verdict depends on what the program itself said
+        self.shared = job["style"] == "unittest"
+        self.unusable = False  # a test or checker of the problem cannot be run
+        # Answers for the checker, by test: input, answer, expected value.
+        self.answers: dict[int, tuple[bytes, bytes, bytes]] = {}
+        self.kept_bytes = 0  # size of these answers
         self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
         slot.limit(limits)
 
@@ -87,21 +88,22 @@ class AttemptProcesses:
         answers: int | None = None,
         questions: int = 0,
     ) -> Iterator[Watch]:
-        """A program's process that runs; nothing of it is left afterwards. Raises Broken where it cannot be set up.
+        """Start a program's process; nothing of it is left afterwards. Raises Broken if it cannot
+        be set up.
 
-        answers: how many calls it answers, where that is all that it does. questions: how many answers it may give to a unittest's questions.
+        answers: the number of calls it answers, if that is all it does.
+        questions: the number of answers it may give to the questions of a unittest.
         """
         results, channel = os.pipe2(os.O_CLOEXEC)
         waiting, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
         for written in (out_inner, err_inner):
-            os.fchmod(written, 0o622)  # a program of another uid may open it again, as /dev/stdout
+            os.fchmod(written, 0o622)  # a program with another uid may reopen it as /dev/stdout
         nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         limits = limits or self.limits
-        messages = (
-            2 + questions + (1 if answers is None else answers)
-        )  # 2: that it is set up, that it is loaded
+        # 2: the messages "set up" and "loaded"
+        messages = 2 + questions + (1 if answers is None else answers)
         watch = Watch(
             self.slots,
             results,
@@ -124,7 +126,7 @@ class AttemptProcesses:
 
     @contextlib.contextmanager
     def _judged(self) -> Iterator[Watch]:
-        """A judge's process and a program's, joined by a socket."""
+        """Start a judge's process and a program's process, connected by a socket."""
         results, channel = os.pipe2(os.O_CLOEXEC)
         waiting, gate = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
@@ -134,12 +136,14 @@ class AttemptProcesses:
             self.slots, results, [out], self.limits, self.owner, "judge", 2 + len(self.tests), gate
         )
         watch.done_after_them = True
-        # when the program has ended, the judge must hear it even if a child of the program holds the socket
+        # The judge must notice the end of the program even if a child of the program holds the
+        # socket.
         watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
         texts = [test["source"] for test in self.tests]
         in_place = [self.job["in_place"] or sees_changes(text, self.job["entry"]) for text in texts]
         tests = {
-            "do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"], "tests": texts, "in_place": in_place,
+            "do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"],
+            "tests": texts, "in_place": in_place,
             "output_kb": self.limits.output_kb,
         }  # fmt: skip
         judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
@@ -160,7 +164,7 @@ class AttemptProcesses:
 
     @contextlib.contextmanager
     def _asked(self, header: dict[str, Any], body: Iterable[bytes], tests: int) -> Iterator[Watch]:
-        """A judge's process alone, for the text of the problem that it runs."""
+        """Start a judge's process alone, to run source of the problem (a checker, a test)."""
         results, channel = os.pipe2(os.O_CLOEXEC)
         out, out_inner = os.pipe2(os.O_CLOEXEC)
         judging = replace(JUDGE_LIMITS, wall_s=self.limits.wall_s, cpu_s=self.limits.wall_s)

@@ -1,4 +1,4 @@
-"""What a test awaits of a program: it runs to its end there, when the test asks for it."""
+"""Awaitables of a program: they run in the program's process, when the test awaits them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
 
 def result_of(program: Program, number: Any, age: int) -> Coroutine[Any, Any, Any]:
-    """A coroutine of the program, by its number. age: how often the function under test had been called when it came."""
+    """Return a coroutine of the program, by its number. age: number of calls of the function under
+    test when it arrived.
+    """
     question = (object(),)
 
     async def result() -> Any:
@@ -20,7 +22,7 @@ def result_of(program: Program, number: Any, age: int) -> Coroutine[Any, Any, An
 
 
 def elements_of(program: Program, number: Any, age: int) -> AsyncIterator[Any]:
-    """An asynchronous generator of the program."""
+    """Return an asynchronous generator of the program."""
     question = (object(),)
 
     async def elements() -> AsyncIterator[Any]:

@@ -1,4 +1,6 @@
-"""What the names of a unittest's text hold: which of them are given one value, written out, that nothing changes."""
+"""Finds what the names of a unittest's source hold: names that are bound once to a literal or a
+computed literal, and never changed.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +9,28 @@ import ast
 from sandbox.purity import BUILTINS, MODULES, Known
 from sandbox.variants import asserts
 
-USUAL = {  # names that a program may have imported, and a test takes from it
-    "string": {"ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "hexdigits", "punctuation"}, "math": {"pi", "sqrt"},
-    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"}, "datetime": {"date", "timedelta", "timezone"}, "decimal": {"Decimal"},
+# names that a program may have imported, and a test uses from it
+USUAL = {
+    "string": {"ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "hexdigits",
+        "punctuation"}, "math": {"pi", "sqrt"},
+    "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
+    "datetime": {"date", "timedelta", "timezone"}, "decimal": {"Decimal"},
     "fractions": {"Fraction"},
 }  # fmt: skip
-REARRANGE = {
-    "shuffle",
-    "heapify",
-    "heappush",
-    "heappop",
-    "insort",
-    "insort_left",
-    "insort_right",
-}  # their first argument
+# they change their first argument
+REARRANGE = {"shuffle", "heapify", "heappush", "heappop", "insort", "insort_left", "insort_right"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 class Shared:
-    """What a method shares with others of its class and its text, as far as it is written out: imports, constants of the module, attributes."""
+    """What a method shares with others of its class and module, as far as it consists of literals:
+    imports, constants of the module, attributes.
+    """
 
     def __init__(self, tree: ast.Module, kind: ast.ClassDef, known: Known) -> None:
         self.imports: list[ast.stmt] = []
-        self.functions: list[ast.stmt] = []  # that only compute
-        self.methods: list[ast.stmt] = []  # such of the class
+        self.functions: list[ast.stmt] = []  # functions that only compute
+        self.methods: list[ast.stmt] = []  # methods of the class that only compute
         self.constants: dict[str, ast.Assign] = {}
         self.of_class: dict[str, ast.Assign] = {}
         self.of_set_up: dict[str, ast.Assign] = {}
@@ -42,7 +42,8 @@ class Shared:
         defined = {
             part.name for part in tree.body if isinstance(part, (*FUNCTIONS, ast.ClassDef))
         } | stored.keys()
-        known.modules |= dict.fromkeys(BUILTINS & defined, "?")  # another thing of this name
+        # redefined here, so not the builtin
+        known.modules |= dict.fromkeys(BUILTINS & defined, "?")
         for part in tree.body:
             if (name := name_given(part)) and stored[name] == 1 and known.pure(part.value):  # type: ignore[attr-defined]
                 self.constants[name] = part  # type: ignore[assignment]
@@ -82,7 +83,7 @@ class Shared:
     def _take_attribute(
         self, part: ast.stmt, itself: str, known: Known, attributes: dict[str, int]
     ) -> None:
-        """A statement of setUp."""
+        """Record an attribute that a statement of setUp binds."""
         if not isinstance(part, ast.Assign) or len(part.targets) != 1 or not known.pure(part.value):
             return
         target = part.targets[0]
@@ -121,7 +122,9 @@ class Shared:
             self.imports.append(part)
 
     def take_usual(self, method: ast.FunctionDef, known: Known, bound: set[str]) -> None:
-        """Modules, and what is usually taken from them, that a method uses and its text does not import: the program's does."""
+        """Record modules, and common names from them, that a method uses and its source does not
+        import: the program's source does.
+        """
         used = {node.id for node in ast.walk(method) if isinstance(node, ast.Name)} - bound
         for name in sorted(used & MODULES):
             known.modules[name] = name
@@ -133,7 +136,9 @@ class Shared:
 
 
 def _only_computes(function: ast.FunctionDef, known: Known, itself: set[str]) -> bool:
-    """Whether a function gives the same for the same arguments, wherever it runs: a few values, and a result."""
+    """Whether a function returns the same for the same arguments in any process: it binds a few
+    values and returns a result.
+    """
     if function.decorator_list:
         return False
     inside = known.with_names(
@@ -151,7 +156,7 @@ def _only_computes(function: ast.FunctionDef, known: Known, itself: set[str]) ->
 
 
 def names_given(tree: ast.Module) -> set[str]:
-    """Names that this text gives a meaning, wherever."""
+    """Return the names that this source binds anywhere."""
     names = {
         node.id
         for node in ast.walk(tree)
@@ -171,7 +176,7 @@ def names_given(tree: ast.Module) -> set[str]:
 
 
 def name_given(part: ast.stmt) -> str:
-    """The name of `name = value`, or nothing."""
+    """Return the name of `name = value`, or nothing."""
     if (
         isinstance(part, ast.Assign)
         and len(part.targets) == 1
@@ -182,7 +187,7 @@ def name_given(part: ast.stmt) -> str:
 
 
 def _patched(kind: ast.AST) -> set[str]:
-    """Parts of the names that are patched anywhere in this class."""
+    """Return the parts of all names that are patched anywhere in this class."""
     found: set[str] = set()
     for node in ast.walk(kind):
         if isinstance(node, ast.Call) and "patch" in ast.unparse(node.func):
@@ -195,11 +200,13 @@ def _patched(kind: ast.AST) -> set[str]:
                 *(text.split(".") for text in texts),
                 *([ast.unparse(node.args[0])] for _ in node.args[:1]),
             )
-    return found - {"os", "sys"}  # of these nothing is taken that anyone patches
+    return found - {"os", "sys"}  # what is used of these is never patched
 
 
 def stores(tree: ast.AST, *, functions: bool = True) -> dict[str, int]:
-    """How often each name is given a value, or may have what it holds changed: below a subscript or an attribute, or by a method called for it."""
+    """Return how often each name is bound or may be changed: through a subscript, an attribute, or
+    a method call.
+    """
     found: dict[str, int] = {}
     waiting: list[ast.AST] = list(ast.iter_child_nodes(tree))
     while waiting:
@@ -242,7 +249,9 @@ def _root(node: ast.expr) -> str:
 
 
 def _attribute_stores(kind: ast.ClassDef) -> dict[str, int]:
-    """How often an attribute of each name is given a value or may be changed, anywhere in the class."""
+    """Return how often an attribute of each name is bound or may be changed anywhere in
+    the class.
+    """
     found: dict[str, int] = {}
     for node in ast.walk(kind):
         held: ast.expr | None = None

@@ -1,4 +1,6 @@
-"""A cgroup for one slot: what all processes of a program use together. Version 1 and 2, where they can be written; else there is none."""
+"""A cgroup for one slot: counts and limits all processes of a program together. Supports version 1
+and 2 if they are writable; otherwise there is none.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ from sandbox import delegation
 
 _V1 = ("memory", "pids", "cpuacct", "cpu")
 _ROOT = Path("/sys/fs/cgroup")
-_UNIFIED = _ROOT / "unified"  # of version 2 beside version 1
+_UNIFIED = _ROOT / "unified"  # version 2 next to version 1
 _NAME = "ratchet-"
-_SLOT = re.compile(r"ratchet-(\d{1,10})-.*")  # by its worker's pid
+_SLOT = re.compile(r"ratchet-(\d{1,10})-.*")  # contains its worker's pid
 
 
 class Cgroup:
-    """Holds a zygote and all it forks."""
+    """Holds a zygote and all its forks."""
 
     def __init__(self, folders: dict[str, Path]) -> None:
         self._folders = folders
@@ -37,16 +39,21 @@ class Cgroup:
     def _paths(self, memory: Path) -> dict[str, Path]:
         if self._v2:
             return {
-                "limit": memory / "memory.max", "used": memory / "memory.current", "peak": memory / "memory.peak", "kills": memory / "memory.events",
+                "limit": memory / "memory.max", "used": memory / "memory.current",
+                "peak": memory / "memory.peak", "kills": memory / "memory.events",
                 "cpu": memory / "cpu.stat", "pids": memory / "pids.max",
             }  # fmt: skip
         return {
-            "limit": memory / "memory.limit_in_bytes", "used": memory / "memory.usage_in_bytes", "peak": memory / "memory.max_usage_in_bytes",
-            "kills": memory / "memory.oom_control", "cpu": self._folders["cpuacct"] / "cpuacct.usage", "pids": self._folders["pids"] / "pids.max",
-        }  # fmt: skip
+            "limit": memory / "memory.limit_in_bytes",
+            "used": memory / "memory.usage_in_bytes",
+            "peak": memory / "memory.max_usage_in_bytes",
+            "kills": memory / "memory.oom_control",
+            "cpu": self._folders["cpuacct"] / "cpuacct.usage",
+            "pids": self._folders["pids"] / "pids.max",
+        }
 
     def limit(self, memory_bytes: int, processes: int) -> None:
-        """Writes only what differs from the last call; resets the peak."""
+        """Set the limits, writing only what differs from the last call; reset the peak."""
         if memory_bytes != self._limit:
             self._write("limit", memory_bytes)
             self._limit = memory_bytes
@@ -60,11 +67,15 @@ class Cgroup:
         return int(self._read("used"))
 
     def peak_bytes(self) -> int | None:
-        """The most that was used since `limit`; None where the kernel tells only the most of all jobs (version 2 before Linux 6.12)."""
+        """Return the most memory used since `limit`; None if the kernel only reports the peak of
+        all jobs (version 2 before Linux 6.12).
+        """
         return None if self._peak is None else int(os.pread(self._peak, 64, 0))
 
     def oom_kills(self) -> int:
-        """Processes that the kernel killed for memory, since the cgroup was made."""
+        """Return the number of processes that the kernel killed for memory, since the cgroup was
+        created.
+        """
         _, _, rest = self._read("kills").partition("\noom_kill ")  # never its first line
         return int(rest.partition("\n")[0] or 0)
 
@@ -73,7 +84,9 @@ class Cgroup:
         return int(text.split()[1]) / 1e6 if self._v2 else int(text) / 1e9
 
     def remove(self) -> None:
-        """Needs the processes gone. Not an error when somebody else removed it."""
+        """Remove the cgroup. Its processes must be gone. It is no error if it was already
+        removed.
+        """
         for handle in (*self._files.values(), *([] if self._peak is None else [self._peak])):
             os.close(handle)
         self._files, self._peak = {}, None
@@ -89,7 +102,9 @@ class Cgroup:
 
 
 def _resettable(peak: Path) -> int | None:
-    """Version 2 resets it for the descriptor that writes, from Linux 6.12 on; version 1 for all."""
+    """Open the peak counter if it can be reset. Version 2 resets it for the descriptor that writes,
+    from Linux 6.12 on; version 1 resets it for all.
+    """
     try:
         handle = os.open(peak, os.O_RDWR)
     except OSError:
@@ -103,9 +118,10 @@ def _resettable(peak: Path) -> int | None:
 
 
 def create(slot: str, pid: int) -> Cgroup | None:
-    """A cgroup below (version 2: or beside) the one we are in, with this process in it, or None where that cannot be had.
+    """Create a cgroup below ours (with version 2 possibly next to it) and move this process into
+    it; return None if that is not possible.
 
-    slot: unique among live ones; it starts with the pid that owns it.
+    slot: unique among live ones; it starts with the pid of its owner.
     """
     made: dict[str, Path] = {}
     try:
@@ -124,7 +140,7 @@ def create(slot: str, pid: int) -> Cgroup | None:
 
 
 def sweep() -> None:
-    """Removes what owners left that were killed. Never an error: others make and remove theirs meanwhile."""
+    """Remove cgroups of killed owners. Never raises: others create and remove theirs meanwhile."""
     with contextlib.suppress(OSError):
         own = _own()
         beside = [own["unified"].parent] if "unified" in own else []
@@ -136,7 +152,7 @@ def sweep() -> None:
 
 
 def alive(pid: int) -> bool:
-    """A process that has ended and was not waited for is not alive."""
+    """Whether a process is alive; one that has ended and was not waited for is not."""
     try:
         return (
             Path(f"/proc/{pid}/stat").read_text(errors="replace").rsplit(")", 1)[1].split()[0]
@@ -147,7 +163,9 @@ def alive(pid: int) -> bool:
 
 
 def _parents() -> dict[str, Path]:
-    """Where a slot's folders are to be made, by controller. Raises OSError or KeyError where there is no such place."""
+    """Return the folders in which to create a slot's cgroups, by controller. Raises OSError or
+    KeyError if there are none.
+    """
     own = _own()
     while "memory" not in own and "unified" in own:
         try:
@@ -158,13 +176,13 @@ def _parents() -> dict[str, Path]:
             }
         except OSError:
             before, own = own, _own()
-            if own == before:  # else another owner has moved us meanwhile
+            if own == before:  # otherwise another owner has moved us meanwhile
                 raise
     return {name: own[name] for name in _V1}
 
 
 def _own() -> dict[str, Path]:
-    """Controller -> our folder in its hierarchy, as mounted in the usual place."""
+    """Return controller -> our folder in its hierarchy, as mounted in the usual place."""
     found = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)

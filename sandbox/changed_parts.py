@@ -1,4 +1,6 @@
-"""Arguments that a program changed in place, and values with shared parts: which parts can change, which are met again, and what is in them."""
+"""Arguments that a program changed in place, and values with shared parts: finds the parts that can
+change or occur repeatedly, and reads and refills their contents.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +11,27 @@ from typing import Any
 
 from sandbox.value_types import BUFFERS, filled, is_array
 
-RecordName = Callable[
-    [Any], str | None
-]  # the class name under which an object crosses by value, or None
+# Returns the class name under which an object crosses by value, or None.
+RecordName = Callable[[Any], str | None]
 Walk = tuple[list[Any], list[Any]]
 
 
 def parts(value: Any, record_name: RecordName) -> list[Any]:
-    """Every container that can change, buffer and record inside, each once, in an order that is the same on both sides."""
+    """Return every mutable container, buffer and record inside, each once, in an order that is the
+    same on both sides.
+    """
     return walked(value, record_name)[0]
 
 
 def walked(value: Any, record_name: RecordName) -> Walk:
-    """The same, and the lists, dicts, sets and bytearrays that are met more than once: shared by two places, or inside themselves."""
+    """Return the parts, and the lists, dicts, sets and bytearrays that occur more than once: in two
+    places, or inside themselves.
+    """
     found: list[Any] = []
     again: dict[int, Any] = {}
     seen: set[int] = set()
     waiting = [] if type(value) in _LEAVES else [value]
-    while waiting:  # no recursion: this is part of each message, and a chain of records is long
+    while waiting:  # No recursion: this runs for each message, and a chain of records can be long.
         part = waiting.pop()
         kind = type(part)
         if kind is not tuple and id(part) in seen:
@@ -48,7 +53,7 @@ def walked(value: Any, record_name: RecordName) -> Walk:
 
 
 def _items(part: Any, record_name: RecordName) -> Collection[Any] | None:
-    """What a part holds; None for what is no part."""
+    """Return what a part contains; None for a value that is not a part."""
     if isinstance(part, (tuple, list, deque)):
         return part
     if isinstance(part, dict):
@@ -79,7 +84,9 @@ def contents(part: Any) -> Any:
 
 
 def refill(part: Any, content: Any, fill: Callable[[Any, dict[str, Any]], None]) -> None:
-    """Gives a part these contents. fill: sets the attributes of a record; those that are gone are deleted here."""
+    """Give a part these contents. fill: sets the attributes of a record; missing ones are deleted
+    here.
+    """
     if isinstance(part, (list, bytearray)):
         part[:] = content
     elif isinstance(part, deque):
@@ -104,7 +111,7 @@ def refill(part: Any, content: Any, fill: Callable[[Any, dict[str, Any]], None])
 
 
 def state(record: Any) -> dict[str, Any]:
-    """The attributes that an object holds itself, those of its slots among them."""
+    """Return the attributes that an object itself holds, including slots."""
     found = dict(getattr(record, "__dict__", {}))
     for kind in type(record).__mro__:
         names = kind.__dict__.get("__slots__", ())
@@ -115,6 +122,6 @@ def state(record: Any) -> dict[str, Any]:
 
 
 def is_plain_attribute(kind: type, name: str) -> bool:
-    """Whether no property or the like of the class answers for this attribute."""
+    """Whether this attribute is not computed by a property or another descriptor of the class."""
     found = next((base.__dict__[name] for base in kind.__mro__ if name in base.__dict__), None)
     return isinstance(found, types.MemberDescriptorType) or not hasattr(type(found), "__set__")

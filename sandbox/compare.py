@@ -1,9 +1,11 @@
-"""Decides equality outside the program's process, on trees: no object of a program is ever constructed, hashed or asked.
+"""Decides equality outside the program's process, on trees: no object of a program is ever
+constructed, hashed or called.
 
-As Python's ==, with two exceptions because tests come from JSON: a list equals a tuple of the same elements, and NaN equals NaN.
-True equals 1, and 1 equals 1.0, Decimal(1) and Fraction(1), as in Python. A set equals only a set; str and bytes differ.
-With a tolerance, two integers must still be equal. Where an integer is expected, a float may differ by the absolute tolerance alone: a relative one
-would accept 1000000999.0 for 1000000000.
+Equality is Python's ==, with two exceptions because tests come from JSON: a list equals a tuple of
+the same elements, and NaN equals NaN. True equals 1, and 1 equals 1.0, Decimal(1) and Fraction(1),
+as in Python. A set equals only a set; str and bytes differ.
+With a tolerance, two integers must still be equal. If an integer is expected, a float may differ by
+the absolute tolerance only: a relative one would accept 1000000999.0 for 1000000000.
 """
 
 from __future__ import annotations
@@ -17,19 +19,20 @@ from typing import Any
 
 from sandbox.wire import NotPlain, Tree, deep, dump, parse
 
-MOST_WORK = (
-    2_000_000  # elements times bytes: some tenths of a second, in a process that others wait for
-)
-MOST_REPEATED = 1 << 20  # bytes of elements that come more than once
-MOST_DIGITS = 5_000  # of a Decimal or a Fraction: more takes quadratic time
-MOST_ZEROS = 400  # and no more of them that an exponent stands for; a float has 308
+# Elements times bytes: some tenths of a second, in a process that others wait for.
+MOST_WORK = 2_000_000
+MOST_REPEATED = 1 << 20  # bytes of elements that occur more than once
+MOST_DIGITS = 5_000  # of a Decimal or a Fraction: more would take quadratic time
+MOST_ZEROS = 400  # additional digits that only an exponent stands for; a float has 308
 _SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _INTEGER = re.compile(rb"[+-]?[0-9]{1,400}")
 Number = complex | Fraction  # int and float are complex to the type checker
 
 
 def same_text(got: bytes, want: bytes, tolerance: float | None, compare: str = "exact") -> bool:
-    """Whether two encoded values are equal in the sense of `compare` (see Job). Raises NotPlain when `got` is no encoded value."""
+    """Whether two encoded values are equal in the sense of `compare` (see Job). Raises NotPlain if
+    `got` is not an encoded value.
+    """
     if got == want:
         return True
     if is_longer(got, want, MOST_REPEATED if compare == "set" else 4096):
@@ -42,7 +45,8 @@ def same_text(got: bytes, want: bytes, tolerance: float | None, compare: str = "
 
 
 def is_longer(got: bytes, want: bytes, most: int) -> bool:
-    """Whether `got` is written so much longer than `want`, or of so many more parts, that it cannot be equal: it is not worth the memory to parse it.
+    """Whether `got` is so much longer than `want`, or has so many more parts, that the two cannot
+    be equal. Parsing it would waste memory.
 
     most: bytes that it may have in any case.
     """
@@ -56,10 +60,12 @@ def _parts(text: bytes) -> int:
 
 
 def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool, size: int) -> bool:
-    """Whether two lists, tuples or sets have equal elements, in any order. once: how often an element comes does not count.
+    """Whether two lists, tuples or sets have equal elements, in any order. once: ignore how often
+    an element occurs.
 
-    Anything else is compared as by `equal`. With a tolerance each expected element takes the first one left that is near enough; where that would be
-    too much work for `size` bytes, and for numbers, the elements are put in order first.
+    Anything else is compared by `equal`. With a tolerance, each expected element takes the first
+    remaining one that is close enough. Numbers are sorted first, and so are other elements if that
+    search would be too much work for `size` bytes.
     """
     found, wanted = _elements(got), _elements(want)
     if found is None or wanted is None:
@@ -99,13 +105,15 @@ def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool,
 
 
 def _place(of: Tree) -> tuple[bool, Any]:
-    """Where a number stands in order; NaN is last."""
+    """Sort key of a number; NaN is last."""
     number = _number(of)
     return (True, 0) if number != number else (False, number)
 
 
 def _has_near(these: list[Any], those: list[Any], tolerance: float, *, swapped: bool) -> bool:
-    """Whether each of these numbers is near enough to one of those. swapped: these are the expected ones."""
+    """Whether each of these numbers is close enough to one of those. swapped: these are the
+    expected ones.
+    """
     others = sorted(those, key=_place)
     for item in these:
         at = bisect_left(others, _place(item), key=_place)
@@ -125,7 +133,9 @@ def _elements(of: Tree) -> list[Any] | None:
 
 
 def equal(got: Tree, want: Tree, tolerance: float | None) -> bool:
-    """tolerance: absolute or relative, for floats anywhere inside; None compares exactly. Raises NotPlain on a broken `got`."""
+    """Whether two trees are equal. tolerance: absolute or relative, for floats at any depth; None
+    compares exactly. Raises NotPlain for a broken `got`.
+    """
     number = _number(want)
     if number is not None:
         other = _number(got)
@@ -146,9 +156,11 @@ def equal(got: Tree, want: Tree, tolerance: float | None) -> bool:
 
 
 def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str = "exact") -> bool:
-    """Whether the output is the expected one: line by line, white space at line ends and empty lines at the end do not count.
+    """Whether the output is the expected one, line by line. White space at line ends and empty
+    lines at the end are ignored.
 
-    With a tolerance, or where `compare` is "tokens", tokens are compared; with a tolerance as numbers where both are.
+    With a tolerance, or if `compare` is "tokens", tokens are compared; with a tolerance as numbers
+    if both are.
     """
     ours, theirs = _lines(want), _lines(got)
     if ours == theirs:
@@ -208,7 +220,9 @@ def _number(of: Tree) -> Number | None:
 
 
 def _exact_number(kind: Tree, parts: Tree) -> Number | None:
-    """A Decimal or Fraction as sandbox/objects.py sends it; None for another type and for more than MOST_DIGITS digits."""
+    """Return a Decimal or Fraction as sandbox/objects.py sends it; None for another type or more
+    than MOST_DIGITS digits.
+    """
     if type(parts) is not list:
         return None
     if kind == "Fraction" and len(parts) == 2:
@@ -230,13 +244,12 @@ def _exact_number(kind: Tree, parts: Tree) -> Number | None:
         return None
     if not value.is_finite():
         return float(value) if not value.is_snan() else None
-    return (
-        Fraction(value) if abs(value.adjusted()) <= len(parts[0]) + MOST_ZEROS else None
-    )  # as long as it is written: it costs what it takes
+    # The value must not be much longer than its text, as its length determines the cost.
+    return Fraction(value) if abs(value.adjusted()) <= len(parts[0]) + MOST_ZEROS else None
 
 
 def _close(got: Any, want: Any, tolerance: float | None) -> bool:
-    """For two of Number."""
+    """Whether two values of type Number are close enough."""
     if got == want:
         return True
     if got != got or want != want:
@@ -247,10 +260,8 @@ def _close(got: Any, want: Any, tolerance: float | None) -> bool:
         or (isinstance(got, int) and isinstance(want, int))
     ):
         return False
-    if not {type(got), type(want)} <= {
-        float,
-        complex,
-    }:  # exactly: a float next to a long integer would lose its last digits
+    # Compare exactly: a float next to a long integer would lose its last digits.
+    if not {type(got), type(want)} <= {float, complex}:
         if not all(
             isinstance(of, Fraction | int) or (type(of) is float and math.isfinite(of))
             for of in (got, want)
@@ -300,12 +311,15 @@ def _tagged(got: dict[str, Any], want: dict[str, Any], tolerance: float | None) 
 
 
 def _key(of: Tree) -> str:
-    """One text for all equal keys (1, 1.0 and True are one key); a text, because Python salts its hash."""
+    """Return one text for all equal keys (1, 1.0 and True are one key). A text, because Python
+    salts its hash.
+    """
     number = _number(of)
     if isinstance(number, (int, Fraction)) or (isinstance(number, float) and math.isfinite(number)):
         return "{:x}/{:x}".format(*number.as_integer_ratio())
     if type(of) is list:
-        return f"t[{','.join(map(_key, of))}]"  # a list is a tuple of the same elements, as everywhere here
+        # a list equals a tuple of the same elements, as everywhere here
+        return f"t[{','.join(map(_key, of))}]"
     if type(of) is dict and len(of) == 1:
         ((tag, body),) = of.items()
         if tag == "d" and type(body) is list:

@@ -1,8 +1,10 @@
-"""The judge's end of the connection to a program's process: calls of the function under test, and questions about objects that stay there.
+"""The judge's end of the connection to a program's process: calls of the function under test, and
+requests about objects that stay in the program.
 
-A function or an iterator of the tests that the program is given stays here too. The program gets one that asks, and its questions are answered while
-its own answer is awaited. So it runs where its test runs, and an assertion that fails in it decides the test, whatever the program makes of the
-exception.
+A function or an iterator of the tests that is passed to the program stays in the judge. The program
+gets a stand-in whose calls are sent here and answered while the program's own answer is awaited.
+The function therefore runs where its test runs, and an assertion that fails in it decides the test,
+whatever the program does with the exception.
 """
 
 from __future__ import annotations
@@ -25,24 +27,24 @@ from sandbox.records import RecordCodec
 from sandbox.wire import MAX_FRAME, NotPlain, Tree, dump, frame, parse
 
 MOST = 100_000
-HANDLE = '{"h":'  # as an encoded message has it: a text of the message has its quotes escaped
-NAMED = -1  # the age of what the program has by a name that the tests use: each answer of it is the program's word
-DEEPEST = 50  # calls of the tests' functions inside each other
+HANDLE = '{"h":'  # as it appears in an encoded message; quotes inside strings are escaped there
+NAMED = -1  # of an object that tests got by name: all its answers are the program's own word
+DEEPEST = 50  # maximum nesting of calls to the tests' functions
 
 
 class ProgramGone(BaseException):
-    """The program's process no longer answers. A BaseException: tests that catch Exception must not take it for an answer."""
+    """The program's process is gone. A BaseException: `except Exception` must not catch it."""
 
 
 class NoResult(ProgramRaised):
-    """The program's answer cannot cross."""
+    """The program's answer cannot be sent as data."""
 
 
 class Program(RecordCodec):
-    """The connection to the program's process. Of one test at a time: `begin` before each."""
+    """The connection to the program's process, for one test at a time: call `begin` before each."""
 
     def __init__(self, connection: socket.socket, name: str, most_printed: int = 1 << 20) -> None:
-        """most_printed: bytes that its calls may print where the tests capture it, all tests together."""
+        """most_printed: bytes that calls may print where tests capture output, over all tests."""
         super().__init__()
         self._connection = connection
         self.most_printed, self.printed_bytes = most_printed, 0
@@ -50,46 +52,46 @@ class Program(RecordCodec):
         self.raised: BaseException | None = None
         self.gone = False
         self.loaded = False
-        self.shared = False  # the program's own word went into the verdict
-        self.told = False  # an object learned something from the tests: what was known of objects holds no longer
-        self.refused = ""  # why something of this test cannot cross: no test passes that it happens to, whatever the test makes of the exception
-        self.visible = True  # the test sees what a call changed in its arguments even where the call returned something
-        self.concealed = False  # there was such a change, and it did not see it
-        self._turn = threading.RLock()  # threads of the tests may call the program
-        self._captured = False  # as the program knows it
-        self._known: set[str] = set()  # records that the program may make
+        self.shared = False  # the verdict depends on what the program itself said
+        self.told = False  # an object received data from the tests: caches are invalid
+        self.refused = ""  # why a value cannot be sent; the test then fails in any case
+        self.visible = True  # the test sees changed arguments even if a value is returned
+        self.concealed = False  # such a change happened and was hidden from the test
+        self._turn = threading.RLock()  # several threads of the tests may call the program
+        self._captured = False  # the state that the program was last sent
+        self._known: set[str] = set()  # names of records that the program may construct
         self._stdout = sys.stdout
-        self._calls = 0  # of the function under test
-        self._messages = 0  # of the program
-        self._of: Any = None  # the object that was asked what is answered now
-        self._question: tuple[Any, ...] | None = (
-            None  # the one kind that was answered since the last call
-        )
+        self._calls = 0  # number of calls of the function under test
+        self._messages = 0  # number of messages from the program
+        self._of: Any = None  # the object that the current request is about
+        self._question: tuple[Any, ...] | None = None  # last kind of request
         self._records: dict[str, type] = {}
         self._announced: set[str] = set()
         self._exceptions = Exceptions(self.own_class, self.fill)
         self._stand_ins: weakref.WeakValueDictionary[int, StandIn] = weakref.WeakValueDictionary()
         self._dead: set[int] = set()
         self._space_name = ""
-        self._lent: dict[
-            int, Callable[..., Any]
-        ] = {}  # functions of this test that the program may call, by the numbers it knows them by
-        self._lent_for: dict[int, int] = {}  # the last call that each of them was an argument of
-        self._iterators: dict[
-            int, Iterator[Any]
-        ] = {}  # those of them that are the next of an iterator
+        # functions of this test that the program may call, by number
+        self._lent: dict[int, Callable[..., Any]] = {}
+        self._lent_for: dict[int, int] = {}  # the last call that each of them was passed to
+        self._iterators: dict[int, Iterator[Any]] = {}  # the iterators among them
         self._count = self._depth = 0
-        self.failed: AssertionError | None = None  # raised by one of them
+        self.failed: AssertionError | None = None  # raised by one of these functions
         self._builder.makers |= {
-            "e": self._exceptions.kind, "x": self._exceptions.made, "k": lambda number: self._lent[number],
+            "e": self._exceptions.kind,
+            "x": self._exceptions.made,
+            "k": lambda number: self._lent[number],
             "j": lambda number: self._iterators[number],
-            "co": lambda number: result_of(self, number, self._calls), "cg": lambda number: elements_of(self, number, self._calls),
-        }  # fmt: skip
+            "co": lambda number: result_of(self, number, self._calls),
+            "cg": lambda number: elements_of(self, number, self._calls),
+        }
 
     def begin(self, space: dict[str, Any], prompted: Iterable[str] = (), *, visible: bool) -> None:
-        """Starts a test. visible: it sees what a call changed in its arguments even where the call returned something.
+        """Start a test.
 
-        prompted: the names of the space that the prompt defines. Of its other classes a program can only know those whose objects it is given.
+        visible: the test sees changes to a call's arguments even if the call also returned a value.
+        prompted: the names in the test's namespace that the prompt defines. The program can know
+            the test's other classes only through objects that are passed to it.
         """
         self.shared = self.told = self.concealed = False
         self.visible, self.refused, self.failed = visible, "", None
@@ -99,7 +101,7 @@ class Program(RecordCodec):
         self.know(space)
 
     def know(self, space: dict[str, Any]) -> None:
-        """Classes of this name space, the test's, are records."""
+        """Treat the classes of this namespace, the test's, as records."""
         self._records = {
             name: value
             for name, value in space.items()
@@ -114,7 +116,7 @@ class Program(RecordCodec):
             self._send(self.encode(["records", sorted(self._announced)]))
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The function under test; what it changed in its arguments is changed here."""
+        """Call the function under test and apply its changes to the arguments here."""
         with self._turn:
             self._calls += 1
             call = [list(args), kwargs]
@@ -122,9 +124,7 @@ class Program(RecordCodec):
             request = self.encode([*call, len(given)], walk=walk)
             self._announce()
             self._capture()
-            self.told |= (
-                HANDLE in request
-            )  # an object of the program that comes back to it may be changed there
+            self.told |= HANDLE in request  # an object of its own may be changed by the program
             self._question = self._of = None
             self._send(request)
             kind, body = self._reply(prints=True)
@@ -139,13 +139,13 @@ class Program(RecordCodec):
             return answer
 
     def _capture(self) -> None:
-        """Tells the program whether this test reads what a call prints."""
+        """Tell the program whether this test reads what a call prints."""
         if self._captured != (sys.stdout is not self._stdout):
             self._captured = not self._captured
             self._send(self.encode(["captured", self._captured]))
 
     def _changed(self, body: Tree, given: list[Any]) -> Any:
-        """The result of a call that changed its arguments. Where the test is not to see the changes, they are made in copies of these."""
+        """Return the result of a call that changed its arguments (or copies, if hidden)."""
         root = body["g"][0] if type(body) is dict and type(body.get("g")) is list else body
         if not self.visible and not (type(root) is list and root[:1] == [None]):
             self.concealed = True
@@ -153,7 +153,7 @@ class Program(RecordCodec):
         return self.update(given, body)
 
     def ask(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        """An operation on an object of the program, which is the first argument, or a name of its module."""
+        """Request an operation on the program's object args[0], or on a name of its module."""
         if not self.loaded:
             raise TooEarly
         with self._turn:
@@ -165,7 +165,7 @@ class Program(RecordCodec):
             return self._answer(*self._reply(), ends=what in ("next", "await"))
 
     def ask_weighed(self, age: int, question: tuple[Any, ...], what: str, *args: Any) -> Any:
-        """The same, for an answer to this question that goes into the verdict, be it an exception."""
+        """Like `ask`, for an answer or exception that affects the verdict; `question` names it."""
         answer: Any = None
         try:
             answer = self.ask(what, *args)
@@ -174,7 +174,7 @@ class Program(RecordCodec):
         return answer
 
     def look(self, of: StandIn, what: str, *args: Any) -> Any:
-        """An operation that changes nothing: asked once, and asked again only when objects have been told something since."""
+        """Request an operation that changes nothing; cached until an object gets test data."""
         answers, question = memory_of(of).answers, (what, *args)
         if not self.told and question in answers:
             return answers[question]
@@ -185,24 +185,26 @@ class Program(RecordCodec):
         return answer
 
     def weigh(self, age: int, question: tuple[Any, ...], answer: Any) -> None:
-        """Marks the verdict `shared` where the program could fit this answer to what the tests did since it returned the object, of this age.
+        """Set `shared` if the program could fit this answer to what the tests did since it returned
+        the object of this age.
 
-        The first answer after a call of the function under test about an object that this call returned could as well have crossed with it, and so
-        could the elements of one iteration. Whatever is asked later tells the program how the test goes on.
+        The first answer after a call of the function under test, about an object that this call
+        returned, could as well have been sent with the object. So could the elements of one
+        iteration. Any later request tells the program how the test continues.
         """
         if self._is_new(answer) and not memory_of(answer).state:
             return
-        self.shared |= isinstance(answer, type)  # which is then called, as a method would be
+        self.shared |= isinstance(answer, type)  # a class: it will be called, as a method would be
         if self.told or age != self._calls or self._question not in (None, question):
             self.shared = True
         self._question = question
 
     def _is_new(self, answer: Any) -> bool:
-        """Whether it is an object that came with the last message for the first time."""
+        """Whether this is an object that arrived for the first time with the last message."""
         return isinstance(answer, StandIn) and memory_of(answer).came_in == self._messages
 
     def tell(self, what: str, *args: Any, **kwargs: Any) -> Any:
-        """An operation by which an object learns something from the tests: its answers are its word from now on."""
+        """Request an operation that gives an object data: then its answers are its own word."""
         self.told = True
         try:
             answer = self.ask(what, *args, **kwargs)
@@ -213,12 +215,12 @@ class Program(RecordCodec):
         return answer
 
     def own_word(self, what: str, *args: Any) -> Any:
-        """A question between two objects of the program, which it answers as it likes."""
+        """Request an operation between two objects of the program, which answers as it likes."""
         self.shared = True
         return self.ask(what, *args)
 
     def global_name(self, name: str) -> Any:
-        """What the program calls by a name that the tests use and do not define. Raises NameError."""
+        """Return what the program defines under a name that the tests use. Raises NameError."""
         answer = self.ask("name", name)
         if isinstance(answer, StandIn):
             memory_of(answer).age = NAMED
@@ -269,15 +271,13 @@ class Program(RecordCodec):
         return {"k": self._lend(value, None)}
 
     def _lend(self, function: Callable[..., Any], iterator: Iterator[Any] | None) -> int:
-        """The number by which the program knows this function, or this iterator."""
+        """Return the number by which the program knows this function or iterator."""
         known = self._lent if iterator is None else self._iterators
         lent = function if iterator is None else iterator
         number = next((number for number, other in known.items() if other is lent), None)
         if number is None:
             self._count += 1
-            number = (
-                self._count
-            )  # never given twice: what a program kept of an earlier test calls nothing
+            number = self._count  # never reused: a number from an earlier test calls nothing
             self._lent[number] = function
             if iterator is not None:
                 self._iterators[number] = iterator
@@ -307,25 +307,25 @@ class Program(RecordCodec):
         return made
 
     def numpy(self) -> Any:
-        return sys.modules.get("numpy")  # the tests that use it have imported it
+        return sys.modules.get("numpy")  # tests that use numpy have imported it
 
     def attach(self, states: Any) -> None:
         for number, attributes in states:
             if (of := self._stand_ins.get(number)) is None:
                 continue
             memory, sent = memory_of(of), dump(attributes)
-            if (
-                memory.came_in != self._messages and sent != memory.sent
-            ):  # it changed although nobody told it anything
+            # changed although the tests sent it nothing
+            if memory.came_in != self._messages and sent != memory.sent:
                 self.shared = True
             memory.sent = sent
             state = {key: self._builder.build(part) for key, part in attributes if type(key) is str}
+            # classes are requested when they are needed
             memory.state = {
                 key: value for key, value in state.items() if not isinstance(value, type)
-            }  # what is called is asked for
+            }
 
     def _reply(self, *, prints: bool = False) -> tuple[bytes, bytes]:
-        """What the program answers; what it asks of the tests' functions before that is answered here. prints: so is what a call printed."""
+        """Return the program's answer; until then, serve calls of test functions and prints."""
         while True:
             kind, body = self.receive()
             if kind == b"K":
@@ -343,12 +343,9 @@ class Program(RecordCodec):
         try:
             self._of = None
             number, args, kwargs = self.decode(body)
-            self.shared |= (
-                self.told
-            )  # what it gives may be the answer of an object that the tests told something
-            self.shared |= (
-                self._lent_for[number] != self._calls and number not in self._iterators
-            )  # it may have learned there how the test goes on
+            self.shared |= self.told  # arguments may come from an object that got test data
+            # A function passed to an earlier call may tell the program how the test continues.
+            self.shared |= self._lent_for[number] != self._calls and number not in self._iterators
             if self._depth > DEEPEST:
                 raise RecursionError("functions of the test inside each other")
             answer = self.encode(["returned", self._lent[number](*args, **kwargs)])
@@ -366,7 +363,9 @@ class Program(RecordCodec):
     def _answer(
         self, kind: bytes, body: bytes, given: Sequence[Any] = (), *, ends: bool = False
     ) -> Any:
-        """ends: to say that there is no more is an answer. Otherwise map(candidate, ...) would take it for its own end and skip the rest."""
+        """Return or raise the answer. ends: StopIteration is an answer here. Otherwise
+        map(candidate, ...) would take it for its own end and skip the rest.
+        """
         if kind == b"R":
             return self.decode(body, given)
         self.raised = self._raised(kind, body)

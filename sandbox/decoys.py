@@ -1,12 +1,15 @@
-"""Decoys: variants of a unittest that no real solution passes. A program that shares the interpreter with its tests can forge a pass; it then forges
-this one too.
+"""Decoys: variants of a unittest that no real solution passes. A program that shares the
+interpreter with its tests can forge a pass; it then forges a pass of the decoys too.
 
-Each decoy changes one statement so that what held no longer holds. The best look like tests: they expect another value (sandbox/variants.py), so that
-only who knows the answer can tell them from the test itself, and who reads the expected value out of the test returns the wrong one. Statements that
-a run may not reach (under if or except, after a return, in functions) are left alone: a decoy that passes must be proof. No decoy calls more than the
-test does, or it would take longer.
+Each decoy changes one statement so that what held no longer holds. The best decoys look like tests:
+they expect another value (sandbox/variants.py). Only a program that knows the answer can tell them
+from the test itself, and one that reads the expected value from the test returns the wrong value.
+Statements that a run may not reach (under if or except, after a return, in functions) are left
+alone: a passing decoy must be proof. No decoy makes more calls than the test, or it would take
+longer.
 
-Each method is run by itself, in a fresh process, like its decoys: or a method could change the ones after it.
+Each method runs on its own, in a fresh process, as do its decoys; otherwise a method could change
+the ones after it.
 """
 
 from __future__ import annotations
@@ -21,27 +24,24 @@ from typing import Any
 from sandbox.otherwise import SECRET, otherwise
 from sandbox.variants import COMPARED, asserts, is_literal, of_call, of_test, raising, wrapped
 
-MOST = 8  # decoys a method: each is a run
-LIKE_TESTS = 6  # of these at most, where there are others
-ENOUGH = 3  # such: fewer, and one more is made up
+MOST = 8  # decoys per method: each is a run
+LIKE_TESTS = 6  # of these at most, if there are others
+ENOUGH = 3  # with fewer such decoys, one more is made up
 NO_SUBJECTS = {*vars(builtins), "patch", "MagicMock", "Mock"}
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 OPAQUE = (*FUNCTIONS, ast.Lambda, ast.ClassDef)
-SWALLOWS = (
-    "aises",
-    "suppress",
-    "assertLogs",
-    "assertWarns",
-    "assertNoLogs",
-)  # contexts in which a failure may come to nothing
+# contexts that may swallow a failure
+SWALLOWS = ("aises", "suppress", "assertLogs", "assertWarns", "assertNoLogs")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Path = tuple[int, ...]  # to a statement, by index: in a body, in the body of what is there, ...
-Variants = tuple[list[ast.stmt], list[ast.stmt]]  # that look like tests, and others
+Path = tuple[int, ...]  # indices to a statement: in a body, in the body of the statement there, ...
+Variants = tuple[list[ast.stmt], list[ast.stmt]]  # variants that look like tests, and others
 
 
 def found(tree: ast.Module) -> list[tuple[str, int, int]]:
-    """Where the test methods are: name, and number of class and method. Of two with one name the last, as Python has it."""
+    """Return name, class index and method index of each test method. Of two with one name the last
+    counts, as in Python.
+    """
     places = {}
     for c, kind in enumerate(tree.body):
         for m, part in enumerate(kind.body if isinstance(kind, ast.ClassDef) else ()):
@@ -59,7 +59,9 @@ def is_test(part: ast.stmt) -> bool:
 
 
 def proves_nothing(tree: ast.Module, c: int, m: int) -> bool:
-    """Whether this method passes where what it asserts does not hold, or is never awaited: then nothing is proved by what would not hold either."""
+    """Whether this method may pass although its assertions fail, or is never awaited; a passing
+    decoy then proves nothing.
+    """
     kind: Any = tree.body[c]
     if isinstance(kind.body[m], ast.AsyncFunctionDef) and all(
         ast.unparse(base).rpartition(".")[2] == "TestCase" for base in kind.bases
@@ -77,12 +79,12 @@ def _name(decorator: ast.expr) -> str:
 
 
 def alone(tree: ast.Module, c: int, m: int) -> ast.Module:
-    """The text with this test method alone."""
+    """Return the module with this test method only."""
     return _changed(tree, c, m)
 
 
 def decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
-    """Variants of the text with this method alone, the best first."""
+    """Return variants of the module with this method only, the best first."""
     kind: Any = tree.body[c]
     method: Function = kind.body[m]
     like_tests: list[tuple[Path, ast.stmt]] = []
@@ -100,7 +102,7 @@ def decoys(tree: ast.Module, c: int, m: int) -> list[ast.Module]:
 
 
 def _helpers(kind: ast.ClassDef, method: Function) -> list[int]:
-    """The methods that this one calls in every run, and that are no tests themselves."""
+    """Return the methods that this one calls in every run and that are not tests themselves."""
     called = set()
     for _, part, _ in _reached(method.body):
         call = part.value if isinstance(part, (ast.Expr, ast.Assign)) else None
@@ -118,12 +120,14 @@ def _helpers(kind: ast.ClassDef, method: Function) -> list[int]:
 
 
 def _spread(found: list[Any], most: int) -> list[Any]:
-    """So many of them, drawn."""
+    """Return at most this many of them, drawn at random."""
     return found if len(found) <= most else SECRET.sample(found, most)
 
 
 def _made_up(method: Function) -> tuple[Path, ast.stmt]:
-    """Where to put an assertion about what the program has just made, that it is a number which it will not be."""
+    """Make up an assertion that something the program has just returned equals a number, which it
+    will not.
+    """
     number = ast.Constant(
         10007 + zlib.crc32(ast.unparse(method).encode("utf-8", "replace")) % 80000
     )
@@ -159,7 +163,9 @@ def _made_up(method: Function) -> tuple[Path, ast.stmt]:
 def _changed(
     tree: ast.Module, c: int, m: int, path: Path = (), by: ast.stmt | None = None
 ) -> ast.Module:
-    """A copy with this one test method; at this path in its class stands another statement, or one more. Only what is changed is copied."""
+    """Return a copy with only this test method. At this path in its class, the statement is
+    replaced or one is added. Only what changes is copied.
+    """
     kind: Any = copy.copy(tree.body[c])
     kind.body = list(kind.body)
     part = kind
@@ -176,7 +182,7 @@ def _changed(
 
 
 def _without_tests(part: ast.stmt) -> ast.stmt:
-    """A class is left, for another may inherit from it."""
+    """Remove the tests of a class but keep the class: another may inherit from it."""
     if isinstance(part, ast.ClassDef) and any(map(is_test, part.body)):
         part = copy.copy(part)
         part.body = [kept for kept in part.body if not is_test(kept)] or [ast.Pass()]
@@ -186,7 +192,7 @@ def _without_tests(part: ast.stmt) -> ast.stmt:
 def _reached(
     body: list[ast.stmt], path: Path = ()
 ) -> Iterator[tuple[Path, ast.stmt, list[ast.stmt]]]:
-    """The statements that every run reaches, each with those after it in the same body."""
+    """Yield the statements that every run reaches, each with those after it in the same body."""
     for at, part in enumerate(body):
         yield (*path, at), part, body[at + 1 :]
         if _is_open(part):
@@ -196,7 +202,9 @@ def _reached(
 
 
 def _is_open(part: ast.stmt) -> bool:
-    """Whether the first statement in this one is reached for sure, and what fails there fails."""
+    """Whether the first statement inside this one is always reached, and a failure there is not
+    swallowed.
+    """
     if isinstance(part, (ast.With, ast.AsyncWith)):
         return not any(
             word in ast.unparse(item.context_expr) for item in part.items for word in SWALLOWS
@@ -209,7 +217,7 @@ def _is_open(part: ast.stmt) -> bool:
 
 
 def _may_leave(body: list[ast.stmt]) -> bool:
-    """Whether what comes after these may not be reached, although the test passes."""
+    """Whether the statements after these may be skipped although the test passes."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -223,7 +231,7 @@ def _may_leave(body: list[ast.stmt]) -> bool:
 
 
 def _in_place_of(part: ast.stmt, method: Function, after: list[ast.stmt]) -> Variants:
-    """What may take the place of a statement that is reached."""
+    """Return what may replace a statement that is always reached."""
     if (
         isinstance(part, (ast.With, ast.AsyncWith))
         and len(part.items) == 1
@@ -264,7 +272,7 @@ def _with_context(part: ast.With | ast.AsyncWith, context: ast.expr) -> ast.stmt
 
 
 def _rows_otherwise(method: Function, loop: ast.For) -> list[ast.expr]:
-    """The table that a loop goes through, with another value in a column that is only compared."""
+    """Return variants of a loop's table, with another value in a column that is only compared."""
     made = []
     for column, target in enumerate(loop.target.elts if isinstance(loop.target, ast.Tuple) else ()):
         if not isinstance(target, ast.Name) or not is_compared(method, loop.body, target.id):
@@ -283,7 +291,9 @@ def _rows_otherwise(method: Function, loop: ast.For) -> list[ast.expr]:
 
 
 def is_compared(method: Function, after: list[ast.stmt], name: str) -> bool:
-    """Whether a name that is bound once is read by assertions alone, as what they compare or tell, and every run reaches an equality with it."""
+    """Whether a name that is bound once is read only by assertions, as an operand or message, and
+    every run reaches an equality with it.
+    """
     calls = [
         node.value
         for node in ast.walk(method)

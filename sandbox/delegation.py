@@ -1,9 +1,11 @@
-"""Where cgroup version 2 lets us make slots: a cgroup that is ours to arrange, and that hands memory and pids down to its children.
+"""Where cgroup version 2 lets us create slots: a cgroup that we may manage and that passes memory
+and pids to its children.
 
-The kernel hands controllers down only from a cgroup without processes of its own; the machine's root alone is excepted. So all processes of such a
-cgroup, ours and those beside us, move into one child, `ratchet.main`, as Docker's image of itself does. They stay counted and limited by the
-cgroup they were in. The child stays: it goes with the cgroup that it is in. The controller `cpu` is not handed down: all that moved would have
-together no more of a processor than one program.
+The kernel passes controllers only from a cgroup without processes of its own; the machine's root is
+the only exception. So all processes of such a cgroup, including those that are not ours, are moved
+into one child, `ratchet.main`, as Docker's own image does. They stay counted and limited by the
+cgroup that they were in. The child remains and is removed together with its parent. The controller
+`cpu` is not passed: all moved processes together would get no more of a core than one program.
 """
 
 from __future__ import annotations
@@ -18,22 +20,16 @@ MAIN = "ratchet.main"
 CONTROLLERS = ("memory", "pids")
 TRIES = 50  # a process that forks while it is moved leaves its child behind
 _LIMITS = ("memory.max", "memory.high", "pids.max", "cpu.max")
-_UNITS = (
-    ".service",
-    ".scope",
-    ".slice",
-    ".mount",
-    ".socket",
-    ".swap",
-)  # of systemd, which alone arranges them but where it is told Delegate=yes
-_MARKS = ("user.delegate", "trusted.delegate")  # with which it says so
+# units of systemd, which manages them alone, except with Delegate=yes
+_UNITS = (".service", ".scope", ".slice", ".mount", ".socket", ".swap")
+_MARKS = ("user.delegate", "trusted.delegate")  # attributes that mark a delegated cgroup
 
 
 def parent_of_slots(own: Path, root: Path) -> Path:
-    """The cgroup below which slots can be made; its processes are moved where they must be.
+    """Return the cgroup in which slots can be created; processes are moved if necessary.
 
     own: our cgroup, below `root`, where version 2 is mounted.
-    Raises OSError where we may not, or the kernel does not let us.
+    Raises OSError if we may not do that, or the kernel refuses.
     """
     if str(os.getpid()) not in _words(own / "cgroup.procs"):
         raise PermissionError(
@@ -47,7 +43,9 @@ def parent_of_slots(own: Path, root: Path) -> Path:
 
 
 def is_ours(folder: Path, root: Path) -> bool:
-    """Whether nobody else arranges this cgroup: a container's own, or one that was delegated, by systemd's mark or, to a user, by its owner."""
+    """Whether nobody else manages this cgroup: a container's own, or a delegated one (marked by
+    systemd, or owned by our user).
+    """
     in_container = (root / "cgroup.type").exists()  # the machine's root has no type
     if folder == root or any(_mark(folder, name) == b"1" for name in _MARKS):
         return True
@@ -57,7 +55,9 @@ def is_ours(folder: Path, root: Path) -> bool:
 
 
 def _has_room_beside(own: Path, root: Path) -> bool:
-    """Whether we are in a leaf made for us, by ourselves or as by DelegateSubgroup=, with no limits of its own that slots beside it would escape."""
+    """Whether we are in a leaf made for us, by ourselves or by DelegateSubgroup=, without limits
+    that slots next to it would escape.
+    """
     parent = own.parent
     if own == root or (parent == root and not (root / "cgroup.type").exists()):
         return False
@@ -68,14 +68,16 @@ def _has_room_beside(own: Path, root: Path) -> bool:
 
 
 def hand_down(folder: Path, controllers: tuple[str, ...]) -> None:
-    """Children of `folder` get these controllers. Safe to be called by several processes at once. Raises OSError where that cannot be had."""
+    """Give the children of `folder` these controllers. Several processes may call this at once.
+    Raises OSError if it is not possible.
+    """
     if set(controllers) <= set(_words(folder / "cgroup.subtree_control")):
         return
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(
-            lock, fcntl.LOCK_EX
-        )  # else one who is late moves a zygote out of the slot that another has made for it
+        # Without the lock, a late process would move a zygote out of the slot that another process
+        # has made for it.
+        fcntl.flock(lock, fcntl.LOCK_EX)
         for left in reversed(range(TRIES)):
             try:
                 (folder / "cgroup.subtree_control").write_text(
@@ -109,5 +111,5 @@ def _words(path: Path) -> list[str]:
 def _mark(folder: Path, name: str) -> bytes:
     try:
         return os.getxattr(folder, name)
-    except OSError:  # none, or not to be read by us
+    except OSError:  # no such attribute, or not readable for us
         return b""

@@ -1,9 +1,11 @@
-"""Calls that the filter refused, answered and counted by a process that the program cannot reach.
+"""Answers and counts refused system calls in a process that the program cannot reach.
 
-The filter (sandbox/seccomp.py) hands a refused call to this listener instead of failing it: the caller waits in the kernel until it is answered, so
-no call is lost and none can be invented. The program's own processes cannot have the listener: the filter refuses a second one, and the descriptor is
-here alone. What is allowed never depends on the program's memory: what a call points at may change while it is looked at, its registers cannot.
-Calls that are only watched are let through, and counted by what they try (sandbox/tried.py).
+The filter (sandbox/seccomp.py) passes a refused call to this listener instead of failing it. The
+caller waits in the kernel for the answer, so no call is lost and none can be invented. The
+program's own processes cannot obtain the listener: the filter refuses a second one, and only this
+process has the descriptor. What is allowed never depends on the program's memory, which may change
+while it is read; registers cannot. Calls that are only watched are allowed, and counted by what
+they try (sandbox/tried.py).
 """
 
 from __future__ import annotations
@@ -45,26 +47,30 @@ _OF_THE_ZYGOTE = {
 }
 ANONYMOUS = 0x20  # of mmap
 FLAGS, ACCESS, TRUNCATE = {OPEN: 1, OPENAT: 2}, 0o3, 0o1000
-_DEPTH = 256  # of a program's processes below each other
+_DEPTH = 256  # maximum depth of a program's process tree
 
 
 class Denied:
-    """One zygote's listener. To be called only when its descriptor polls readable, else the kernel lets us wait."""
+    """One zygote's listener. Call it only if its descriptor polls readable; otherwise the kernel
+    blocks the call.
+    """
 
     def __init__(self, handle: int, zygote: int, tried: Tried, *, emptying: bool) -> None:
-        """zygote: its pid as we see it; what it asks for is ours. emptying: to empty a file by opening it for reading is refused."""
+        """zygote: its pid as seen from here; its own calls are allowed. emptying: refuse to
+        truncate a file by opening it for reading.
+        """
         self.handle, self.zygote, self.tried = handle, zygote, tried
         self.emptying = emptying
-        self.accounts: Accounts | None = None  # of what its programs may still have more of
+        self.accounts: Accounts | None = None  # what its programs may still use
         self.counts: dict[str, int] = {}
         self.complete = False
 
     def answer(self) -> None:
-        """Answers one call: refused and counted, or let through."""
+        """Answer one call: refuse and count it, or allow it."""
         notice = bytearray(_NOTICE.size)
         try:
             fcntl.ioctl(self.handle, _RECEIVE, notice)
-        except OSError:  # who asked is dead
+        except OSError:  # the caller is dead
             return
         number, pid, _, call, _, _, *arguments = _NOTICE.unpack(notice)
         if (call in self.tried.watched and pid != self.zygote) or call == SOCKET or call in PLACES:
@@ -83,7 +89,9 @@ class Denied:
             self.counts[name] = self.counts.get(name, 0) + 1
 
     def _error(self, pid: int, call: int, arguments: list[int]) -> int:
-        """0 where the call may go on; where a limit ends it what the kernel would say, and EPERM for what is refused to every program."""
+        """Return 0 if the call is allowed; the kernel's usual error if a limit is reached; EPERM
+        for what is refused to every program.
+        """
         if pid == self.zygote and (call in _OF_THE_ZYGOTE or call in self.tried.watched):
             return 0
         if call in SIGNALS.values() and pid != self.zygote:
@@ -103,7 +111,7 @@ class Denied:
                 else errno.ENOMEM
             )
         if call == OPENAT2 and self.emptying:
-            return errno.ENOSYS  # its flags lie in memory: libc falls back to openat
+            return errno.ENOSYS  # its flags lie in memory; libc falls back to openat
         if (
             call in FLAGS
             and self.emptying
@@ -115,11 +123,11 @@ class Denied:
     def _may_signal(self, call: int, target: int) -> bool:
         target = target - (1 << 32) if target & 0x80000000 else target & 0x7FFFFFFF
         if target == 0:
-            return True  # its own process group, which lies in its own session
+            return True  # its own process group, which is in its own session
         return target != -1 and self._below(abs(target) if call == SIGNALS["kill"] else target)
 
     def _below(self, pid: int) -> bool:
-        """Whether this is a process, or a thread, of the job that runs now: the zygote's descendant."""
+        """Whether this is a process or thread of the current job: a descendant of the zygote."""
         for _ in range(_DEPTH):
             if pid <= 1:
                 return False
@@ -132,12 +140,16 @@ class Denied:
         return False
 
     def take(self) -> tuple[dict[str, int], dict[str, int]] | tuple[None, None]:
-        """What was refused since the last call, by name, and what was tried, by kind; None where not every call is heard of."""
+        """Return what was refused since the last call, by name, and what was tried, by kind; None
+        if some calls do not reach the listener.
+        """
         counts, self.counts = self.counts, {}
         tried = self.tried.take(counts)
         return (counts, tried) if self.complete else (None, None)
 
     def heard_the_probe(self) -> None:
-        """The probe has ended. Where a filter above ours (a container runtime's) answers a call itself, it is refused and we do not hear of it."""
+        """Evaluate the probe, which has ended. If a filter above ours (a container runtime's)
+        answers a call itself, the call is refused without reaching the listener.
+        """
         self.complete = set(PROBED) <= set(self.counts)
         self.take()

@@ -1,4 +1,6 @@
-"""What became of a program, as a table for people: a line a test. What was expected is shown for visible tests alone."""
+"""Shows the report of a program as a table for people, one line per test. Expected values are shown
+only for visible tests.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ HIDDEN = "(hidden)"
 
 
 def table(asked_id: Any, job: Job, report: Report, visible: int) -> str:
-    """visible: how many tests, from the front, may be shown."""
+    """Return the table. visible: how many of the first tests may be shown."""
     rows = [COLUMNS, *_rows(job, report, visible)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(COLUMNS))]
     lines = [
@@ -21,8 +23,15 @@ def table(asked_id: Any, job: Job, report: Report, visible: int) -> str:
         for row in rows
     ]
     head = f"{asked_id}: {report.verdict}, {report.passed} of {report.total} tests"
-    used = f"{report.wall_s:.3f} s, {report.cpu_s:.3f} s of CPU, {report.peak_bytes / 2**20:.1f} MB, isolation {report.isolation}, trust {report.trust}"
-    limits = f"limits: {job.limits.wall_s:g} s, {job.limits.cpu_s:g} s of CPU a test, {job.limits.memory_mb} MB{_totals(job.limits)}"
+    used = (
+        f"{report.wall_s:.3f} s, {report.cpu_s:.3f} s of CPU, "
+        f"{report.peak_bytes / 2**20:.1f} MB, isolation {report.isolation}, trust "
+        f"{report.trust}"
+    )
+    limits = (
+        f"limits: {job.limits.wall_s:g} s, {job.limits.cpu_s:g} s of CPU a test, "
+        f"{job.limits.memory_mb} MB{_totals(job.limits)}"
+    )
     why = [f"why: {_short(report.detail, 140)}"] if report.verdict is Verdict.INFRA else []
     return "\n".join([head, used, limits, *why, "", *lines, ""])
 
@@ -60,6 +69,6 @@ def _expected(test: Test) -> str:
 
 
 def _short(text: str, widest: int = WIDEST) -> str:
-    """One line that a terminal can be trusted with: a program wrote some of it."""
+    """Return one line that is safe for a terminal: a program wrote some of it."""
     line = "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
     return line if len(line) <= widest else line[: widest - 1] + "…"

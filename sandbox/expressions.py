@@ -1,4 +1,6 @@
-"""Expressions of an assertion with answers in place of what only the program's process knows."""
+"""Opens the expression of an assertion: answers replace the parts that only the program's process
+can compute.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from typing import Any
 
 from sandbox.purity import COMPREHENSIONS, Known
 
+# types whose values keep their type when they are sent
 TYPES = {
     "bool",
     "int",
@@ -19,8 +22,8 @@ TYPES = {
     "dict",
     "set",
     "frozenset",
-}  # that cross as what they are
-THROUGH = ("all", "any", "set", "sum")  # what goes through its argument
+}
+THROUGH = ("all", "any", "set", "sum")  # functions that iterate over their argument
 
 
 OF_TEXTS = {
@@ -43,8 +46,10 @@ OF_TEXTS = {
 def opened_expression(
     test: ast.expr, known: Known, bound: frozenset[str], leaves: list[ast.expr]
 ) -> ast.expr | None:
-    """The expression with answers in place of what only the program's process knows; these are added to `leaves`, in the order in which they are
-    needed. None where it cannot be opened so far."""
+    """Return the expression with answers in place of what only the program's process knows; these
+    parts are added to `leaves`, in the order of their use. Returns None if it cannot be opened that
+    far.
+    """
     if known.pure(test, bound):
         return test
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -83,7 +88,7 @@ def opened_expression(
 def _opened_call(
     test: ast.Call, known: Known, bound: frozenset[str], leaves: list[ast.expr]
 ) -> ast.expr | None:
-    """The call itself where it is none that the judge can make."""
+    """Open a call. Returns the call itself if the judge cannot make it."""
     given = test.args[1:]
     if test.keywords or (not test.args and not isinstance(test.func, ast.Attribute)):
         return test
@@ -118,7 +123,9 @@ def _opened_call(
 
 
 def _opened_rows(test: Any, known: Known, leaves: list[ast.expr]) -> Any:
-    """A comprehension over something that the program has made, whose elements are judged by what is written out."""
+    """Open a comprehension over a value of the program whose elements are compared with
+    literals.
+    """
     generator = test.generators[0]
     inside = frozenset(node.id for node in ast.walk(generator.target) if isinstance(node, ast.Name))
     before = len(leaves)
@@ -131,13 +138,13 @@ def _opened_rows(test: Any, known: Known, leaves: list[ast.expr]) -> Any:
 
 
 def _list_the_last(opened: ast.expr | None, leaves: list[ast.expr], before: int) -> None:
-    """What is gone through is told by its elements, where it is a leaf as it stands: an iterator has no value of its own."""
+    """Send an iterated leaf as the list of its elements: an iterator has no value of its own."""
     if isinstance(opened, ast.Name) and len(leaves) > before:
         leaves[-1] = ast.List([ast.Starred(leaves[-1], ast.Load())], ast.Load())
 
 
 def _all_of(parts: list[ast.expr | None]) -> ast.expr:
-    """All answers are taken, whichever is the first that does not hold."""
+    """Make a conjunction that takes all answers, whichever is the first to fail."""
     return ast.Call(
         ast.Name("all", ast.Load()), [ast.List([part for part in parts if part], ast.Load())], []
     )

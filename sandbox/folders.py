@@ -1,7 +1,7 @@
-"""A folder that a program filled: what lies in it is measured and removed by descriptors, step by step.
+"""Measures and removes a folder that a program filled, step by step through descriptors.
 
-No path is ever made of the names that a program chose, so none is too long; nothing recurses, so nothing is too deep; at most three descriptors
-are open. A link is removed and never followed.
+No path is built from names that a program chose, so none can be too long. Nothing recurses, so
+nothing can be too deep. At most three descriptors are open. Links are removed and never followed.
 """
 
 # ruff: noqa: PTH101, PTH106
@@ -14,29 +14,29 @@ import time
 from collections.abc import Generator, Iterator
 from math import inf
 
-TOO_MUCH = 1 << 60  # the size of a folder with too many names
+TOO_MUCH = 1 << 60  # returned as the size of a folder with too many names
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def below(folder: str, *, unlock: bool = False) -> Iterator[tuple[int, str, bool]]:
-    """Everything that lies below: the descriptor of the folder it is in, its name, whether it is a folder; a folder comes after what is in it.
+    """Yield everything below a folder: the descriptor of the folder it is in, its name, and whether
+    it is a folder. A folder comes after its contents.
 
-    unlock: each folder is made readable and writable to us first. What cannot be read is passed by, and all of it ends early where somebody moves
-    a folder meanwhile: it is for who asks to ask again.
+    unlock: make each folder readable and writable to us first. What cannot be read is skipped. The
+        iteration ends early if a folder is moved meanwhile; the caller can repeat it.
     """
     try:
         here = _opened(folder, None, unlock)
     except OSError:
         return
-    above: list[
-        tuple[str, tuple[int, int], list[str]]
-    ] = []  # on the way down: the next folder's name, whose it is, and its siblings
+    # The way down: name of the next folder, identity of this one, names of its siblings.
+    above: list[tuple[str, tuple[int, int], list[str]]] = []
     try:
         folders = yield from _files(here)
         while folders or above:
             if folders:
                 name = folders.pop()
-                with contextlib.suppress(OSError):  # gone meanwhile, or not to be read
+                with contextlib.suppress(OSError):  # gone meanwhile, or unreadable
                     inner = _opened(name, here, unlock)
                     above.append((name, _identity(here), folders))
                     os.close(here)
@@ -57,7 +57,9 @@ def below(folder: str, *, unlock: bool = False) -> Iterator[tuple[int, str, bool
 
 
 def empty(folder: str, until: float = inf) -> None:
-    """Removes what lies below, whatever its permissions; gives up at that moment of time.monotonic, and leaves what is in use."""
+    """Remove what lies below, whatever its permissions. Stops at `until` (of time.monotonic), and
+    leaves what is in use.
+    """
     for here, name, is_folder in below(folder, unlock=True):
         with contextlib.suppress(OSError):
             os.rmdir(name, dir_fd=here) if is_folder else os.unlink(name, dir_fd=here)
@@ -66,14 +68,16 @@ def empty(folder: str, until: float = inf) -> None:
 
 
 def remove(folder: str, until: float = inf) -> None:
-    """As `empty`, and then the folder. What cannot be removed stays, without a word."""
+    """Like `empty`, then remove the folder. What cannot be removed stays; no error is raised."""
     empty(folder, until)
     with contextlib.suppress(OSError):
         os.rmdir(folder)
 
 
 def size(folder: str, most_names: int) -> int:
-    """Bytes of what lies below; TOO_MUCH where that is more names than these, of which no more is looked at."""
+    """Return the bytes below a folder; TOO_MUCH if there are more than this many names, and then
+    the rest is not read.
+    """
     found = 0
     for names, (here, name, _) in enumerate(below(folder), 1):
         with contextlib.suppress(OSError):  # gone meanwhile
@@ -84,7 +88,7 @@ def size(folder: str, most_names: int) -> int:
 
 
 def _files(here: int) -> Generator[tuple[int, str, bool], None, list[str]]:
-    """What is no folder; returns the names of the folders."""
+    """Yield the entries that are not folders; return the names of the folders."""
     folders = []
     with os.scandir(here) as found:
         for entry in found:
@@ -96,7 +100,7 @@ def _files(here: int) -> Generator[tuple[int, str, bool], None, list[str]]:
 
 
 def _opened(name: str, here: int | None, unlock: bool) -> int:
-    """The descriptor of a folder, never of what a link names."""
+    """Return the descriptor of a folder; links are not followed."""
     try:
         handle = os.open(name, _FOLDER, dir_fd=here)
     except PermissionError:
@@ -111,7 +115,7 @@ def _opened(name: str, here: int | None, unlock: bool) -> int:
     if unlock and not os.access(
         ".", os.R_OK | os.W_OK | os.X_OK, dir_fd=handle, effective_ids=True
     ):
-        with contextlib.suppress(OSError):  # somebody else's: then it is as it is
+        with contextlib.suppress(OSError):  # another user's: leave it as it is
             os.fchmod(handle, 0o700)
     return handle
 

@@ -1,4 +1,5 @@
-"""The program's side of handles: what the tests may do with an object that never leaves the program.
+"""The program's side of handles: what the tests may do with an object that never leaves the
+program.
 
 Runs in the program's process; nothing here is trusted.
 """
@@ -16,16 +17,16 @@ from typing import Any
 from sandbox.objects import NAMESPACE, SPECIAL, Codec, is_namespace
 from sandbox.wire import NotPlain, Tree, encode
 
-MOST = 100_000  # objects held at once
+MOST = 100_000  # objects with handles at the same time
 MOST_STATES = 10_000  # objects whose attributes cross with one message
 
 
 class Unstable(RuntimeError):
-    """An object of the program answers the same question differently."""
+    """An object of the program gives different answers to the same request."""
 
 
 class Held(Codec):
-    """The objects of a program that its tests hold handles of."""
+    """The objects of a program for which its tests have handles."""
 
     def __init__(
         self,
@@ -35,13 +36,14 @@ class Held(Codec):
         """call_back: calls a function of the tests, by its number."""
         super().__init__()
         self.module, self.call_back = module, call_back
-        self.captured = False  # send what a call prints
+        self.captured = False  # whether to send what a call prints
         self.records: set[str] = set()
         self.objects: dict[int, Any] = {}
         self.numbers: dict[int, int] = {}
         self.count = 0
         self._lent: dict[int, Any] = {}  # functions and iterators of the tests, by number
-        self._lent_trees: dict[int, Tree] = {}  # the same by id, as they cross back
+        # the same by id, in the form in which they cross back
+        self._lent_trees: dict[int, Tree] = {}
         self._builder.makers |= {"k": self._function, "j": self._iterator}
 
     def record_name(self, value: Any) -> str | None:
@@ -55,12 +57,13 @@ class Held(Codec):
     def new_record(self, name: str) -> Any:
         if name == NAMESPACE:
             return types.SimpleNamespace()
-        return object.__new__(
-            self.own_class(name) or type(name, (), {})
-        )  # a program that only reads attributes needs no class
+        # A program that only reads attributes needs no class.
+        return object.__new__(self.own_class(name) or type(name, (), {}))
 
     def _function(self, number: int) -> Any:
-        """A function that asks the tests for each call: what it computes, and with what, never comes here."""
+        """Make a function that has each call run by the tests: its code and its values never reach
+        this process.
+        """
 
         def function(*args: Any, **kwargs: Any) -> Any:
             return self.call_back(number, args, kwargs)
@@ -68,7 +71,7 @@ class Held(Codec):
         return self._lend(number, function, {"k": number})
 
     def _iterator(self, number: int) -> Any:
-        """An iterator that asks the tests for each element."""
+        """Make an iterator that requests each element from the tests."""
         return self._lend(number, Lent(lambda: self.call_back(number, (), {})), {"j": number})
 
     def _lend(self, number: int, made: Any, tree: Tree) -> Any:
@@ -137,7 +140,9 @@ class Held(Codec):
         return asyncio.new_event_loop()
 
     def do(self, what: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """One request of the tests: a name of the program, or an operation on an object. Raises Unstable where a second look gives something else."""
+        """Execute one request of the tests: a name of the program, or an operation on an object.
+        Raises Unstable if a second read gives another value.
+        """
         if what == "name":
             return self.name(args[0])
         if what == "await":
@@ -151,7 +156,8 @@ class Held(Codec):
         try:
             stable = encode(answer) == encode(again)
         except NotPlain:
-            stable = True  # a handle: the object behind it may be made anew each time, as bound methods are
+            # A handle: the object behind it may be a new one each time, as for bound methods.
+            stable = True
         if not stable:
             raise Unstable(f"{what} of {type(args[0]).__name__} changes from one look to the next")
         return answer
@@ -171,7 +177,9 @@ class Lent:
 
 
 def exception_tree(error: BaseException) -> list[Tree]:
-    """Name, message, whether memory ran out, bases, and as far as they are plain data, encoded: arguments and attributes."""
+    """Return name, message, whether memory ran out, and bases; if they are plain data, also the
+    encoded arguments and attributes.
+    """
     carried: list[Tree] = []
     for part in (list(error.args), vars(error)):
         try:
@@ -182,16 +190,18 @@ def exception_tree(error: BaseException) -> list[Tree]:
 
 
 def told_of(error: BaseException) -> list[Tree]:
-    """Name, message, and whether memory ran out."""
+    """Return name, message, and whether memory ran out."""
     try:
         text = str(error)[:300]
-    except BaseException:  # the message of a program's own class
+    except BaseException:  # raised by __str__ of a program's own class
         text = ""
     return [type(error).__name__, text, isinstance(error, MemoryError)]
 
 
 def bases_of(kind: type) -> list[Tree]:
-    """The exceptions that this class derives from: a builtin one by its name, another by name and bases."""
+    """Return the exceptions that this class derives from: a builtin one by name, another by name
+    and bases.
+    """
     bases = [base for base in kind.__bases__ if issubclass(base, BaseException)]
     return [
         base.__name__
@@ -202,7 +212,9 @@ def bases_of(kind: type) -> list[Tree]:
 
 
 def _holds_its_attributes(kind: type) -> bool:
-    """Whether to read an attribute of such an object is to look up what it holds: an instance of a plain class of the program."""
+    """Whether reading an attribute of such an object only looks up a stored value: an instance of a
+    plain class of the program.
+    """
     return (
         kind.__module__ in ("program", "__main__")
         and not issubclass(kind, type)
@@ -212,12 +224,17 @@ def _holds_its_attributes(kind: type) -> bool:
 
 ACTIONS: dict[str, Callable[..., Any]] = {
     "call": lambda of, *args, **kwargs: of(*args, **kwargs),
-    "set": setattr, "delete": delattr, "set_item": operator.setitem, "delete_item": operator.delitem, "iter": iter, "next": next,
-    "enter": lambda of: type(of).__enter__(of), "exit": lambda of: type(of).__exit__(of, None, None, None),
+    "set": setattr, "delete": delattr, "set_item": operator.setitem,
+    "delete_item": operator.delitem, "iter": iter, "next": next,
+    "enter": lambda of: type(of).__enter__(of),
+    "exit": lambda of: type(of).__exit__(of, None, None, None),
 }  # fmt: skip
 READS: dict[str, Callable[..., Any]] = {
-    "attribute": getattr, "item": operator.getitem, "slice": lambda of, *bounds: of[slice(*bounds)], "len": len, "bool": bool, "hash": hash,
-    "str": str, "repr": repr, "int": int, "float": float, "index": operator.index, "round": round, "abs": abs, "neg": operator.neg,
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "eq": operator.eq, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "attribute": getattr, "item": operator.getitem, "slice": lambda of, *bounds: of[slice(*bounds)],
+    "len": len, "bool": bool, "hash": hash,
+    "str": str, "repr": repr, "int": int, "float": float, "index": operator.index, "round": round,
+    "abs": abs, "neg": operator.neg,
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "eq": operator.eq,
+    "lt": operator.lt, "le": operator.le, "gt": operator.gt,
     "ge": operator.ge, "isinstance": isinstance,
 }  # fmt: skip

@@ -1,6 +1,7 @@
-"""The interpreter's code in huge pages: a fork copies an entry for two megabytes of it, and no program has it faulted in by parts.
+"""Moves the interpreter's code into huge pages: a fork then copies one entry per two megabytes of
+it, and programs have no page faults for parts of it.
 
-Before the first fork, by a process of one thread. docs/measurements has what it is worth.
+Call it before the first fork, in a process with one thread. docs/measurements has the effect.
 """
 
 from __future__ import annotations
@@ -8,17 +9,19 @@ from __future__ import annotations
 import ctypes
 
 HUGE = 1 << 21
-READ, WRITE, EXECUTE = 1, 2, 4  # sys/mman.h, as are the next
+READ, WRITE, EXECUTE = 1, 2, 4  # from sys/mman.h, like the next line
 PRIVATE, ANONYMOUS, MAYMOVE, FIXED, MADV_HUGEPAGE = 2, 32, 1, 2, 14
 
 
 def move_code() -> int:
-    """Bytes of this interpreter's code, and the constants beside it, that lie in huge pages now; 0 where the kernel has none to give."""
+    """Return the bytes of the interpreter's code, and of the constants next to it, that are now in
+    huge pages; 0 if the kernel provides none.
+    """
     try:
         with open("/sys/kernel/mm/transparent_hugepage/enabled") as told:
             if "[never]" in told.read():
                 return 0
-    except FileNotFoundError:  # a kernel without them
+    except FileNotFoundError:  # a kernel without huge pages
         return 0
     low, high = _around(ctypes.cast(ctypes.pythonapi.Py_GetVersion, ctypes.c_void_p).value or 0)
     first, size = _up(low), high // HUGE * HUGE - _up(low)
@@ -53,9 +56,8 @@ def move_code() -> int:
     libc.madvise(copy, size, MADV_HUGEPAGE)
     ctypes.memmove(copy, first, size)
     moved = _huge_bytes(copy) == size and not libc.mprotect(copy, size, READ | EXECUTE)
-    if (
-        moved and libc.mremap(copy, size, size, MAYMOVE | FIXED, first) == first
-    ):  # at once, under our feet: what runs meanwhile is libc
+    # Atomically, while this code is running: only libc runs in between.
+    if moved and libc.mremap(copy, size, size, MAYMOVE | FIXED, first) == first:
         libc.munmap(room, copy - room)
         libc.munmap(copy + size, room + HUGE - copy)
         return size
@@ -68,7 +70,9 @@ def _up(address: int) -> int:
 
 
 def _around(address: int) -> tuple[int, int]:
-    """The adjoining mappings around this address of one file that nobody writes."""
+    """Return the bounds of the adjoining mappings of one file around this address that are not
+    writable.
+    """
     low = high = 0
     name = ""
     with open("/proc/self/maps") as maps:
@@ -84,7 +88,7 @@ def _around(address: int) -> tuple[int, int]:
 
 
 def _huge_bytes(address: int) -> int:
-    """Of the mapping that holds this address."""
+    """Return the bytes in huge pages of the mapping that contains this address."""
     inside = False
     with open("/proc/self/smaps") as maps:
         for line in maps:

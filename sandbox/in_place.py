@@ -1,10 +1,12 @@
-"""Whether a test looks at what a call changed in its arguments.
+"""Decides whether a test looks at what a call changed in its arguments.
 
-A function may change its argument and return something besides: `k = candidate(nums)`, then `assert nums[:k] == [1, 2]`. A test that computes what it
-expects from its argument after the call (`candidate(xs) == sum(xs)`) must not see the change, or a program that empties the argument would be right.
-A problem can declare which of the two it means (`Job.in_place`). Where it does not, the text decides: a test that does nothing but give names for
-literals, call the function with them, and compare results and arguments with literals, asks what became of the arguments. No program can move what
-such a test expects.
+A function may change its argument and also return a value: `k = candidate(nums)`, then `assert
+nums[:k] == [1, 2]`. But a test that computes its expected value from the argument after the call
+(`candidate(xs) == sum(xs)`) must not see the change, or a program that empties the argument would
+pass.
+A problem can declare which of the two it means (`Job.in_place`). Otherwise the source decides. A
+test is about changed arguments if it only names literals, calls the function with them, and
+compares results and arguments with literals. No program can alter what such a test expects.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ COPIES = {"sorted", "list", "tuple", "set", "len", "sum", "min", "max"}
 
 @lru_cache(maxsize=256)
 def sees_changes(source: str, entry_point: str) -> bool:
-    """Whether this test, which defines `check(candidate)`, compares changed arguments with literals and does nothing else."""
+    """Whether this test, which defines `check(candidate)`, compares changed arguments with literals
+    and does nothing else.
+    """
     if not is_short(source):
         return False
     try:
@@ -39,20 +43,19 @@ class _MoreThanLiterals(Exception):
 
 
 class _Reading:
-    """One walk over the statements of a test."""
+    """One pass over the statements of a test."""
 
     def __init__(self, functions: set[str]) -> None:
         self.functions = functions
-        self.literals: dict[str, bool] = {}  # names given to literals: whether one that can change
-        self.results: set[str] = set()  # names given to what calls return
-        self.known: set[str] = (
-            set()
-        )  # those of them that were compared with a literal: they can be a slice's end
+        self.literals: dict[str, bool] = {}  # names of literals: whether the value can be changed
+        self.results: set[str] = set()  # names of the results of calls
+        # Those that were compared with a literal; they may be the end of a slice.
+        self.known: set[str] = set()
         self.given: set[str] = set()  # names that were an argument
         self.seen = False  # a changed argument was compared
 
     def reads(self, body: list[ast.stmt]) -> bool:
-        """Raises _MoreThanLiterals."""
+        """Read the statements of a test. Raises _MoreThanLiterals."""
         for statement in body:
             if isinstance(statement, ast.Assign):
                 self._bind(statement)
@@ -83,7 +86,7 @@ class _Reading:
             self.literals[target.id] = isinstance(_literal(statement.value), (list, dict, set))
 
     def _call(self, call: ast.expr) -> None:
-        """Of the function, with names of literals and literals."""
+        """Read a call of the function with literals and names of literals."""
         if (
             not isinstance(call, ast.Call)
             or not isinstance(call.func, ast.Name)
@@ -99,7 +102,7 @@ class _Reading:
                 raise _MoreThanLiterals
 
     def _compare(self, test: ast.expr) -> None:
-        """Of a result or an argument with a literal."""
+        """Read a comparison of a result or an argument with a literal."""
         if (
             not isinstance(test, ast.Compare)
             or len(test.ops) != 1
@@ -112,10 +115,8 @@ class _Reading:
             and isinstance(right, ast.Name)
             and isinstance(test.ops[0], ast.Is)
         ):
-            if {
-                left.id,
-                right.id,
-            } <= self.results | self.given:  # whether the result is the argument
+            # whether the result is the argument
+            if {left.id, right.id} <= self.results | self.given:
                 self.seen = True
                 return
             raise _MoreThanLiterals
@@ -133,7 +134,7 @@ class _Reading:
             self._look(looked_at)
 
     def _look(self, value: ast.expr) -> None:
-        """At an argument, an item or slice of it, or a copy of these."""
+        """Read a look at an argument, an item or slice of it, or a copy of these."""
         while not isinstance(value, ast.Name):
             if (
                 isinstance(value, ast.Call)
@@ -152,7 +153,7 @@ class _Reading:
         self.seen = True
 
     def _index(self, index: ast.expr) -> None:
-        """A literal, or `:k` where the test has said what k must be."""
+        """Read an index: a literal, or `:k` if the test has fixed the value of k."""
         if not isinstance(index, ast.Slice):
             _literal(index)
             return
@@ -164,7 +165,7 @@ class _Reading:
 
 
 def _literal(node: ast.expr) -> object:
-    """Raises ValueError, TypeError, RecursionError."""
+    """Return the value of a literal. Raises ValueError, TypeError, RecursionError."""
     return ast.literal_eval(node)
 
 

@@ -1,4 +1,6 @@
-"""A test method with the helpers of its class written out in it, so that what they assert can be taken apart too (sandbox/split.py)."""
+"""Inlines the helper methods of its class into a test method, so that their assertions can be
+extracted too (sandbox/split.py).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 
 
 def written_out(kind: ast.ClassDef, method: ast.FunctionDef) -> ast.FunctionDef:
-    """The method where each statement `self.helper(...)` is the helper's own statements, if these are plain: no result, no default, no `*`."""
+    """Return the method with each statement `self.helper(...)` replaced by the helper's own
+    statements, if these are plain: no result, no default, no `*`.
+    """
     helpers = {
         part.name: part
         for part in kind.body
@@ -30,7 +34,7 @@ def written_out(kind: ast.ClassDef, method: ast.FunctionDef) -> ast.FunctionDef:
 def _body(
     body: list[ast.stmt], helpers: dict[str, ast.FunctionDef], itself: str, count: list[int]
 ) -> list[ast.stmt] | None:
-    """None where nothing was to be written out."""
+    """Inline helpers in a body. Returns None if there is nothing to inline."""
     made: list[ast.stmt] = []
     changed = False
     for part in body:

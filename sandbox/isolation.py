@@ -1,11 +1,18 @@
-"""The ladder of isolation: what a zygote does to itself before it lets anybody run.
+"""The isolation levels: what a zygote does to itself before it runs any program.
 
-root    namespaces (mount, pid, network, ipc, uts, cgroup) made by real root; programs get a uid of their own
-userns  the same inside a user namespace, for users without privileges; programs share the zygote's uid but have no capabilities
-bare    no namespaces (a container that forbids them): Landlock, a uid of their own where we are root and where others than root may read the
-        interpreter. Without such a uid, and where Landlock does not confine signals (before Linux 6.12), each signal is asked for (sandbox/denied.py)
+root
+    Namespaces (mount, pid, network, ipc, uts, cgroup) made by real root. Programs have a uid of
+    their own.
+userns
+    The same inside a user namespace, for users without privileges. Programs share the zygote's uid
+    but have no capabilities.
+bare
+    No namespaces (a container that forbids them): Landlock, and a uid of their own if we are root
+    and users other than root can read the interpreter. Without such a uid, and if Landlock does not
+    confine signals (before Linux 6.12), the listener checks each signal (sandbox/denied.py).
 
-On each rung: no_new_privs, the seccomp filter, rlimits. A step that a rung names and the kernel refuses raises OSError: none is skipped in silence.
+Every level has no_new_privs, the seccomp filter and rlimits. If the kernel refuses a step of a
+level, that raises OSError: no step is skipped silently.
 """
 
 from __future__ import annotations
@@ -19,20 +26,17 @@ import signal
 import struct
 import sys
 from collections.abc import Sequence
-from os import setresgid, setresuid  # not by os: see `_become` of the zygote
+from os import setresgid, setresuid  # plain names, see `_become` in the zygote
 from typing import NoReturn
 
 from sandbox import landlock, seccomp
 from sandbox.process_tree import descendants_ended
 
 RUNGS = ("root", "userns", "bare")
-COUNTED, UNCOUNTED = (
-    b"c",
-    b"u",
-)  # the first word to a zygote: whether a cgroup counts what it and its programs use
-SIGNALLED = (
-    128  # and the signal's number: exit status of the outer half, when the inner one was killed
-)
+# First message to a zygote: whether a cgroup counts what it and its programs use.
+COUNTED, UNCOUNTED = b"c", b"u"
+# plus the signal number: exit status of the outer process when the inner one was killed
+SIGNALLED = 128
 SCRATCH_MB = 64
 SCRATCH_NAMES = 4096  # files and folders
 FILE_BYTES = SCRATCH_MB * 2**20
@@ -80,23 +84,28 @@ _pid_counter: int | None = None
 
 
 def _keep_pid_counter() -> None:
-    """Opens the switch of `restart_pids`, which the new root does not show. It acts on the namespace of whoever writes to it."""
+    """Open the file that `restart_pids` writes, before the new root hides it. A write acts on the
+    writer's pid namespace.
+    """
     global _pid_counter
-    with contextlib.suppress(OSError):  # a kernel without checkpoints has none
+    with contextlib.suppress(OSError):  # missing in a kernel without checkpoint support
         _pid_counter = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY)
 
 
 def restart_pids() -> None:
-    """In a zygote with a pid namespace: the next process has the lowest free number, whatever was started before, so that numbers tell nothing."""
+    """Make the next process of a zygote's pid namespace get the lowest free pid, so that pids say
+    nothing about earlier jobs.
+    """
     if _pid_counter is not None:
-        with contextlib.suppress(
-            OSError
-        ):  # not granted: where a program runs among others is told in docs/explanation/sandbox.md
+        # Not permitted everywhere; docs/explanation/sandbox.md says where pids show other jobs.
+        with contextlib.suppress(OSError):
             os.pwrite(_pid_counter, b"1", 0)
 
 
 def die_with_parent(parent: int) -> None:
-    """Asks the kernel to kill this process when its parent dies; `parent` is who should be there, in case it is gone already."""
+    """Make the kernel kill this process when its parent dies. `parent` is the expected parent, in
+    case it has died already.
+    """
     _call("prctl", _PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         sys.exit(1)
@@ -109,11 +118,14 @@ def become_subreaper() -> None:
 def enter(
     rung: str, packages: dict[str, str], *, counted: bool, watched: Sequence[int] = ()
 ) -> tuple[str, int | None]:
-    """Confines this process. It returns in a child, with namespaces pid 1; the parent stays, and ends when the child does.
+    """Confine this process. With namespaces this returns in a child, which is pid 1; the parent
+    stays, and ends when the child does.
 
-    packages: name -> folder, or single file, of each third-party package that programs may import. counted: by a cgroup. watched: calls that the
-    listener is told of.
-    Returns what is in force, in words, and the descriptor on which refused calls are asked about, where the kernel gives one.
+    packages: name -> folder, or single file, of each third-party package that programs may import.
+    counted: whether a cgroup counts usage.
+    watched: calls that the listener is told about.
+    Returns the measures in force, in words, and the listener's descriptor for refused calls, if the
+    kernel provides one.
     """
     if rung == "root" and os.geteuid() != 0:
         raise PermissionError("the rung root needs uid 0")
@@ -126,7 +138,7 @@ def enter(
     _unshare(rung)
     if pid := os.fork():
         _outlive(pid)
-    die_with_parent(0)  # the parent is outside the new namespace and has no number here
+    die_with_parent(0)  # the parent is outside the new pid namespace, so its pid shows as 0 here
     _build_root(packages)
     _set_constant_rlimits()
     _call("prctl", _NO_NEW_PRIVS, 1, 0, 0, 0)
@@ -134,9 +146,8 @@ def enter(
     measures = ["namespaces", "uid" if rung == "root" else "no capabilities"]
     listener = None
     if seccomp.available():
-        mapped_root = (
-            rung == "userns" and not counted and uid == 0
-        )  # whom RLIMIT_NPROC does not bind
+        # RLIMIT_NPROC does not apply to root
+        mapped_root = rung == "userns" and not counted and uid == 0
         listener = seccomp.install(
             seccomp.Guards(
                 unix_sockets=True, uncounted=not counted, forks=mapped_root, watched=tuple(watched)
@@ -147,11 +158,14 @@ def enter(
 
 
 def _enter_bare(watched: tuple[int, ...], *, counted: bool) -> tuple[str, int | None]:
-    """Raises OSError where nothing would keep a program from our files, or from our processes."""
+    """Confine this process on level bare. Raises OSError if nothing would protect our files or
+    processes from a program.
+    """
     if not landlock.available():
         raise OSError(
             errno.ENOSYS,
-            "the kernel has no Landlock (Linux 5.13, and `landlock` among its security modules): files would be open",
+            "the kernel has no Landlock (Linux 5.13, and `landlock` among its security "
+            "modules): files would be open",
         )
     if not seccomp.available():
         raise OSError(
@@ -160,9 +174,8 @@ def _enter_bare(watched: tuple[int, ...], *, counted: bool) -> tuple[str, int | 
     become_subreaper()
     outer = os.getpid()
     if pid := os.fork():
-        _call(
-            "prctl", _PDEATHSIG, 0, 0, 0, 0
-        )  # the zygote ends with its owner; what it leaves is killed here
+        # The zygote ends with its owner; this process then kills what it leaves.
+        _call("prctl", _PDEATHSIG, 0, 0, 0, 0)
         _outlive(pid, kill_the_rest=True)
     die_with_parent(outer)
     become_subreaper()
@@ -185,7 +198,7 @@ def _enter_bare(watched: tuple[int, ...], *, counted: bool) -> tuple[str, int | 
 
 
 def has_own_uid(rung: str) -> bool:
-    """Whether programs run under a uid that nobody else has."""
+    """Whether programs run under a uid of their own."""
     if rung != "bare":
         return rung == "root"
     parts = sys.base_prefix.split("/")
@@ -194,10 +207,12 @@ def has_own_uid(rung: str) -> bool:
 
 
 def drop(uid: int | None, rules: int | None, seen: bool) -> None:
-    """Gives up all privileges of this process for good: it is about to run a program. uid: one of its own, or None to keep ours.
+    """Give up all privileges of this process for good; it is about to run a program.
 
-    seen: the worker reads its accounts; else nobody of the same uid may open its memory or descriptors. Other programs cannot in either case: they
-    have another uid, another pid namespace, or Landlock, which lets nobody trace what is not below him.
+    uid: a uid of its own, or None to keep ours.
+    seen: the worker reads its usage from /proc. Otherwise no process of the same uid may open its
+        memory or descriptors. Other programs cannot in either case: they have another uid, another
+        pid namespace, or Landlock, under which a process can trace only its own descendants.
     """
     if uid is not None:
         setresgid(uid, uid, uid)
@@ -232,7 +247,9 @@ def _unshare(rung: str) -> None:
 
 
 def _outlive(pid: int, *, kill_the_rest: bool = False) -> NoReturn:
-    """The outer half: holds no descriptor of the inner one, ends with it, and by PDEATHSIG takes it along."""
+    """Main loop of the outer process: it holds no descriptors of the inner process, ends with it,
+    and takes it along by PDEATHSIG.
+    """
     os.closerange(0, 256)
     while (ended := os.waitpid(-1, 0))[0] != pid:
         pass
@@ -243,9 +260,12 @@ def _outlive(pid: int, *, kill_the_rest: bool = False) -> NoReturn:
 
 
 def _visible() -> list[str]:
-    """What of this machine a program may read: the interpreter, its libraries, the shell's tools."""
+    """Return what a program may read of this machine: the interpreter, its libraries, the shell's
+    tools.
+    """
     interpreter = [sys.base_prefix] if sys.base_prefix != "/usr" else []
-    if sys.base_prefix == "/usr/local":  # a container's Python: not whatever else lies there
+    # Python of a container image: nothing else under /usr/local is shown
+    if sys.base_prefix == "/usr/local":
         interpreter = ["/usr/local/bin", "/usr/local/lib"]
     system = [
         "/usr/bin",
@@ -262,9 +282,11 @@ def _visible() -> list[str]:
 
 
 def _build_root(packages: dict[str, str]) -> None:
-    """A read-only root of a few bind mounts; /scratch is the one place that can be written, /tmp and its like point there."""
+    """Build a read-only root from a few bind mounts. Only /scratch is writable; /tmp and similar
+    paths link to it.
+    """
     _call("mount", None, b"/", None, _REC | _PRIVATE, None)
-    root = "/proc"  # exists everywhere, and nothing that is shown lies under it
+    root = "/proc"  # exists everywhere, and no path to be shown is below it
     _call("mount", b"tmpfs", root.encode(), b"tmpfs", _NOSUID, b"mode=755,size=1m")
     for path in _visible():
         if os.path.islink(path) and path.count("/") == 1:
@@ -316,7 +338,9 @@ def _bind(source: str, target: str, flags: int = _RDONLY | _NOSUID | _NODEV) -> 
 
 
 def _mount_proc(target: str) -> None:
-    """Own processes alone, no kernel files. Left out where the machine forbids it (a container that masks /proc): Python runs without."""
+    """Mount a /proc with only the own processes and no kernel files. Skipped if the machine forbids
+    it (a container that masks /proc); Python works without it.
+    """
     for options in (b"hidepid=invisible,subset=pid", b"hidepid=2"):
         try:
             _call("mount", b"proc", target.encode(), b"proc", _NOSUID | _NODEV | _NOEXEC, options)
@@ -343,14 +367,16 @@ def _set_constant_rlimits() -> None:
 
 
 def file_rules(packages: list[str], scratch: str) -> int:
-    """Landlock rules for the programs of the rung bare, obeyed by each program."""
+    """Return the Landlock rules for programs on level bare; each program applies them to itself."""
     return landlock.ruleset(
         readable=[*_visible(), *packages], devices=[f"/dev/{d}" for d in _DEVICES], writable=scratch
     )
 
 
 def _keep_capabilities(kept: set[int]) -> None:
-    """Effective and permitted become those of `kept` that we have; the bounding set loses all others, where we may."""
+    """Reduce the effective and permitted capabilities to those of `kept` that we have; drop all
+    others from the bounding set, if permitted.
+    """
     header = ctypes.create_string_buffer(struct.pack("<Ii", 0x20080522, 0))
     data = ctypes.create_string_buffer(24)
     _call("capget", header, data)

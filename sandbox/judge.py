@@ -1,8 +1,12 @@
-"""`python -m sandbox.judge`: JSON lines {"id", "source", "problem"} in, JSON lines {"id", "verdict", ...} out in input order, nothing else on stdout.
+"""Judge programs from the command line: `python -m sandbox.judge`.
 
-A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`, `compare`, `checker`,
-`packages`, `in_place`. One worker a core, or RATCHET_WORKERS.
-Exit status 0 whatever the verdicts. A line that is no request gets the verdict INFRA and says what is wrong with it.
+Input: JSON lines {"id", "source", "problem"}. Output: JSON lines {"id", "verdict", ...} in input
+order, and nothing else on stdout.
+A problem has `style`, `tests`, and as needed `entry_point`, `prompt`, `limits`, `tolerance`,
+`compare`, `checker`, `packages`, `in_place`. There is one worker per core, or RATCHET_WORKERS of
+them.
+The exit status is 0 whatever the verdicts. An invalid line gets the verdict INFRA and a detail that
+says what is wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +35,10 @@ from sandbox.protocol import (
 )
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError
 
-EXAMPLE = """a line: {"id": 1, "source": "f = abs", "problem": {"style": "call", "entry_point": "f", "tests": [{"args": [-2], "expected": 2}]}}"""
+EXAMPLE = (
+    'a line: {"id": 1, "source": "f = abs", "problem": {"style": "call", "entry_point": "f", '
+    '"tests": [{"args": [-2], "expected": 2}]}}'
+)
 
 
 @dataclass
@@ -88,7 +95,9 @@ def main(arguments: list[str] | None = None) -> int:
 def judge_lines(
     sandbox: Sandbox, lines: Iterable[bytes], out: TextIO, *, explain: bool = False
 ) -> None:
-    """Answers are written as soon as all earlier ones are. explain: as tables (sandbox/explain.py)."""
+    """Judge the lines; write each answer as soon as all earlier ones are written. explain: write
+    tables (sandbox/explain.py).
+    """
     waiting: list[_Line] = []
     written = 0
 
@@ -96,7 +105,7 @@ def judge_lines(
         nonlocal written
         while written < len(waiting) and (answer := waiting[written].answer) is not None:
             out.write(answer + "\n")
-            waiting[written] = _Line(None, "")  # written: not kept
+            waiting[written] = _Line(None, "")  # written, so no longer kept in memory
             written += 1
         out.flush()
 
@@ -132,7 +141,9 @@ def _jobs(lines: Iterable[bytes], waiting: list[_Line]) -> Iterator[Job]:
 
 
 def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
-    """The job of a problem in its JSON form. Raises KeyError, TypeError or ValueError where it is none."""
+    """Return the job for a problem in its JSON form. Raises KeyError, TypeError or ValueError if
+    the problem is invalid.
+    """
     style, tests = problem["style"], problem["tests"]
     made: tuple[Test, ...]
     if style == "call":
@@ -171,7 +182,9 @@ def job_of(problem: dict[str, Any], source: str, job_id: str) -> Job:
 
 
 def _limits(given: dict[str, Any]) -> Limits:
-    """Raises ValueError naming a limit that is no number above 0; null leaves the default."""
+    """Return the limits; null leaves the default. Raises ValueError, naming the limit, if a limit
+    is not a number above 0.
+    """
     known = {field.name for field in fields(Limits)}
     chosen = {name: value for name, value in given.items() if name in known and value is not None}
     for name, value in chosen.items():
@@ -185,9 +198,12 @@ def _limits(given: dict[str, Any]) -> Limits:
 
 def _answer(asked: Any, report: Report) -> dict[str, Any]:
     return {
-        "id": asked, "verdict": report.verdict, "passed": report.passed, "total": report.total, "detail": report.detail,
-        "cpu_s": round(report.cpu_s, 4), "wall_s": round(report.wall_s, 4), "peak_bytes": report.peak_bytes,
-        "isolation": report.isolation, "trust": report.trust, "denied": report.denied, "tried": report.tried,
+        "id": asked, "verdict": report.verdict, "passed": report.passed, "total": report.total,
+        "detail": report.detail,
+        "cpu_s": round(report.cpu_s, 4), "wall_s": round(report.wall_s, 4),
+        "peak_bytes": report.peak_bytes,
+        "isolation": report.isolation, "trust": report.trust, "denied": report.denied,
+        "tried": report.tried,
     }  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""Landlock: which files a process and all its children may touch, without any privilege. For the rung that has no mount namespace."""
+"""Landlock: limits which files a process and its children may touch, without any privilege. For the
+isolation level without a mount namespace.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import ctypes
 import os
 import struct
 
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same number on every architecture
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same on every architecture
 _PATH_BENEATH = 1
 _READ_FILE, _WRITE_FILE, _READ_DIR, _EXECUTE, _TRUNCATE = 1 << 2, 1 << 1, 1 << 3, 1 << 0, 1 << 14
 _SCOPE_ABSTRACT_UNIX, _SCOPE_SIGNAL = 1, 2
@@ -15,7 +17,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def version() -> int:
-    """The kernel's Landlock ABI, 0 where there is none."""
+    """Return the kernel's Landlock ABI, 0 if it has none."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)))
 
 
@@ -29,9 +31,11 @@ def confines_signals() -> bool:
 
 
 def ruleset(*, readable: list[str], devices: list[str], writable: str) -> int:
-    """A descriptor of these rules: read below `readable`, read and write `devices`, anything below `writable`.
+    """Return a descriptor of these rules: read below `readable`, read and write `devices`, anything
+    below `writable`.
 
-    TCP, abstract sockets and signals to processes outside are refused where the ABI can. Raises OSError where the kernel refuses.
+    TCP, abstract sockets and signals to processes outside are refused if the ABI supports it.
+    Raises OSError if the kernel refuses.
     """
     abi = version()
     files = (1 << {1: 13, 2: 14}.get(abi, 15)) - 1 if abi < 5 else (1 << 16) - 1
@@ -59,7 +63,7 @@ def ruleset(*, readable: list[str], devices: list[str], writable: str) -> int:
 
 
 def confine(rules: int) -> None:
-    """This process and its children obey the rules, for good. Needs no_new_privs."""
+    """Apply the rules to this process and its children, permanently. Needs no_new_privs."""
     if _libc.syscall(_RESTRICT_SELF, rules, 0):
         raise OSError(ctypes.get_errno(), "landlock refused")
 

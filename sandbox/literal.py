@@ -1,8 +1,10 @@
-"""Assert tests that only compare calls with literals, as most of HumanEval's do: read as data, so that no judge process need run them.
+"""Reads assert tests that only compare calls with literals, as most of HumanEval's do, as data, so
+that no judge process has to run them.
 
-`assert candidate([1, 2]) == 3` says the same as a call test. Such a test's calls are handed to the program at once, and what they should return is
-compared outside, as for the style `call`. Whatever says more than that (a loop, a helper, a tolerance, a value that only Python itself can compare
-for sure) is None here: then a judge process runs the test as it is written.
+`assert candidate([1, 2]) == 3` means the same as a call test. The calls of such a test are sent to
+the program at once, and their results are compared outside, as for the style `call`. Anything else
+(a loop, a helper, a tolerance, a value that only Python can compare reliably) gives None, and a
+judge process runs the test as it is written.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from sandbox.compare import equal, is_longer
 from sandbox.wire import NotPlain, Tree, encode, parse
 
 MOST_CHARACTERS = 100_000
-MOST_BRACKETS = 40  # inside each other: the parser recurses
+MOST_BRACKETS = 40  # nested; the parser recurses
 _SUMS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -35,18 +37,19 @@ class Claim:
     want: str = "null"  # encoded; for equal and is
 
     def holds(self, got: bytes) -> bool | None:
-        """What Python's own comparison would say to a result; None where that cannot be told from the text. Raises NotPlain."""
+        """Return what Python's own comparison would give for a result; None if that cannot be
+        decided from the text. Raises NotPlain.
+        """
         if self.how == "is":
             return got.decode("ascii", "replace") == self.want
-        if is_longer(
-            got, self.want.encode(), 4096
-        ):  # the truth of a long one is not worth parsing here
+        # The truth of a long value is not worth parsing it here.
+        if is_longer(got, self.want.encode(), 4096):
             return False if self.how == "equal" else None
         tree = parse(got)
         if self.how == "equal":
             if got == self.want.encode() and b'"nan"' not in got:
                 return True
-            # more generous than ==, which tells a list from a tuple: only its no is certain
+            # More generous than ==, which distinguishes lists from tuples: only a False is certain.
             unsure = b'{"c"' in got or '{"c"' in self.want or equal(tree, parse(self.want), None)
             return None if unsure else False
         truth = _truth(tree)
@@ -55,7 +58,7 @@ class Claim:
 
 @lru_cache(maxsize=256)
 def claims(source: str, entry_point: str) -> tuple[Claim, ...] | None:
-    """The assertions of a test in order, or None where it must be run."""
+    """Return the assertions of a test in order, or None if the test must be run."""
     if not is_short(source):
         return None
     try:
@@ -83,7 +86,7 @@ def is_short(source: str) -> bool:
 
 
 class _Unclear(Exception):
-    """More than literals."""
+    """The test contains more than literals."""
 
 
 def _claims(body: list[ast.stmt], entry_point: str) -> tuple[Claim, ...]:
@@ -129,7 +132,7 @@ def _says_nothing(node: ast.stmt) -> bool:
 
 
 def _claim(node: ast.stmt, names: set[str]) -> Claim | None:
-    """None for an assertion that holds whatever the program does."""
+    """Return the claim of an assertion; None if it holds whatever the program does."""
     if not isinstance(node, ast.Assert):
         raise _Unclear
     test = node.test
@@ -173,7 +176,7 @@ def _unclear() -> bool:
 
 
 def _value(node: ast.expr) -> Any:
-    """A literal, or a small sum of literals."""
+    """Return the value of a literal, or of a small sum of literals."""
     if isinstance(node, ast.BinOp) and type(node.op) in _SUMS:
         left, right = _value(node.left), _value(node.right)
         kinds = {type(left), type(right)}

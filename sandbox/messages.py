@@ -1,4 +1,6 @@
-"""What a message from a program's process means for its test. The program may have written any of them, so none is ever our failure."""
+"""What a message from a program's process means for its test. The program may have written any of
+them, so none ever results in INFRA.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ NOT_RUN = "not run: the program had been stopped"
 
 
 def of_tests(watch: Watch, tests: list[tuple[Claim, ...]]) -> list[Result] | None:
-    """Rows for tests whose calls are on their way; short when the program had to be stopped. None where only a judge can tell."""
+    """Return rows for tests whose calls have been sent; fewer if the program had to be stopped.
+    Returns None if only a judge can decide.
+    """
     results: list[Result] = []
     for at, test in enumerate(tests):
         heard: bytes | Stop = b""
@@ -26,7 +30,7 @@ def of_tests(watch: Watch, tests: list[tuple[Claim, ...]]) -> list[Result] | Non
             verdict, detail = told
             if verdict != Verdict.AC:
                 if nth < len(test) and at + 1 < len(tests) and not isinstance(heard, Stop):
-                    return None  # the judge would not make this test's other calls before the next test
+                    return None  # the judge would skip this test's other calls before the next test
                 break
         results.append(row(verdict, detail, watch))
         if isinstance(heard, Stop):
@@ -36,7 +40,7 @@ def of_tests(watch: Watch, tests: list[tuple[Claim, ...]]) -> list[Result] | Non
 
 
 def of_claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
-    """None where only a judge can tell."""
+    """Decide one claim. Returns None if only a judge can."""
     if isinstance(heard, Stop):
         return heard.verdict, heard.detail
     kind, body = heard[:1], heard[1:]
@@ -60,7 +64,9 @@ def of_claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
 
 
 def not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
-    """Why there is nothing to call, from the first message after the set-up; the program may have written it, so it is never our failure."""
+    """Return why there is nothing to call, from the first message after the set-up. The program may
+    have written it, so it is never INFRA.
+    """
     if isinstance(heard, Stop):
         return heard.verdict, heard.detail
     kind, body = heard[:1], heard[1:]
@@ -85,7 +91,9 @@ def exception(body: bytes) -> tuple[Verdict, str]:
 
 
 def whole(results: list[Result], tests: int) -> list[Result]:
-    """A row for each test: those that were not run share the verdict that stopped the program, which is never AC."""
+    """Return a row for each test. Tests that were not run get the verdict that stopped the program,
+    which is never AC.
+    """
     if not results:
         results = [[Verdict.MLE, "out of memory", 0.0]]
     rest = results[-1][0] if results[-1][0] != Verdict.AC else Verdict.RE

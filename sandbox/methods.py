@@ -1,7 +1,8 @@
-"""What is made of each test method of a unittest: its text alone, its two parts (sandbox/split.py), its decoys (sandbox/decoys.py).
+"""Prepares each test method of a unittest: its source alone, its two parts (sandbox/split.py), its
+decoys (sandbox/decoys.py).
 
-A method that skips itself before it has asked the program for anything is no test here, whichever program is tried: that is found out by running it,
-in a process without a program.
+A method that skips itself before it uses the program is dropped, as it would be for any program. To
+find out, the method is run in a process without a program.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sandbox.decoys import alone, decoys, found, proves_nothing
 from sandbox.split import split
 
 TRIAL_S = 2
-SKIPS = 77  # exit status of a trial
+SKIPS = 77  # exit status of such a run
 
 
 class _Called(BaseException):
@@ -23,7 +24,9 @@ class _Called(BaseException):
 
 
 def methods(source: str, entry: str) -> list[dict[str, Any]]:
-    """For each test method: name, text, doing and checks (the two parts, or nothing), hides, decoys. Raises SyntaxError and its kin."""
+    """Return for each test method: name, text, doing and checks (the two parts, or nothing), hides,
+    decoys. Raises SyntaxError and other errors of ast.parse.
+    """
     tree = ast.parse(source)
     skipping = "skip" in source.lower()
     return [
@@ -45,7 +48,7 @@ def _made(tree: ast.Module, name: str, c: int, m: int) -> dict[str, Any]:
 
 
 def _skips(text: str, entry: str) -> bool:
-    """Whether this method skips itself where there is no program yet."""
+    """Whether this method skips itself before there is a program."""
     if not (child := os.fork()):
         _try(text, entry)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == SKIPS

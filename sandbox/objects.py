@@ -1,18 +1,25 @@
-"""How values that are not plain data cross between the tests of an `assert` job and the program, in both directions and never by pickle.
+"""How values that are not plain data cross between the tests of an `assert` job and the program, in
+both directions and never by pickle.
 
-- Value types of the standard library cross by value, {"v": [type, parts]}; builtin types and functions by name, {"y": name}; numbers and arrays of
-  numbers of numpy as such, {"a": [type, nested list]}, where the other side has numpy, else as Python's.
-- A named tuple crosses with its fields, {"n": [class, fields, items]}; an enum member of the tests' own class, and such a class itself, by name:
-  {"m": [class, member]}, {"l": class}.
-- A record is an instance of a class that the tests' own text defines (the ListNode of a prompt), or a SimpleNamespace. It crosses by value too,
-  {"o": number}, with class name and attributes in a table beside the message, so that a long chain is not deep and a ring ends:
-  {"g": [tree, table, states, made]}.
-- A function of the tests stays with them, and a number crosses in its place, {"k": number}; the program may have it called. So does an iterator of
-  the tests, {"j": number}: the program asks for one element at a time.
-- Any other object of a program stays with the program, and a handle crosses in its place, {"h": [number, name of its type, its special methods]}. The
-  attributes that such an object holds cross by value with it, in `states`.
-- {"@": number} refers to a part of this call's arguments, which both sides have, or to one of `made`: the containers that are met more than once,
-  each with its contents. So what is one list on one side is one on the other. The numbers are those of one message.
+- Value types of the standard library cross by value, {"v": [type, parts]}; builtin types and
+  functions by name, {"y": name}; numbers of numpy and arrays of them as {"a": [type, nested list]}
+  if the other side has numpy, otherwise as Python's.
+- A named tuple crosses with its fields, {"n": [class, fields, items]}. A member of an enum of the
+  tests, and a class of the tests, cross by name: {"m": [class, member]}, {"l": class}.
+- A record is an instance of a class that the tests' own source defines (the ListNode of a prompt),
+  or a SimpleNamespace. It crosses by value, {"o": number}. Its class name and attributes are in a
+  table next to the message, so that a long chain is not deeply nested and a ring is finite: {"g":
+  [tree, table, states, made]}.
+- A function of the tests stays with them and a number crosses in its place, {"k": number}; the
+  program may have it called. The same holds for an iterator of the tests, {"j": number}: the
+  program requests one element at a time.
+- Any other object of a program stays with the program, and a handle crosses in its place, {"h":
+  [number, name of its type, its special methods]}. The attributes that the object holds cross by
+  value with it, in `states`.
+- {"@": number} refers to a part of this call's arguments, which both sides have, or to one of
+  `made`: the containers that occur more than once, each with its contents. A list that is shared on
+  one side is therefore shared on the other. The numbers are valid within one message.
+
 An argument that the program changed in place is sent back part by part.
 """
 
@@ -40,17 +47,21 @@ from sandbox.value_types import (
 from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
 
 SPECIAL = (
-    "__iter__", "__next__", "__len__", "__bool__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__eq__", "__lt__", "__le__", "__gt__",
-    "__ge__", "__int__", "__index__", "__float__", "__round__", "__abs__", "__neg__", "__add__", "__sub__", "__mul__", "__enter__", "__exit__",
+    "__iter__", "__next__", "__len__", "__bool__", "__getitem__", "__setitem__", "__delitem__",
+    "__call__", "__eq__", "__lt__", "__le__", "__gt__",
+    "__ge__", "__int__", "__index__", "__float__", "__round__", "__abs__", "__neg__", "__add__",
+    "__sub__", "__mul__", "__enter__", "__exit__",
     "__hash__",
 )  # fmt: skip
-NAMESPACE = "types.SimpleNamespace"  # the one record class that tests need not define
-STATE_NODES = 200_000  # elements in the attributes of handles, a message: what is beyond them is asked for when it is needed
+NAMESPACE = "types.SimpleNamespace"  # the only record class that tests need not define
+# Elements in the attributes of handles, per message. Attributes beyond that are requested when they
+# are needed.
+STATE_NODES = 200_000
 
 
 def encode_result(value: Any) -> tuple[str, bool]:
-    """The result of a `call` test, and whether types of numpy are in it, which cross as Python's. Raises NotPlain for what is neither plain data nor
-    Decimal nor Fraction.
+    """Encode the result of a `call` test. Also return whether it contains numpy types, which cross
+    as Python's. Raises NotPlain for anything but plain data, Decimal and Fraction.
     """
     of_numpy = False
 
@@ -67,11 +78,14 @@ def encode_result(value: Any) -> tuple[str, bool]:
 
 
 class Codec(ABC):
-    """Encodes and decodes messages of one side. The abstract methods say what a side does with records and handles."""
+    """Encodes and decodes messages of one side. The abstract methods define how the side handles
+    records and handles.
+    """
 
     def __init__(self) -> None:
         self._builder = Builder({
-            "g": self._graph, "o": self._numbered, "v": self._value, "y": self.named, "n": self._named_tuple, "m": self._member, "l": self._class,
+            "g": self._graph, "o": self._numbered, "v": self._value, "y": self.named,
+            "n": self._named_tuple, "m": self._member, "l": self._class,
             "a": self._array, "h": self.resolve, "@": self._part,
         })  # fmt: skip
         self._makes: list[Any] = []
@@ -79,56 +93,67 @@ class Codec(ABC):
         self._met: dict[int, int] = {}
         self._waiting: list[Any] = []
         self._planter = Planter()
-        self._with_state: dict[
-            int, Any
-        ] = {}  # objects whose attributes cross with this message, by their number
+        # objects whose attributes cross with this message, by number
+        self._with_state: dict[int, Any] = {}
 
     @abstractmethod
     def record_name(self, value: Any) -> str | None:
-        """The class name under which this object crosses by value, or None where it does not."""
+        """Return the class name under which this object crosses by value, or None if it
+        does not.
+        """
 
     @abstractmethod
     def own_class(self, name: str) -> type | None:
-        """The class of this name on this side, or None: of the tests' text for the tests, of the program's module for the program."""
+        """Return this side's class of this name, or None: the tests' for the tests, the program's
+        for the program.
+        """
 
     @abstractmethod
     def new_record(self, name: str) -> Any:
-        """An empty record of this class. Raises NotPlain."""
+        """Return an empty record of this class. Raises NotPlain."""
 
     @abstractmethod
     def handle(self, value: Any) -> Tree:
-        """What crosses in place of a value that is neither plain nor a record. Raises NotPlain."""
+        """Return what crosses in place of a value that is neither plain data nor a record. Raises
+        NotPlain.
+        """
 
     @abstractmethod
     def resolve(self, body: Any) -> Any:
-        """The value of a handle. Raises NotPlain."""
+        """Return the value of a handle. Raises NotPlain."""
 
     @abstractmethod
     def named(self, name: str) -> Any:
-        """The builtin of this name. Raises NotPlain."""
+        """Return the builtin of this name. Raises NotPlain."""
 
     @abstractmethod
     def numpy(self) -> Any:
-        """The module, or None where arrays are to be lists on this side."""
+        """Return the numpy module, or None if arrays become lists on this side."""
 
     def attach(self, states: Any) -> None:
-        """Takes the states of handles: rows of a number and attributes. For the tests' side."""
+        """Store the states of handles: rows of number and attributes. Only the tests' side accepts
+        them.
+        """
         raise NotPlain("broken message: states where none belong")
 
     def encode(self, value: Any, given: Sequence[Any] = (), walk: Walk | None = None) -> str:
-        """given: parts that both sides have, to which the text refers. walk: of this value, where it is known. Raises NotPlain."""
+        """Encode a value. given: parts that both sides have, to which the text refers. walk: of
+        this value, if known. Raises NotPlain.
+        """
         return deep(self._encode, value, given, walk)
 
     def encode_changed(self, value: Any, given: Sequence[Any]) -> str:
-        """The same for a pair: a value, and what the given parts contain now."""
+        """Encode a pair: a value, and the current contents of the given parts."""
         return deep(self._encode, value, given, None, changed=True)
 
     def decode(self, text: str | bytes, given: Sequence[Any] = ()) -> Any:
-        """Raises NotPlain."""
+        """Decode a value. Raises NotPlain."""
         return self._decode(parse(text), given)
 
     def update(self, given: Sequence[Any], changed: Tree) -> Any:
-        """Gives these containers and records the contents that `encode_changed` sent, and returns the value sent with them. Raises NotPlain."""
+        """Give these containers and records the contents that `encode_changed` sent, and return the
+        value sent with them. Raises NotPlain.
+        """
         sent = self._decode(changed, given)
         if (
             type(sent) is not list
@@ -142,12 +167,14 @@ class Codec(ABC):
         return sent[0]
 
     def blank(self, part: Any) -> Any:
-        """A part of the same kind, to be refilled. Raises NotPlain."""
+        """Return an empty part of the same kind, to be refilled. Raises NotPlain."""
         name = self.record_name(part)
         return copy.copy(part) if name is None else self.new_record(name)
 
     def _decode(self, of: Tree, given: Sequence[Any]) -> Any:
-        """What one message names is forgotten with it: no later one may name a part or a record of it."""
+        """Decode one message. Its parts and records are forgotten afterwards, so that no later
+        message can name them.
+        """
         self._parts = list(given)
         try:
             return deep(self._builder.build, of)
@@ -181,7 +208,9 @@ class Codec(ABC):
         return dump({"g": [root, table, rows, made]} if table or rows or made else root)
 
     def _tables(self, planter: Planter) -> tuple[list[Tree], list[Tree]]:
-        """The records that a message names, and the states of the objects that stay here; each may name more."""
+        """Return the records that a message names, and the states of the objects that stay here;
+        each may name more.
+        """
         states = Planter(self._foreign, self._subclass, STATE_NODES)
         table: list[Tree] = []
         rows: dict[int, Tree] = {}
@@ -200,7 +229,7 @@ class Codec(ABC):
                 return table, list(rows.values())
 
     def _state_row(self, number: int, held: Any, planter: Planter) -> Tree:
-        """The attributes of an object that stays here, or none where they are too many."""
+        """Return the attributes of an object that stays here, or none if there are too many."""
         try:
             return [
                 number,
@@ -237,7 +266,9 @@ class Codec(ABC):
         return {"o": self._met[id(value)]}
 
     def _subclass(self, value: Any) -> Tree:
-        """The tree of an instance of a subclass of a plain type that keeps what its class adds, or None: it crosses as its base."""
+        """Return the tree of an instance of a subclass of a plain type, if it keeps what the
+        subclass adds; otherwise None, and it crosses as its base.
+        """
         kind = type(value)
         if taken := SUBCLASSES.get(kind):
             return {"v": [kind.__name__, self._plant_parts(taken, value)]}
@@ -263,7 +294,7 @@ class Codec(ABC):
     def _plant_parts(self, taken: Callable[[Any], list[Any]], value: Any) -> Tree:
         try:
             return self._planter.plant(taken(value), 1)
-        except ValueError as error:  # a buffer that is closed
+        except ValueError as error:  # a closed buffer
             raise NotPlain(f"{type(value).__name__}: {error}") from None
 
     def _graph(self, body: Any) -> Any:
@@ -321,7 +352,9 @@ class Codec(ABC):
         return members[member]
 
     def fill(self, record: Any, attributes: dict[str, Any]) -> None:
-        """Sets the attributes of a record as they were sent, whatever its class makes of setting one."""
+        """Set the attributes of a record as they were sent, bypassing the `__setattr__` of its
+        class.
+        """
         for key, value in attributes.items():
             object.__setattr__(record, key, value)
 

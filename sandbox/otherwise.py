@@ -1,7 +1,7 @@
-"""Another value than the one that a test expects, which looks as if a test could expect it.
+"""Makes a plausible but wrong expected value.
 
-For what is written out: the same with one part changed, compared here, so that it is another value for sure. For what is computed: something added,
-where the form of the expression tells of which type it is.
+A literal gets one part changed; the two are compared here, so that the result is certainly
+different. A computed expression gets something added, if its form shows the type.
 """
 
 from __future__ import annotations
@@ -11,28 +11,26 @@ import copy
 import random
 from typing import Any
 
-SECRET = random.SystemRandom()  # no program can know which part is changed, and by how much
+SECRET = random.SystemRandom()  # no program can predict which part is changed, and by how much
 STEPS = (1, 2, 3, -1, -2, 10)
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TYPES = {
-    "int": "str", "float": "str", "bool": "str", "str": "int", "bytes": "str", "list": "dict", "dict": "list", "tuple": "dict", "set": "list",
+    "int": "str", "float": "str", "bool": "str", "str": "int", "bytes": "str", "list": "dict",
+    "dict": "list", "tuple": "dict", "set": "list",
     "frozenset": "list", "complex": "str",
 }  # fmt: skip
 COUNTS = {"len", "int", "ord"}
-NUMBERS = {
-    "float",
-    "round",
-    "sum",
-    "abs",
-}  # infinite perhaps, or so large that one more is the same
+# may be infinite, or so large that adding 1 changes nothing
+NUMBERS = {"float", "round", "sum", "abs"}
 LISTS = {"sorted", "list"}
 
 
 def otherwise(value: ast.expr, *, by: float | None = 0.0, surely: bool = False) -> ast.expr | None:
-    """An expression that is unequal to this one, or None where none is known.
+    """Return an expression that is unequal to this one, or None if none is known.
 
-    by: the margin within which numbers count as equal; None when it is not known.
-    surely: it must not be found where this one was found, in a text or a list: it is far from it then.
+    by: the margin within which numbers count as equal; None if it is unknown.
+    surely: the result must not occur where this value occurred, in a text or a list; it is
+        therefore very different.
     """
     try:
         before = ast.literal_eval(value)
@@ -45,7 +43,7 @@ def otherwise(value: ast.expr, *, by: float | None = 0.0, surely: bool = False) 
 
 
 def other_type(value: ast.expr) -> ast.expr | None:
-    """A type of which no instance of this one is an instance, where it is a plain one."""
+    """Return a type that has no instances in common with this one, if this is a plain type."""
     return (
         ast.Name(TYPES[value.id], ast.Load())
         if isinstance(value, ast.Name) and value.id in TYPES
@@ -64,7 +62,7 @@ def _far(value: Any) -> ast.expr | None:
 
 
 def _changed(value: ast.expr, by: float) -> ast.expr | None:
-    """This literal with one part changed, in place or anew."""
+    """Return this literal with one part changed, in place or as a new node."""
     if isinstance(value, ast.Constant):
         return ast.Constant(_other(value.value, by))
     if isinstance(value, ast.UnaryOp):
@@ -102,7 +100,7 @@ def _other(value: Any, by: float) -> Any:
 
 
 def _text(value: str, changes: int) -> str:
-    """So many letters or digits, from the middle on, become their neighbours."""
+    """Change this many letters or digits, chosen at random, to their neighbours."""
     places = [at for at, letter in enumerate(value) if letter.isascii() and letter.isalnum()]
     if not places:
         return value + "a"
@@ -140,7 +138,7 @@ def _computed(value: ast.expr) -> ast.expr | None:
     name = value.func.id if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else ""
     if name in COUNTS:
         return ast.BinOp(value, ast.Add(), ast.Constant(1))
-    if name in NUMBERS:  # the one number that this leaves as it is has no end to its digits
+    if name in NUMBERS:  # the only number left unchanged has infinitely many digits
         return ast.BinOp(
             ast.BinOp(value, ast.Mult(), ast.Constant(-3.3)), ast.Sub(), ast.Constant(1.7)
         )

@@ -1,4 +1,4 @@
-"""The processes below this one: find them, kill them, reap them."""
+"""Finds, kills and reaps the processes below this one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import os
 import signal
 import time
 
-_WALL = 0x40000000  # of waitpid: children that report their end by another signal too
+# __WALL of waitpid: includes children that report their end by a signal other than SIGCHLD
+_WALL = 0x40000000
 
 
-_THREADS = 17  # place of their number in /proc/PID/stat, after the name
+_THREADS = 17  # index of the number of threads in /proc/PID/stat, after the name
 
 
 def kill_descendants() -> None:
-    """Stops all descendants first, so that none forks meanwhile, then kills them. Where no pid namespace ends them with its first process."""
+    """Stop all descendants first, so that none forks meanwhile, then kill them. For levels where no
+    pid namespace ends them with its first process.
+    """
     stopped: set[int] = set()
     while new := _tree() - stopped:
         for pid in new:
@@ -27,7 +30,9 @@ def kill_descendants() -> None:
 
 
 def descendants_ended() -> bool:
-    """Kills all descendants and reaps those that have ended; True when there is none left. To be called until then, by their subreaper."""
+    """Kill all descendants and reap those that have ended; return True when none is left. The
+    subreaper calls this until then.
+    """
     kill_descendants()
     try:
         while os.waitpid(-1, os.WNOHANG | _WALL)[0]:
@@ -39,7 +44,9 @@ def descendants_ended() -> bool:
 
 
 def _descendants() -> set[int]:
-    """All that live. A process whose first thread has left by itself is shown as a zombie, and its other threads live on."""
+    """Return all living descendants. A process whose first thread has exited alone is shown as a
+    zombie while its other threads live on.
+    """
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -57,10 +64,11 @@ def _descendants() -> set[int]:
 
 
 def _tree() -> set[int]:
-    """As `_descendants`, and those that wait to be reaped: by few files, since each open is asked of the listener."""
-    if not os.path.exists(
-        f"/proc/self/task/{os.getpid()}/children"
-    ):  # a kernel without CONFIG_PROC_CHILDREN
+    """Return the descendants, including those that wait to be reaped. It opens few files, because
+    each open is checked by the listener.
+    """
+    # a kernel without CONFIG_PROC_CHILDREN
+    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
         return _descendants()
     found: set[int] = set()
     new = {os.getpid()}

@@ -1,13 +1,23 @@
-"""What runs in a program's own process. Nothing here is trusted: the program shares the interpreter and may change all of it.
+"""Runs in a program's own process. Nothing here is trusted: the program shares the interpreter and
+can change all of it.
 
-Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4 the channel to the judge's side,
-5 the gate: a byte comes when the program may run, an end when a process that has answered all may leave.
-Messages on the channel, by first byte: S set up, C not a program, L loaded, R result, T result with types of numpy as Python's, N result that is
-not plain data, X exception, M result and the arguments as they are now, A an answer to a question of a unittest (sandbox/split.py), and before the
-answer K a call of a function of the tests, P what the call printed.
-With `assert` the requests come on the channel, and objects may cross (sandbox/objects.py): a request is [args, kwargs, number of their parts] for the
-entry point, or [operation, args, kwargs], or one of "records", "captured" and "drop", which are not answered; "returned" and "raised" answer a K.
-S is sent and the gate passed before a byte of the program is read: what happens earlier is our failure, what happens later is the program's.
+Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4
+the channel to the worker or judge, 5 the gate: a byte arrives when the program may run, an end of
+file when a process that has answered everything may exit.
+
+Messages on the channel, by first byte:
+- S set up, C not a Python program, L loaded, X exception
+- R result, T result with numpy types as Python's, N result that is not plain data, M result and the
+  arguments as they are now
+- A answer to a question of a unittest (sandbox/split.py)
+- before the answer: K a call of a function of the tests, P what the call printed
+
+With `assert` the requests arrive on the channel, and objects may cross (sandbox/objects.py). A
+request is [args, kwargs, number of their parts] for the entry point; or [operation, args, kwargs];
+or one of "records", "captured" and "drop", which are not answered; or "returned" or "raised", the
+answer to a K.
+S is sent and the gate passed before a byte of the program is read. Earlier failures are the
+sandbox's, later ones the program's.
 """
 
 from __future__ import annotations
@@ -30,7 +40,7 @@ from sandbox.objects import encode_result
 from sandbox.wire import NotPlain, decode, dump, frame
 
 REQUEST, CHANNEL, GATE = 3, 4, 5
-OUTER = 3  # parts that every call has: [args, kwargs], args and kwargs themselves
+OUTER = 3  # parts of every call: [args, kwargs], args, kwargs
 
 
 def send(kind: bytes, text: str = "") -> None:
@@ -40,7 +50,9 @@ def send(kind: bytes, text: str = "") -> None:
 
 
 def run(style: str) -> NoReturn:
-    """Never returns: the process ends here, whatever the program does. `use_streams` was called before the fork."""
+    """Run the program and end the process; never returns. `use_streams` was called before
+    the fork.
+    """
     send(b"S")
     os.read(GATE, 1)
     entry_point, source, *calls = _request()
@@ -61,9 +73,9 @@ def run(style: str) -> NoReturn:
     if style == "call":
         for call in calls:
             _answer(candidate, call)
-        os.read(GATE, 1)  # the end of a process takes its time: not in another program's turn
+        os.read(GATE, 1)  # the exit takes time; it must not delay the next program on this core
         os._exit(0)
-    turn = threading.RLock()  # threads of the program may all call a function of the tests
+    turn = threading.RLock()  # several threads of the program may call a function of the tests
 
     def call_back(number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with turn:
@@ -76,7 +88,9 @@ def run(style: str) -> NoReturn:
 
 
 def rehearse() -> None:
-    """What `run` does with a right program of style call, in a process that is to go on afterwards."""
+    """Do what `run` does with a correct program of style `call`, in a process that continues
+    afterwards.
+    """
     send(b"S")
     os.read(GATE, 1)
     entry_point, source, *calls = _request()
@@ -95,7 +109,7 @@ def _compiled(source: str) -> types.CodeType:
 
 
 def read_request() -> list[bytes]:
-    """The frames of the request."""
+    """Return the frames of the request."""
     size = os.fstat(REQUEST).st_size
     data = bytearray()
     while len(data) < size:
@@ -110,7 +124,9 @@ def read_request() -> list[bytes]:
 
 
 def use_streams() -> None:
-    """The program's standard streams, on descriptors 0 to 2, whatever these are at the time."""
+    """Create the program's standard streams on descriptors 0 to 2, whatever these are at
+    the time.
+    """
     sys.stdin, sys.stdout, sys.stderr = _streams()
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv = ["program.py"]
@@ -125,7 +141,7 @@ def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
 
 
 def _module(name: str) -> types.ModuleType:
-    """A real module, so that dataclasses, typing and pickle find it."""
+    """Create a real module, so that dataclasses, typing and pickle find it."""
     made = types.ModuleType(name)
     made.__file__ = "program.py"
     sys.modules[name] = made
@@ -133,9 +149,12 @@ def _module(name: str) -> types.ModuleType:
 
 
 def _script(code: types.CodeType) -> NoReturn:
-    """As the interpreter would: run, wait for threads, run the exit hooks, flush; all of it counts."""
+    """Run a script as the interpreter would: run it, wait for threads, run exit handlers, flush.
+    All of it counts as the program.
+    """
     status = 0
-    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # scripts count on these two of the module site
+    # scripts expect these two, which the module site defines
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
     try:
         exec(code, _module("__main__").__dict__)
     except SystemExit as left:
@@ -151,7 +170,7 @@ def _script(code: types.CodeType) -> NoReturn:
             if stream is not None and not stream.closed:
                 stream.flush()
     except Exception:
-        status = 120  # as the interpreter has it
+        status = 120  # as the interpreter does
     os._exit(status)
 
 
@@ -165,7 +184,9 @@ def _exit_status(left: SystemExit) -> int:
 
 
 def _load(code: types.CodeType, module: types.ModuleType, entry_point: str) -> Any:
-    """entry_point: a name of the module, or of a method, `Class().method`."""
+    """Run the source and return its entry point: a name in the module, or a method written as
+    `Class().method`.
+    """
     try:
         exec(code, module.__dict__)
         name, _, method = entry_point.partition("().")
@@ -177,7 +198,7 @@ def _load(code: types.CodeType, module: types.ModuleType, entry_point: str) -> A
 
 
 def _report(error: BaseException) -> None:
-    """Sends name, message, and whether memory ran out."""
+    """Send the exception's name and message, and whether memory ran out."""
     send(b"X", dump(told_of(error)))
 
 
@@ -194,7 +215,9 @@ def _answer(candidate: Any, call: str | bytes) -> None:
 
 
 def _unittest(module: types.ModuleType, source: str) -> NoReturn:
-    """Runs the test cases of this text in the program's own module. R without a body: all of them passed."""
+    """Run the test cases of this source in the program's own module. R without a body means that
+    all passed.
+    """
     import unittest
 
     def tell(value: Any) -> None:
@@ -202,7 +225,8 @@ def _unittest(module: types.ModuleType, source: str) -> NoReturn:
 
     vars(module).update(_told=tell, _raising=lambda: Raising(tell), _kinds=kinds)
     before = set(map(id, vars(module).values()))
-    unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]  # minutes, on long lists, and nobody reads it
+    # takes minutes on long lists, and nobody reads it
+    unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]
     try:
         exec(compile(source, "tests.py", "exec", dont_inherit=True), module.__dict__)
         cases = [
@@ -229,7 +253,7 @@ def _unittest(module: types.ModuleType, source: str) -> NoReturn:
 
 
 def _serve(held: Held, candidate: Any, text: bytes) -> None:
-    """Answers one request of an `assert` job's judge."""
+    """Answer one request of an `assert` job's judge."""
     try:
         what, *rest = request = held.decode(text)
         if what == "records":
@@ -249,10 +273,10 @@ def _serve(held: Held, candidate: Any, text: bytes) -> None:
 
 
 def _call(held: Held, candidate: Any, request: list[Any], text: str) -> None:
-    """Calls the entry point and sends its result, with what became of its arguments where that counts."""
+    """Call the entry point and send its result, and the changed arguments where they matter."""
     args, kwargs, count = request
     given = parts([args, kwargs], held.record_name)
-    if len(given) != count:  # something crossed as another type: a part here is none there
+    if len(given) != count:  # a value crossed as another type, so that the parts do not match
         given = []
     result = _printed(candidate, args, kwargs) if held.captured else candidate(*args, **kwargs)
     if len(given) > OUTER and held.encode(request) != text:
@@ -262,7 +286,9 @@ def _call(held: Held, candidate: Any, request: list[Any], text: str) -> None:
 
 
 def _printed(candidate: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Calls the entry point for a test that captures standard output, and sends what was printed ahead of the result."""
+    """Call the entry point for a test that captures standard output; send the output ahead of the
+    result.
+    """
     text = io.StringIO()
     stdout, sys.stdout = sys.stdout, text
     try:
@@ -273,7 +299,9 @@ def _printed(candidate: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
 
 
 def _call_back(held: Held, candidate: Any, call: str) -> Any:
-    """Has a function of the tests called in their process; they may ask this one something meanwhile."""
+    """Have a function of the tests called in their process. Meanwhile the tests may send requests
+    to this process.
+    """
     send(b"K", call)
     while request := _receive():
         what, *rest = held.decode(request)
@@ -289,7 +317,7 @@ def _call_back(held: Held, candidate: Any, call: str) -> Any:
 
 
 def _receive() -> bytes:
-    """One call from the judge, or nothing when it has gone."""
+    """Return one request from the judge, or nothing when the judge is gone."""
     (length,) = struct.unpack(">I", head) if len(head := _exactly(4)) == 4 else (0,)
     return _exactly(length)
 

@@ -1,4 +1,4 @@
-"""What goes into the sandbox and what comes out: `Job` and `Report`, plain data on both sides."""
+"""Input and output of the sandbox: `Job` and `Report`, both plain data."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any, Literal
 
 
 class Verdict(StrEnum):
-    """INFRA is a failure of ours, never of the program, and never a score."""
+    """The result of a test or a job. INFRA is a failure of the sandbox, never of the program, and
+    never becomes a score.
+    """
 
-    AC = "AC"  # accepted: every test was decided, positively
+    AC = "AC"  # accepted: every test was decided, and passed
     WA = "WA"  # wrong answer
-    TLE = "TLE"  # over its CPU or wall time
-    MLE = "MLE"  # over its memory
-    OLE = "OLE"  # over its output
-    RE = "RE"  # raised, crashed, or left early
+    TLE = "TLE"  # over its limit of CPU or wall time
+    MLE = "MLE"  # over its limit of memory
+    OLE = "OLE"  # over its limit of output
+    RE = "RE"  # raised an exception, crashed, or exited early
     CE = "CE"  # not a Python program
     INFRA = "INFRA"
 
@@ -23,20 +25,30 @@ class Verdict(StrEnum):
 Style = Literal["call", "assert", "stdio", "unittest"]
 Compare = Literal["exact", "unordered", "set", "tokens"]
 COMPARES: dict[Style, tuple[Compare, ...]] = {
-    "call": ("exact", "unordered", "set"), "stdio": ("exact", "tokens"), "assert": ("exact",), "unittest": ("exact",),
-}  # fmt: skip
+    "call": ("exact", "unordered", "set"),
+    "stdio": ("exact", "tokens"),
+    "assert": ("exact",),
+    "unittest": ("exact",),
+}
 
 
-LOAD = 3.0  # processes that may want the same core before a program that computes is stopped by the clock
+# How many processes may compete for a core before the wall clock stops a program that only
+# computes.
+LOAD = 3.0
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Time is per test, and output for a run of the program: all tests of a job, or one of `stdio`. All processes of the program count together.
+    """Limits of a program. They count all of its processes together.
 
-    Totals are for the program over all its tests; None: what these have one by one. Memory, processes and files bound each moment, so the whole too.
-    CPU time bounds work: it says the same on a machine under load. The clock is there for programs that wait, and has room to spare for load.
-    Where no cgroup can be written the sums are read from /proc, some hundred times a second: docs/explanation/sandbox.md says what holds on which level.
+    Times are per test. Output is per run of the program: a run is all tests of a job, or one test
+    of style `stdio`.
+    The `total_*` limits cover the program over all its tests; None means no limit beyond the one of
+    each test. Memory, processes and open files are limited at every moment, so they need no total.
+    CPU time limits work and does not depend on how busy the machine is. The wall clock limits
+    programs that wait, and leaves room for a busy machine.
+    Where no cgroup is writable, usage is read from /proc, about a hundred times a second.
+    docs/explanation/sandbox.md lists what is enforced on which isolation level.
     """
 
     wall_s: float = 9.0
@@ -44,20 +56,24 @@ class Limits:
     memory_mb: int = 256
     output_kb: int = 1024  # stdout and stderr
     processes: int = 64  # threads count too
-    files: int = 256  # open at once
+    files: int = 256  # open at the same time
     total_wall_s: float | None = None
     total_cpu_s: float | None = None
     total_output_kb: int | None = None
 
     @classmethod
     def of_work(cls, cpu_s: float, memory_mb: int = 256) -> Limits:
-        """For a problem whose programs compute and do not wait: LOAD times as long by the clock, so that it is the CPU time that decides."""
+        """Return limits for a program that computes and does not wait. The wall clock allows LOAD
+        times the CPU time, so that the CPU time decides.
+        """
         return cls(wall_s=LOAD * cpu_s, cpu_s=cpu_s, memory_mb=memory_mb)
 
 
 @dataclass(frozen=True)
 class CallTest:
-    """`entry_point(*args, **kwargs)` must return `expected`. Plain data only: None, bool, int, float, str, bytes, list, tuple, set, dict."""
+    """`entry_point(*args, **kwargs)` must return `expected`. Values are plain data: None, bool,
+    int, float, str, bytes, list, tuple, set, dict.
+    """
 
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
@@ -66,7 +82,9 @@ class CallTest:
 
 @dataclass(frozen=True)
 class StdioTest:
-    """The program reads `stdin` and must print `stdout`; white space at line ends does not count."""
+    """The program reads `stdin` and must print `stdout`; white space at the ends of lines is
+    ignored.
+    """
 
     stdin: str
     stdout: str
@@ -74,16 +92,19 @@ class StdioTest:
 
 @dataclass(frozen=True)
 class AssertTest:
-    """Python source that defines `check(candidate)`; it runs in a judge process, never beside the program."""
+    """Python source that defines `check(candidate)`. It runs in a judge process, never in the
+    program's process.
+    """
 
     source: str
 
 
 @dataclass(frozen=True)
 class UnittestTest:
-    """Python source with `unittest.TestCase` classes, which must share the program's interpreter, because they patch it: trust level "shared".
+    """Python source with `unittest.TestCase` classes.
 
-    Each method is run by itself and has a result of its own in the report.
+    They share the program's interpreter, because they patch it: the trust level is "shared". Each
+    method runs on its own and has its own result in the report.
     """
 
     source: str
@@ -94,13 +115,16 @@ Test = CallTest | StdioTest | AssertTest | UnittestTest
 
 @dataclass(frozen=True)
 class Job:
-    """One program to be judged. `tolerance` is absolute or relative, for floats; None compares exactly.
+    """One program to be judged.
 
-    compare: for `call`, "unordered" takes the elements of a result in any order and "set" does not count them either; for `stdio`, "tokens" takes
-    any white space for any other ("exact" goes line by line).
-    checker: Python source of the problem's own comparison, in place of all that: `check(args, got, expected, **kwargs) -> bool` for `call`, with the
-    test's arguments, `check(stdin, got, expected) -> bool` for `stdio`. It is not trusted: it runs confined, in a process of its own. What it raises,
-    and an answer that is neither True nor False, is a wrong answer.
+    tolerance: absolute or relative, for floats; None compares exactly.
+    compare: for `call`, "unordered" ignores the order of the elements of a result, and "set" also
+        ignores how often each occurs. For `stdio`, "exact" compares line by line, and "tokens"
+        treats all white space as equal.
+    checker: Python source of the problem's own comparison, which replaces the above: `check(args,
+        got, expected, **kwargs) -> bool` for `call`, with the test's arguments; `check(stdin, got,
+        expected) -> bool` for `stdio`. It is not trusted and runs confined, in its own process. An
+        exception, or a result other than True or False, is a wrong answer.
     """
 
     job_id: str
@@ -108,32 +132,35 @@ class Job:
     style: Style
     tests: tuple[Test, ...]
     entry_point: str | None = None
-    prompt: str = ""  # trusted text of the problem: helper functions that an `assert` test may use
+    prompt: str = ""  # trusted source of the problem: helper functions for `assert` tests
     limits: Limits = Limits()
     tolerance: float | None = None
     compare: Compare = "exact"
     checker: str | None = None
-    packages: tuple[
-        str, ...
-    ] = ()  # that the problem needs besides the standard library; where one is absent, the job is not run
-    in_place: bool = False  # for `assert`: the tests see what a call changed in its arguments even where it returned something (sandbox/in_place.py)
+    packages: tuple[str, ...] = ()  # that the problem needs; without them the job is not run
+    in_place: bool = False  # `assert`: show changes to arguments; see sandbox/in_place.py
 
 
 @dataclass(frozen=True)
 class TestResult:
     verdict: Verdict
-    detail: str = ""  # what came, in words; never what was expected
+    detail: str = ""  # what the program returned or did; never the expected value
     wall_s: float = 0.0
-    name: str = ""  # of a test method, `Class.method`
+    name: str = ""  # `Class.method` of a test method
 
     __test__ = False  # not a pytest class
 
 
 @dataclass(frozen=True)
 class Report:
-    """One per job, whatever the program did. The verdict is AC only if every test's is.
+    """The result of one job; every job gets exactly one. The verdict is AC only if that of every
+    test is.
 
     tests: a result for each test of the job, or for each method of its unittests, in order.
+    trust: "apart" if every verdict was decided outside the program's process, "shared" if a verdict
+        depends on what the program itself said.
+    unusable: set with INFRA where a test or checker of the problem cannot be run, or a package is
+        absent; a retry does not help.
     """
 
     job_id: str
@@ -143,23 +170,17 @@ class Report:
     wall_s: float = 0.0
     peak_bytes: int = 0
     isolation: str = "none"  # what confined the program, e.g. "namespaces+rlimits"
-    trust: Literal["apart", "shared"] = (
-        "apart"  # "apart": decided outside the program's process; "shared": the program's own word went into it
-    )
+    trust: Literal["apart", "shared"] = "apart"  # "shared": relies on what the program said
     detail: str = ""
-    unusable: bool = False  # with INFRA: a test or checker of the problem cannot be run, and asking again does not help
-    absent: tuple[str, ...] = ()  # packages for want of which the job was not run; unusable too
-    verdicts: tuple[Verdict, ...] = ()  # of each run, where the job was run more than once
-    denied: dict[str, int] | None = (
-        None  # calls that the sandbox refused, by name, counted outside the program; None where it cannot count
-    )
-    tried: dict[str, int] | None = (
-        None  # what the program tried, by kind (sandbox/tried.py); None, or a kind absent, where it cannot be counted
-    )
+    unusable: bool = False  # with INFRA: the problem's fault, a retry does not help
+    absent: tuple[str, ...] = ()  # packages that are missing, so that the job was not run
+    verdicts: tuple[Verdict, ...] = ()  # one per run, where a job is run repeatedly
+    denied: dict[str, int] | None = None  # refused calls by name; None: not counted
+    tried: dict[str, int] | None = None  # attempts by kind (sandbox/tried.py); None: not counted
 
     @property
     def flickers(self) -> bool:
-        """Whether repeated runs came to different verdicts; one that was our failure says nothing."""
+        """Whether repeated runs had different verdicts, not counting INFRA."""
         return len(set(self.verdicts) - {Verdict.INFRA}) > 1
 
     @property

@@ -1,11 +1,15 @@
-"""What tests hold in place of what stays with the program: the function under test, and stand-ins for objects.
+"""What tests hold in place of values that stay with the program: the function under test, and
+stand-ins for objects.
 
-A stand-in asks the program for whatever the tests do with it. These rules keep apart what an answer decides and what a program may claim:
-- The attributes that an object holds crossed with it. What an iteration gave, and any other answer, is kept: the same question has the same answer.
-- An operator that would hand the program the other operand (==, <, +) is asked only between two objects of the program. With plain data, == is False
-  and arithmetic is a TypeError; `in` goes through the elements here.
-- An answer goes into the trust level "shared" if the program could fit it to what the tests did since it returned the object
-  (`Program.weigh` in sandbox/connection.py).
+A stand-in sends every operation of the tests to the program. The following rules separate what an
+answer decides from what a program merely claims:
+- An object's attributes are sent along with it. The elements of an iteration and all other answers
+  are cached: the same request gets the same answer.
+- An operator that would give the program the other operand (==, <, +) is sent only between two
+  objects of the program. With plain data, == is False and arithmetic is a TypeError; `in` compares
+  the elements in this process.
+- An answer sets the trust level "shared" if the program could fit it to what the tests did since it
+  returned the object (`Program.weigh` in sandbox/connection.py).
 """
 
 from __future__ import annotations
@@ -20,11 +24,13 @@ _ABSENT = object()
 
 
 class TooEarly(Exception):
-    """A test's text uses the program before it is loaded: the text is run again when it is."""
+    """The source of a test uses the program before it is loaded. The source is run again
+    afterwards.
+    """
 
 
 class Later:
-    """Stands for a name of the program before it is loaded: any use of it raises TooEarly."""
+    """Stands for a name of the program before it is loaded: any use raises TooEarly."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -39,7 +45,9 @@ class Later:
 
 
 class Candidate:
-    """Stands for the function under test: arguments go to the program, the result comes back."""
+    """Stands for the function under test: sends the arguments to the program and returns the
+    result.
+    """
 
     def __init__(self, program: Program, name: str) -> None:
         self._program = program
@@ -51,27 +59,29 @@ class Candidate:
         return self._program.call(args, kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute that the program keeps at its function."""
+        """Return an attribute that the program set on its function."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._program.global_name(self.__name__), name)
 
 
 class Memory:
-    """What is known of one object of the program."""
+    """What is known about one object of the program."""
 
     def __init__(self, number: int, age: int, came_in: int) -> None:
-        """age: how often the function under test had been called when the program returned the object. came_in: the number of that message."""
+        """age: number of calls of the function under test when the program returned the object.
+        came_in: number of the message in which it arrived.
+        """
         self.number, self.age, self.came_in = number, age, came_in
-        self.sent = ""  # its state as it was sent
-        self.state: dict[str, Any] = {}  # the attributes that it holds
+        self.sent = ""  # the state as it was sent
+        self.state: dict[str, Any] = {}  # the attributes of the object
         self.answers: dict[tuple[Any, ...], Any] = {}
         self.elements: Elements | None = None
         self.is_iterator = self.ended = False
 
 
 class Elements:
-    """The elements of an iterable of the program, each asked for once."""
+    """The elements of an iterable of the program, each requested once."""
 
     def __init__(self, source: Iterator[Any]) -> None:
         self._source, self._seen = source, list[Any]()
@@ -89,7 +99,9 @@ class Elements:
 
 
 class StandIn:
-    """Stands for an object of the program. A subclass for each set of special methods, so that Python finds those that the object has."""
+    """Stands for an object of the program. Each set of special methods has its own subclass, so
+    that Python finds the methods that the object has.
+    """
 
     __slots__ = ("__memory", "__program", "__weakref__")
 
@@ -98,11 +110,8 @@ class StandIn:
         object.__setattr__(self, "_StandIn__memory", memory)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") and name not in (
-            "__name__",
-            "__doc__",
-            "__qualname__",
-        ):  # nothing of the judge's own machinery asks a program
+        # The judge's own machinery must not send requests to a program.
+        if name.startswith("__") and name not in ("__name__", "__doc__", "__qualname__"):
             raise AttributeError(name)
         program = program_of(self)
         memory = memory_of(self)
@@ -119,9 +128,8 @@ class StandIn:
         program_of(self).tell("delete", self, name)
 
     def __eq__(self, other: object) -> Any:
-        return (
-            True if self is other else NotImplemented
-        )  # then Python asks the other one, and decides by identity
+        # Python then asks the other operand, and falls back to identity.
+        return True if self is other else NotImplemented
 
     def __hash__(self) -> int:
         return hash(memory_of(self).number)
@@ -161,7 +169,7 @@ def _looks(what: str) -> Callable[..., Any]:
 
 
 def _between(what: str) -> Callable[..., Any]:
-    """An operator that is asked between two objects of the program, and not where the other operand is the tests' own."""
+    """Make an operator that is sent only if both operands are objects of the program."""
 
     def ask(self: StandIn, other: object) -> Any:
         if not isinstance(other, StandIn):
@@ -202,7 +210,8 @@ def _item(self: StandIn, key: Any) -> Any:
 def _iter(self: StandIn) -> Iterator[Any]:
     program, memory = program_of(self), memory_of(self)
     if memory.is_iterator and not memory.ended:
-        return self  # type: ignore[return-value]  # not asked: its __iter__ could begin anew with other elements
+        # not requested: its __iter__ could start over with other elements
+        return self  # type: ignore[return-value]
     if memory.elements is None or program.told:
         answer = program.ask("iter", self)
         if not isinstance(answer, StandIn) or not hasattr(type(answer), "__next__"):
@@ -221,7 +230,8 @@ def _next(self: StandIn) -> Any:
     except StopIteration:
         memory.ended = True
         raise
-    program.shared |= memory.ended  # elements after the end: it has heard that it is asked again
+    # elements after the end: the program knows that it is asked again
+    program.shared |= memory.ended
     return answer
 
 
@@ -245,7 +255,9 @@ _classes: dict[tuple[str, frozenset[str]], type[StandIn]] = {}
 
 
 def stand_in_class(name: str, special: frozenset[str]) -> type[StandIn]:
-    """The class of stand-ins for objects of a type of this name that has these special methods."""
+    """Return the class of stand-ins for objects of a type with this name and these
+    special methods.
+    """
     special &= frozenset(_METHODS)
     if (name, special) not in _classes:
         if len(_classes) > 1000:

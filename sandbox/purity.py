@@ -1,6 +1,8 @@
-"""Which expressions of a unittest say the same in another process as beside the program: written out, or computed from what is written out.
+"""Decides which expressions of a unittest have the same value in another process as beside the
+program: literals, and values computed from literals.
 
-All others are questions about what the program has done, and only its process can answer them.
+All other expressions are questions about what the program has done, which only its process can
+answer.
 """
 
 from __future__ import annotations
@@ -9,8 +11,10 @@ import ast
 import builtins
 
 MODULES = {
-    "ast", "base64", "binascii", "bisect", "calendar", "cmath", "collections", "copy", "datetime", "decimal", "fractions", "functools", "hashlib",
-    "heapq", "hmac", "html", "itertools", "json", "math", "numbers", "operator", "os", "re", "statistics", "string", "struct", "sys", "textwrap",
+    "ast", "base64", "binascii", "bisect", "calendar", "cmath", "collections", "copy", "datetime",
+    "decimal", "fractions", "functools", "hashlib",
+    "heapq", "hmac", "html", "itertools", "json", "math", "numbers", "operator", "os", "re",
+    "statistics", "string", "struct", "sys", "textwrap",
     "types", "unicodedata", "urllib.parse", "zlib", "zoneinfo",
 }  # fmt: skip
 OF_OS = {
@@ -24,52 +28,46 @@ OF_OS = {
     "os.linesep",
 }
 OF_SYS = {"sys.platform", "sys.maxsize", "sys.version_info", "sys.float_info", "sys.byteorder"}
-MOMENTS = {
-    "now",
-    "today",
-    "utcnow",
-    "astimezone",
-    "fromtimestamp",
-    "timestamp",
-    "set_trace",
-}  # not the same a moment later, or elsewhere
+# differ from one moment or machine to another
+MOMENTS = {"now", "today", "utcnow", "astimezone", "fromtimestamp", "timestamp", "set_trace"}
 ASIDE = {
-    "open", "input", "print", "exec", "eval", "compile", "globals", "locals", "vars", "dir", "id", "hash", "iter", "next", "super", "__import__",
-    "setattr", "delattr", "getattr", "breakpoint", "exit", "quit", "help", "object", "memoryview", "staticmethod", "classmethod", "property",
+    "open", "input", "print", "exec", "eval", "compile", "globals", "locals", "vars", "dir", "id",
+    "hash", "iter", "next", "super", "__import__",
+    "setattr", "delattr", "getattr", "breakpoint", "exit", "quit", "help", "object", "memoryview",
+    "staticmethod", "classmethod", "property",
 }  # fmt: skip
 BUILTINS = {name for name in vars(builtins) if not name.startswith("_")} - ASIDE
 SHAPES = (
-    ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Subscript, ast.Slice, ast.Starred,
-    ast.FormattedValue, ast.JoinedStr, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Load, ast.keyword,
+    ast.Tuple, ast.List, ast.Set, ast.Dict, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare,
+    ast.IfExp, ast.Subscript, ast.Slice, ast.Starred,
+    ast.FormattedValue, ast.JoinedStr, ast.operator, ast.unaryop, ast.boolop, ast.cmpop, ast.Load,
+    ast.keyword,
 )  # fmt: skip
 COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 class Known:
-    """The names that are known in one place of a test's text."""
+    """The names that are known at one place of a test's source."""
 
     def __init__(self, itself: str, kind: str) -> None:
-        """itself: what the method calls its instance. kind: the name of its class."""
+        """itself: the method's name for its instance. kind: the name of its class."""
         self.itself, self.owners = itself, {itself, kind}
         self.names: set[str] = set()  # variables
         self.attributes: set[str] = set()  # of the instance or the class
-        self.modules: dict[
-            str, str
-        ] = {}  # what a name imports, as a dotted path; "?" for any other thing of that name
-        self.values: dict[str, ast.expr] = {}  # of variables of the method
-        self.lent: set[str] = (
-            set()
-        )  # what the program's process has in its hands too, and may have changed
-        self.written: set[int] = set()  # statements that only give a name such a value, by identity
+        # What a name imports, as a dotted path; "?" for anything else with that name.
+        self.modules: dict[str, str] = {}
+        self.values: dict[str, ast.expr] = {}  # values of the method's variables
+        self.lent: set[str] = set()  # What the program's process has too, and may have changed.
+        self.written: set[int] = set()  # ids of statements that only bind such a value to a name
 
     def with_names(self, names: set[str]) -> Known:
-        """The same, and these variables."""
+        """Return a copy with these variables added."""
         inside = Known("", "")
         vars(inside).update(vars(self), names=self.names | names)
         return inside
 
     def may_differ(self, node: ast.expr) -> bool:
-        """Whether this is something that the program had in its hands, and that it can have changed."""
+        """Whether the program had this value and can have changed it."""
         held = isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in self.lent
         value = self.values.get(node.id) if isinstance(node, ast.Name) else None
         return held and not isinstance(
@@ -77,7 +75,7 @@ class Known:
         )
 
     def is_bare(self, node: ast.expr) -> bool:
-        """Whether this value is one that anyone would guess: nothing, or next to nothing."""
+        """Whether anyone could guess this value: nothing, or next to nothing."""
         if isinstance(node, ast.Name):
             node = self.values.get(node.id, node)
         try:
@@ -86,7 +84,9 @@ class Known:
             return isinstance(node, ast.Call) and not node.args and not node.keywords
 
     def pure(self, node: ast.AST | None, bound: frozenset[str] = frozenset()) -> bool:
-        """bound: names that a comprehension or a lambda around this node gives a value."""
+        """Whether this node has the same value in any process. bound: names that an enclosing
+        comprehension or lambda binds.
+        """
         if node is None or isinstance(node, ast.Constant):
             return True
         if isinstance(node, ast.Name):
@@ -122,7 +122,7 @@ class Known:
         return self._allowed(path) if path else self.pure(node.value, bound)
 
     def path(self, node: ast.expr) -> str:
-        """The dotted path of what an import gives, or nothing."""
+        """Return the dotted path of an imported value, or nothing."""
         if isinstance(node, ast.Name):
             return self.modules.get(node.id, "")
         inner = self.path(node.value) if isinstance(node, ast.Attribute) else ""

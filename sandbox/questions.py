@@ -1,4 +1,6 @@
-"""What an assertion of a unittest becomes when a judge decides it: a question to the program's process, and the assertion about the answer."""
+"""Turns an assertion of a unittest into a question to the program's process and an assertion about
+the answer, which a judge decides.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +12,23 @@ from sandbox.purity import COMPREHENSIONS, Known
 from sandbox.variants import asserts
 
 COMPARING = {
-    "assertEqual", "assertEquals", "assertNotEqual", "assertDictEqual", "assertListEqual", "assertTupleEqual", "assertSetEqual", "assertCountEqual",
-    "assertSequenceEqual", "assertMultiLineEqual", "assertIn", "assertNotIn", "assertGreater", "assertGreaterEqual", "assertLess", "assertLessEqual",
-    "assertRegex", "assertNotRegex", "assertAlmostEqual", "assertNotAlmostEqual", "assertAlmostEquals",
+    "assertEqual", "assertEquals", "assertNotEqual", "assertDictEqual", "assertListEqual",
+    "assertTupleEqual", "assertSetEqual", "assertCountEqual",
+    "assertSequenceEqual", "assertMultiLineEqual", "assertIn", "assertNotIn", "assertGreater",
+    "assertGreaterEqual", "assertLess", "assertLessEqual",
+    "assertRegex", "assertNotRegex", "assertAlmostEqual", "assertNotAlmostEqual",
+    "assertAlmostEquals",
 }  # fmt: skip
-LOOSE = {  # which most values pass
-    "assertNotEqual", "assertNotIn", "assertGreater", "assertGreaterEqual", "assertLess", "assertLessEqual", "assertNotRegex", "assertNotAlmostEqual",
+# which most values pass
+LOOSE = {
+    "assertNotEqual", "assertNotIn", "assertGreater", "assertGreaterEqual", "assertLess",
+    "assertLessEqual", "assertNotRegex", "assertNotAlmostEqual",
 }  # fmt: skip
 NARROW = ("startswith", "endswith", "match", "fullmatch", "search")
-CLOSE = {
-    "assertAlmostEqual",
-    "assertNotAlmostEqual",
-    "assertAlmostEquals",
-}  # whose third argument is no message
-ALONE = {
-    "assertIsNone": "assertTrue",
-    "assertIsNotNone": "assertFalse",
-}  # and what is asserted of the answer whether it is None
+# their third argument is not a message
+CLOSE = {"assertAlmostEqual", "assertNotAlmostEqual", "assertAlmostEquals"}
+# assertion about whether the answer is None
+ALONE = {"assertIsNone": "assertTrue", "assertIsNotNone": "assertFalse"}
 CALLED = {
     "assert_called_once_with": "assertEqual",
     "assert_called_with": "assertEqual",
@@ -40,7 +42,12 @@ COUNTED = {
 
 
 class Asked(NamedTuple):
-    """doing: statements that ask. checks: statements about the answers. hides: whether these hold a value that the asking does not show."""
+    """A question and its check.
+
+    doing: statements that ask.
+    checks: statements about the answers.
+    hides: whether `checks` contains a value that `doing` does not show.
+    """
 
     doing: list[ast.stmt]
     checks: list[ast.stmt]
@@ -48,7 +55,7 @@ class Asked(NamedTuple):
 
 
 def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked | None:
-    """None where this has no assertion that can be taken out."""
+    """Convert a statement. Returns None if it has no assertion that can be extracted."""
     if isinstance(part, ast.For):
         return None if known.pure(part.iter) else _of_rows(part, known)
     if isinstance(part, ast.Assert):
@@ -68,9 +75,8 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked |
     if name in ("assertTrue", "assertFalse") and call.args:
         return _of_truth(call.args[0], name, known)
     if name in ALONE and call.args:
-        is_none = ast.Compare(
-            call.args[0], [ast.Is()], [ast.Constant(None)]
-        )  # the value itself may be one that cannot cross
+        # Only the comparison is sent: the value itself may not be plain data.
+        is_none = ast.Compare(call.args[0], [ast.Is()], [ast.Constant(None)])
         return (
             None
             if known.pure(call.args[0])
@@ -104,7 +110,7 @@ def of_statement(part: ast.Expr | ast.Assert | ast.For, known: Known) -> Asked |
 
 
 def of_raising(part: ast.With, known: Known) -> Asked | None:
-    """Of `with self.assertRaises(kind): ...`: whatever is raised there is told."""
+    """Convert `with self.assertRaises(kind): ...`: the answer is what is raised there."""
     call = part.items[0].context_expr
     assert isinstance(call, ast.Call)
     inside = any(
@@ -127,7 +133,9 @@ def _of_raising_call(call: ast.Call, known: Known) -> Asked | None:
 
 
 def _is_one_of(kind: ast.expr) -> ast.stmt:
-    """The classes of what there is, or of what was raised, are told by name; with the names of the kinds that are awaited these are compared."""
+    """Make a check of classes. The answer has the class names of a value or an exception; they are
+    compared with the names of the expected classes.
+    """
     return ast.Expr(ast.Call(ast.Name("_check_kind", ast.Load()), [_answer(), kind], []))
 
 
@@ -137,7 +145,7 @@ def _of_comparison(call: ast.Call, name: str, known: Known) -> Asked | None:
     if not all(map(known.pure, (*more, *(keyword.value for keyword in keywords)))):
         return None
     asked = [not known.pure(side) or known.may_differ(side) for side in sides]
-    if not any(asked):  # about something that the program may have changed
+    if not any(asked):  # the assertion is about something that the program may have changed
         asked = [
             any(
                 isinstance(node, (ast.Name, ast.Attribute)) and ast.unparse(node) in known.lent
@@ -149,9 +157,8 @@ def _of_comparison(call: ast.Call, name: str, known: Known) -> Asked | None:
         return None
     at = asked.index(True)
     given = [_answer() if side == at else sides[side] for side in (0, 1)]
-    anything = name in LOOSE or (
-        name == "assertIn" and at == 1
-    )  # who answers with a container of everything has what is looked for
+    # A container that contains everything would pass.
+    anything = name in LOOSE or (name == "assertIn" and at == 1)
     return Asked(
         [_told(sides[at])],
         [_check(name, [*given, *more], known, keywords)],
@@ -164,7 +171,7 @@ def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
         return None
     leaves: list[ast.expr] = []
     made = opened_expression(test, known, frozenset(), leaves)
-    if made is None or _is_answer(made):  # nothing but the truth of it
+    if made is None or _is_answer(made):  # only the truth of the expression can be sent
         return Asked(
             [_told(ast.Call(ast.Name("bool", ast.Load()), [test], []))],
             [_check(name, [_answer()], known)],
@@ -182,7 +189,9 @@ def _of_truth(test: ast.expr, name: str, known: Known) -> Asked | None:
 
 
 def _of_rows(loop: ast.For, known: Known) -> Asked | None:
-    """Of a loop over something that the program has made, which only asserts things about its elements: they are told, the judge goes through."""
+    """Convert a loop over a value of the program that only asserts things about its elements: the
+    elements are sent, and the judge runs the loop.
+    """
     targets = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
     inside = known.with_names(targets)
     for part in loop.body:
@@ -248,7 +257,9 @@ def _is_itself(call: ast.Call, known: Known) -> bool:
 
 
 def _is_class(kind: ast.expr, known: Known) -> bool:
-    """Whether this is a class, or a tuple of such, that says by its name alone what its instances are."""
+    """Whether this is a class, or a tuple of classes, whose instances are identified by the class
+    name alone.
+    """
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
     return all(
         is_type(part)
@@ -259,7 +270,9 @@ def _is_class(kind: ast.expr, known: Known) -> bool:
 
 
 def _is_narrow(test: ast.expr) -> bool:
-    """Whether few values make this true: an equality and its kin, and not of each element of what may have none."""
+    """Whether few values make this true: an equality or similar, but not one about each element of
+    a value that may be empty.
+    """
     if isinstance(test, COMPREHENSIONS) or (
         isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)
     ):

@@ -1,4 +1,6 @@
-"""Exceptions of a program, as its tests see them: by name, with the classes they derive from, arguments, attributes and message."""
+"""Exceptions of a program, as its tests see them: by name, with base classes, arguments, attributes
+and message.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +21,14 @@ class Exceptions:
     """The classes of exceptions that the tests and a program know by name."""
 
     def __init__(self, own: Callable[[str], type | None], fill: Fill) -> None:
-        """own: the tests' own class of this name. fill: sets attributes, as they were sent."""
+        """own: returns the tests' own class of a name. fill: sets attributes, as they were sent."""
         self._own, self._fill = own, fill
         self._made: dict[str, type] = {}
 
     def kind(self, body: Any) -> type:
-        """The class for [name, bases], where a base is the name of a builtin one or a pair again. Raises NotPlain."""
+        """Return the class for [name, bases]; a base is the name of a builtin exception, or again
+        such a pair. Raises NotPlain.
+        """
         name, told = str(body[0])[:40], body[1]
         if type(told) is not list or not 0 < len(told) < 10:
             raise NotPlain("broken message: no exception")
@@ -39,7 +43,9 @@ class Exceptions:
         return self._made[name]
 
     def made(self, told: Any) -> BaseException:
-        """The exception that `held.exception_tree` describes; a ProgramRaised where it cannot be made here. Raises NotPlain for no description."""
+        """Return the exception that `held.exception_tree` describes; a ProgramRaised if it cannot
+        be built here. Raises NotPlain for an invalid description.
+        """
         name, text, out_of_memory, bases, args, attributes = told
         if type(name) is not str or type(text) is not str:
             raise NotPlain("broken message: no exception")
@@ -56,7 +62,9 @@ class Exceptions:
         return made
 
     def _named(self, name: str, bases: Tree) -> type[BaseException]:
-        """The tests' own class, a builtin one, or one made with these bases. Raises NotPlain."""
+        """Return the tests' own class, a builtin one, or one made with these bases. Raises
+        NotPlain.
+        """
         known = self._own(name) or self._made.get(name)
         if known is not None and issubclass(known, Exception):
             return known
@@ -67,5 +75,5 @@ class Exceptions:
 
 
 def _said(error: BaseException) -> str:
-    """The message of an exception of the program, as its own class made it."""
+    """Return the message of an exception of the program, as its own class made it."""
     return str(vars(error).get("said", ""))

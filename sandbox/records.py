@@ -1,4 +1,6 @@
-"""Classes of the tests whose objects a program may send: which of them would let it decide by the attributes that it chooses."""
+"""Records: objects of the tests' classes that a program may send, and which of these classes would
+let the program decide a test by the attributes it chooses.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ _OPERATIONS = (
 
 
 def decides(kind: type) -> bool:
-    """Whether a comparison or conversion of this class is written out in the tests' text, and not what `dataclass` makes of the fields."""
+    """Whether the tests' source defines a comparison or conversion of this class itself, instead of
+    `dataclass` deriving it from the fields.
+    """
     return any(_is_written(getattr(kind, f"__{name}__", None)) for name in _OPERATIONS)
 
 
@@ -50,9 +54,9 @@ class RecordCodec(Codec):
     """The records of a codec: objects of the tests' own classes that a program may send."""
 
     _records: dict[str, type]  # classes of the tests, by name
-    _known: set[str]  # names of records that the program may make
+    _known: set[str]  # names of records that the program may construct
     _space_name: str  # module of the classes of the tests
-    shared: bool  # the program's own word went into the verdict
+    shared: bool  # the verdict depends on what the program itself said
 
     def record_name(self, value: Any) -> str | None:
         if is_namespace(value):
@@ -63,9 +67,8 @@ class RecordCodec(Codec):
             and not callable(value)
             and not isinstance(value, Iterator)
         ):
-            self._records.setdefault(
-                kind.__name__, kind
-            )  # a class that a function of the tests defines
+            # a class that a function of the tests defines
+            self._records.setdefault(kind.__name__, kind)
         if self._records.get(kind.__name__) is not kind:
             return None
         self._known.add(kind.__name__)
@@ -84,7 +87,9 @@ class RecordCodec(Codec):
         return object.__new__(kind)
 
     def fill(self, record: Any, attributes: dict[str, Any]) -> None:
-        """As it was sent, but no attribute takes the place of a method: what the tests' own class computes is not for the program to say."""
+        """Set the attributes as they were sent, but never in place of a method: the program must
+        not decide what the tests' own class computes.
+        """
         for key, value in attributes.items():
             if (
                 type(key) is not str

@@ -1,6 +1,7 @@
-"""What makes a fork cheap: most of what a small program costs are the pages that it is the first to write.
+"""Makes forks cheap. Most of the cost of a small program is the pages that it is the first to
+write.
 
-A zygote does both once, before its first fork. docs/measurements has what each is worth.
+A zygote calls both functions once, before its first fork. docs/measurements has the effect of each.
 """
 
 from __future__ import annotations
@@ -13,12 +14,10 @@ import sys
 from sandbox import program
 from sandbox.wire import frame
 
-POOL_BYTES, POOL_HEADER = (
-    1 << 14,
-    48,
-)  # of CPython's allocator (Objects/obmalloc.c), as are the size classes: steps of 16 bytes up to 512
+# Of CPython's allocator (Objects/obmalloc.c), as are the size classes: steps of 16 bytes up to 512.
+POOL_BYTES, POOL_HEADER = 1 << 14, 48
 EMPTY_BYTES = sys.getsizeof(b"")
-MOST_POOLS = 8  # a class, where the allocator is another
+MOST_POOLS = 8  # per size class, in case the allocator is another one
 
 SOURCE = '''from typing import Any, Dict, List, Optional, Tuple
 
@@ -35,8 +34,10 @@ CALL = '[[["b","a","abc"]],{"number":3}]'
 
 
 def rehearse() -> None:
-    """Runs a small program in this process, as `program.run` would: what the interpreter makes at its first use (caches of types, `List[int]`) is
-    there then. Descriptors 3 to 5 are what a program's process has there, and nobody listens."""
+    """Run a small program in this process, as `program.run` would. What the interpreter creates at
+    first use (type caches, `List[int]`) then exists already. Descriptors 3 to 5 are those of a
+    program's process; nobody reads them.
+    """
     request = os.memfd_create("rehearsal", os.MFD_CLOEXEC)
     os.write(request, b"".join(frame(text.encode()) for text in ("rehearsed", SOURCE, CALL)))
     os.dup2(request, program.REQUEST)
@@ -46,9 +47,12 @@ def rehearse() -> None:
 
 
 def settle() -> list[bytes]:
-    """Makes the heap such that few of its pages are shared and fewer are written: what glibc has free is given back, and objects, to be kept, take
-    what is free in the pools of CPython's allocator that are in use. A program's first objects would lie all over these, each page a copy."""
-    with contextlib.suppress(AttributeError):  # of glibc alone
+    """Prepare the heap so that forks share fewer of its pages and write fewer of them. glibc
+    returns its free memory. The returned objects, which must be kept, fill the free blocks in used
+    pools of CPython's allocator. Otherwise a program's first objects would be spread over these
+    pools, and each page would be copied.
+    """
+    with contextlib.suppress(AttributeError):  # only in glibc
         ctypes.CDLL(None).malloc_trim(0)
     kept: list[bytes] = []
     for size in range(EMPTY_BYTES // 16 * 16 + 16, 513, 16):
@@ -57,8 +61,7 @@ def settle() -> list[bytes]:
             kept.append(bytes(size - EMPTY_BYTES))
             at = id(kept[-1])
             row, last = row + 1 if at - last == size else 1, at
-            if (
-                row == 3 and (at - 2 * size) % POOL_BYTES == POOL_HEADER
-            ):  # the first three of a new one
+            # the first three of a new pool
+            if row == 3 and (at - 2 * size) % POOL_BYTES == POOL_HEADER:
                 break
     return kept

@@ -1,4 +1,4 @@
-"""The front of the sandbox: a queue of jobs, a thread a worker, each job judged and reported exactly once."""
+"""Entry point of the sandbox: a job queue, one thread per worker, exactly one report per job."""
 
 from __future__ import annotations
 
@@ -19,31 +19,33 @@ from sandbox.backends import Backend, Channel, Kind, WorkerDied, backend_of
 from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, TestResult, Verdict
 
-ATTEMPTS = 2  # a job whose worker failed is tried once more, on another worker
-STARTS = 3  # of a worker, when the sandbox is opened
+ATTEMPTS = 2  # A job whose worker failed is retried once, on another worker.
+STARTS = 3  # attempts to start a worker when the sandbox is opened
 REOPEN_S = 1.0
 PASS_ON_S = 0.01
-AHEAD = 4  # jobs a worker that one `run` keeps queued: enough that none waits, few enough that the caller's iterable is read lazily
+# Jobs per worker that one `run` keeps queued: enough to keep each worker busy, few enough that the
+# caller's iterable is read lazily.
+AHEAD = 4
 
 
 Rung = Literal["auto", "root", "userns", "bare"]
 
 
 class SandboxError(RuntimeError):
-    """The sandbox itself cannot work."""
+    """The sandbox itself does not work."""
 
 
 @dataclass(frozen=True)
 class SandboxConfig:
     """How many programs run at once, where, and how they are confined."""
 
-    workers: int | None = None  # one a core, of this machine, the engine's or the cluster's
-    backend: Kind = "local"  # docker: warm containers; ray: actors all over the cluster
-    isolation: Rung = "auto"  # auto: the highest level this machine allows; a named one is exact
-    packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # what programs may import besides
+    workers: int | None = None  # default: one per core of the machine, engine or cluster
+    backend: Kind = "local"  # docker: warm containers; ray: actors across the cluster
+    isolation: Rung = "auto"  # auto: the highest level available; a named one is never lowered
+    packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # third-party packages for programs
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a place or a rung that there is not: another name would be another confinement than was asked for."""
+        """Raise ValueError for an unknown backend or level: a guess could confine less."""
         for what, given, known in (
             ("isolation", self.isolation, get_args(Rung)),
             ("backend", self.backend, get_args(Kind)),
@@ -56,7 +58,7 @@ class SandboxConfig:
 
 @dataclass
 class _Run:
-    """One call of `run`: where its reports go, and whether somebody still wants them."""
+    """One call of `run`: where its reports go, and whether the caller still wants them."""
 
     reports: queue.SimpleQueue[tuple[_Task, Report]] = field(default_factory=queue.SimpleQueue)
     abandoned: bool = False
@@ -67,18 +69,20 @@ class _Task:
     job: Job
     payload: bytes
     run: _Run
-    repeats: list[Report]  # what this job came to so far; one list for all its tasks
+    repeats: list[Report]  # reports of this job so far; one list shared by all its tasks
     attempts: int = 0
-    failed_at: int | None = None  # the thread whose worker broke with it
+    failed_at: int | None = None  # number of the thread whose worker failed on this task
 
 
-_Answered = tuple[_Task, bytes, str]  # a task, what its worker said, and where that is
+_Answered = tuple[_Task, bytes, str]  # a task, its worker's answer, and the worker's location
 
 
 class Sandbox:
-    """`with Sandbox(config) as sandbox: for report in sandbox.run(jobs): ...`; `run` may be called from several threads at once.
+    """Runs jobs in workers. `run` may be called from several threads at once.
 
-    Raises IsolationError at the start when the isolation that was asked for is not to be had, SandboxError when no worker comes up.
+    Usage: `with Sandbox(config) as sandbox: for report in sandbox.run(jobs): ...`
+    Entering raises IsolationError where the requested isolation is not available, and SandboxError
+    where no worker starts.
     """
 
     def __init__(self, config: SandboxConfig | None = None, backend: Backend | None = None) -> None:
@@ -89,8 +93,8 @@ class Sandbox:
         self._isolation = ""
         self._closed = True
         self._lock = threading.Lock()
-        self._longest_s = 0.0  # that any job so far may take
-        self._without = 0  # threads whose worker broke and that have no other yet
+        self._longest_s = 0.0  # the longest time that any job so far may take
+        self._without = 0  # threads whose worker failed and was not replaced yet
 
     @property
     def workers(self) -> int:
@@ -99,7 +103,7 @@ class Sandbox:
         )
 
     def describe(self) -> str:
-        """The isolation in force, in words, e.g. "root: namespaces+uid+seccomp+rlimits+cgroup". It stands in every report too."""
+        """Return the isolation in force, e.g. "root: namespaces+uid+seccomp+rlimits+cgroup"."""
         self._require_open()
         return self._isolation
 
@@ -141,7 +145,7 @@ class Sandbox:
         self.close()
 
     def close(self) -> None:
-        """Ends all workers. Jobs that are still queued are not run."""
+        """End all workers. Queued jobs are not run."""
         if self._closed:
             return
         self._closed = True
@@ -153,11 +157,13 @@ class Sandbox:
             self._backend.close()
 
     def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterator[Report]:
-        """A report for each job, as they are completed. Equal jobs are run each time, none is merged or remembered.
+        """Yield one report per job, in order of completion. Equal jobs are each run; nothing is
+        merged or cached.
 
-        repeat: how often each job is run; its one report is that of the first run that failed (not by our failure), and holds the verdicts of all
-        (`Report.flickers`).
-        Raises ValueError for a job that is none (a test of another style, an argument that is not plain data), naming it.
+        repeat: how often each job is run. Its one report is that of the first run that failed
+            (INFRA aside) and holds the verdicts of all runs (`Report.flickers`).
+        Raises ValueError for an invalid job (a test of another style, an argument that is not plain
+        data) and names it.
         """
         self._require_open()
         if repeat < 1:
@@ -180,7 +186,7 @@ class Sandbox:
             run.abandoned = True
 
     async def arun(self, jobs: Iterable[Job], repeat: int = 1) -> AsyncIterator[Report]:
-        """As `run`, for `async for`; other coroutines go on while programs run. `jobs` is read in another thread."""
+        """Like `run`, for `async for`: other coroutines continue. Another thread reads `jobs`."""
         found, loop = self.run(jobs, repeat), asyncio.get_running_loop()
         asked: asyncio.Future[Report | None] | None = None
         try:
@@ -189,9 +195,8 @@ class Sandbox:
             ) is not None:
                 yield report
         finally:
-            if (
-                asked is not None and asked.cancelled()
-            ):  # the thread is still in there: what it was to bring is not wanted any more
+            # The executor thread is still inside `run`; its next report is no longer wanted.
+            if asked is not None and asked.cancelled():
                 self._abandon(found)
 
     def _abandon(self, found: Iterator[Report]) -> None:
@@ -200,13 +205,13 @@ class Sandbox:
                 try:
                     found.close()  # type: ignore[attr-defined]
                     return
-                except ValueError:  # still running
+                except ValueError:  # the generator is still running
                     time.sleep(0.05)
 
         threading.Thread(target=close, daemon=True).start()
 
     def _next(self, run: _Run, repeat: int) -> Iterator[Report]:
-        """Waits for one more task to be done; gives the report of its job if that was the last."""
+        """Wait for one more task; yield the report of its job if that was the job's last task."""
         while True:
             try:
                 task, report = run.reports.get(timeout=5.0)
@@ -230,7 +235,9 @@ class Sandbox:
             )
 
     def _serve(self, started: queue.SimpleQueue[str | Exception], here: int) -> None:
-        """A thread: one worker, replaced whenever it breaks. A job with which it broke is left to the others, where one of them has a worker."""
+        """Thread function: run tasks on one worker and replace the worker whenever it fails. A job
+        on which it failed is left to the other threads, if one of them has a worker.
+        """
         assert self._backend
         channel: Channel | None = None
         try:
@@ -256,7 +263,7 @@ class Sandbox:
             channel.close()
 
     def _taken(self, late: list[_Answered]) -> _Task | None:
-        """The next task; before any waiting for it, what is late is delivered."""
+        """Return the next task. Before waiting for one, deliver the late reports."""
         try:
             return self._tasks.get_nowait()
         except queue.Empty:
@@ -264,7 +271,7 @@ class Sandbox:
             return self._tasks.get()
 
     def _first(self, here: int) -> Channel:
-        """A worker to begin with. Raises IsolationError, and SandboxError where each one dies before it can say anything."""
+        """Start the first worker. Raises IsolationError, or SandboxError if every start fails."""
         assert self._backend
         failure: Exception | None = None
         for _ in range(STARTS):
@@ -277,18 +284,19 @@ class Sandbox:
         ) from failure
 
     def _another(self, here: int) -> Channel:
-        """A worker in place of one that broke. Raises IsolationError where it is confined otherwise than that one was."""
+        """Replace a failed worker. Raises IsolationError if the isolation is no longer the same."""
         assert self._backend
         channel = self._backend.open(here, self.workers)
         if channel.isolation != self._isolation:
             channel.close()
             raise IsolationError(
-                f"a worker that was started anew has {channel.isolation}, those before it had {self._isolation}"
+                f"a worker that was started anew has {channel.isolation}, those before it had "
+                f"{self._isolation}"
             )
         return channel
 
     def _reopened(self, here: int) -> Channel | None:
-        """As `_another`; where there is none to be had (a node is gone), this thread takes no job while others have workers."""
+        """Like `_another`, but wait (a node may be gone) as long as other threads have workers."""
         with self._lock:
             self._without += 1
         try:
@@ -297,7 +305,8 @@ class Sandbox:
                     return self._another(here)
                 except (WorkerDied, IsolationError, OSError):
                     if self._without >= len(self._threads):
-                        return None  # nobody has one: a job that is taken now says why
+                        # No thread has a worker: take a job, so that its report says why.
+                        return None
                     time.sleep(REOPEN_S)
             return None
         finally:
@@ -307,9 +316,11 @@ class Sandbox:
     def _attempt(
         self, task: _Task, channel: Channel | None, here: int, late: list[_Answered]
     ) -> Channel | None:
-        """Runs a task, here or later elsewhere. Returns the worker to go on with, or None when it broke.
+        """Run a task, now or later on another worker. Returns the worker to use next, or None if it
+        failed.
 
-        late: what the worker said before, made into a report while it is busy, so that it need not wait for that; the answer to this task joins it.
+        late: earlier answers of the worker. They are turned into reports while it is busy, so that
+            it does not wait for that; the answer to this task is added.
         """
         task.attempts, task.failed_at = task.attempts + 1, here
         try:
@@ -328,13 +339,15 @@ class Sandbox:
             return None
 
     def _patience_s(self, job: Job) -> float:
-        """How long its worker may take: the program may have to wait for the end of another, whose turn it is."""
+        """Return the time limit of the job's worker, which may have to wait for the core first."""
         longest = travel.longest_s(job)
         self._longest_s = max(self._longest_s, longest)
         return longest + self._longest_s
 
     def _handed(self, task: _Task, channel: Channel | None, here: int) -> Channel:
-        """The worker that has the task now. One that has died with nothing to do says nothing about a job, and is replaced."""
+        """Send the task; return the worker that has it. A worker that died while idle is
+        replaced.
+        """
         if channel:
             try:
                 channel.send(task.payload, travel.longest_s(task.job))
@@ -353,12 +366,8 @@ class Sandbox:
                 task.run.reports.put(
                     (task, travel.report(task.job, told | {"isolation": where + told["isolation"]}))
                 )
-            except (
-                WorkerDied,
-                ValueError,
-                KeyError,
-                TypeError,
-            ) as failure:  # no answer to the job: its worker is broken
+            except (WorkerDied, ValueError, KeyError, TypeError) as failure:
+                # Not an answer to the job: its worker is broken.
                 self._again(task, str(failure))
 
     def _again(self, task: _Task, failure: str) -> None:
@@ -373,13 +382,13 @@ class Sandbox:
 
 
 class Runs(Protocol):
-    """What runs jobs as a sandbox does."""
+    """Anything that runs jobs as a sandbox does."""
 
     def run(self, jobs: Iterable[Job], repeat: int = 1) -> Iterable[Report]: ...
 
 
 def run_all(sandbox: Runs, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
-    """All reports in the order of the jobs, whatever their ids."""
+    """Return all reports in the order of the jobs, whatever their ids."""
     listed = list(jobs)
     numbered = [replace(job, job_id=str(i)) for i, job in enumerate(listed)]
     found = {int(report.job_id): report for report in sandbox.run(numbered, repeat)}

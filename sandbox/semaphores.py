@@ -1,6 +1,7 @@
-"""`_multiprocessing` for programs on a level that has no /dev/shm: its semaphores lie in memory that forked processes share, and have no name.
+"""`_multiprocessing` for programs on a level without /dev/shm: its semaphores lie in memory that
+forked processes share, and have no name.
 
-What else of `multiprocessing` asks for /dev/shm asks for the program's own folder then.
+Other parts of `multiprocessing` that need /dev/shm use the program's own folder instead.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class _Time(ctypes.Structure):
 
 
 class SemLock:
-    """As CPython's (Modules/_multiprocessing/semaphore.c), for the start method fork."""
+    """Like CPython's (Modules/_multiprocessing/semaphore.c), for the start method fork."""
 
     SEM_VALUE_MAX = 2**31 - 1
 
@@ -34,7 +35,8 @@ class SemLock:
         if not unlink:
             raise OSError(
                 errno.ENOSYS,
-                "this isolation level (bare) has no named semaphores: multiprocessing works by fork alone, or on userns and root",
+                "this isolation level (bare) has no named semaphores: multiprocessing works by "
+                "fork alone, or on userns and root",
             )
         self.kind, self.maxvalue, self.name = kind, maxvalue, None
         self._memory = mmap.mmap(-1, _SIZE)
@@ -116,7 +118,7 @@ class SemLock:
 
 
 def sem_unlink(name: str) -> None:
-    """There is none of any name."""
+    """Always fail: no semaphore has a name."""
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
@@ -142,6 +144,6 @@ class _Finder:
 
 
 def install() -> None:
-    """For this process and what it forks."""
+    """Install the module for this process and its forks."""
     sys.modules["_multiprocessing"] = sys.modules[__name__]
     sys.meta_path.insert(0, _Finder)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""A slot seen from outside: one zygote with its cgroup, and what it is ordered to start and to end."""
+"""The owner's side of a slot: one zygote with its cgroup, and the orders that it gets."""
 
 from __future__ import annotations
 
@@ -31,24 +31,26 @@ from sandbox.tried import Tried
 from sandbox.turn import Turn
 
 ZYGOTE = Path(__file__).with_name("zygote.py")
-START_S = 20.0  # a zygote that takes longer is broken
+START_S = 20.0  # a zygote that takes longer to start is broken
 CLEAN_S = 15.0
 SWEEP_S = 5.0
-SCRATCH = re.compile(r"ratchet-scratch-(\d{1,10})-.*")  # of a worker, by its pid
+SCRATCH = re.compile(r"ratchet-scratch-(\d{1,10})-.*")  # folder of a worker, by its pid
 READ_BYTES = 1 << 16  # a larger buffer would be mapped and unmapped for each message
-SCM_CREDENTIALS = 2  # of socket(7): struct ucred, filled in by the kernel
-ADDRESS_SLACK = 2**30  # for what a program maps and does not use, as the stacks of threads
+SCM_CREDENTIALS = 2  # see socket(7): a struct ucred, filled in by the kernel
+ADDRESS_SLACK = 2**30  # memory that a program maps and does not use, such as thread stacks
 
 ENVIRONMENT = {
-    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
-    "PYTHONNODEBUGRANGES": "1",  # a smaller program: no carets in its tracebacks, which nobody reads
-    "LD_BIND_NOW": "1",  # else each fork links anew
-    "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1",
+    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
+    "PYTHONNODEBUGRANGES": "1",  # smaller programs: no carets in tracebacks, which nobody reads
+    "LD_BIND_NOW": "1",  # otherwise each fork resolves symbols again
+    "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
 }  # fmt: skip
 
 
 class Refused(RuntimeError):
-    """This machine does not grant the rung."""
+    """The machine does not allow this isolation level."""
 
 
 class Broken(RuntimeError):
@@ -56,7 +58,9 @@ class Broken(RuntimeError):
 
 
 class Slot:
-    """Raises Refused when the machine does not let the zygote confine itself as told, Broken when the zygote was killed, or failed otherwise."""
+    """A running zygote. Raises Refused when the machine does not let the zygote confine itself,
+    Broken when the zygote was killed or failed otherwise.
+    """
 
     def __init__(
         self,
@@ -69,32 +73,39 @@ class Slot:
         *,
         judge: bool = False,
     ) -> None:
-        """number: 0 to 7, unique in this process. scratch: where a rung without mounts keeps what programs write. judge: its processes run tests."""
+        """number: 0 to 7, unique in this process.
+        scratch: where a level without mounts keeps what programs write.
+        judge: the slot's processes run tests, not programs.
+        """
         self.rung, self.turn = rung, turn
         self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if rung == "bare" else None
         self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         home = self.scratch or "/scratch"
         self._tried = Tried(home, packages.values(), namespaces=rung != "bare")
         config = {
-            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload, "judge": judge, "parent": os.getpid(),
-            "uid": 200_000 + 8 * os.getpid() + number, "package_path": linked(packages, Path(scratch)) if rung == "bare" else "/packages",
+            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload,
+            "judge": judge, "parent": os.getpid(),
+            "uid": 200_000 + 8 * os.getpid() + number,
+            "package_path": linked(packages, Path(scratch)) if rung == "bare" else "/packages",
             "watched": [] if judge else sorted(self._tried.watched),
         }  # fmt: skip
         if self.scratch:
             os.chmod(self.scratch, 0o777)
         libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         self.process = subprocess.Popen(
-            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(ZYGOTE), json.dumps(config)],
+            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(ZYGOTE),
+             json.dumps(config)],
             env={**ENVIRONMENT, **libraries, "HOME": home, "TMPDIR": home},
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()],
+            start_new_session=True,
         )  # fmt: skip
         inner.close()
         self.cgroup = cgroups.create(f"{os.getpid()}-{number}", self.process.pid)
-        self.denied: Denied | None = None  # counts what programs were refused, where the kernel can
+        self.denied: Denied | None = None  # counts refused calls, where the kernel supports it
         self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         try:
             told = self._hear_first()
-            # read here: a zygote in a container may have no /proc
+            # Read here: a zygote in a container may have no /proc.
             self.address_bytes = (
                 int(Path(f"/proc/{told['pid']}/statm").read_text().split()[0])
                 * resource.getpagesize()
@@ -111,14 +122,17 @@ class Slot:
         self.accounts = Accounts(told["pid"], told["uid"], self.scratch)
         if self.denied and not self.cgroup:
             self.denied.accounts = self.accounts
+        # CPU seconds of all jobs so far
         self._waited_s, self._counted_s = (
             0.0,
             self.cgroup.cpu_s() - told["own_cpu_s"] if self.cgroup else 0.0,
-        )  # of all jobs so far
+        )
         self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
 
     def _hear_first(self) -> dict[str, Any]:
-        """The zygote's word that it is ready. Before that it may hand over its listener, and ask by it. Raises OSError when it is gone."""
+        """Return the zygote's ready message. Before that it may send its seccomp listener, whose
+        calls are answered while waiting. Raises OSError when the zygote is gone.
+        """
         self.control.send(COUNTED if self.cgroup else UNCOUNTED)
         until = time.monotonic() + START_S
         while time.monotonic() < until:
@@ -148,17 +162,22 @@ class Slot:
         raise Broken(f"{self.rung}: no answer from the zygote within {START_S:.0f} s")
 
     def _fate(self, said: str) -> Refused | Broken:
-        """Of a zygote that is gone. SIGSYS is a filter above ours that forbids the rung; whatever else ended it says nothing about the machine."""
+        """Return the error for a zygote that ended. SIGSYS means that a filter of the machine
+        forbids the isolation level; any other end says nothing about the machine.
+        """
         code = self.process.returncode
         number = -code if code < 0 else code - SIGNALLED
         if number == signal.SIGSYS:
             return Refused(f"{self.rung}: killed by a system call filter of this machine")
         return Broken(
-            f"{self.rung}: the zygote ended while it started ({f'signal {number}' if number > 0 else f'status {code}'}): {said}"
+            f"{self.rung}: the zygote ended while it started "
+            f"({f'signal {number}' if number > 0 else f'status {code}'}): {said}"
         )
 
     def wait(self, timeout_s: float) -> bool:
-        """Whether the zygote has something to say, after waiting for it at most this long; what it asks meanwhile is answered."""
+        """Wait at most this long for a message of the zygote; return whether there is one. Calls
+        that reach the listener meanwhile are answered.
+        """
         poll = select.poll()
         poll.register(self.control, select.POLLIN)
         if self.denied:
@@ -169,7 +188,7 @@ class Slot:
             ready = poll.poll(max(0.0, left_s) * 1000)
             if any(handle == self.control.fileno() for handle, _ in ready):
                 return True
-            if not ready or left_s < 0:  # a program that asks without end holds nobody up
+            if not ready or left_s < 0:  # a program that makes calls without end delays nobody
                 return False
             for handle, event in ready:
                 if self.denied and event & select.POLLIN:
@@ -180,12 +199,18 @@ class Slot:
     def start(
         self, role: str, style: str, limits: Limits, tests: int, descriptors: list[int]
     ) -> None:
-        """Has the zygote fork a process with these descriptors as 0, 1, 2, ... They are closed here."""
+        """Make the zygote fork a process with these descriptors as 0, 1, 2, ... They are closed in
+        this process.
+        """
         memory = limits.memory_mb * 2**20
-        address_bytes = self.address_bytes + 2 * memory + ADDRESS_SLACK  # what is used is counted
+        # address space; memory in use is limited apart
+        address_bytes = self.address_bytes + 2 * memory + ADDRESS_SLACK
         self.accounts.begin(memory, limits.processes)
         cpu_s = min(limits.cpu_s * tests, inf if limits.total_cpu_s is None else limits.total_cpu_s)
-        order = f"start {role} {style} {int(cpu_s) + 1} {address_bytes} {limits.processes} {limits.files}"
+        order = (
+            f"start {role} {style} {int(cpu_s) + 1} {address_bytes} {limits.processes} "
+            f"{limits.files}"
+        )
         try:
             socket.send_fds(self.control, [order.encode()], descriptors)
         except OSError as error:
@@ -199,12 +224,14 @@ class Slot:
             self.cgroup.limit(self.base_bytes + limits.memory_mb * 2**20, limits.processes + 4)
 
     def end(self) -> None:
-        """Orders that whatever is left of the job be killed; `ended` waits for it."""
-        with contextlib.suppress(OSError):  # a zygote that is gone says so in `ended`
+        """Order the zygote to kill what is left of the job; `ended` waits for that."""
+        with contextlib.suppress(OSError):  # `ended` reports a zygote that is gone
             self.control.send(b"end")
 
     def ended(self) -> float:
-        """CPU seconds of all processes of the job, none of which is left. Raises Broken when they cannot be killed."""
+        """Return the CPU seconds of all processes of the job, once none is left. Raises Broken when
+        they cannot be killed.
+        """
         try:
             until = time.monotonic() + CLEAN_S
             while self.wait(until - time.monotonic()):
@@ -213,9 +240,8 @@ class Slot:
                 what, *words = told.split()
                 if what == b"ended":
                     waited, own = map(float, words)
-                    counted = (
-                        self.cgroup.cpu_s() - own if self.cgroup else 0.0
-                    )  # a child whose parent does not wait for it is here alone
+                    # Only the cgroup counts a child whose parent does not wait for it.
+                    counted = self.cgroup.cpu_s() - own if self.cgroup else 0.0
                     used = max(waited - self._waited_s, counted - self._counted_s)
                     self._waited_s, self._counted_s = waited, counted
                     return used
@@ -224,7 +250,9 @@ class Slot:
         raise Broken("the zygote does not clean up")
 
     def scratch_bytes(self) -> int:
-        """What lies in a scratch folder that has no size of its own; 0 where the mount has one."""
+        """Return the size of a scratch folder that is no mount of its own; 0 where the mount limits
+        it.
+        """
         if self.scratch is None:
             return 0
         return folders.size(self.scratch, SCRATCH_NAMES) + self.accounts.unnamed_bytes()
@@ -246,7 +274,9 @@ class Slot:
 
 
 def linked(packages: dict[str, str], scratch: Path) -> str:
-    """A folder with these packages and no others, for a rung without mounts: the folder where they lie is not to be listed."""
+    """Return a folder with links to these packages only, for a level without mounts: programs must
+    not list the folder that holds the packages.
+    """
     folder = scratch / "packages"
     folder.mkdir(exist_ok=True)
     for path in map(Path, packages.values()):
@@ -256,7 +286,9 @@ def linked(packages: dict[str, str], scratch: Path) -> str:
 
 
 def sealed(*parts: bytes, more: Iterable[bytes] = ()) -> int:
-    """A descriptor to read all this from: in memory, seen by nobody by name, never to be written again."""
+    """Return a descriptor of a sealed file in memory with these contents: it has no name and can
+    never be written again.
+    """
     handle = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     for part in chain(parts, more):
         view = memoryview(part)
@@ -272,7 +304,9 @@ def sealed(*parts: bytes, more: Iterable[bytes] = ()) -> int:
 
 
 def sweep(folder: Path) -> None:
-    """Removes scratch folders and cgroups of workers that were killed. Never an error: what cannot be removed now stays where it is."""
+    """Remove scratch folders and cgroups of killed workers. Never raises: what cannot be removed
+    now is left.
+    """
     until = time.monotonic() + SWEEP_S
     cgroups.sweep()
     with contextlib.suppress(OSError):

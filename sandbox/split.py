@@ -1,9 +1,12 @@
-"""A test method in two: what it does, for the program's process, and what it then compares, for a judge's.
+"""Splits a test method in two: what it does, for the program's process, and what it then compares,
+for a judge's process.
 
-In the first part each assertion that can be taken out is a question (`_told(...)`: the value crosses, as plain data), in the second the answer takes
-its place (`_asked()`). What the test expects is in the second alone, as far as it is written out or computed from what is written out
-(sandbox/purity.py); a statement that nothing in the first part needs is not in it either. So a program that reads its tests finds what it is asked,
-and whoever claims a pass has claimed nothing. Assertions that cannot be taken out stay where they were.
+In the first part each assertion that can be extracted becomes a question: `_told(...)` sends the
+value as plain data. In the second part the answer takes its place (`_asked()`). Expected values
+appear only in the second part, as far as they are literals or computed from literals
+(sandbox/purity.py). Statements that the first part does not need are left out of it. So a program
+that reads its tests finds the questions only, and a program that claims a pass gains nothing.
+Assertions that cannot be extracted stay where they were.
 """
 
 from __future__ import annotations
@@ -18,27 +21,20 @@ from sandbox.purity import Known
 from sandbox.questions import Asked, of_raising, of_statement
 from sandbox.variants import asserts, is_literal
 
-SWALLOWS = (
-    "aises",
-    "suppress",
-    "assertLogs",
-    "assertWarns",
-    "assertNoLogs",
-)  # contexts in which a failure may come to nothing
-KEPT = {
-    "setUp",
-    "tearDown",
-    "setUpClass",
-    "tearDownClass",
-    "run",
-    "shortDescription",
-    "id",
-}  # methods that unittest calls
+# contexts that may swallow a failure
+SWALLOWS = ("aises", "suppress", "assertLogs", "assertWarns", "assertNoLogs")
+# methods that unittest calls
+KEPT = {"setUp", "tearDown", "setUpClass", "tearDownClass", "run", "shortDescription", "id"}
 LEAVES = (ast.Return, ast.Continue, ast.Break, ast.Yield, ast.YieldFrom, ast.Await)
 
 
 class Split(NamedTuple):
-    """doing: the text for the program's process. checks: for the judge's. hides: whether this one holds a value that the first does not show."""
+    """The two parts of a method.
+
+    doing: source for the program's process.
+    checks: source for the judge's process.
+    hides: whether `checks` contains a value that `doing` does not show.
+    """
 
     doing: str
     checks: str
@@ -46,7 +42,7 @@ class Split(NamedTuple):
 
 
 class _Parts:
-    """Statements of both sides."""
+    """Statements of both parts."""
 
     def __init__(self) -> None:
         self.doing: list[ast.stmt] = []
@@ -61,7 +57,9 @@ class _Parts:
 
 
 def split(tree: ast.Module, c: int, method: ast.stmt) -> Split | None:
-    """tree: a text with this one test method, in class c. None where nothing can be asked, or not every question would be."""
+    """Split a method. tree: a module with this test method only, in class c. Returns None if
+    nothing can be extracted, or some questions might not be reached.
+    """
     kind: Any = tree.body[c]
     if not isinstance(method, ast.FunctionDef) or not method.args.args or _leaves_early(method):
         return None
@@ -85,7 +83,7 @@ def split(tree: ast.Module, c: int, method: ast.stmt) -> Split | None:
 
 
 def _leaves_early(method: ast.FunctionDef) -> bool:
-    """Whether a run that passes may end before the last statement; or waits for others."""
+    """Whether a passing run may end before the last statement, or the method awaits something."""
     waiting: list[ast.AST] = list(method.body)
     while waiting:
         node = waiting.pop()
@@ -99,11 +97,11 @@ def _leaves_early(method: ast.FunctionDef) -> bool:
 
 
 def _body(body: list[ast.stmt], method: ast.FunctionDef, known: Known, parts: _Parts) -> None:
-    """Shares the statements of one body out. They are reached in every run that passes."""
+    """Distribute the statements of a body that every passing run reaches."""
     stored = stores(method)
     for part in body:
         if isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant):
-            continue  # a docstring says what is expected
+            continue  # a docstring may say what is expected
         if (name := name_given(part)) and stored[name] == 1 and known.pure(part.value):  # type: ignore[attr-defined]
             known.names.add(name)
             known.values[name] = part.value  # type: ignore[attr-defined]
@@ -122,9 +120,8 @@ def _body(body: list[ast.stmt], method: ast.FunctionDef, known: Known, parts: _P
         ):
             inner = _Parts()
             _body(part.body, method, known, inner)
-            about = ast.unparse(part.items[0].context_expr).startswith(
-                f"{known.itself}.subTest("
-            )  # says perhaps what is expected
+            # a subTest message may say what is expected
+            about = ast.unparse(part.items[0].context_expr).startswith(f"{known.itself}.subTest(")
             parts.doing += (
                 inner.doing if about else [_copied(part, body=inner.doing or [ast.Pass()])]
             )
@@ -165,7 +162,9 @@ def _body(body: list[ast.stmt], method: ast.FunctionDef, known: Known, parts: _P
 def _loop(
     loop: ast.For, method: ast.FunctionDef, known: Known, stored: dict[str, int]
 ) -> _Parts | None:
-    """A loop over what is written out: both sides go through it, the program's with the columns of the table that it needs, if they are literals."""
+    """Split a loop over literals. Both parts run the loop; the program's gets only the columns of
+    the table that it needs, if they are literals.
+    """
     names = [node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)]
     plain = isinstance(loop.target, ast.Name) or (
         isinstance(loop.target, ast.Tuple)
@@ -202,7 +201,7 @@ def _loop(
 
 
 def _table(of: ast.expr, method: ast.FunctionDef) -> ast.expr:
-    """The literal that a loop goes through, where a name stands for it."""
+    """Return the literal that a loop iterates over, if it has a name."""
     if isinstance(of, ast.Name):
         values = [
             part.value
@@ -214,7 +213,7 @@ def _table(of: ast.expr, method: ast.FunctionDef) -> ast.expr:
 
 
 def _narrowed(loop: ast.For, names: list[str], table: ast.expr) -> tuple[ast.For, bool]:
-    """The loop with these variables alone, and whether the others are hidden by that."""
+    """Return the loop with only these variables, and whether that hides the others."""
     if isinstance(loop.target, ast.Name):
         return loop, True
     assert isinstance(loop.target, ast.Tuple)
@@ -272,7 +271,7 @@ def _copied(node: Any, **changes: Any) -> Any:
 def _module_of_checks(
     shared: Shared, kind: ast.ClassDef, checks: list[ast.stmt], known: Known
 ) -> ast.Module:
-    """The judge's text: what is known of module and class, and one method."""
+    """Build the judge's source: the known names of module and class, and one method."""
     up = [
         _copied(
             part, targets=[ast.Attribute(ast.Name(known.itself, ast.Load()), name, ast.Store())]
@@ -299,7 +298,9 @@ def _pruned(
     shared: Shared,
     known: Known,
 ) -> ast.Module:
-    """The program's text: without values that only the judge's needs, without what its docstrings and its name tell."""
+    """Build the program's source: without values that only the judge needs, docstrings, or the
+    method's name, all of which may reveal what is expected.
+    """
     kind: Any = tree.body[c]
     body = [
         part
@@ -359,7 +360,7 @@ def _is_set_up(part: ast.stmt) -> bool:
 
 
 def _needed(body: list[ast.stmt], known: Known) -> list[ast.stmt]:
-    """Without values that are written out and given to a name that nothing else here reads."""
+    """Drop assignments of literals to names that nothing else here reads."""
     while True:
         loaded = _loaded(body)
         kept = _without(body, known.written, loaded)

@@ -1,13 +1,21 @@
-"""What runs in a judge process: the text of a problem, which is trusted no more than a program, apart from program and owner.
+"""Runs in a judge process: executes the problem's own source, which is trusted no more than a
+program, apart from program and owner.
 
-With `assert`, `check(candidate)`, where candidate asks the program's process for each call; with a checker, `check(args, got, expected)` on what
-came; with `unittest`, what is made of each method (sandbox/methods.py) and the decision about what the program has told.
+With `assert`: `check(candidate)`, where candidate calls the program's process. With a checker:
+`check(args, got, expected)` on the answers. With `unittest`: the variants of each method
+(sandbox/methods.py) and the decision about the program's answers.
 
-Another process and another uid than the program's, with rlimits of its own, because what the program answers may be an attack on it.
-Descriptors: 0 to 2 nowhere, 3 the request (a header), 4 the channel to the owner, 5 the socket to the program.
-Messages to the owner, by first byte: S set up, B the tests are broken (our failure, decided before the program is heard), C not a program,
-U the program was never set up (our failure), X it raised while being loaded, G it is gone, L loaded,
-V a verdict: [test, verdict, detail, whether the program's own word went into it].
+The judge has another process and another uid than the program, and rlimits of its own, because the
+program's answers may be an attack on it.
+Descriptors: 0 to 2 /dev/null, 3 the request (a header), 4 the channel to the owner, 5 the socket to
+the program.
+
+Messages to the owner, by first byte:
+- S set up, L loaded
+- B the tests are broken (INFRA: the problem's fault, decided before the program is heard)
+- C not a program, X the program raised while it was loaded, G the program is gone
+- U the program was never set up (INFRA: the sandbox's fault)
+- V a verdict: [test, verdict, detail, whether it depends on what the program itself said]
 """
 
 from __future__ import annotations
@@ -34,13 +42,14 @@ PROGRAM = 5
 MODULES = {*sys.stdlib_module_names, "numpy"}
 ALIASES = {"np": "numpy"}
 EXTENDED = dis.opmap["EXTENDED_ARG"]
-LOADS = {dis.opmap["LOAD_NAME"]: 0, dis.opmap["LOAD_GLOBAL"]: 1}  # how far an argument is shifted
+# by how many bits the argument is shifted
+LOADS = {dis.opmap["LOAD_NAME"]: 0, dis.opmap["LOAD_GLOBAL"]: 1}
 
 Space = dict[str, Any]
 
 
 def judge() -> NoReturn:
-    """Never returns."""
+    """Entry point of a judge process; never returns."""
     send(b"S")
     first, *frames = read_request()
     header = json.loads(first)
@@ -73,7 +82,7 @@ def judge() -> NoReturn:
 
 
 def _alter(test: str, entry: str) -> NoReturn:
-    """Sends what is made of each of the test's methods."""
+    """Send the variants of each of the test's methods."""
     try:
         made = methods(test, entry)
     except Exception as error:
@@ -86,7 +95,9 @@ def _alter(test: str, entry: str) -> NoReturn:
 
 
 def _check_answers(checker: str, frames: list[bytes]) -> NoReturn:
-    """frames: for each answer a `call` as it went to the program, what came, what was expected; or stdin, output, expected output."""
+    """Run the checker on each answer. frames: per answer the style, then for `call` the call as
+    sent to the program, its answer, the expected value; for `stdio` stdin, output, expected output.
+    """
     space: Space = {"__name__": "checker"}
     try:
         exec(compile(checker, "checker", "exec", dont_inherit=True), space)
@@ -118,9 +129,10 @@ def _checked(
 
 
 class _Test:
-    """A test's text, run before the program has said a word, so that what is wrong with it is not the program's doing. Helpers come from the prompt.
+    """The source of a test. It runs before the program sends anything, so that its own errors are
+    never the program's fault. Helper functions come from the prompt.
 
-    Where the text asks the program for something already, it is run again as part of the test.
+    If the source uses the program while it is being defined, it is run again as part of the test.
     """
 
     def __init__(
@@ -140,7 +152,9 @@ class _Test:
             os._exit(0)
 
     def _bind(self) -> list[str]:
-        """Names that the text uses and nobody here defines: modules are imported, the rest is for the program to say."""
+        """Import the modules that the source uses without defining them; return its other undefined
+        names, which the program must define.
+        """
         strangers = []
         for name in sorted(_globals(self.code) - self.space.keys() - vars(builtins).keys()):
             module = ALIASES.get(name, name)
@@ -152,7 +166,7 @@ class _Test:
         return strangers
 
     def _run(self) -> None:
-        """Defines what the text defines; puts it off where it needs the program."""
+        """Define what the source defines; postpone it if it needs the program."""
         for name in self.strangers:
             self.space[name] = Later(name)
         try:
@@ -167,8 +181,11 @@ class _Test:
             self.check = self.space["check"]
 
     def decide(self) -> tuple[str, str]:
-        """A test that does not ask for arguments changed in place must hold twice: where it does not see such changes, or a program could move what
-        it expects; and where it does, as in Python, or no test could tell that an argument is changed that should not be."""
+        """Decide the test. A test that does not ask for arguments changed in place must hold twice.
+        First it runs without seeing such changes, because otherwise a program could alter what the
+        test expects. Then it runs with them, as in Python, because otherwise no test could notice
+        that an argument was changed that should not be.
+        """
         decided = self._decide(visible=self.in_place)
         if decided[0] != "AC" or not self.program.concealed:
             return decided
@@ -210,7 +227,9 @@ class _Test:
 
 
 def _space_of(prompt: str) -> Space:
-    """What a prompt defines; nothing where it is prose. It may end in the head of the function that is asked for."""
+    """Return the names that a prompt defines; none if it is prose. It may end with the header of
+    the requested function.
+    """
     last = prompt.rstrip().rpartition("\n")[2]
     for text in (prompt, f"{prompt.rstrip()}\n{last[: len(last) - len(last.lstrip())]}    pass\n"):
         space: Space = {"__name__": "tests"}
@@ -221,9 +240,9 @@ def _space_of(prompt: str) -> Space:
 
 
 def _globals(code: types.CodeType) -> set[str]:
-    """Names that this code and the functions in it look up in the module."""
+    """Return the names that this code and the functions in it look up in the module."""
     found, extended = set(), 0
-    for at in range(0, len(code.co_code), 2):  # dis says the same at fifty times the price
+    for at in range(0, len(code.co_code), 2):  # dis gives the same, fifty times as slow
         operation, argument = code.co_code[at], code.co_code[at + 1] | extended
         extended = argument << 8 if operation == EXTENDED else 0
         if operation in LOADS:
@@ -235,9 +254,9 @@ def _globals(code: types.CodeType) -> set[str]:
 
 def _await_program(program: Program) -> None:
     try:
-        program.receive()  # S
+        program.receive()  # the message S
     except ProgramGone:
-        send(b"U")  # it was never set up: our failure
+        send(b"U")  # it was never set up: the sandbox's fault
         os._exit(0)
     kind, body = program.receive()
     if kind == b"L":

@@ -1,4 +1,4 @@
-"""A job as it goes to a worker, and a report as it comes back (see sandbox/worker.py)."""
+"""Serialization of a job for a worker, and of its report (see sandbox/worker.py)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from sandbox.protocol import (
 )
 from sandbox.wire import NotPlain, encode
 
-GRACE_S = 60.0  # beyond all limits of a job
-RUNS = 12  # of a method of a unittest, at most: itself twice, and its decoys
+GRACE_S = 60.0  # on top of all limits of a job
+RUNS = 12  # runs of one unittest method, at most: twice itself, and its decoys
 
 
 def longest_s(job: Job) -> float:
-    """How long to wait for its answer: a worker that takes longer is broken."""
+    """Return how long to wait for the job's answer: a worker that takes longer is broken."""
     runs = len(job.tests)
-    if isinstance(job.tests[0], UnittestTest):  # each method is run by itself, and its decoys
+    if isinstance(job.tests[0], UnittestTest):  # each method runs on its own, and so do its decoys
         runs = sum(
             max(1, test.source.count("def ")) * RUNS
             for test in job.tests
@@ -38,11 +38,14 @@ def longest_s(job: Job) -> float:
 
 
 def payload(job: Job) -> bytes:
-    """The job as the worker reads it, call values in the form in which they travel and are compared. Raises ValueError for a job that is none."""
+    """Return the job as the worker reads it, with call values encoded for transport and comparison.
+    Raises ValueError for an invalid job.
+    """
     kinds = {"call": CallTest, "stdio": StdioTest, "assert": AssertTest, "unittest": UnittestTest}
     if not job.tests or any(type(test) is not kinds[job.style] for test in job.tests):
         raise ValueError(
-            f"job {job.job_id}: style {job.style} needs at least one test, all of them {kinds[job.style].__name__}"
+            f"job {job.job_id}: style {job.style} needs at least one test, all of them "
+            f"{kinds[job.style].__name__}"
         )
     if job.entry_point is None and job.style != "stdio":
         raise ValueError(f"job {job.job_id}: style {job.style} needs an entry point")
@@ -50,10 +53,12 @@ def payload(job: Job) -> bytes:
         job.checker is not None and job.style not in ("call", "stdio")
     ):
         raise ValueError(
-            f"job {job.job_id}: style {job.style} compares {' or '.join(COMPARES[job.style])}, and only call and stdio have a checker"
+            f"job {job.job_id}: style {job.style} compares {' or '.join(COMPARES[job.style])}, "
+            "and only call and stdio have a checker"
         )
     message = {
-        "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point, "prompt": job.prompt, "limits": vars(job.limits),
+        "id": job.job_id, "source": job.source, "style": job.style, "entry": job.entry_point,
+        "prompt": job.prompt, "limits": vars(job.limits),
         "tolerance": job.tolerance, "compare": job.compare, "checker": job.checker,
         "packages": list(job.packages), "in_place": job.in_place,
         "tests": [_test(job, at, test) for at, test in enumerate(job.tests)],
@@ -73,7 +78,9 @@ def _test(job: Job, at: int, test: Test) -> dict[str, Any]:
 
 
 def report(job: Job, answer: dict[str, Any]) -> Report:
-    """What a worker's answer says. Raises WorkerDied, KeyError, TypeError or ValueError where it is no answer to this job."""
+    """Return the report in a worker's answer. Raises WorkerDied, KeyError, TypeError or ValueError
+    if it is not an answer to this job.
+    """
     names = answer["names"] or [""] * len(answer["tests"])
     rows = tuple(
         TestResult(Verdict(verdict), detail, wall_s, name)
@@ -82,7 +89,9 @@ def report(job: Job, answer: dict[str, Any]) -> Report:
     if len(rows) < len(job.tests) or (len(rows) > len(job.tests) and job.style != "unittest"):
         raise WorkerDied(f"a report of {len(rows)} tests for a job of {len(job.tests)}")
     return Report(
-        job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"], wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
-        isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"], denied=answer["denied"], tried=answer["tried"],
+        job.job_id, Verdict(answer["verdict"]), rows, cpu_s=answer["cpu_s"],
+        wall_s=answer["wall_s"], peak_bytes=answer["peak_bytes"],
+        isolation=answer["isolation"], trust=answer["trust"], detail=answer["detail"],
+        denied=answer["denied"], tried=answer["tried"],
         unusable=answer["unusable"], absent=tuple(answer["absent"]),
     )  # fmt: skip

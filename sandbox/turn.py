@@ -1,6 +1,7 @@
-"""Turns: two workers of which one has its program run while the other's last one is cleaned away and its next is set up.
+"""Core lock of two workers: one runs its program while the other cleans up its last one and sets up
+the next.
 
-As many programs run at once as without, but the seconds between them are worked on another core.
+As many programs run at once as without the lock, but the work between them is done on another core.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import time
 
 
 class Turn:
-    """One worker's part. shared: a descriptor of a file in memory and a byte of it, which both lock; None for a worker that has no other."""
+    """One worker's part of the lock. shared: a descriptor of a file in memory, and the byte of it
+    that both workers lock; None for a worker without a partner.
+    """
 
     def __init__(self, shared: tuple[int, int] | None) -> None:
         self.shared = shared
@@ -18,7 +21,9 @@ class Turn:
         self._held = False
 
     def take(self) -> None:
-        """Waits until no program of the other worker runs. The lock is the process's: one that is killed has given it."""
+        """Wait until no program of the other worker runs. The kernel releases the lock of a process
+        that is killed.
+        """
         if self.shared:
             since = time.monotonic()
             fcntl.lockf(self.shared[0], fcntl.LOCK_EX, 1, self.shared[1])

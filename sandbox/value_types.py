@@ -1,4 +1,6 @@
-"""Types of the standard library and numpy whose values cross by value: how each is taken apart and made again."""
+"""Types of the standard library and numpy whose values cross by value: how each is taken apart and
+rebuilt.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +45,8 @@ TAKEN: dict[type, Callable[[Any], list[Any]]] = {
     array: lambda v: [v.typecode, v.tolist()],
     **dict.fromkeys(BUFFERS, lambda v: [v.getvalue(), v.tell()]),
 }
-SUBCLASSES: dict[
-    type, Callable[[Any], list[Any]]
-] = {  # of plain types: as what they are, not as their base
+# Subclasses of plain types that keep their own type.
+SUBCLASSES: dict[type, Callable[[Any], list[Any]]] = {
     struct_time: lambda v: [list(v)],
     Counter: lambda v: [dict(v)],
     OrderedDict: lambda v: [list(v.items())],
@@ -71,14 +72,16 @@ MADE: dict[str, Callable[..., Any]] = {
         for kind in BUFFERS
     },
 }
-_BY_TEXT = {  # types of modules that are imported when one of them crosses, made from their text
+# types of modules that are imported when one of them crosses, rebuilt from their text
+_BY_TEXT = {
     "pathlib": {"PosixPath", "PurePosixPath", "PureWindowsPath"}, "uuid": {"UUID"},
-    "ipaddress": {"IPv4Address", "IPv6Address", "IPv4Network", "IPv6Network", "IPv4Interface", "IPv6Interface"},
+    "ipaddress": {"IPv4Address", "IPv6Address", "IPv4Network", "IPv6Network", "IPv4Interface",
+        "IPv6Interface"},
 }  # fmt: skip
 
 
 def text_name(value: Any) -> str | None:
-    """The name of a type that crosses as text, with its module, or None."""
+    """Return the name of a type that crosses as text, with its module, or None."""
     kind = type(value)
     known = (
         kind.__name__ in _BY_TEXT.get(kind.__module__, ())
@@ -88,7 +91,7 @@ def text_name(value: Any) -> str | None:
 
 
 def made(name: Any, parts: list[Any]) -> Any:
-    """The value of this type with these parts. Raises NotPlain."""
+    """Return the value of this type with these parts. Raises NotPlain."""
     module, _, kind = str(name).partition(".")
     try:
         return (
@@ -109,12 +112,14 @@ def is_array(value: Any) -> bool:
 
 
 def is_number_of_numpy(value: Any) -> bool:
-    """Whether it is a number of numpy, or an array of such."""
+    """Whether this is a number of numpy, or an array of numbers."""
     return getattr(getattr(value, "dtype", None), "name", None) in _ARRAYS
 
 
 def array_made(numpy: Any, kind: Any, items: Any) -> Any:
-    """A number, or an array, of one of the number types. Raises NotPlain for another type."""
+    """Return a number, or an array, of one of the number types. Raises NotPlain for
+    another type.
+    """
     if kind not in _ARRAYS:
         raise NotPlain("broken message: no array of numbers")
     return (
@@ -126,7 +131,7 @@ _named_tuples: dict[tuple[str, tuple[str, ...]], type] = {}
 
 
 def named_tuple(name: Any, fields: tuple[Any, ...]) -> type:
-    """A class for named tuples whose own class is not known on this side. Raises NotPlain."""
+    """Return a class for named tuples whose own class is unknown on this side. Raises NotPlain."""
     from collections import namedtuple
 
     if type(name) is not str or set(map(type, fields)) - {str} or len(fields) > 1000:

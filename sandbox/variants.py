@@ -1,5 +1,6 @@
-"""What an assertion may become in a decoy: first what looks like a test (another value), then the opposite, or an operand wrapped in a list, which
-equals nothing that it equalled before. Each fails where the assertion itself holds.
+"""Variants of an assertion for a decoy: first those that look like a test (another value), then the
+opposite, or an operand wrapped in a list, which equals nothing that it equalled before. Each
+variant fails if the assertion itself holds.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import builtins
 from sandbox.otherwise import SECRET, other_type, otherwise
 
 OPPOSITE = {
-    "assertEqual": "assertNotEqual", "assertTrue": "assertFalse", "assertIn": "assertNotIn", "assertIs": "assertIsNot",
-    "assertIsNone": "assertIsNotNone", "assertIsInstance": "assertNotIsInstance", "assertGreater": "assertLessEqual",
+    "assertEqual": "assertNotEqual", "assertTrue": "assertFalse", "assertIn": "assertNotIn",
+    "assertIs": "assertIsNot",
+    "assertIsNone": "assertIsNotNone", "assertIsInstance": "assertNotIsInstance",
+    "assertGreater": "assertLessEqual",
     "assertLess": "assertGreaterEqual", "assertRegex": "assertNotRegex",
     "assertAlmostEqual": "assertNotAlmostEqual", "assert_called": "assert_not_called",
 }  # fmt: skip
@@ -27,18 +30,19 @@ COMPARED = {
     "assertCountEqual",
 }
 CALLED_WITH = {"assert_called_with", "assert_called_once_with"}
+# exceptions that are unlikely to be base classes of others
 RAISED = (
     "FileNotFoundError",
     "PermissionError",
     "ZeroDivisionError",
     "AttributeError",
     "NotImplementedError",
-)  # that nobody makes kinds of others
+)
 PATHS = {"exists", "isfile", "isdir"}
 
 
 def asserts(call: ast.expr) -> str:
-    """The name of the assertion that this calls, or nothing."""
+    """Return the name of the assertion method that this expression calls, or nothing."""
     name = (
         call.func.attr
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
@@ -48,15 +52,14 @@ def asserts(call: ast.expr) -> str:
 
 
 def of_call(call: ast.Call) -> tuple[list[ast.Call], list[ast.Call]]:
-    """Of a call of an assertion: variants that look like tests, and others."""
+    """Return variants of a call of an assertion: those that look like tests, and others."""
     name, natural, plain = asserts(call), list[ast.Call](), list[ast.Call]()
     if name in COMPARED | {"assertAlmostEqual"} and len(call.args) >= 2:
         side = next((side for side in (1, 0) if is_literal(call.args[side])), 1)
         if other := otherwise(call.args[side], by=_margin(call)):
             natural.append(_with_argument(call, side, other))
-        plain += [
-            _with_argument(call, at, wrapped(wrapped(call.args[at]))) for at in (0, 1)
-        ]  # twice: to assertCountEqual "a" is like ["a"]
+        # Wrapped twice: to assertCountEqual "a" is like ["a"].
+        plain += [_with_argument(call, at, wrapped(wrapped(call.args[at]))) for at in (0, 1)]
     if name == "assertIsInstance" and len(call.args) >= 2 and (other := other_type(call.args[1])):
         natural.append(_with_argument(call, 1, other))
     if name == "assertIn" and len(call.args) >= 2:
@@ -91,7 +94,9 @@ def of_call(call: ast.Call) -> tuple[list[ast.Call], list[ast.Call]]:
 
 
 def of_test(test: ast.expr) -> tuple[list[ast.expr], list[ast.expr]]:
-    """Of an expression that is true: expressions that are false and look like tests, and others."""
+    """Return false expressions for an expression that is true: those that look like tests, and
+    others.
+    """
     plain: list[ast.expr] = [ast.UnaryOp(ast.Not(), test)]
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
         left, right = test.left, test.comparators[0]
@@ -125,12 +130,11 @@ def _asked_otherwise(call: ast.Call) -> ast.expr | None:
         and isinstance(given, ast.Constant)
         and isinstance(given.value, str)
     ):
-        other = otherwise(given)  # as long as this, or it might do as well
+        other = otherwise(given)  # must be as long as this one, or it might match as well
         same_length = isinstance(other, ast.Constant) and len(str(other.value)) == len(given.value)
         return _with_argument(call, 0, other) if other and same_length else None
-    if (
-        call.func.attr in PATHS and ast.unparse(call.func.value) == "os.path"
-    ):  # where it is no text, this ends in an error: a failure as well
+    # If this is not a text, the result is an error: a failure as well.
+    if call.func.attr in PATHS and ast.unparse(call.func.value) == "os.path":
         return _with_argument(
             call,
             0,
@@ -140,14 +144,14 @@ def _asked_otherwise(call: ast.Call) -> ast.expr | None:
 
 
 def raising(call: ast.expr) -> list[ast.Call]:
-    """An assertRaises, with an exception that is none of those that are expected."""
+    """Return variants of an assertRaises with an exception that does not match the
+    expected ones.
+    """
     assert isinstance(call, ast.Call)
     wanted = ast.unparse(call.args[0]) if call.args else ""
     kind = getattr(builtins, wanted, None)
-    if not isinstance(kind, type) or wanted in (
-        "Exception",
-        "BaseException",
-    ):  # several, or one that may be a kind of any other
+    # several exceptions, or one that may be a base class of any other
+    if not isinstance(kind, type) or wanted in ("Exception", "BaseException"):
         others = (
             ["StopAsyncIteration", "BufferError"]
             if "Exception" not in wanted
@@ -179,7 +183,9 @@ def wrapped(operand: ast.expr) -> ast.expr:
 
 
 def _margin(call: ast.Call) -> float | None:
-    """Within which difference two numbers count as equal here; None where that is not written out."""
+    """Return the difference within which two numbers count as equal here; None if it is not a
+    literal.
+    """
     if asserts(call) != "assertAlmostEqual":
         return 0.0
     given = {keyword.arg: keyword.value for keyword in call.keywords} | dict(
@@ -199,7 +205,9 @@ def _margin(call: ast.Call) -> float | None:
 
 
 def _apart(member: ast.expr, group: ast.expr) -> list[tuple[int, ast.expr]]:
-    """What takes the place of a member (0) or of the group (1) that it is in, so that it is not in it."""
+    """Return replacements for the member (0) or the group (1), so that the member is not in the
+    group.
+    """
     if other := otherwise(member, surely=True):
         return [(0, other)]
     if not isinstance(group, (ast.List, ast.Tuple)) or not group.elts or not is_literal(group):

@@ -1,6 +1,7 @@
-"""What a worker sees and hears of one attempt: messages, output and exits of its processes, and which limit was broken.
+"""Observes the processes of one attempt: their messages, output and exits, and which limit was
+exceeded.
 
-Nothing here trusts what it reads.
+Nothing that is read here is trusted.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from sandbox.wire import MAX_FRAME, Frames, TooLong, tree_bytes
 
 TICK_S = 0.05
 LATE_TICK_S = 0.005
-REST = 10  # times as long as a look took, until the next
+REST = 10  # pause between two checks, as a multiple of what the last one took
 CORES = os.cpu_count() or 1
 SCRATCH_BYTES = 64 * 2**20
-SMALL = 1 << 20  # messages up to this size are not weighed
-FIONREAD = 0x541B  # ioctl: how much a pipe holds
+SMALL = 1 << 20  # messages up to this size are parsed without an estimate of their memory
+FIONREAD = 0x541B  # ioctl: number of bytes in a pipe
 
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a program will not be listened to any more."""
+    """Why a program is stopped, or its messages are no longer read."""
 
     verdict: Verdict
     detail: str
 
 
 class Span:
-    """The time since a moment, of a test or of a whole program, and what was worked in it."""
+    """Wall and CPU time since a moment, for one test or a whole program."""
 
     def __init__(
         self, accounts: Accounts, used: Cgroup | Accounts, judges: Cgroup | Accounts | None
@@ -59,12 +60,13 @@ class Span:
         return time.monotonic() - self.started
 
     def cpu_s(self) -> float:
-        """Of the program's processes."""
+        """Return the CPU seconds of the program's processes."""
         return self._used.cpu_s() - self._worked
 
     def late(self, wall_s: float) -> bool:
-        """Whether the clock has run out. What the judge itself worked meanwhile, and what the program waited for a processor, is not its time, up to
-        as much again."""
+        """Whether the wall clock has run out. CPU time of the judge, and time that the program
+        waited for a core, are not counted, up to `wall_s` in total.
+        """
         seconds = self.seconds()
         if seconds <= wall_s:
             return False
@@ -77,7 +79,9 @@ class Span:
 
 
 class Watch:
-    """Listens to the processes of one attempt: frames on the results pipe, output, exits. Nothing here trusts what it reads."""
+    """Reads messages, output and exits of the processes of one attempt. Nothing that is read is
+    trusted.
+    """
 
     def __init__(
         self,
@@ -90,25 +94,25 @@ class Watch:
         messages: int,
         gate: int | None = None,
     ) -> None:
-        """slots: the program's, then the judge's if there is one. speaker: the role whose end is the end of the results. gate: what the program
-        waits for when it has been set up.
-
-        limits: where they name totals, what is left of them for this program. messages: how many there are to be; what comes after them is not read.
+        """slots: the program's, then the judge's if there is one.
+        limits: if they have totals, what is left of them for this program.
+        speaker: the role whose exit ends the results.
+        messages: how many to expect; anything after them is not read.
+        gate: the descriptor that the program waits on after it has been set up.
         """
         self.slot, self.limits, self.owner, self.speaker = slots[0], limits, owner, speaker
         self.results, self.outputs, self.gate, self.turn = results, outputs, gate, self.slot.turn
         self._due = messages
-        self.done_after_them = (
-            False  # whether the program has nothing more to do then; else its end alone tells
-        )
-        self.printed = bytearray()  # what came on the first of the outputs
+        # Whether the program is finished after its messages; otherwise only its exit shows that.
+        self.done_after_them = False
+        self.printed = bytearray()  # contents of the first output
         self.output_bytes = 0
-        self._idle = False  # nothing came in the last tick
+        self._idle = False  # nothing arrived in the last tick
         self.exits: dict[str, int] = {}
         self.peak = 0
         self.on_exit: dict[str, Any] = {}
         self._frames: deque[bytes] = deque()
-        self._bytes = 0  # of these frames
+        self._bytes = 0  # size of these frames
         self._most_bytes = limits.memory_mb * 2**20
         self._reader = Frames(min(MAX_FRAME, self._most_bytes))
         self._too_long = ""
@@ -129,9 +133,8 @@ class Watch:
             Span(self.slot.accounts, cgroup or self.slot.accounts, judges) for _ in range(2)
         )
         self._tick_s = TICK_S if cgroup else SAMPLE_S
-        self._look = (
-            time.monotonic() + self._tick_s
-        )  # when what no kernel limits is looked at again
+        # when to check the limits that the kernel does not enforce
+        self._look = time.monotonic() + self._tick_s
         self._output_kb = (
             limits.output_kb
             if limits.total_output_kb is None
@@ -139,7 +142,9 @@ class Watch:
         )
 
     def await_set_up(self) -> None:
-        """Until the process says that nothing of ours is left to do. Raises Broken: a program cannot make this fail, it has not run yet."""
+        """Wait until the process reports that it is set up. Raises Broken: a failure here is never
+        the program's, which has not run yet.
+        """
         begun = time.monotonic()
         while not self._frames:
             if self.speaker in self.exits or time.monotonic() - begun > START_S:
@@ -159,30 +164,32 @@ class Watch:
         except BrokenPipeError:
             self.let_leave()
             raise Broken("a process ended before it could run its program") from None
-        if not self.turn.shared:  # nobody waits for its end
+        if not self.turn.shared:  # nothing waits for the end of the gate
             os.close(gate)
             self.gate = None
 
     def let_leave(self) -> None:
-        """The program is not heard any more."""
+        """Stop waiting for the program: release the core lock and close the gate."""
         self.turn.give()
         if self.gate is not None:
             os.close(self.gate)
             self.gate = None
 
     def rest(self) -> list[bytes]:
-        """All frames that came and were not asked for."""
+        """Return all frames that arrived and were not read."""
         return list(self._frames)
 
     def begin(self) -> None:
-        """The clock of the next test starts. Where something has arrived already that test is over, and what was worked need not be asked."""
+        """Start the clock of the next test. If its answer has already arrived, the test is over and
+        its CPU time is not read.
+        """
         self.test.begin(read=not self._frames)
 
     def seconds(self) -> float:
         return self.test.seconds()
 
     def left(self) -> Limits:
-        """The limits for the program's next run: their totals less what this one used."""
+        """Return the limits for the program's next run: the totals minus what this run used."""
         of = self.limits
         return replace(
             of,
@@ -198,9 +205,9 @@ class Watch:
         )
 
     def next(self) -> bytes | Stop:
-        """The next frame, or why there is none."""
+        """Return the next frame, or the reason why there is none."""
         while True:
-            if stop := self.over(clock=not self._frames):  # what has arrived was in time
+            if stop := self.over(clock=not self._frames):  # a frame that has arrived was in time
                 return stop
             if self._frames:
                 return self._taken()
@@ -212,7 +219,9 @@ class Watch:
             self._pump(self._left_s())
 
     def _taken(self) -> bytes | Stop:
-        """The next frame, where to read it takes no more memory than the program may have."""
+        """Return the next frame, unless parsing it would take more memory than the program may
+        have.
+        """
         found = self._frames.popleft()
         self._bytes -= len(found)
         if len(found) > SMALL and tree_bytes(found) > self._most_bytes:
@@ -222,7 +231,9 @@ class Watch:
         return found
 
     def exit(self, role: str = "program") -> int | Stop:
-        """Waits until this process has ended by itself: its wait status, all output read, or why it was not waited for."""
+        """Wait until this process has ended and all its output is read. Return its wait status, or
+        why the wait was stopped.
+        """
         while role not in self.exits:
             if stop := self.over():
                 return stop
@@ -231,7 +242,9 @@ class Watch:
         return self.over(clock=False) or self.exits[role]
 
     def over(self, *, clock: bool = True) -> Stop | None:
-        """A limit that is broken now. The wall clock only where `clock`; memory when nothing else comes, and once more when the job has ended."""
+        """Return the limit that is exceeded now, if any. The wall clock is checked only with
+        `clock`. Memory is checked when nothing arrives, and once more at the end of the job.
+        """
         if self.output_bytes > self._output_kb * 1024:
             return Stop(Verdict.OLE, f"more than {self._output_kb} kB of output")
         if self._too_long:
@@ -239,9 +252,9 @@ class Watch:
         if clock and self._idle and self.out_of_memory():
             return Stop(Verdict.MLE, f"more than {self.limits.memory_mb} MB of memory")
         late = self._late(clock=clock)
-        return (
-            self._sampled(at_once=late is not None) or late
-        )  # what has filled its memory may have run out of time too, on a busy machine
+        # A program that filled its memory may also run out of time on a busy machine, so memory is
+        # checked first.
+        return self._sampled(at_once=late is not None) or late
 
     def _late(self, *, clock: bool) -> Stop | None:
         if clock and self.test.late(self.limits.wall_s):
@@ -259,7 +272,7 @@ class Watch:
         return None
 
     def _sampled(self, *, at_once: bool) -> Stop | None:
-        """A limit that the kernel does not keep here."""
+        """Check the limits that the kernel does not enforce here."""
         if (now := time.monotonic()) < self._look and not at_once:
             return None
         excess = "" if self.slot.cgroup else self.slot.accounts.excess()
@@ -279,7 +292,7 @@ class Watch:
         return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
 
     def ending(self, status: int) -> Stop:
-        """What a wait status means, for a process that should not have ended."""
+        """Return the meaning of the wait status of a process that should not have ended."""
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             if number == signal.SIGXCPU or (
@@ -294,7 +307,7 @@ class Watch:
             os.close(handle)
 
     def _left_s(self) -> float:
-        """How long to wait before the limits are looked at again."""
+        """Return how long to wait before the limits are checked again."""
         return max(self.limits.wall_s - self.seconds(), LATE_TICK_S)
 
     def _pump(self, timeout_s: float) -> None:
@@ -304,9 +317,9 @@ class Watch:
             if handle == self.owner:
                 raise SystemExit(0)  # nobody waits for the report
             if handle in self._denied:
-                if (
-                    event & select.POLLIN
-                ):  # else nobody is left who could ask, and to receive would be to wait
+                # Without POLLIN no process is left that could make a call, and receiving would
+                # block.
+                if event & select.POLLIN:
                     self._denied[handle].answer()
                 else:
                     self._poll.unregister(handle)
@@ -330,7 +343,9 @@ class Watch:
             hook()
 
     def _read(self, handle: int) -> int:
-        """How many bytes came; 0 when there is nothing (more) to read now."""
+        """Read from a descriptor and return the number of bytes; 0 when there is nothing to read
+        now or ever again.
+        """
         try:
             data = os.read(handle, READ_BYTES)
         except BlockingIOError:
@@ -346,7 +361,9 @@ class Watch:
         return len(data)
 
     def _receive(self, data: bytes) -> None:
-        """Takes as many messages as there are to be. What the program, or a child of it, writes beyond them stays in the pipe."""
+        """Take the expected number of messages. What the program or its children write beyond them
+        stays in the pipe.
+        """
         try:
             for found in islice(self._reader.feed(data), self._due):
                 self._frames.append(found)
@@ -366,7 +383,9 @@ class Watch:
         self._open.discard(handle)
 
     def _drain(self) -> None:
-        """Reads what is there now and no more: a child of the program may hold the pipe, and write on for ever."""
+        """Read what is there now and no more: a child of the program may hold the pipe and write
+        forever.
+        """
         for handle in list(self._open):
             there = struct.unpack("i", fcntl.ioctl(handle, FIONREAD, bytes(4)))[0]
             while (

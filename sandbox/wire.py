@@ -1,9 +1,13 @@
-"""Tagged plain data as ASCII JSON, in frames: all that ever passes between a program and those who judge it. Never pickle.
+"""Tagged plain data as ASCII JSON, in frames: the only format between a program and its judges.
+Never pickle.
 
-None, bool, str, list and ordinary int and float are JSON's own; everything else is an object of one key, its tag: {"t": tuple}, {"s": set},
-{"z": frozenset}, {"d": dict as pairs}, {"b": bytes as hex}, {"c": complex}, {"f": "nan", "inf", "-inf"}, {"i": an int too long for digits, as hex}.
-What is not plain travels only where both sides have said how (sandbox/objects.py): `foreign` gives such a value a tag of its own.
-A tree is such a value after json.loads and before `build`: a judge compares trees, so that nothing a program sent is ever hashed or constructed.
+None, bool, str, list and ordinary int and float are JSON's own. Everything else is an object with
+one key, its tag: {"t": tuple}, {"s": set}, {"z": frozenset}, {"d": dict as pairs}, {"b": bytes as
+hex}, {"c": complex}, {"f": "nan", "inf", "-inf"}, {"i": an int too long for digits, as hex}.
+A value that is not plain is sent only if both sides define how (sandbox/objects.py): `foreign`
+gives it a tag of its own.
+A tree is a value after json.loads and before `build`. A judge compares trees, so that nothing a
+program sent is ever hashed or constructed.
 """
 
 from __future__ import annotations
@@ -18,8 +22,9 @@ from typing import Any, ParamSpec, TypeVar
 MAX_DEPTH = 900  # about where Python itself gives up comparing nested lists
 MAX_NODES = 5_000_000
 MAX_FRAME = 48 * 2**20  # bytes
-RECURSION_ROOM = 6_000  # Python frames for MAX_DEPTH levels; the C stack of 8 MiB has room for several times as many
-DIGITS = 10**300  # beyond it an int travels as hex: decimal digits take quadratic time
+# Python frames for MAX_DEPTH levels; the C stack of 8 MiB has room for several times as many.
+RECURSION_ROOM = 6_000
+DIGITS = 10**300  # a larger int is sent as hex: decimal digits take quadratic time
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,11 +38,13 @@ _SCALARS = {*_SIMPLE, int, float}
 
 
 class NotPlain(ValueError):
-    """The value has no plain form, or the text is no encoded value."""
+    """The value has no plain form, or the text is not an encoded value."""
 
 
 def deep(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Call `function`; if it exceeds the recursion limit, call it once more with a limit that fits MAX_DEPTH levels."""
+    """Call `function`; if it exceeds the recursion limit, call it once more with a limit that fits
+    MAX_DEPTH levels.
+    """
     try:
         return function(*args, **kwargs)
     except RecursionError:
@@ -50,7 +57,7 @@ def deep(function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
 
 
 def encode(value: Any) -> str:
-    """One text for a value; equal texts mean equal values (NaN too). Raises NotPlain."""
+    """Return the text of a value; equal texts mean equal values (NaN too). Raises NotPlain."""
     return dump(deep(tree, value))
 
 
@@ -62,12 +69,14 @@ def dump(of: Tree) -> str:
 
 
 def decode(text: str | bytes) -> Any:
-    """The value of a text. Raises NotPlain. Builds whatever the text says: call it only where rlimits hold."""
+    """Return the value of a text. Raises NotPlain. It builds whatever the text says: call it only
+    under rlimits.
+    """
     return deep(build, parse(text))
 
 
 def parse(text: str | bytes) -> Tree:
-    """The tree of a text, never more. Raises NotPlain."""
+    """Return the tree of a text, and build nothing else. Raises NotPlain."""
     try:
         whole = text if isinstance(text, str) else text.decode("ascii")
         made, end = deep(_scan, whole, 0)
@@ -79,7 +88,9 @@ def parse(text: str | bytes) -> Tree:
 
 
 def tree_bytes(text: bytes) -> int:
-    """About what `parse` of this text takes, in a few passes over it. A text of a MB may say a list in which there are half a million others."""
+    """Estimate the memory that `parse` of this text takes, in a few passes. A text of a MB can
+    describe a list of half a million lists.
+    """
     return (
         len(text)
         + 230 * text.count(b"{")
@@ -90,14 +101,17 @@ def tree_bytes(text: bytes) -> int:
 
 
 def tree(value: Any) -> Tree:
-    """Subclasses travel as their base; numpy scalars and arrays as Python numbers and lists."""
+    """Return the tree of a value. Subclasses are sent as their base; numpy scalars and arrays as
+    Python numbers and lists.
+    """
     return Planter().plant(value, 0)
 
 
 class Planter:
     """Makes trees. Without the two hooks a value that is not plain raises NotPlain.
 
-    foreign: makes the tree of a value that is not plain. subclass: the same for an instance of a subclass of a plain type; None sends it as its base.
+    foreign: returns the tree of a value that is not plain.
+    subclass: the same for an instance of a subclass of a plain type; None sends it as its base.
     """
 
     def __init__(
@@ -170,7 +184,7 @@ class Planter:
 
 
 class Builder:
-    """Makes the value of a tree. foreign: what makes the values of tags that are not plain data, by tag."""
+    """Makes the value of a tree. foreign: functions for tags that are not plain data, by tag."""
 
     def __init__(self, foreign: Mapping[str, Callable[[Any], Any]] | None = None) -> None:
         build = self.build
@@ -185,7 +199,7 @@ class Builder:
         }
 
     def build(self, of: Tree) -> Any:
-        """Raises NotPlain on tags that are none."""
+        """Return the value of a tree. Raises NotPlain for unknown tags."""
         if type(of) is list:
             return of if set(map(type, of)) <= _SCALARS else [self.build(v) for v in of]
         if type(of) is not dict:
@@ -211,7 +225,8 @@ def _no_constant(name: str) -> None:
     raise NotPlain(f"broken message: {name} is no JSON")
 
 
-_scan = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]  # what json.loads comes down to, without its search for white space
+# what json.loads does, without its search for white space
+_scan = json.JSONDecoder(parse_constant=_no_constant).scan_once  # type: ignore[attr-defined]
 
 
 def frame(payload: bytes) -> bytes:
@@ -219,11 +234,13 @@ def frame(payload: bytes) -> bytes:
 
 
 class TooLong(ValueError):
-    """A frame announces more than the reader takes."""
+    """A frame announces more bytes than the reader accepts."""
 
 
 class Frames:
-    """Puts a stream of bytes together into frames. Raises TooLong as soon as one announces more than `most` bytes."""
+    """Splits a stream of bytes into frames. Raises TooLong as soon as one announces more than
+    `most` bytes.
+    """
 
     def __init__(self, most: int = MAX_FRAME) -> None:
         self.most = most

@@ -1,7 +1,9 @@
-"""One worker: reads jobs, has each judged in its slots, writes reports. A process of its own, started by exec.
+"""One worker: reads jobs, has each judged in its slots, writes reports. A process of its own,
+started by exec.
 
-Frames on stdin and stdout, JSON inside. First a hello: {"isolation"}, {"refused"} or {"broken"}. Then for each job one answer: a report, or
-{"broken"}, after which this process ends (the owner starts another and tries the job once more).
+Frames on stdin and stdout contain JSON. The first is a hello: {"isolation"}, {"refused"} or
+{"broken"}. Then each job gets one answer: a report, or {"broken"}, after which this process ends.
+The owner then starts another worker and retries the job once.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from sandbox.slot import READ_BYTES, Broken, Refused, Slot
 from sandbox.turn import Turn
 from sandbox.wire import Frames, frame
 
-LEAVE_S = 1.0  # to clean up in, once nobody waits for a report
-STARTS = 3  # of a zygote that is killed before it can say whether its rung holds
+LEAVE_S = 1.0  # time to clean up in when the owner is gone
+# attempts to start a zygote that is killed before it can say whether its isolation level holds
+STARTS = 3
 PRELOADS: dict[str, list[str]] = {
     "program": [],
     "judge": [],
@@ -41,21 +44,24 @@ PRELOADS: dict[str, list[str]] = {
 
 
 class Worker:
-    """The slots of one worker and what it does with a job: for programs and for judges, without numpy and with it, for programs beside their tests;
-    each is started when first needed.
+    """The slots of one worker, and how it judges a job.
 
-    A judge has a zygote of its own, so that no program shares a process table, a cgroup or a uid with it.
+    There are slots for programs and for judges, each with and without numpy, and for programs that
+    share the interpreter with their tests. Each slot is started when it is first needed.
+    A judge has a zygote of its own, so that no program shares a process table, a cgroup or a uid
+    with it.
     """
 
     def __init__(self, rung: str, packages: dict[str, str], owner: int, turn: Turn) -> None:
         self.packages, self.owner, self.turn = packages, owner, turn
         self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
-        Path(self.scratch).chmod(
-            0o711
-        )  # a program of the rung bare may have a uid of its own, and comes through to what it may write
+        # On level bare a program may have its own uid and must be able to reach the folder it may
+        # write.
+        Path(self.scratch).chmod(0o711)
         self.slots: dict[tuple[str, bool], Slot] = {}
         self.rung = rung
-        self.altered: Altered = {}  # decoys by the text of the test: what was made once for many answers to one problem
+        # Decoys by the text of the test: made once, used for all completions of a problem.
+        self.altered: Altered = {}
         self._slot("program")
 
     @property
@@ -63,7 +69,9 @@ class Worker:
         return self._slot("program").isolation
 
     def judge(self, job: dict[str, Any]) -> dict[str, Any]:
-        """The report, as plain data. Raises Broken when the slot fails and no program can have made it fail."""
+        """Return the report as plain data. Raises Broken when the slot fails and no program can
+        have caused it.
+        """
         started = time.monotonic() - self.turn.waited_s
         limits = Limits(**job["limits"])
         if absent := [name for name in job["packages"] if name not in self.packages]:
@@ -82,14 +90,10 @@ class Worker:
         except Broken:
             if not attempt.ran_out_of_memory():
                 raise
-            results = []  # the kernel took the zygote with the program
+            results = []  # the kernel killed the zygote together with the program
             self._drop(slots)
-        except (
-            ArithmeticError,
-            LookupError,
-            RecursionError,
-            ValueError,
-        ) as error:  # of what it says: nobody else brought anything new
+        except (ArithmeticError, LookupError, RecursionError, ValueError) as error:
+            # Caused by the program's messages: no other input is new.
             traceback.print_exc()
             results = [
                 [
@@ -105,17 +109,25 @@ class Worker:
             (result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0]
         )
         return {
-            "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results, "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
-            "wall_s": time.monotonic() - self.turn.waited_s - started, "isolation": self.isolation, "denied": refused, "tried": tried,
-            "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable, "names": attempt.names, "absent": [],
+            "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results,
+            "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
+            "wall_s": time.monotonic() - self.turn.waited_s - started, "isolation": self.isolation,
+            "denied": refused, "tried": tried,
+            "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable,
+            "names": attempt.names, "absent": [],
         }  # fmt: skip
 
     def _lacking(self, job: dict[str, Any], absent: list[str]) -> dict[str, Any]:
-        """The report of a job that cannot be run here: the program has no part in it."""
-        why = f"not measured: the problem needs {', '.join(absent)}, which programs here cannot import; install and name it in the sandbox's packages"
+        """Return the report of a job whose packages are missing here; the program is not run."""
+        why = (
+            f"not measured: the problem needs {', '.join(absent)}, which programs here "
+            "cannot import; install and name it in the sandbox's packages"
+        )
         return {
-            "id": job["id"], "verdict": Verdict.INFRA, "detail": why, "tests": [[Verdict.INFRA, why, 0.0] for _ in job["tests"]], "cpu_s": 0.0,
-            "peak_bytes": 0, "wall_s": 0.0, "isolation": self.isolation, "denied": None, "tried": None, "trust": "apart", "unusable": True,
+            "id": job["id"], "verdict": Verdict.INFRA, "detail": why,
+            "tests": [[Verdict.INFRA, why, 0.0] for _ in job["tests"]], "cpu_s": 0.0,
+            "peak_bytes": 0, "wall_s": 0.0, "isolation": self.isolation, "denied": None,
+            "tried": None, "trust": "apart", "unusable": True,
             "names": [], "absent": absent,
         }  # fmt: skip
 
@@ -135,7 +147,9 @@ class Worker:
         folders.remove(self.scratch)
 
     def _slot(self, role: str, *, numpy: bool = False) -> Slot:
-        """role: one of PRELOADS. Modules that only some programs need would make each fork of the others dearer."""
+        """role: one of PRELOADS. Modules that only some programs need have slots of their own: they
+        would make every other fork more expensive.
+        """
         kind = (role, numpy and "numpy" in self.packages)
         if kind not in self.slots:
             preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
@@ -158,9 +172,11 @@ class Worker:
 
 
 def climb(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Worker:
-    """A worker on this rung, or with "auto" on the highest that the machine grants.
+    """Start a worker on this isolation level, or with "auto" on the highest that the machine
+    allows.
 
-    Raises Refused when it grants none, and Broken when zygotes end before they can tell: that is no reason to go down.
+    Raises Refused when no level is allowed, and Broken when zygotes end before they can say. Broken
+    is no reason to try a lower level.
     """
     reasons = []
     for tried in isolation.RUNGS if rung == "auto" else (rung,):
@@ -181,25 +197,28 @@ def _started(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Wor
 def main() -> None:
     config = json.loads(sys.argv[1])
     source, target = os.dup(0), os.dup(1)
-    owner = source  # in a container, where nobody sees the owner: its end is the end of the input, and during a job no other input comes
+    # In a container the owner's process is not visible, so the end of the input stands for its end.
+    # During a job no other input arrives.
+    owner = source
     if config["owner"]:
         owner = os.pidfd_open(config["owner"])
         if os.getppid() != config["owner"]:
             sys.exit(1)
-    # of an input only its end is an event: what is in it is for the worker to read
+    # Where the input stands for the owner, wait only for its end: its data is for the worker to
+    # read.
     threading.Thread(
         target=_end_without, args=(owner, select.POLLIN if owner != source else 0), daemon=True
     ).start()
     if config.get("core") is not None:
-        with contextlib.suppress(OSError):  # the machine has lost it meanwhile: then anywhere
+        # The machine may have lost this core meanwhile; then run on any.
+        with contextlib.suppress(OSError):
             os.sched_setaffinity(0, {config["core"]})
-    with contextlib.suppress(
-        OSError
-    ):  # its program goes on when there is something to read, instead of being put aside for each test
-        os.sched_setscheduler(
-            0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0)
-        )  # programs have the usual policy again
-    os.dup2(2, 1)  # nobody's print may come between the reports
+    # SCHED_BATCH: the worker's program keeps running while there is something to read, instead of
+    # being preempted for each test.
+    with contextlib.suppress(OSError):
+        # RESET_ON_FORK: programs get the default policy again
+        os.sched_setscheduler(0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+    os.dup2(2, 1)  # no stray print may end up between the reports
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     try:
         worker = climb(config["isolation"], config["packages"], owner, Turn(config.get("turn")))
@@ -214,30 +233,30 @@ def main() -> None:
         _write(target, {"isolation": worker.isolation})
         for payload in _jobs(source, owner):
             _write(target, worker.judge(json.loads(payload)))
-    except (
-        Broken,
-        Refused,
-    ) as failure:  # the latter of a slot that is started later than the first
+    except (Broken, Refused) as failure:
+        # Refused comes from a slot that is started later than the first.
         _write(target, {"broken": str(failure)})
     finally:
         worker.close()
         if worker.rung == "bare":
-            process_tree.kill_descendants()  # whose outer half was killed
+            process_tree.kill_descendants()  # descendants whose outer process was killed
 
 
 def _end_without(owner: int, event: int) -> None:
-    """A thread that waits for the owner's end. The worker sees that too, and has a moment to clean up: then it ends, whatever it is doing."""
+    """Thread function: wait for the owner's end, then end this process whatever it is doing. The
+    worker notices the end too and has LEAVE_S to clean up before that.
+    """
     poll = select.poll()
     poll.register(owner, event)
     poll.poll()
     time.sleep(LEAVE_S)
-    process_tree.kill_descendants()  # it may be waiting for one
+    process_tree.kill_descendants()  # the worker may be waiting for one of them
     time.sleep(LEAVE_S / 2)
     os._exit(1)
 
 
 def _jobs(source: int, owner: int) -> Iterator[bytes]:
-    """Until the owner closes its end or is gone."""
+    """Yield jobs until the owner closes its end or is gone."""
     frames = Frames(most=1 << 31)
     while True:
         ready, _, _ = select.select([source, owner], [], [])

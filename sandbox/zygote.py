@@ -1,14 +1,19 @@
-"""The warm parent: a small program, started by exec, that confines itself once and then forks a fresh process for each program.
+"""The warm parent process of programs: it is started by exec, confines itself once, and then forks
+a fresh process for each program.
 
-It never sees a test, an expected value or a source: those go through descriptors that it only passes on. One slot, one job at a time; when a job
-ends it kills everything that is left, reaps it, and gives the next one an empty scratch folder.
+It never sees a test, an expected value or a source: those travel through descriptors that it only
+passes on. It serves one slot and runs one job at a time. When a job ends, it kills and reaps every
+process that is left, and the next job gets an empty scratch folder.
 
-Orders come on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES" with descriptors, "end".
-Answers: "exit ROLE STATUS PEAK_BYTES" when a started process ended by itself, "ended CPU_S OWN_CPU_S" when nothing of the job is left, with the
-seconds of all jobs so far that were waited for, and of this process. The hello before the first order is JSON.
+Orders arrive on a packet socket, as words: "start ROLE STYLE CPU_S ADDRESS_BYTES PROCESSES FILES"
+with descriptors, and "end".
+Answers: "exit ROLE STATUS PEAK_BYTES" when a started process has ended by itself; "ended CPU_S
+OWN_CPU_S" when nothing of the job is left, with the CPU seconds of all jobs so far that were waited
+for, and those of this process. The hello before the first order is JSON.
 
-A fork shares all pages, and the first write to each, here or in the child, is a fault that costs some microseconds: most of what a small program
-costs. What runs for each job is therefore short and plain on purpose.
+A fork shares all pages. The first write to each, here or in the child, is a page fault that costs
+some microseconds, which is most of what a small program costs. The code that runs for each job is
+therefore short and plain on purpose.
 """
 
 from __future__ import annotations
@@ -35,29 +40,29 @@ from struct import unpack
 from typing import Any, NoReturn
 
 SIGKILL = int(signal.SIGKILL)  # ctypes takes no enum
-WALL = 0x40000000  # of waitpid: children that report their end by another signal too
-MOST_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # of a message: descriptors, four bytes each
+# __WALL of waitpid: includes children that report their end by a signal other than SIGCHLD
+WALL = 0x40000000
+MOST_ANCILLARY = socket.CMSG_SPACE(8 * 4)  # descriptors of one message, four bytes each
 ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 sys.path.append(ROOT)
 
-from sandbox import folders, hugepages, isolation, process_tree, program, rehearsal, seccomp  # noqa: E402  # found by the line above
+# found through sys.path, set above
+from sandbox import folders, hugepages, isolation, process_tree, program, rehearsal, seccomp  # noqa: E402
 
-EMPTY_S = 3.0  # for what a program left on a rung without mounts
-SHORTAGES = (
-    errno.EAGAIN,
-    errno.ENOMEM,
-    errno.EMFILE,
-    errno.ENFILE,
-)  # of the moment: they say nothing about what the machine grants
+EMPTY_S = 3.0  # to empty the scratch folder on a level without mounts
+# Temporary shortages: they say nothing about which isolation level the machine allows.
+SHORTAGES = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 PRELOADED = (
-    "abc array bisect collections collections.abc copy datetime decimal enum fractions functools heapq io itertools json math operator os.path "
+    "abc array bisect collections collections.abc copy datetime decimal enum fractions "
+    "functools heapq io itertools json math operator os.path "
     "queue random re string struct sys threading time traceback types typing"
 )
 
 
 _libc = ctypes.PyDLL(None)
-# not os.fork: its hooks in threading and random cost each child 0.5 ms. This process has one thread and holds no lock, which is all they see to.
-# Not os.kill and os.wait4: after each job both have nothing left to do, and say so by an exception, which writes a dozen pages
+# Not os.fork: its hooks in threading and random cost each child 0.5 ms, and protect only against
+# threads and locks, which this process does not have. Not os.kill and os.wait4: after each job both
+# find nothing left and raise an exception, which writes a dozen pages.
 _fork, _kill, _waitpid = _libc.fork, _libc.kill, _libc.waitpid
 
 
@@ -69,7 +74,11 @@ class Zygote:
         in_force: str,
         run: Callable[[str], NoReturn],
     ) -> None:
-        """run: what a process does with the style that it is started with, when it has become what it is to be. config["seen"]: its accounts are."""
+        """Keep the state of one slot.
+
+        run: entry point of a child process after it has dropped privileges; its argument is the
+            style of the job. config["seen"]: see `isolation.drop`.
+        """
         self.rung = config["rung"]
         self.seen = config["seen"]
         self.run = run
@@ -82,21 +91,19 @@ class Zygote:
             else None
         )
         self.own_pids = self.rung != "bare"
-        self.counts_processes = (
-            self.own_pids or self.uid is not None
-        )  # else the count is the whole user's
+        # otherwise the limit would count all processes of the user
+        self.counts_processes = self.own_pids or self.uid is not None
         self.in_force = in_force
         self.running: dict[int, tuple[str, int]] = {}  # pidfd -> role, pid
         self.tmp = os.environ["TMPDIR"]
-        self.folder = os.open(
-            self.tmp, os.O_RDONLY | os.O_DIRECTORY
-        )  # opened once: each open is asked of the listener
+        # Opened once: the seccomp listener is asked for each open.
+        self.folder = os.open(self.tmp, os.O_RDONLY | os.O_DIRECTORY)
         self.clean_scratch = self._scratch_state()
         self.score, self.own_score = _oom_score()
 
     def serve(self) -> None:
-        """Until the owner closes the socket."""
-        program.use_streams()  # once, not in each child
+        """Serve orders until the owner closes the socket."""
+        program.use_streams()  # once here, not in each child
         rehearsal.rehearse()
         gc.collect()
         gc.disable()
@@ -118,16 +125,18 @@ class Zygote:
         while True:
             for handle, _ in poll.poll():
                 if handle != own:
-                    if handle in self.running:  # not yet reaped by an "end" of the same round
+                    if handle in self.running:  # not yet reaped by an "end" of the same poll
                         poll.unregister(handle)
                         self._report_exit(handle)
                     continue
                 try:
                     message, ancillary, _, _ = recvmsg(4096, MOST_ANCILLARY)
-                except ConnectionResetError:  # the owner was killed in the middle of a message
+                except ConnectionResetError:  # the owner was killed while sending
                     message = b""
                 if not message:
-                    return  # what is left of a job dies with us: we are pid 1, or the outer half kills it
+                    # What is left of a job ends with this process: it is pid 1, or the outer
+                    # process kills the rest.
+                    return
                 what, *order = message.split()
                 if what == b"start":
                     ((_, _, handles),) = ancillary
@@ -143,7 +152,8 @@ class Zygote:
         role, style = order[0].decode(), order[1].decode()
         cpu_s, address_bytes, processes, files = map(int, order[2:])
         if self.score is not None:
-            write(self.score, b"1000")  # the fork's: the kernel picks the program, never the zygote
+            # inherited by the fork: the kernel's OOM killer picks the program, never the zygote
+            write(self.score, b"1000")
         pid = _fork()
         if pid == 0:
             try:
@@ -161,7 +171,7 @@ class Zygote:
                 )
                 self.run(style)
             finally:
-                os._exit(70)  # before the ready message: the owner takes it for a failure of ours
+                os._exit(70)  # before the ready message, so that the owner reports INFRA
         if self.score is not None:
             write(self.score, self.own_score)
         for handle in descriptors:
@@ -181,7 +191,8 @@ class Zygote:
         for watched in self.running:
             os.close(watched)
         self.running.clear()
-        # made anew only where somebody wrote; its times alone would not do, they advance in steps of some milliseconds
+        # Renew only where something was written. The folder's times alone do not show it: their
+        # resolution is some milliseconds.
         if (
             self._scratch_state() != self.clean_scratch
             or os.listdir(self.folder)
@@ -194,7 +205,9 @@ class Zygote:
         )
 
     def _kill_all(self) -> None:
-        """Every process that a job left, however it hid; each orphan's parent is this process (pid 1, or a subreaper)."""
+        """Kill and reap every process that a job left. Each orphan is reparented to this process,
+        which is pid 1 or a subreaper.
+        """
         while True:
             if self.own_pids:
                 _kill(-1, SIGKILL)
@@ -208,14 +221,16 @@ class Zygote:
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
 
     def _is_marked(self) -> bool:
-        """Whether the folder has attributes."""
+        """Whether the scratch folder has extended attributes."""
         try:
             return any(name.startswith("user.") for name in os.listxattr(self.folder))
-        except OSError:  # a file system without them
+        except OSError:  # a file system without attributes
             return False
 
     def _set_aside(self, scratch: str) -> None:
-        """What takes too long to remove holds up nobody: it goes with all else of this worker."""
+        """Set aside a scratch folder that takes too long to empty. It is removed when the worker
+        closes.
+        """
         os.rename(scratch, f"{scratch}-{time.monotonic_ns()}")
         os.mkdir(scratch)
         os.close(self.folder)
@@ -235,7 +250,7 @@ class Zygote:
             folders.empty(scratch, time.monotonic() + EMPTY_S)
             if os.listdir(scratch):
                 self._set_aside(scratch)
-            with contextlib.suppress(OSError):  # a file system without them
+            with contextlib.suppress(OSError):  # a file system without attributes
                 for name in os.listxattr(scratch):
                     if name.startswith("user."):
                         os.removexattr(scratch, name)
@@ -260,8 +275,11 @@ def _become(
     count: bool,
     folder: str,
 ) -> None:
-    """In the fork: limits, no privileges, nothing open but what the role needs. Free names alone: an attribute would cost three pages where it is
-    looked up the first time."""
+    """Turn the forked child into a process for a program: limits, no privileges, only the
+    descriptors of its role.
+
+    It uses plain names only: the first lookup of an attribute would write three pages.
+    """
     setsid()
     at = 0
     for handle in handles:
@@ -275,14 +293,15 @@ def _become(
         setrlimit(RLIMIT_NPROC, (processes, processes))
     closerange(at, 1024)
     chdir(folder)
-    set_handler(
-        SIGINT, default_int_handler
-    )  # the wrapper in signal makes enums, at ten times the price
+    # signal.signal would convert its result to an enum, which is ten times as slow.
+    set_handler(SIGINT, default_int_handler)
     enable_gc()
 
 
 def _oom_score() -> tuple[int | None, bytes]:
-    """A descriptor to change this process's own, and what it is; None where it cannot be changed and changed back."""
+    """Open this process's oom_score_adj and return the descriptor and the current value; None where
+    the value cannot be changed and restored.
+    """
     try:
         handle = os.open("/proc/self/oom_score_adj", os.O_RDWR)
         own = os.read(handle, 16)
@@ -294,7 +313,9 @@ def _oom_score() -> tuple[int | None, bytes]:
 
 
 def _keep_low_descriptors_busy(control: socket.socket) -> socket.socket:
-    """0 to 7 belong to programs: dup2 must never hit something of ours."""
+    """Move the control socket above descriptor 7. Programs get 0 to 7, so dup2 must never overwrite
+    one of ours.
+    """
     while (handle := os.open("/dev/null", os.O_RDWR)) < 8:
         pass
     os.close(handle)
@@ -304,7 +325,9 @@ def _keep_low_descriptors_busy(control: socket.socket) -> socket.socket:
 
 
 def _role(*, judge: bool) -> Callable[[str], NoReturn]:
-    """What the processes of this zygote are. A program's has no use for what a judge needs, and each page of it would be paid for at each fork."""
+    """Return the entry point for this zygote's processes. For programs, the judge's modules are not
+    imported: each of their pages would add to the cost of a fork.
+    """
     if not judge:
         return program.run
     from sandbox import testing
@@ -316,14 +339,13 @@ def main() -> None:
     config = json.loads(sys.argv[1])
     isolation.die_with_parent(config["parent"])
     control = socket.socket(fileno=config["control"])
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a handler would make even pid 1 mortal
-    counted = (
-        control.recv(1) == isolation.COUNTED
-    )  # the owner has put us into our cgroup, where there is one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # with a handler, signals could end even pid 1
+    # The owner first puts this process into its cgroup, where there is one.
+    counted = control.recv(1) == isolation.COUNTED
     config["seen"] = not counted or config["rung"] != "root"
     control = _keep_low_descriptors_busy(control)
     hugepages.move_code()
-    run = _role(judge=config["judge"])  # now: later our files are out of sight
+    run = _role(judge=config["judge"])  # import now: our files are out of sight later
     if config["rung"] == "bare":
         from sandbox import semaphores
 
@@ -336,9 +358,7 @@ def main() -> None:
             try:
                 socket.send_fds(control, [b'{"listener": true}'], [listener])
             except OSError:
-                os._exit(
-                    1
-                )  # nobody is there any more: a call that is asked about would wait for ever
+                os._exit(1)  # Nobody serves the listener: any call it handles would block forever.
             os.close(listener)
             if not (probing := _fork()):
                 seccomp.probe()
@@ -354,9 +374,9 @@ def main() -> None:
     for name in [*PRELOADED.split(), *config["preload"]]:
         __import__(name)
     for name in {"random", "numpy.random"} & set(sys.modules):
-        sys.modules[name].seed(
-            0
-        )  # unseeded draws are the same in each run, so that a verdict does not flicker
+        # Seed the generators: unseeded draws are then equal in each run, and verdicts do not
+        # flicker.
+        sys.modules[name].seed(0)
     with contextlib.suppress(OSError):
         time.tzset()
     Zygote(config, control, in_force, run).serve()

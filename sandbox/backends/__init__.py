@@ -1,4 +1,6 @@
-"""Places to run programs. A backend opens workers; each takes one job and gives one answer, both JSON in frames (see sandbox/worker.py)."""
+"""Places to run programs. A backend opens workers. Each worker takes one job at a time and returns
+one answer, both JSON in frames (see sandbox/worker.py).
+"""
 
 from __future__ import annotations
 
@@ -8,43 +10,50 @@ Kind = Literal["local", "docker", "ray"]
 
 
 class WorkerDied(RuntimeError):
-    """The worker is gone, or answered with what is no answer."""
+    """The worker is gone, or sent an invalid answer."""
 
 
 class Channel(Protocol):
     """One live worker. Used by one thread at a time."""
 
     isolation: str
-    where: str  # stands before the isolation that the worker stamps into its reports; empty for a process of this machine
+    # Prefix of the isolation that the worker writes into its reports; empty for a process of this
+    # machine.
+    where: str
 
     def send(self, payload: bytes, timeout_s: float) -> None:
-        """A job. Raises WorkerDied when it cannot be handed over: the worker is to be closed then."""
+        """Send a job. Raises WorkerDied if it cannot be sent; close the worker then."""
 
     def hear(self, timeout_s: float) -> bytes:
-        """The answer to the job that was sent last. Raises WorkerDied when none comes: the worker is to be closed then."""
-
-    def close(self) -> None:
-        """Ends the worker and everything below it. May be called twice."""
-
-
-class Backend(Protocol):
-    workers: int  # how many this place can have at work at once
-
-    def channels(self, workers: int) -> int:
-        """How many to open so that this many programs run at once."""
-
-    def open(self, number: int, of: int) -> Channel:
-        """Starts the channel with this number (from 0), of those for so many workers.
-
-        Raises IsolationError when this place does not grant the isolation asked for, WorkerDied when none came up.
+        """Return the answer to the job that was sent last. Raises WorkerDied if none arrives; close
+        the worker then.
         """
 
     def close(self) -> None:
-        """Removes what workers that were killed have left."""
+        """End the worker and all processes below it. May be called twice."""
+
+
+class Backend(Protocol):
+    workers: int  # how many can work at the same time here
+
+    def channels(self, workers: int) -> int:
+        """Return how many channels to open so that this many programs run at once."""
+
+    def open(self, number: int, of: int) -> Channel:
+        """Open the channel with this number (from 0), one of those for `of` workers.
+
+        Raises IsolationError if the requested isolation is not available here, WorkerDied if no
+        worker started.
+        """
+
+    def close(self) -> None:
+        """Remove what killed workers have left."""
 
 
 def backend_of(kind: Kind, isolation: str, packages: tuple[str, ...]) -> Backend:
-    """Raises IsolationError where there is no such place, ImportError where its client is not installed."""
+    """Return the backend of this kind. Raises IsolationError if the place is not available,
+    ImportError if its client is not installed.
+    """
     if kind == "docker":
         from sandbox.backends.docker import DockerBackend
 

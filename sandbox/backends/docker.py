@@ -1,9 +1,11 @@
-"""Workers in containers: one warm container a slot, started once, spoken to through its stdin and stdout.
+"""Workers in containers: one warm container per slot, started once, reached through its stdin and
+stdout.
 
-The container has no network, a read-only root, no capabilities, no new privileges, limits of processes, memory and CPU, and a user who owns nothing.
-Inside, the worker confines each program by its own ladder once more, its system call filter in place of the engine's: that one would answer refused
-calls before they can be counted. Asking for this and not getting it is an error.
-The image is made of this machine's interpreter, once, by `docker import`: no registry is asked.
+The container has no network, a read-only root, no capabilities, no new privileges, limits of
+processes, memory and CPU, and a user who owns nothing. Inside, the worker confines each program
+again by its own isolation levels. The worker's system call filter replaces the engine's, which
+would refuse calls before they can be counted. If any of this is not granted, that is an error.
+The image is made once from this machine's interpreter by `docker import`, without a registry.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from sandbox.backends.local import IsolationError, folders_of
 from sandbox.wire import Frames, TooLong, frame
 
 REPOSITORY = "ratchet-sandbox"
-OWNER = "ratchet.sandbox.owner"  # label: host and pid of the process whose container it is
+OWNER = "ratchet.sandbox.owner"  # label: host and pid of the process that owns the container
 START_S = 60.0
 NOBODY = "65534:65534"
-# a program sees a /proc of its own processes alone, /dev/stdin by way of it, and the kernel mounts one only where nothing hides parts of ours
+# A program sees only its own processes in /proc, and uses /proc for /dev/stdin. The kernel allows
+# such a mount only if no part of the container's /proc is masked.
 UNMASKED: dict[str, list[str]] = {"MaskedPaths": [], "ReadonlyPaths": []}
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
@@ -39,9 +42,11 @@ ENVIRONMENT = {
 
 
 class DockerBackend:
-    """isolation, packages: as in LocalBackend. The engine is the one that DOCKER_HOST names, or the usual socket.
+    """Starts workers in containers of the engine that DOCKER_HOST names, or of the usual socket.
 
-    memory_mb is for everything in a container: the program, the process that judges it, and what they were forked from.
+    isolation, packages: as in LocalBackend.
+    memory_mb: for all processes of a container: the program, the process that judges it, and the
+        processes that they were forked from.
     Raises IsolationError when no engine answers.
     """
 
@@ -69,7 +74,8 @@ class DockerBackend:
             self.workers = int(self._engine.info()["NCPU"])
         except DockerException as error:
             raise IsolationError(
-                f"no Docker engine to work with ({error}): start one, set DOCKER_HOST, or take another backend"
+                f"no Docker engine to work with ({error}): start one, set DOCKER_HOST, or take "
+                "another backend"
             ) from error
 
     def channels(self, workers: int) -> int:
@@ -91,15 +97,19 @@ class DockerBackend:
         config = {"isolation": self.isolation, "packages": self.packages, "owner": None}
         api = self._engine.api
         host = api.create_host_config(
-            network_mode="none", read_only=True, cap_drop=["ALL"], security_opt=["no-new-privileges", "seccomp=unconfined"], ipc_mode="none",
-            auto_remove=True, tmpfs={image.SCRATCH: "rw,nosuid,nodev,noexec,size=256m,nr_inodes=32768,mode=1777"}, log_config={"type": "none"},
-            nano_cpus=1_000_000_000, **self._limits,
+            network_mode="none", read_only=True, cap_drop=["ALL"],
+            security_opt=["no-new-privileges", "seccomp=unconfined"], ipc_mode="none",
+            auto_remove=True,
+            tmpfs={image.SCRATCH: "rw,nosuid,nodev,noexec,size=256m,nr_inodes=32768,mode=1777"},
+            log_config={"type": "none"}, nano_cpus=1_000_000_000, **self._limits,
         )  # fmt: skip
         host |= UNMASKED
         made = api.create_container(
-            self._image, [image.interpreter(), "-S", "-s", "-E", "-P", f"{image.SOURCES}/worker.py", json.dumps(config)],
-            user=NOBODY, stdin_open=True, environment=ENVIRONMENT, labels={OWNER: _owner()}, network_disabled=True,
-            host_config=host,
+            self._image,
+            [image.interpreter(), "-S", "-s", "-E", "-P", f"{image.SOURCES}/worker.py",
+             json.dumps(config)],
+            user=NOBODY, stdin_open=True, environment=ENVIRONMENT, labels={OWNER: _owner()},
+            network_disabled=True, host_config=host,
         )  # fmt: skip
         if lacking := [text for text in made.get("Warnings") or () if "swap" not in text]:
             api.remove_container(made["Id"], force=True)
@@ -123,7 +133,9 @@ class DockerBackend:
         return name
 
     def _sweep(self) -> None:
-        """Removes containers whose owner on this host is gone. One whose owner was killed ends by itself, its stdin closed."""
+        """Remove containers whose owner on this host is gone. A container also ends when its owner
+        is killed, because its stdin is closed.
+        """
         for found in self._engine.api.containers(all=True, filters={"label": OWNER}):
             host, _, pid = found["Labels"][OWNER].rpartition(" ")
             if host == socket.gethostname() and not cgroups.alive(int(pid)):
@@ -131,7 +143,7 @@ class DockerBackend:
 
 
 class DockerChannel:
-    """A container and the stream that is joined to its stdin, stdout and stderr."""
+    """A container and the stream attached to its stdin, stdout and stderr."""
 
     where = "docker: no network+read-only+no capabilities+limits, "
 
@@ -151,7 +163,8 @@ class DockerChannel:
                 raise WorkerDied(hello["broken"])
             if "isolation" not in hello:
                 raise IsolationError(
-                    f"isolation {isolation!r} is not to be had in a container ({hello.get('refused')} {self._said}): name a lower rung, or auto"
+                    f"isolation {isolation!r} is not to be had in a container "
+                    f"({hello.get('refused')} {self._said}): name a lower rung, or auto"
                 )
         except BaseException:
             self.close()
@@ -173,7 +186,8 @@ class DockerChannel:
                     break
                 if not (came := self._stream.recv(1 << 20)):
                     raise WorkerDied(
-                        f"container {self.container[:12]} is gone{self._said and f', it said: {self._said}'}"
+                        f"container {self.container[:12]} is "
+                        f"gone{self._said and f', it said: {self._said}'}"
                     )
                 for answer in list(self._reader.feed(self._stdout(came))):
                     return bytes(answer)
@@ -182,7 +196,9 @@ class DockerChannel:
         raise WorkerDied(f"container {self.container[:12]} gave no answer within {timeout_s:.0f} s")
 
     def _stdout(self, came: bytes) -> bytes:
-        """What of this is for us; the end of what was said on stderr is kept. Each piece has a header of stream and length."""
+        """Return the stdout part of this data and keep the last part of stderr. Each piece has a
+        header with stream and length.
+        """
         self._left += came
         pieces = []
         while len(self._left) >= 8 and len(self._left) >= 8 + (
@@ -204,7 +220,9 @@ class DockerChannel:
 
 
 def _require_confined(told: dict[str, Any]) -> None:
-    """What the engine says of the running container is what was asked for."""
+    """Raise IsolationError if the engine's description of the running container differs from what
+    was requested.
+    """
     host = told["HostConfig"]
     held = {
         "no network": host["NetworkMode"] == "none"
@@ -221,14 +239,16 @@ def _require_confined(told: dict[str, Any]) -> None:
     }
     if lacking := [what for what, holds in held.items() if not holds]:
         raise IsolationError(
-            f"the container lacks {', '.join(lacking)}: the Docker engine changed what was asked for"
+            f"the container lacks {', '.join(lacking)}: the Docker engine changed what was "
+            "asked for"
         )
 
 
 def _remove(api: Any, container: str) -> None:
     from docker.errors import DockerException
 
-    with contextlib.suppress(DockerException):  # gone, or going: it was made to remove itself
+    # gone, or being removed: it was created with auto_remove
+    with contextlib.suppress(DockerException):
         api.remove_container(container, force=True)
 
 

@@ -1,7 +1,9 @@
-"""An image of the interpreter that runs here, made without a registry: a tar of files of this machine, for an engine to import.
+"""Builds an image of the running interpreter without a registry: a tar of files of this machine,
+for a container engine to import.
 
-It holds Python without its tests, the packages that programs may import, the shared libraries that these need, a shell with a few tools, and this
-folder's sources. Nothing of the machine's own: no users, no keys, no configuration.
+It contains Python without its tests, the packages that programs may import, the shared libraries
+that these need, a shell with a few tools, and the sources of the sandbox package. It contains
+nothing private of the machine: no users, keys or configuration.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-SOURCES = "/opt/ratchet/sandbox"  # where this folder lies in the image
+SOURCES = "/opt/ratchet/sandbox"  # folder of the sandbox's sources in the image
 TOOLS = ("sh", "cat", "echo", "env", "false", "head", "ls", "sleep", "sort", "true", "wc")
 _LEFT_OUT = {
     "site-packages",
@@ -29,9 +31,8 @@ _LEFT_OUT = {
     "turtledemo",
     "lib2to3",
 }
-SCRATCH = (
-    "/scratch"  # where the container has a tmpfs, which takes on the mode that the folder has here
-)
+# Where the container mounts a tmpfs. The tmpfs takes the mode of this folder in the image.
+SCRATCH = "/scratch"
 _FOLDERS = (SCRATCH, "/dev", "/proc", "/sys", "/etc")
 
 
@@ -40,7 +41,7 @@ def interpreter() -> str:
 
 
 def root_of(packages: dict[str, str]) -> dict[str, Path]:
-    """Path in the image -> file here. packages: name -> folder or file."""
+    """Return path in the image -> file here. packages: name -> folder or file."""
     stdlib = Path(
         sysconfig.get_path(
             "stdlib", vars={"base": sys.base_prefix, "installed_base": sys.base_prefix}
@@ -60,7 +61,7 @@ def root_of(packages: dict[str, str]) -> dict[str, Path]:
 
 
 def name_of(root: dict[str, Path]) -> str:
-    """The same for the same files; another as soon as one of them changes."""
+    """Return a tag for these files. It changes as soon as one of them does."""
     told = hashlib.sha256(Path(__file__).read_bytes())
     for at, path in sorted(root.items()):
         found = path.stat()
@@ -71,7 +72,7 @@ def name_of(root: dict[str, Path]) -> str:
 
 
 def pack(root: dict[str, Path], into: Path) -> None:
-    """The tar, owned by root, readable by all, writable by none."""
+    """Write the tar: owned by root, readable by all, writable by nobody."""
     with tarfile.open(into, "w") as tar:
         for folder in sorted(
             {str(parent) for at in root for parent in Path(at).parents if str(parent) != "/"}
@@ -81,10 +82,8 @@ def pack(root: dict[str, Path], into: Path) -> None:
         for at, path in sorted(root.items()):
             data, found = path.read_bytes(), path.stat()
             entry = _entry(at, tarfile.REGTYPE, 0o555 if found.st_mode & 0o111 else 0o444)
-            entry.size, entry.mtime = (
-                len(data),
-                int(found.st_mtime),
-            )  # compiled modules name the time of their source
+            # Compiled modules contain the time of their source, so it is kept.
+            entry.size, entry.mtime = len(data), int(found.st_mtime)
             tar.addfile(entry, io.BytesIO(data))
 
 
@@ -105,11 +104,12 @@ def _below(folder: Path) -> Iterator[Path]:
 
 
 def _libraries(files: list[Path]) -> list[Path]:
-    """Shared libraries that these programs and modules are linked with, by the names under which they are looked for."""
+    """Return the shared libraries that these programs and modules are linked with, under the names
+    by which they are loaded.
+    """
     binary = [str(path) for path in files if os.access(path, os.X_OK) or ".so" in path.name]
-    told = subprocess.run(
-        ["ldd", *binary], capture_output=True, text=True, check=False
-    ).stdout  # fails for a script, which needs none
+    # Fails for scripts, which need none.
+    told = subprocess.run(["ldd", *binary], capture_output=True, text=True, check=False).stdout
     words = {
         os.path.normpath(word)
         for line in told.splitlines()

@@ -1,4 +1,6 @@
-"""Workers as processes on this machine: one worker and its zygote a core, started by exec, so that the owner may have threads."""
+"""Workers as processes on this machine: one worker and its zygote per core, started by exec, so
+that the owner may have threads.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,15 @@ START_S = 60.0
 
 
 class IsolationError(RuntimeError):
-    """The machine does not grant the isolation that was asked for."""
+    """The requested isolation is not available on this machine."""
 
 
 class LocalBackend:
-    """isolation: "auto" or a rung of sandbox.isolation. packages: what programs may import besides the standard library, where installed."""
+    """Starts workers as local processes.
+
+    isolation: "auto" or a level of sandbox.isolation.
+    packages: what programs may import besides the standard library, where installed.
+    """
 
     def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
         self.isolation = isolation
@@ -36,11 +42,15 @@ class LocalBackend:
         sweep(Path(tempfile.gettempdir()))
 
     def channels(self, workers: int) -> int:
-        """Two for each where they leave half of the cores: they take turns, so that a program runs while the one before it is cleaned away."""
+        """Two channels per worker if the workers use half of the cores. They take turns: one runs a
+        program while the other cleans up and prepares the next.
+        """
         return 2 * workers if 2 * workers == self.workers else workers
 
     def open(self, number: int, of: int) -> LocalChannel:
-        """As many channels as cores, or a multiple: each keeps to one, with its zygotes and programs, which takes a sixth less time a program."""
+        """Open a worker. If there are as many channels as cores, or a multiple, each is pinned to
+        one core with its zygotes and programs; that takes a sixth less time per program.
+        """
         cores = sorted(os.sched_getaffinity(0))
         core = cores[number % len(cores)] if self.channels(of) % len(cores) == 0 else None
         return LocalChannel(
@@ -75,8 +85,10 @@ class LocalChannel:
             "turn": turn,
         }
         self._process = subprocess.Popen(
-            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-E", "-P", str(WORKER), json.dumps(config)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(), start_new_session=True, pass_fds=turn[:1] if turn else (),
+            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-E", "-P", str(WORKER),
+             json.dumps(config)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment(),
+            start_new_session=True, pass_fds=turn[:1] if turn else (),
         )  # fmt: skip
         assert self._process.stdin and self._process.stdout
         self._to, self._from = self._process.stdin.fileno(), self._process.stdout.fileno()
@@ -94,7 +106,8 @@ class LocalChannel:
         if "isolation" not in hello:
             self.close()
             raise IsolationError(
-                f"isolation {isolation!r} is not to be had here ({hello.get('refused')}): allow it, or name a lower rung"
+                f"isolation {isolation!r} is not to be had here ({hello.get('refused')}): "
+                "allow it, or name a lower rung"
             )
         self.isolation = str(hello["isolation"])
 
@@ -144,19 +157,25 @@ class LocalChannel:
 
 
 def _ready(handle: int, event: int, until: float) -> bool:
-    """Whether this descriptor is before that moment (of time.monotonic). Not by select, which knows only the first 1024."""
+    """Whether this descriptor gets ready before `until` (of time.monotonic). Uses poll, because
+    select supports only descriptors below 1024.
+    """
     poll = select.poll()
     poll.register(handle, event)
     return bool(poll.poll(max(0.0, until - time.monotonic()) * 1000))
 
 
 def folders_of(packages: tuple[str, ...]) -> dict[str, str]:
-    """name -> folder, or single file, of each package that is installed, and the folder of the shared libraries that came with it."""
+    """Return name -> folder, or single file, of each installed package, and the folder of the
+    shared libraries that it brings.
+    """
     return dict(found for name in packages for found in _folders(name))
 
 
 def _folders(name: str) -> list[tuple[str, str]]:
-    """A package's folder and its `.libs` of shared libraries, or a module's one file; nothing where it is not installed."""
+    """Return a package's folder and its `.libs` folder of shared libraries, or a module's single
+    file; nothing if it is not installed.
+    """
     found = importlib.util.find_spec(name)
     if found and found.origin and found.has_location and not found.submodule_search_locations:
         return [(name, found.origin)]
@@ -171,7 +190,9 @@ def _folders(name: str) -> list[tuple[str, str]]:
 
 
 def _environment() -> dict[str, str]:
-    """Nothing of ours: secrets in the environment of a trainer have no business near a program."""
+    """Return a minimal environment: secrets in the environment of a trainer must not get near a
+    program.
+    """
     return {
         name: os.environ[name]
         for name in ("PATH", "TMPDIR", "LANG", "LD_LIBRARY_PATH")

@@ -1,7 +1,8 @@
-"""Workers as Ray actors, each with a local worker of its own on whatever node it lies: the sandbox grows with the cluster.
+"""Workers as Ray actors, each with a local worker on its node: the sandbox grows with the cluster.
 
-One job at a time for each actor, so that nothing queues up in Ray: what waits, waits with the owner. An actor or a node that dies takes no job with
-it, the front tries that job elsewhere. Ray must have been started; this room must be importable on its nodes.
+Each actor gets one job at a time, so that nothing queues up in Ray; waiting jobs stay with the
+owner. If an actor or a node dies, its job is retried elsewhere. Ray must be running, and the
+sandbox package importable on its nodes.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ class Place:
 
     def open(self) -> dict[str, str]:
         try:
-            # not by `open`: Ray has counted one CPU for it, and what else is on this node is not known here
+            # Not `LocalBackend.open`: Ray has reserved one CPU for this actor, and what else runs
+            # on this node is not known here.
             self._channel = LocalChannel(self._backend.isolation, self._backend.packages)
         except IsolationError as refused:
             return {"refused": str(refused)}
@@ -42,14 +44,16 @@ class Place:
         self._backend.close()
 
     def pids(self) -> tuple[int, int]:
-        """Of the actor and of its worker."""
+        """Return the pids of the actor and of its worker."""
         return os.getpid(), self._channel.pid
 
 
 class RayBackend:
-    """isolation, packages: as in LocalBackend. Joins the Ray that this process is in, or the one that RAY_ADDRESS names.
+    """Starts workers as actors of the Ray cluster that this process is in, or that RAY_ADDRESS
+    names.
 
-    Raises IsolationError when there is none: a Ray of its own would be no more than this machine.
+    isolation, packages: as in LocalBackend.
+    Raises IsolationError if there is no cluster: a local Ray would offer no more than this machine.
     """
 
     def __init__(self, isolation: str, packages: tuple[str, ...]) -> None:
@@ -69,7 +73,9 @@ class RayBackend:
         return workers
 
     def open(self, number: int, of: int) -> RayChannel:
-        """Waits for a free CPU, but not so long that a cluster that lost a node holds up whoever closes the sandbox."""
+        """Wait for a free CPU, for a limited time: a cluster that lost a node must not delay
+        closing the sandbox.
+        """
         import ray
 
         until = time.monotonic() + FREE_S
@@ -82,11 +88,13 @@ class RayBackend:
         return RayChannel(self.isolation, self.packages)
 
     def close(self) -> None:
-        """Actors were ended with their channels; the Ray that was joined is not ours to leave."""
+        """Nothing to do: actors end with their channels, and the Ray connection stays open for its
+        owner.
+        """
 
 
 class RayChannel:
-    """One actor. Takes one CPU of the cluster, on the emptiest node."""
+    """One actor. Uses one CPU of the cluster, on the emptiest node."""
 
     where = "ray: "
 
@@ -122,7 +130,8 @@ class RayChannel:
             return ray.get(promise, timeout=timeout_s)
         except GetTimeoutError:
             raise WorkerDied(
-                f"no answer of a sandbox actor within {timeout_s:.0f} s: has the cluster a free CPU for each?"
+                f"no answer of a sandbox actor within {timeout_s:.0f} s: has the cluster a "
+                "free CPU for each?"
             ) from None
         except RayError as error:  # the actor, its node or its worker is gone
             raise WorkerDied(
