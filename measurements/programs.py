@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from sandbox.literal import claims
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest
 from sandbox.wire import decode
+from sandbox.worker.literal import claims
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = Path(os.environ.get("RATCHET_DATA", ROOT.parent / "shared" / "data"))

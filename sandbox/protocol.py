@@ -138,7 +138,7 @@ class Job:
     compare: Compare = "exact"
     checker: str | None = None
     packages: tuple[str, ...] = ()  # that the problem needs; without them the job is not run
-    in_place: bool = False  # `assert`: show changes to arguments; see sandbox/in_place.py
+    in_place: bool = False  # `assert`: show changes to arguments; see sandbox/worker/in_place.py
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,9 @@ class Report:
     absent: tuple[str, ...] = ()  # packages that are missing, so that the job was not run
     verdicts: tuple[Verdict, ...] = ()  # one per run, where a job is run repeatedly
     denied: dict[str, int] | None = None  # refused calls by name; None: not counted
-    tried: dict[str, int] | None = None  # attempts by kind (sandbox/tried.py); None: not counted
+    tried: dict[str, int] | None = (
+        None  # attempts by kind (sandbox/worker/tried.py); None: not counted
+    )
 
     @property
     def flickers(self) -> bool:

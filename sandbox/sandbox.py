@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Literal, Protocol, get_args
 
-from sandbox import travel
+from sandbox import serialization
 from sandbox.backends import Backend, Channel, Kind, WorkerDied, backend_of
 from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, TestResult, Verdict
@@ -172,7 +172,7 @@ class Sandbox:
         most = AHEAD * len(self._threads)
         try:
             for job in jobs:
-                payload, repeats = travel.payload(job), list[Report]()
+                payload, repeats = serialization.payload(job), list[Report]()
                 for _ in range(repeat):
                     self._tasks.put(_Task(job, payload, run, repeats))
                 waiting += repeat
@@ -340,7 +340,7 @@ class Sandbox:
 
     def _patience_s(self, job: Job) -> float:
         """Return the time limit of the job's worker, which may have to wait for the core first."""
-        longest = travel.longest_s(job)
+        longest = serialization.longest_s(job)
         self._longest_s = max(self._longest_s, longest)
         return longest + self._longest_s
 
@@ -350,12 +350,12 @@ class Sandbox:
         """
         if channel:
             try:
-                channel.send(task.payload, travel.longest_s(task.job))
+                channel.send(task.payload, serialization.longest_s(task.job))
                 return channel
             except WorkerDied:
                 channel.close()
         channel = self._another(here)
-        channel.send(task.payload, travel.longest_s(task.job))
+        channel.send(task.payload, serialization.longest_s(task.job))
         return channel
 
     def _deliver(self, late: list[_Answered]) -> None:
@@ -364,7 +364,12 @@ class Sandbox:
             try:
                 told = json.loads(answer)
                 task.run.reports.put(
-                    (task, travel.report(task.job, told | {"isolation": where + told["isolation"]}))
+                    (
+                        task,
+                        serialization.report(
+                            task.job, told | {"isolation": where + told["isolation"]}
+                        ),
+                    )
                 )
             except (WorkerDied, ValueError, KeyError, TypeError) as failure:
                 # Not an answer to the job: its worker is broken.

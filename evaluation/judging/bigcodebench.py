@@ -1,7 +1,7 @@
 """BigCodeBench as bigcodebench 0.2.5 judges it: behind the task's imports and a stub ("calibrated"), unittests in the same interpreter.
 
-Other than upstream: each method runs by itself; what it compares is compared in another process (sandbox/split.py), and where that is not enough it
-is believed where its decoys fail (sandbox/decoys.py); a task whose packages are not here is not measured, where upstream fails it.
+Other than upstream: each method runs by itself; what it compares is compared in another process (sandbox/decoys/split.py), and where that is not enough it
+is believed where its decoys fail (sandbox/decoys/decoys.py); a task whose packages are not here is not measured, where upstream fails it.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from problems.augmentation.draft import Draft, Mutation, problem_of, unfit
 from problems.funnel import Removed, Stage
 from problems.schema import Problem
 from problems.verification.outputs import Output, Question, Runs, outputs
-from sandbox.compare import same_text
 from sandbox.protocol import Compare
 from sandbox.wire import encode
+from sandbox.worker.compare import same_text
 
 Kind = Literal["renamed", "reworded", "constant", "inverted", "composed"]
 KINDS: dict[Kind, Mutation] = {

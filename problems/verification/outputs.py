@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import sandbox.wire
 from problems.schema import Problem
-from sandbox.messages import NOT_RUN
 from sandbox.protocol import CallTest, Job, Report, StdioTest, Test, Verdict
 from sandbox.wire import NotPlain, decode, encode
+from sandbox.worker.messages import NOT_RUN
 
 NOTHING = "\x00nothing that a program gives\x00"
 CUT = 200  # bytes of what came that a report tells

@@ -15,9 +15,9 @@ from problems.schema import Problem
 from problems.verification.inputs import Input, generated
 from problems.verification.mutants import Mutant
 from problems.verification.outputs import Output, Question, outputs
-from sandbox.compare import same_output, same_text
-from sandbox.messages import NOT_RUN
 from sandbox.protocol import Job, Report, TestResult, Verdict
+from sandbox.worker.compare import same_output, same_text
+from sandbox.worker.messages import NOT_RUN
 
 INPUTS = 24  # asked of each problem
 NEAR = 1e-6  # floats that differ by less are no disagreement

@@ -1,5 +1,5 @@
 """Places to run programs. A backend opens workers. Each worker takes one job at a time and returns
-one answer, both JSON in frames (see sandbox/worker.py).
+one answer, both JSON in frames (see sandbox/worker/worker.py).
 """
 
 from __future__ import annotations

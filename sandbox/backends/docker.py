@@ -21,9 +21,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from sandbox import cgroups
 from sandbox.backends import WorkerDied, image
 from sandbox.backends.local import IsolationError, folders_of
+from sandbox.isolation import cgroups
 from sandbox.wire import Frames, TooLong, frame
 
 REPOSITORY = "ratchet-sandbox"
@@ -106,7 +106,7 @@ class DockerBackend:
         host |= UNMASKED
         made = api.create_container(
             self._image,
-            [image.interpreter(), "-S", "-s", "-E", "-P", f"{image.SOURCES}/worker.py",
+            [image.interpreter(), "-S", "-s", "-E", "-P", f"{image.SOURCES}/worker/worker.py",
              json.dumps(config)],
             user=NOBODY, stdin_open=True, environment=ENVIRONMENT, labels={OWNER: _owner()},
             network_disabled=True, host_config=host,

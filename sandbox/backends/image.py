@@ -53,10 +53,8 @@ def root_of(packages: dict[str, str]) -> dict[str, Path]:
         *(found for folder in packages.values() for found in _below(Path(folder))),
     ]
     files += [Path(tool) for name in TOOLS if (tool := shutil.which(name, path="/usr/bin:/bin"))]
-    own = {
-        f"{SOURCES}/{path.name}": path
-        for path in Path(__file__).resolve().parent.parent.glob("*.py")
-    }
+    package = Path(__file__).resolve().parent.parent
+    own = {f"{SOURCES}/{path.relative_to(package)}": path for path in package.rglob("*.py")}
     return {str(path): path for path in [*files, *_libraries(files)]} | own
 
 

@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 from sandbox.backends import WorkerDied
-from sandbox.slot import sweep
 from sandbox.wire import Frames, TooLong, frame
+from sandbox.worker.slot import sweep
 
-WORKER = Path(__file__).resolve().parent.parent / "worker.py"
+WORKER = Path(__file__).resolve().parent.parent / "worker" / "worker.py"
 START_S = 60.0
 
 
@@ -30,7 +30,7 @@ class IsolationError(RuntimeError):
 class LocalBackend:
     """Starts workers as local processes.
 
-    isolation: "auto" or a level of sandbox.isolation.
+    isolation: "auto" or a level of sandbox.isolation.levels.
     packages: what programs may import besides the standard library, where installed.
     """
 

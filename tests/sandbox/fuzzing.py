@@ -31,7 +31,7 @@ from sandbox.protocol import (
     Verdict,
 )
 from sandbox.sandbox import Rung, Sandbox, SandboxConfig
-from sandbox.travel import RUNS
+from sandbox.serialization import RUNS
 
 LIMITS = Limits(wall_s=0.6, cpu_s=0.4, memory_mb=64, output_kb=64, processes=24, files=64)
 GRACE_S = 5.0  # beyond its limits

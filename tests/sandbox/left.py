@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from sandbox import cgroups, delegation
+from sandbox.isolation import cgroups, delegation
 
 
 def slot_cgroups() -> dict[Path, int]:

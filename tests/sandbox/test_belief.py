@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.belief import believed
-from sandbox.decoys import alone, decoys, found
-from sandbox.messages import Result
-from sandbox.otherwise import otherwise
+from sandbox.decoys.decoys import alone, decoys, found
+from sandbox.decoys.mutate_expected import otherwise
+from sandbox.worker.forgery_check import believed
+from sandbox.worker.messages import Result
 
 DECOYS = ["d1", "d2", "d3"]
 

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.compare import same_output, same_text
-from sandbox.objects import encode_result
+from sandbox.child.objects import encode_result
 from sandbox.wire import NotPlain, encode
+from sandbox.worker.compare import same_output, same_text
 
 
 def equal(got: Any, want: Any, tolerance: float | None = None) -> bool:

@@ -16,8 +16,8 @@ import pytest
 from sandbox.backends.local import IsolationError
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
-from sandbox.turn import Turn
-from sandbox.worker import Worker
+from sandbox.worker.core_lock import Turn
+from sandbox.worker.worker import Worker
 from tests.sandbox.jobs import QUICK, call
 from tests.sandbox.left import descendants
 

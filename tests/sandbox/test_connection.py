@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sandbox.connection import Program, ProgramGone
-from sandbox.proxies import StandIn
+from sandbox.child.connection import Program, ProgramGone
+from sandbox.child.proxies import StandIn
 from sandbox.wire import NotPlain, frame
 
 TAGS = [

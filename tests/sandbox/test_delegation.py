@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import delegation
+from sandbox.isolation import delegation
 
 ROOT = (
     Path("/sys/fs/cgroup/unified")
@@ -122,7 +122,7 @@ def test_owners_that_begin_at_once_leave_one_anothers_slots_alone(
 ) -> None:
     slots = {number: started_in(box, "sleep", "100").pid for number in range(4)}
     waited_for(box, 4)
-    owner = """import sys; from pathlib import Path; from sandbox import delegation
+    owner = """import sys; from pathlib import Path; from sandbox.isolation import delegation
 box, number, controller, pid = Path(sys.argv[1]), *sys.argv[2:]
 delegation.hand_down(box, (controller,))
 (slot := box / f"slot-{number}").mkdir()

@@ -15,12 +15,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox import slot
 from sandbox.protocol import Limits, Report, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
-from sandbox.travel import payload
-from sandbox.turn import Turn
-from sandbox.worker import Worker
+from sandbox.serialization import payload
+from sandbox.worker import slot
+from sandbox.worker.core_lock import Turn
+from sandbox.worker.worker import Worker
 from tests.sandbox.jobs import call, stdio
 
 F = "def f(a, b): return a + b\n"
@@ -88,7 +88,7 @@ def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(rung: Sandbox) -
     assert judged(rung, F).verdict is Verdict.AC
 
 
-OLD_KERNEL = "import runpy, sys\nsys.path.append({root!r})\nfrom sandbox import isolation, landlock\nlandlock.version = lambda: {abi}\n"
+OLD_KERNEL = "import runpy, sys\nsys.path.append({root!r})\nfrom sandbox.isolation import levels as isolation; from sandbox.isolation import landlock\nlandlock.version = lambda: {abi}\n"
 OLD_KERNEL += (
     "isolation.has_own_uid = lambda rung: False\nrunpy.run_path({zygote!r}, run_name='__main__')\n"
 )

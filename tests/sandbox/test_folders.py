@@ -12,7 +12,7 @@ import pytest
 
 from sandbox import folders
 from sandbox.sandbox import Sandbox, SandboxConfig
-from sandbox.slot import sweep
+from sandbox.worker.slot import sweep
 
 
 def deepen(folder: Path, levels: int) -> None:

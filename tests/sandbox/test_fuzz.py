@@ -12,8 +12,8 @@ from typing import Any
 import psutil
 import pytest
 
-from sandbox import isolation
 from sandbox.folders import remove
+from sandbox.isolation import levels as isolation
 from tests.sandbox.fuzzing import source
 from tests.sandbox.left import left_behind, reap
 from tests.sandbox.soaking import reported

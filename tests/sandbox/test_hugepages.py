@@ -9,7 +9,7 @@ from pathlib import Path
 
 MOVES = """
 import json, os
-from sandbox import hugepages
+from sandbox.child import hugepages
 moved = hugepages.move_code()
 if not (pid := os.fork()):
     os._exit(len(json.loads(json.dumps(sorted("fork")))))

@@ -17,7 +17,7 @@ import pytest
 
 from sandbox.protocol import CallTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
-from sandbox.slot import sweep
+from sandbox.worker.slot import sweep
 from tests.sandbox.jobs import QUICK, asserting, call, stdio
 from tests.sandbox.left import children, descendants
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sandbox.literal import Claim, claims
 from sandbox.protocol import Verdict
 from sandbox.wire import NotPlain, encode
+from sandbox.worker.literal import Claim, claims
 from tests.sandbox.conftest import Judge
 from tests.sandbox.jobs import asserting
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from sandbox import cgroups
+from sandbox.isolation import cgroups
 from sandbox.protocol import Limits
-from sandbox.slot import Refused
-from sandbox.travel import payload
-from sandbox.turn import Turn
-from sandbox.worker import Worker
+from sandbox.serialization import payload
+from sandbox.worker.core_lock import Turn
+from sandbox.worker.slot import Refused
+from sandbox.worker.worker import Worker
 from tests.sandbox.jobs import stdio
 
 Judge = Callable[..., dict[str, Any]]

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sandbox import isolation
+from sandbox.isolation import levels as isolation
 from tests.sandbox.left import left_behind, reap
 from tests.sandbox.soaking import CORPUS, reported
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox.decoys import alone, found
-from sandbox.methods import methods
+from sandbox.decoys.decoys import alone, found
+from sandbox.decoys.methods import methods
+from sandbox.decoys.split import Split, split
 from sandbox.protocol import Job, Limits, Report, UnittestTest
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
-from sandbox.split import Split, split
 
 LIMITS = Limits(wall_s=20.0, cpu_s=2.0, memory_mb=256, output_kb=64)
 

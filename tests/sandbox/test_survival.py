@@ -18,8 +18,8 @@ from typing import ClassVar
 import psutil
 import pytest
 
-from sandbox import cgroups
 from sandbox.backends.local import LocalBackend, LocalChannel
+from sandbox.isolation import cgroups
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from tests.sandbox.jobs import QUICK, call

@@ -1,0 +1,150 @@
+"""The answers to the questions of a split unittest (sandbox/decoys/split.py): how the program's process
+sends them, and how a judge's process decides about them.
+
+They cross as plain data and value types of the standard library; any other value becomes an object
+that equals nothing.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections import UserDict, UserList, UserString
+from collections.abc import Callable
+from typing import Any
+
+from sandbox.child.value_types import SUBCLASSES, TAKEN, made, text_name
+from sandbox.wire import Builder, NotPlain, Planter, Tree, deep, dump, parse
+
+FALSE = "no such answer"
+
+
+class Strange:
+    """Stands for a value that cannot be sent."""
+
+    def __repr__(self) -> str:
+        return "an object without a plain value"
+
+
+class Raising:
+    """`with _raising() as caught:` in the program's process. It sends the classes of what is raised
+    inside, and suppresses the exception.
+    """
+
+    def __init__(self, tell: Callable[[Any], None]) -> None:
+        self._tell = tell
+        self.exception: BaseException | None = None
+
+    def __enter__(self) -> Raising:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> bool:
+        self.exception = error.with_traceback(None) if error else None
+        self._tell(kinds(error) if kind else [])
+        return True
+
+
+def kinds(value: Any) -> list[str]:
+    """Return the names of the classes of which this is an instance."""
+    return [_full_name(base) for kind in {type(value), value.__class__} for base in kind.__mro__]
+
+
+def encode_answer(value: Any) -> str:
+    """Encode an answer. Raises NotPlain if it is too deep or too long."""
+    return dump(deep(Planter(_foreign, _subclass).plant, value, 0))
+
+
+def _foreign(value: Any) -> Tree:
+    kind = type(value)
+    try:
+        for base in kind.__mro__:
+            if taken := TAKEN.get(base):
+                return {"v": [base.__name__, Planter(_foreign, _subclass).plant(taken(value), 1)]}
+        # equal to what they contain
+        if isinstance(value, (UserDict, UserList, UserString, types.MappingProxyType)):
+            return Planter(_foreign, _subclass).plant(
+                value.copy() if isinstance(value, types.MappingProxyType) else value.data, 1
+            )
+        name = value.__name__ if kind in (type, types.BuiltinFunctionType) else ""
+        if name and vars(builtins).get(name) is value:
+            return {"y": name}
+        if text := text_name(value):
+            return {"v": [text, [str(value)]]}
+        if kind.__module__ == "numpy" and hasattr(value, "tolist"):
+            return Planter(_foreign, _subclass).plant(value.tolist(), 1)
+    except ValueError:  # a closed buffer
+        pass
+    return {"u": kind.__name__}
+
+
+def _subclass(value: Any) -> Tree:
+    taken = SUBCLASSES.get(type(value))
+    return (
+        {"v": [type(value).__name__, Planter(_foreign, _subclass).plant(taken(value), 1)]}
+        if taken
+        else None
+    )
+
+
+def decide(checks: str, told: list[bytes]) -> tuple[str, str]:
+    """Run the judge's part of a method on the answers of the program's process. Returns the verdict
+    and the reason.
+    """
+    import unittest  # needed by few judges, so not preloaded for all of them
+
+    answers = iter(told)
+    builder = Builder()
+    builder.makers |= {
+        "v": lambda body: made(body[0], builder.build(body[1])),
+        "u": lambda _: Strange(),
+        "y": _builtin,
+    }
+
+    def asked() -> Any:
+        if (answer := next(answers, None)) is None:
+            raise AssertionError(FALSE)
+        return deep(builder.build, parse(answer))
+
+    def check_kind(names: Any, kinds: Any) -> None:
+        awaited = {_full_name(kind) for kind in (kinds if isinstance(kinds, tuple) else (kinds,))}
+        if not isinstance(names, list) or not awaited & {
+            name for name in names if isinstance(name, str)
+        }:
+            raise AssertionError("of another kind")
+
+    space: dict[str, Any] = {
+        "__name__": "checks",
+        "_TestCase": unittest.TestCase,
+        "_asked": asked,
+        "_check_kind": check_kind,
+    }
+    try:
+        # takes minutes on long lists, and nobody reads it
+        unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]
+        exec(compile(checks, "checks", "exec", dont_inherit=True), space)
+        (case,) = (
+            kind
+            for kind in space.values()
+            if isinstance(kind, type)
+            and issubclass(kind, unittest.TestCase)
+            and "runTest" in vars(kind)
+        )
+        case().runTest()  # type: ignore[attr-defined]
+        if next(answers, None) is not None:
+            raise AssertionError(FALSE)
+    except NotPlain as error:
+        return "RE", str(error)[:300]
+    except BaseException as error:
+        return "WA", (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
+    return "AC", ""
+
+
+def _builtin(name: Any) -> Any:
+    found = getattr(builtins, str(name), None)
+    return found if isinstance(found, (type, types.BuiltinFunctionType)) else Strange()
+
+
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"

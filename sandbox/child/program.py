@@ -1,0 +1,331 @@
+"""Runs in a program's own process. Nothing here is trusted: the program shares the interpreter and
+can change all of it.
+
+Descriptors: 0 stdin, 1 and 2 output, 3 the request (frames: entry point, source, then each call), 4
+the channel to the worker or judge, 5 the gate: a byte arrives when the program may run, an end of
+file when a process that has answered everything may exit.
+
+Messages on the channel, by first byte:
+- S set up, C not a Python program, L loaded, X exception
+- R result, T result with numpy types as Python's, N result that is not plain data, M result and the
+  arguments as they are now
+- A answer to a question of a unittest (sandbox/decoys/split.py)
+- before the answer: K a call of a function of the tests, P what the call printed
+
+With `assert` the requests arrive on the channel, and objects may cross (sandbox/child/objects.py). A
+request is [args, kwargs, number of their parts] for the entry point; or [operation, args, kwargs];
+or one of "records", "captured" and "drop", which are not answered; or "returned" or "raised", the
+answer to a K.
+S is sent and the gate passed before a byte of the program is read. Earlier failures are the
+sandbox's, later ones the program's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import io
+import os
+import struct
+import sys
+import threading
+import traceback
+import types
+from typing import Any, NoReturn
+
+from sandbox.child.answers import Raising, encode_answer, kinds
+from sandbox.child.changed_parts import parts
+from sandbox.child.object_handles import Held, exception_tree, told_of
+from sandbox.child.objects import encode_result
+from sandbox.wire import NotPlain, decode, dump, frame
+
+REQUEST, CHANNEL, GATE = 3, 4, 5
+OUTER = 3  # parts of every call: [args, kwargs], args, kwargs
+
+
+def send(kind: bytes, text: str = "") -> None:
+    data = memoryview(frame(kind + text.encode("utf-8", "backslashreplace")))
+    while data:
+        data = data[os.write(CHANNEL, data) :]
+
+
+def run(style: str) -> NoReturn:
+    """Run the program and end the process; never returns. `use_streams` was called before
+    the fork.
+    """
+    send(b"S")
+    os.read(GATE, 1)
+    entry_point, source, *calls = _request()
+    if style != "call":
+        os.close(GATE)
+    try:
+        code = _compiled(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+        send(b"C", f"{type(error).__name__}: {error}"[:300])
+        os._exit(0)
+    if style == "stdio":
+        _script(code)
+    module = _module("program")
+    candidate = _load(code, module, entry_point)
+    send(b"L")
+    if style == "unittest":
+        _unittest(module, calls[0])
+    if style == "call":
+        for call in calls:
+            _answer(candidate, call)
+        os.read(GATE, 1)  # the exit takes time; it must not delay the next program on this core
+        os._exit(0)
+    turn = threading.RLock()  # several threads of the program may call a function of the tests
+
+    def call_back(number: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with turn:
+            return _call_back(held, candidate, held.encode([number, list(args), kwargs]))
+
+    held = Held(module, call_back)
+    while request := _receive():
+        _serve(held, candidate, request)
+    os._exit(0)
+
+
+def rehearse() -> None:
+    """Do what `run` does with a correct program of style `call`, in a process that continues
+    afterwards.
+    """
+    send(b"S")
+    os.read(GATE, 1)
+    entry_point, source, *calls = _request()
+    candidate = _load(_compiled(source), _module("program"), entry_point)
+    for call in calls:
+        _answer(candidate, call)
+    del sys.modules["program"]
+
+
+def _request() -> list[str]:
+    return [part.decode("utf-8", "surrogatepass") for part in read_request()]
+
+
+def _compiled(source: str) -> types.CodeType:
+    return compile(source, "program.py", "exec", dont_inherit=True)
+
+
+def read_request() -> list[bytes]:
+    """Return the frames of the request."""
+    size = os.fstat(REQUEST).st_size
+    data = bytearray()
+    while len(data) < size:
+        data += os.pread(REQUEST, size - len(data), len(data))
+    os.close(REQUEST)
+    frames, at = [], 0
+    while at < size:
+        (length,) = struct.unpack_from(">I", data, at)
+        frames.append(bytes(data[at + 4 : at + 4 + length]))
+        at += 4 + length
+    return frames
+
+
+def use_streams() -> None:
+    """Create the program's standard streams on descriptors 0 to 2, whatever these are at
+    the time.
+    """
+    sys.stdin, sys.stdout, sys.stderr = _streams()
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+    sys.argv = ["program.py"]
+
+
+def _streams() -> tuple[io.TextIOWrapper, io.TextIOWrapper, io.TextIOWrapper]:
+    return (
+        open(0, encoding="utf-8", errors="surrogateescape", closefd=False),
+        open(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False),
+        open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False),
+    )
+
+
+def _module(name: str) -> types.ModuleType:
+    """Create a real module, so that dataclasses, typing and pickle find it."""
+    made = types.ModuleType(name)
+    made.__file__ = "program.py"
+    sys.modules[name] = made
+    return made
+
+
+def _script(code: types.CodeType) -> NoReturn:
+    """Run a script as the interpreter would: run it, wait for threads, run exit handlers, flush.
+    All of it counts as the program.
+    """
+    status = 0
+    # scripts expect these two, which the module site defines
+    builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]
+    try:
+        exec(code, _module("__main__").__dict__)
+    except SystemExit as left:
+        status = _exit_status(left)
+    except BaseException as error:
+        status = 1
+        _report(error)
+        traceback.print_exc()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except Exception:
+        status = 120  # as the interpreter does
+    os._exit(status)
+
+
+def _exit_status(left: SystemExit) -> int:
+    if left.code is None:
+        return 0
+    if isinstance(left.code, int):
+        return left.code & 0xFF
+    print(left.code, file=sys.stderr)
+    return 1
+
+
+def _load(code: types.CodeType, module: types.ModuleType, entry_point: str) -> Any:
+    """Run the source and return its entry point: a name in the module, or a method written as
+    `Class().method`.
+    """
+    try:
+        exec(code, module.__dict__)
+        name, _, method = entry_point.partition("().")
+        found = getattr(module, name)
+        return getattr(found(), method) if method else found
+    except BaseException as error:
+        _report(error)
+        os._exit(1)
+
+
+def _report(error: BaseException) -> None:
+    """Send the exception's name and message, and whether memory ran out."""
+    send(b"X", dump(told_of(error)))
+
+
+def _answer(candidate: Any, call: str | bytes) -> None:
+    try:
+        args, kwargs = decode(call)
+        answer, of_numpy = encode_result(candidate(*args, **kwargs))
+    except NotPlain as error:
+        send(b"N", str(error)[:300])
+    except BaseException as error:
+        _report(error)
+    else:
+        send(b"T" if of_numpy else b"R", answer)
+
+
+def _unittest(module: types.ModuleType, source: str) -> NoReturn:
+    """Run the test cases of this source in the program's own module. R without a body means that
+    all passed.
+    """
+    import unittest
+
+    def tell(value: Any) -> None:
+        send(b"A", encode_answer(value))
+
+    vars(module).update(_told=tell, _raising=lambda: Raising(tell), _kinds=kinds)
+    before = set(map(id, vars(module).values()))
+    # takes minutes on long lists, and nobody reads it
+    unittest.case.difflib = types.SimpleNamespace(ndiff=lambda *_: ())  # type: ignore[attr-defined]
+    try:
+        exec(compile(source, "tests.py", "exec", dont_inherit=True), module.__dict__)
+        cases = [
+            found
+            for found in vars(module).values()
+            if isinstance(found, type)
+            and issubclass(found, unittest.TestCase)
+            and id(found) not in before
+        ]
+        result = unittest.TestResult()
+        suite = unittest.TestSuite(map(unittest.defaultTestLoader.loadTestsFromTestCase, cases))
+        suite.run(result)
+    except BaseException as error:
+        _report(error)
+        os._exit(1)
+    wrong = [(test, trace) for test, trace in (*result.failures, *result.errors)]
+    if wrong:
+        send(b"W", f"{wrong[0][0]}: {wrong[0][1].strip().splitlines()[-1]}"[:300])
+    elif result.unexpectedSuccesses or result.skipped or not result.testsRun:
+        send(b"W", "no test passed")
+    else:
+        send(b"R")
+    os._exit(0)
+
+
+def _serve(held: Held, candidate: Any, text: bytes) -> None:
+    """Answer one request of an `assert` job's judge."""
+    try:
+        what, *rest = request = held.decode(text)
+        if what == "records":
+            held.records = set(rest[0])
+        elif what == "captured":
+            held.captured = rest[0]
+        elif what == "drop":
+            held.drop(rest[0])
+        elif isinstance(what, str):
+            send(b"R", held.encode(held.do(what, *rest)))
+        else:
+            _call(held, candidate, request, text.decode())
+    except NotPlain as error:
+        send(b"N", str(error)[:300])
+    except BaseException as error:
+        send(b"X", dump(exception_tree(error)))
+
+
+def _call(held: Held, candidate: Any, request: list[Any], text: str) -> None:
+    """Call the entry point and send its result, and the changed arguments where they matter."""
+    args, kwargs, count = request
+    given = parts([args, kwargs], held.record_name)
+    if len(given) != count:  # a value crossed as another type, so that the parts do not match
+        given = []
+    result = _printed(candidate, args, kwargs) if held.captured else candidate(*args, **kwargs)
+    if len(given) > OUTER and held.encode(request) != text:
+        send(b"M", held.encode_changed(result, given))
+    else:
+        send(b"R", held.encode(result, given))
+
+
+def _printed(candidate: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Call the entry point for a test that captures standard output; send the output ahead of the
+    result.
+    """
+    text = io.StringIO()
+    stdout, sys.stdout = sys.stdout, text
+    try:
+        return candidate(*args, **kwargs)
+    finally:
+        sys.stdout = stdout
+        send(b"P", text.getvalue())
+
+
+def _call_back(held: Held, candidate: Any, call: str) -> Any:
+    """Have a function of the tests called in their process. Meanwhile the tests may send requests
+    to this process.
+    """
+    send(b"K", call)
+    while request := _receive():
+        what, *rest = held.decode(request)
+        if what == "returned":
+            return rest[0]
+        if what == "raised":
+            kind = getattr(builtins, rest[0], None)
+            raise (
+                kind if isinstance(kind, type) and issubclass(kind, Exception) else RuntimeError
+            )(rest[1])
+        _serve(held, candidate, request)
+    os._exit(0)
+
+
+def _receive() -> bytes:
+    """Return one request from the judge, or nothing when the judge is gone."""
+    (length,) = struct.unpack(">I", head) if len(head := _exactly(4)) == 4 else (0,)
+    return _exactly(length)
+
+
+def _exactly(size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        if not (more := os.read(CHANNEL, size - len(data))):
+            return b""
+        data += more
+    return bytes(data)

@@ -1,0 +1,1 @@
+"""Unittests rewritten: questions that a judge asks, and decoys that no solution passes."""

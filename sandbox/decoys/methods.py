@@ -1,0 +1,75 @@
+"""Prepares each test method of a unittest: its source alone, its two parts (sandbox/decoys/split.py), its
+decoys (sandbox/decoys/decoys.py).
+
+A method that skips itself before it uses the program is dropped, as it would be for any program. To
+find out, the method is run in a process without a program.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+from typing import Any, NoReturn
+
+from sandbox.decoys.decoys import alone, decoys, found, proves_nothing
+from sandbox.decoys.split import split
+
+TRIAL_S = 2
+SKIPS = 77  # exit status of such a run
+
+
+class _Called(BaseException):
+    """The program would be called now."""
+
+
+def methods(source: str, entry: str) -> list[dict[str, Any]]:
+    """Return for each test method: name, text, doing and checks (the two parts, or nothing), hides,
+    decoys. Raises SyntaxError and other errors of ast.parse.
+    """
+    tree = ast.parse(source)
+    skipping = "skip" in source.lower()
+    return [
+        _made(tree, name, c, m)
+        for name, c, m in found(tree)
+        if not (skipping and _skips(ast.unparse(alone(tree, c, m)), entry))
+    ]
+
+
+def _made(tree: ast.Module, name: str, c: int, m: int) -> dict[str, Any]:
+    text, weak = ast.unparse(alone(tree, c, m)), proves_nothing(tree, c, m)
+    parts = None if weak else split(alone(tree, c, m), c, tree.body[c].body[m])  # type: ignore[attr-defined]
+    made = {"name": name, "text": text, "doing": "", "checks": "", "hides": False, "decoys": []}
+    if parts:
+        made |= parts._asdict()
+    if not made["hides"] and not weak:
+        made["decoys"] = [*map(ast.unparse, decoys(tree, c, m))]
+    return made
+
+
+def _skips(text: str, entry: str) -> bool:
+    """Whether this method skips itself before there is a program."""
+    if not (child := os.fork()):
+        _try(text, entry)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == SKIPS
+
+
+def _try(text: str, entry: str) -> NoReturn:
+    import unittest
+
+    def called(*_: Any, **__: Any) -> NoReturn:
+        raise _Called
+
+    signal.alarm(TRIAL_S)
+    skipped = False
+    try:
+        space: dict[str, Any] = {"__name__": "tests", entry: called}
+        exec(compile(text, "tests", "exec", dont_inherit=True), space)
+        result = unittest.TestResult()
+        for kind in list(space.values()):
+            if isinstance(kind, type) and issubclass(kind, unittest.TestCase):
+                unittest.defaultTestLoader.loadTestsFromTestCase(kind).run(result)
+        skipped = bool(result.skipped)
+    except BaseException:
+        skipped = False
+    os._exit(SKIPS if skipped else 0)

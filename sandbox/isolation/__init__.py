@@ -1,0 +1,1 @@
+"""How a process is confined: namespaces, mounts, cgroups, Landlock, seccomp."""

@@ -1,0 +1,1 @@
+"""The worker: judges one job at a time in its slots, outside the program's processes."""

@@ -1,0 +1,208 @@
+"""The processes of one attempt: the program's, and the judge's where a judge runs the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from sandbox.protocol import Limits
+from sandbox.wire import frame
+from sandbox.worker.in_place import sees_changes
+from sandbox.worker.slot import Slot, sealed
+from sandbox.worker.watch import Watch
+
+Altered = dict[str, list[dict[str, Any]]]
+# Limits of the process that runs the tests. Its time is limited by the program's clock.
+JUDGE_LIMITS = Limits(memory_mb=2048)
+
+
+class AttemptProcesses:
+    """Start, watch and account for the processes of one job."""
+
+    def __init__(
+        self,
+        slots: list[Slot],
+        job: dict[str, Any],
+        limits: Limits,
+        owner: int,
+        judges: Callable[[dict[str, Any]], Slot],
+        altered: Altered,
+    ) -> None:
+        """altered: cache of the variants of unittest methods, by the text of the test; this class
+        adds to it.
+        """
+        self.slots, self.job, self.limits, self.owner, self.judges = (
+            slots,
+            job,
+            limits,
+            owner,
+            judges,
+        )
+        slot = self.slot = slots[0]
+        self.altered = altered
+        self.tests: list[dict[str, Any]] = job["tests"]
+        self.total = len(self.tests)  # rows of the report
+        self.names: list[str] = []  # names of the methods that the rows are about
+        self.cpu_s = 0.0
+        self.runs = 0  # runs of unittest methods and decoys, each with the limits of one test
+        self.peak_bytes = 0
+        # whether a verdict depends on what the program itself said
+        self.shared = job["style"] == "unittest"
+        self.unusable = False  # a test or checker of the problem cannot be run
+        # Answers for the checker, by test: input, answer, expected value.
+        self.answers: dict[int, tuple[bytes, bytes, bytes]] = {}
+        self.kept_bytes = 0  # size of these answers
+        self._kills = slot.cgroup.oom_kills() if slot.cgroup else 0
+        slot.limit(limits)
+
+    def ran_out_of_memory(self) -> bool:
+        return self.slot.cgroup is not None and self.slot.cgroup.oom_kills() > self._kills
+
+    def _most_cpu_s(self) -> float:
+        each = self.limits.cpu_s * max(len(self.tests), self.runs)
+        return (
+            each
+            if self.limits.total_cpu_s is None
+            else min(each, self.limits.total_cpu_s * max(1, self.runs))
+        )
+
+    def _header(self) -> bytes:
+        return b"".join(
+            frame(text.encode("utf-8", "surrogatepass"))
+            for text in (self.job["entry"] or "", self.job["source"])
+        )
+
+    @contextlib.contextmanager
+    def _started(
+        self,
+        style: str,
+        request: bytes,
+        tests: int,
+        stdin: bytes = b"",
+        limits: Limits | None = None,
+        answers: int | None = None,
+        questions: int = 0,
+    ) -> Iterator[Watch]:
+        """Start a program's process; nothing of it is left afterwards. Raises Broken if it cannot
+        be set up.
+
+        answers: the number of calls it answers, if that is all it does.
+        questions: the number of answers it may give to the questions of a unittest.
+        """
+        results, channel = os.pipe2(os.O_CLOEXEC)
+        waiting, gate = os.pipe2(os.O_CLOEXEC)
+        out, out_inner = os.pipe2(os.O_CLOEXEC)
+        err, err_inner = os.pipe2(os.O_CLOEXEC) if style == "stdio" else (None, out_inner)
+        for written in (out_inner, err_inner):
+            os.fchmod(written, 0o622)  # a program with another uid may reopen it as /dev/stdout
+        nowhere = sealed(stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        limits = limits or self.limits
+        # 2: the messages "set up" and "loaded"
+        messages = 2 + questions + (1 if answers is None else answers)
+        watch = Watch(
+            self.slots,
+            results,
+            [out] if err is None else [out, err],
+            limits,
+            self.owner,
+            "program",
+            messages,
+            gate,
+        )
+        watch.done_after_them = answers is not None
+        self.slot.start(
+            "program",
+            style,
+            limits,
+            tests,
+            [nowhere, out_inner, err_inner, sealed(request), channel, waiting],
+        )
+        yield from self._until_the_end(watch)
+
+    @contextlib.contextmanager
+    def _judged(self) -> Iterator[Watch]:
+        """Start a judge's process and a program's process, connected by a socket."""
+        results, channel = os.pipe2(os.O_CLOEXEC)
+        waiting, gate = os.pipe2(os.O_CLOEXEC)
+        out, out_inner = os.pipe2(os.O_CLOEXEC)
+        asks, answers = socket.socketpair()
+        answers_kept = answers.dup()
+        watch = Watch(
+            self.slots, results, [out], self.limits, self.owner, "judge", 2 + len(self.tests), gate
+        )
+        watch.done_after_them = True
+        # The judge must notice the end of the program even if a child of the program holds the
+        # socket.
+        watch.on_exit["program"] = lambda: answers_kept.shutdown(socket.SHUT_RDWR)
+        texts = [test["source"] for test in self.tests]
+        in_place = [self.job["in_place"] or sees_changes(text, self.job["entry"]) for text in texts]
+        tests = {
+            "do": "assert", "entry": self.job["entry"], "prompt": self.job["prompt"],
+            "tests": texts, "in_place": in_place,
+            "output_kb": self.limits.output_kb,
+        }  # fmt: skip
+        judging = replace(JUDGE_LIMITS, cpu_s=self.limits.wall_s)
+        nothing = [os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)]
+        request = sealed(frame(json.dumps(tests).encode()))
+        self.slots[1].start(
+            "judge",
+            "assert",
+            judging,
+            len(self.tests),
+            [*nothing * 3, request, channel, asks.detach()],
+        )
+        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        program = [stdin, out_inner, out_inner, sealed(self._header()), answers.detach(), waiting]
+        self.slot.start("program", "assert", self.limits, len(self.tests), program)
+        with answers_kept:
+            yield from self._until_the_end(watch)
+
+    @contextlib.contextmanager
+    def _asked(self, header: dict[str, Any], body: Iterable[bytes], tests: int) -> Iterator[Watch]:
+        """Start a judge's process alone, to run source of the problem (a checker, a test)."""
+        results, channel = os.pipe2(os.O_CLOEXEC)
+        out, out_inner = os.pipe2(os.O_CLOEXEC)
+        judging = replace(JUDGE_LIMITS, wall_s=self.limits.wall_s, cpu_s=self.limits.wall_s)
+        judges = self.judges(self.job)
+        judges.limit(JUDGE_LIMITS)
+        watch = Watch([judges], results, [out], judging, self.owner, "judge", 1 + tests)
+        request = sealed(frame(json.dumps(header).encode()), more=body)
+        stdin = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        judges.start(
+            "judge", "assert", judging, tests, [stdin, out_inner, out_inner, request, channel]
+        )
+        watch.await_set_up()
+        try:
+            yield watch
+        finally:
+            judges.end()
+            judges.ended()
+            watch.close()
+
+    def _until_the_end(self, watch: Watch) -> Iterator[Watch]:
+        watch.await_set_up()
+        try:
+            yield watch
+        finally:
+            watch.let_leave()
+            for slot in self.slots:
+                if slot.denied:
+                    slot.denied.tried.settle()
+                slot.end()
+            used = [slot.ended() for slot in self.slots]
+            self.cpu_s += used[0]
+            self.peak_bytes = max(self.peak_bytes, self._peak(watch))
+            watch.close()
+
+    def _peak(self, watch: Watch) -> int:
+        together = self.slot.cgroup.peak_bytes() if self.slot.cgroup else None
+        return (
+            max(watch.peak, self.slot.accounts.peak_bytes)
+            if together is None
+            else max(0, together - self.slot.base_bytes)
+        )

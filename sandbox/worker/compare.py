@@ -1,0 +1,333 @@
+"""Decides equality outside the program's process, on trees: no object of a program is ever
+constructed, hashed or called.
+
+Equality is Python's ==, with two exceptions because tests come from JSON: a list equals a tuple of
+the same elements, and NaN equals NaN. True equals 1, and 1 equals 1.0, Decimal(1) and Fraction(1),
+as in Python. A set equals only a set; str and bytes differ.
+With a tolerance, two integers must still be equal. If an integer is expected, a float may differ by
+the absolute tolerance only: a relative one would accept 1000000999.0 for 1000000000.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_left
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import Any
+
+from sandbox.wire import NotPlain, Tree, deep, dump, parse
+
+# Elements times bytes: some tenths of a second, in a process that others wait for.
+MOST_WORK = 2_000_000
+MOST_REPEATED = 1 << 20  # bytes of elements that occur more than once
+MOST_DIGITS = 5_000  # of a Decimal or a Fraction: more would take quadratic time
+MOST_ZEROS = 400  # additional digits that only an exponent stands for; a float has 308
+_SPECIAL = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
+_INTEGER = re.compile(rb"[+-]?[0-9]{1,400}")
+Number = complex | Fraction  # int and float are complex to the type checker
+
+
+def same_text(got: bytes, want: bytes, tolerance: float | None, compare: str = "exact") -> bool:
+    """Whether two encoded values are equal in the sense of `compare` (see Job). Raises NotPlain if
+    `got` is not an encoded value.
+    """
+    if got == want:
+        return True
+    if is_longer(got, want, MOST_REPEATED if compare == "set" else 4096):
+        return False
+    if compare == "exact":
+        return deep(equal, parse(got), parse(want), tolerance)
+    return deep(
+        same_elements, parse(got), parse(want), tolerance, once=compare == "set", size=len(got)
+    )
+
+
+def is_longer(got: bytes, want: bytes, most: int) -> bool:
+    """Whether `got` is so much longer than `want`, or has so many more parts, that the two cannot
+    be equal. Parsing it would waste memory.
+
+    most: bytes that it may have in any case.
+    """
+    return len(got) > most and (
+        len(got) > 16 * len(want) + most or _parts(got) > 8 * _parts(want) + most
+    )
+
+
+def _parts(text: bytes) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
+
+
+def same_elements(got: Tree, want: Tree, tolerance: float | None, *, once: bool, size: int) -> bool:
+    """Whether two lists, tuples or sets have equal elements, in any order. once: ignore how often
+    an element occurs.
+
+    Anything else is compared by `equal`. With a tolerance, each expected element takes the first
+    remaining one that is close enough. Numbers are sorted first, and so are other elements if that
+    search would be too much work for `size` bytes.
+    """
+    found, wanted = _elements(got), _elements(want)
+    if found is None or wanted is None:
+        return equal(got, want, tolerance)
+    if once:
+        found, wanted = (
+            list({_key(item): item for item in found}.values()),
+            list({_key(item): item for item in wanted}.values()),
+        )
+    if tolerance is None:
+        return sorted(map(_key, found)) == sorted(map(_key, wanted))
+    numbers = all(type(_number(item)) in (int, float) for item in (*found, *wanted))
+    if once:
+        if numbers:
+            return _has_near(found, wanted, tolerance, swapped=False) and _has_near(
+                wanted, found, tolerance, swapped=True
+            )
+        return (
+            len(found) * len(wanted) * size < MOST_WORK
+            and all(any(equal(a, b, tolerance) for b in wanted) for a in found)
+            and all(any(equal(a, b, tolerance) for a in found) for b in wanted)
+        )
+    if len(found) != len(wanted):
+        return False
+    if numbers or len(wanted) * size > MOST_WORK:
+        order: Any = _place if numbers else _key
+        return all(
+            equal(a, b, tolerance)
+            for a, b in zip(sorted(found, key=order), sorted(wanted, key=order), strict=True)
+        )
+    for item in wanted:
+        at = next((at for at, other in enumerate(found) if equal(other, item, tolerance)), None)
+        if at is None:
+            return False
+        found = found[:at] + found[at + 1 :]
+    return True
+
+
+def _place(of: Tree) -> tuple[bool, Any]:
+    """Sort key of a number; NaN is last."""
+    number = _number(of)
+    return (True, 0) if number != number else (False, number)
+
+
+def _has_near(these: list[Any], those: list[Any], tolerance: float, *, swapped: bool) -> bool:
+    """Whether each of these numbers is close enough to one of those. swapped: these are the
+    expected ones.
+    """
+    others = sorted(those, key=_place)
+    for item in these:
+        at = bisect_left(others, _place(item), key=_place)
+        if not any(
+            equal(*((other, item) if swapped else (item, other)), tolerance)
+            for other in others[max(0, at - 1) : at + 1]
+        ):
+            return False
+    return True
+
+
+def _elements(of: Tree) -> list[Any] | None:
+    if type(of) is dict and len(of) == 1:
+        ((tag, body),) = of.items()
+        return body if tag in ("t", "s", "z") and type(body) is list else None
+    return of if type(of) is list else None
+
+
+def equal(got: Tree, want: Tree, tolerance: float | None) -> bool:
+    """Whether two trees are equal. tolerance: absolute or relative, for floats at any depth; None
+    compares exactly. Raises NotPlain for a broken `got`.
+    """
+    number = _number(want)
+    if number is not None:
+        other = _number(got)
+        return other is not None and _close(other, number, tolerance)
+    if want is None or type(want) is str:
+        return type(got) is type(want) and got == want
+    items = _sequence(want)
+    if items is not None:
+        others = _sequence(got)
+        return (
+            others is not None
+            and len(others) == len(items)
+            and all(equal(a, b, tolerance) for a, b in zip(others, items, strict=True))
+        )
+    if type(got) is not dict or type(want) is not dict:
+        return False
+    return _tagged(got, want, tolerance)
+
+
+def same_output(got: bytes, want: bytes, tolerance: float | None, compare: str = "exact") -> bool:
+    """Whether the output is the expected one, line by line. White space at line ends and empty
+    lines at the end are ignored.
+
+    With a tolerance, or if `compare` is "tokens", tokens are compared; with a tolerance as numbers
+    if both are.
+    """
+    ours, theirs = _lines(want), _lines(got)
+    if ours == theirs:
+        return True
+    if (tolerance is None and compare != "tokens") or len(got) > 64 * len(want) + 4096:
+        return False
+    wanted, found = want.split(), got.split()
+    if tolerance is None:
+        return wanted == found
+    return len(wanted) == len(found) and all(
+        a == b or _close_tokens(a, b, tolerance) for a, b in zip(found, wanted, strict=True)
+    )
+
+
+def _lines(text: bytes) -> list[bytes]:
+    lines = [line.rstrip() for line in text.split(b"\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _close_tokens(got: bytes, want: bytes, tolerance: float) -> bool:
+    found, wanted = _token_number(got), _token_number(want)
+    return found is not None and wanted is not None and _close(found, wanted, tolerance)
+
+
+def _token_number(token: bytes) -> float | None:
+    if _INTEGER.fullmatch(token):
+        return int(token)
+    try:
+        return float(token) if len(token) <= 400 and b"_" not in token else None
+    except ValueError:
+        return None
+
+
+def _number(of: Tree) -> Number | None:
+    if isinstance(of, (bool, int, float)):
+        return of
+    if type(of) is not dict or len(of) != 1:
+        return None
+    ((tag, body),) = of.items()
+    if tag == "f":
+        return _SPECIAL.get(body) if type(body) is str else None
+    if tag == "i" and type(body) is str:
+        try:
+            return int(body, 16)
+        except ValueError:
+            raise NotPlain("broken message: an int that is none") from None
+    if tag == "c" and type(body) is list and len(body) == 2:
+        real, imaginary = _number(body[0]), _number(body[1])
+        if isinstance(real, (int, float)) and isinstance(imaginary, (int, float)):
+            try:
+                return complex(real, imaginary)
+            except OverflowError:
+                return None
+    return _exact_number(*body) if tag == "v" and type(body) is list and len(body) == 2 else None
+
+
+def _exact_number(kind: Tree, parts: Tree) -> Number | None:
+    """Return a Decimal or Fraction as sandbox/child/objects.py sends it; None for another type or more
+    than MOST_DIGITS digits.
+    """
+    if type(parts) is not list:
+        return None
+    if kind == "Fraction" and len(parts) == 2:
+        over, under = _number(parts[0]), _number(parts[1])
+        short = all(
+            isinstance(part, int) and part.bit_length() <= 4 * MOST_DIGITS for part in (over, under)
+        )
+        return Fraction(over, under) if short and under else None  # type: ignore[arg-type]
+    if (
+        kind != "Decimal"
+        or len(parts) != 1
+        or type(parts[0]) is not str
+        or len(parts[0]) > MOST_DIGITS
+    ):
+        return None
+    try:
+        value = Decimal(parts[0])
+    except InvalidOperation:
+        return None
+    if not value.is_finite():
+        return float(value) if not value.is_snan() else None
+    # The value must not be much longer than its text, as its length determines the cost.
+    return Fraction(value) if abs(value.adjusted()) <= len(parts[0]) + MOST_ZEROS else None
+
+
+def _close(got: Any, want: Any, tolerance: float | None) -> bool:
+    """Whether two values of type Number are close enough."""
+    if got == want:
+        return True
+    if got != got or want != want:
+        return bool(got != got and want != want)
+    if (
+        tolerance is None
+        or isinstance(want, bool)
+        or (isinstance(got, int) and isinstance(want, int))
+    ):
+        return False
+    # Compare exactly: a float next to a long integer would lose its last digits.
+    if not {type(got), type(want)} <= {float, complex}:
+        if not all(
+            isinstance(of, Fraction | int) or (type(of) is float and math.isfinite(of))
+            for of in (got, want)
+        ):
+            return False
+        size = Fraction(1) if isinstance(want, int) else max(Fraction(1), abs(Fraction(want)))
+        return bool(abs(Fraction(got) - Fraction(want)) <= Fraction(tolerance) * size)
+    try:
+        difference = abs(got - want)
+        return bool(difference <= tolerance * max(1.0, abs(want)) and difference != math.inf)
+    except OverflowError:  # of complex numbers
+        return False
+
+
+def _sequence(of: Tree) -> list[Any] | None:
+    if type(of) is list:
+        return of
+    if type(of) is dict and len(of) == 1 and type(of.get("t")) is list:
+        return of["t"]  # type: ignore[no-any-return]
+    return None
+
+
+def _tagged(got: dict[str, Any], want: dict[str, Any], tolerance: float | None) -> bool:
+    ((tag, body),) = want.items()
+    if tag == "b":
+        return bool(got.get("b") == body)
+    if tag in "sz":
+        found = got.get("s", got.get("z"))
+        return (
+            type(found) is list
+            and len(found) == len(body)
+            and sorted(map(_key, found)) == sorted(map(_key, body))
+        )
+    found = got.get("d")
+    if (
+        tag != "d"
+        or type(found) is not list
+        or len(found) != len(body)
+        or any(type(pair) is not list or len(pair) != 2 for pair in found)
+    ):
+        return False
+    wanted = {_key(k): v for k, v in body}
+    values = {_key(k): v for k, v in found}
+    return values.keys() == wanted.keys() and all(
+        equal(values[k], v, tolerance) for k, v in wanted.items()
+    )
+
+
+def _key(of: Tree) -> str:
+    """Return one text for all equal keys (1, 1.0 and True are one key). A text, because Python
+    salts its hash.
+    """
+    number = _number(of)
+    if isinstance(number, (int, Fraction)) or (isinstance(number, float) and math.isfinite(number)):
+        return "{:x}/{:x}".format(*number.as_integer_ratio())
+    if type(of) is list:
+        # a list equals a tuple of the same elements, as everywhere here
+        return f"t[{','.join(map(_key, of))}]"
+    if type(of) is dict and len(of) == 1:
+        ((tag, body),) = of.items()
+        if tag == "d" and type(body) is list:
+            return f"d[{','.join(sorted(f'{_key(pair)}' for pair in body))}]"
+        if type(body) is list:
+            return (
+                f"s[{','.join(sorted(map(_key, body)))}]"
+                if tag in "sz"
+                else f"{tag}[{','.join(map(_key, body))}]"
+            )
+    return dump(of)

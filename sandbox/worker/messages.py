@@ -1,0 +1,104 @@
+"""What a message from a program's process means for its test. The program may have written any of
+them, so none ever results in INFRA.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sandbox.protocol import Verdict
+from sandbox.wire import NotPlain, parse
+from sandbox.worker.literal import Claim
+from sandbox.worker.watch import Stop, Watch
+
+Result = list[Any]  # verdict, detail, wall seconds: a row of the report
+NOT_RUN = "not run: the program had been stopped"
+
+
+def of_tests(watch: Watch, tests: list[tuple[Claim, ...]]) -> list[Result] | None:
+    """Return rows for tests whose calls have been sent; fewer if the program had to be stopped.
+    Returns None if only a judge can decide.
+    """
+    results: list[Result] = []
+    for at, test in enumerate(tests):
+        heard: bytes | Stop = b""
+        verdict, detail = Verdict.AC, ""
+        for nth, claim in enumerate(test, 1):
+            heard = watch.next()
+            if (told := of_claim(heard, claim)) is None:
+                return None
+            verdict, detail = told
+            if verdict != Verdict.AC:
+                if nth < len(test) and at + 1 < len(tests) and not isinstance(heard, Stop):
+                    return None  # the judge would skip this test's other calls before the next test
+                break
+        results.append(row(verdict, detail, watch))
+        if isinstance(heard, Stop):
+            break
+        watch.begin()
+    return results
+
+
+def of_claim(heard: bytes | Stop, claim: Claim) -> tuple[Verdict, str] | None:
+    """Decide one claim. Returns None if only a judge can."""
+    if isinstance(heard, Stop):
+        return heard.verdict, heard.detail
+    kind, body = heard[:1], heard[1:]
+    if kind == b"X":
+        return exception(body)
+    if kind != b"R":
+        return None if kind in (b"N", b"T") else (Verdict.RE, "broken message")
+    try:
+        holds = claim.holds(body)
+    except NotPlain as error:
+        return Verdict.RE, str(error)
+    except RecursionError:
+        return Verdict.WA, "nested deeper than what was expected"
+    return (
+        None
+        if holds is None
+        else (Verdict.AC, "")
+        if holds
+        else (Verdict.WA, f"got {body[:200].decode('utf-8', 'replace')}")
+    )
+
+
+def not_loaded(heard: bytes | Stop) -> tuple[Verdict, str]:
+    """Return why there is nothing to call, from the first message after the set-up. The program may
+    have written it, so it is never INFRA.
+    """
+    if isinstance(heard, Stop):
+        return heard.verdict, heard.detail
+    kind, body = heard[:1], heard[1:]
+    if kind == b"C":
+        return Verdict.CE, body[:300].decode("utf-8", "replace")
+    if kind == b"X":
+        return exception(body)
+    return Verdict.RE, "the program ended while being loaded" if kind == b"G" else "broken message"
+
+
+def exception(body: bytes) -> tuple[Verdict, str]:
+    try:
+        told = parse(body[:4096])
+    except NotPlain:
+        told = None
+    if type(told) is not list or len(told) != 3:
+        return Verdict.RE, "broken message"
+    text = f"raised {str(told[0])[:100]}: {str(told[1])[:300]}".encode(
+        "utf-8", "backslashreplace"
+    ).decode()
+    return (Verdict.MLE if told[2] is True else Verdict.RE), text
+
+
+def whole(results: list[Result], tests: int) -> list[Result]:
+    """Return a row for each test. Tests that were not run get the verdict that stopped the program,
+    which is never AC.
+    """
+    if not results:
+        results = [[Verdict.MLE, "out of memory", 0.0]]
+    rest = results[-1][0] if results[-1][0] != Verdict.AC else Verdict.RE
+    return results + [[rest, NOT_RUN, 0.0] for _ in range(tests - len(results))]
+
+
+def row(verdict: Verdict, detail: str, watch: Watch) -> Result:
+    return [verdict, detail, watch.seconds()]

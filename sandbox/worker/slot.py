@@ -1,0 +1,316 @@
+"""The owner's side of a slot: one zygote with its cgroup, and the orders that it gets."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import resource
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from itertools import chain
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from sandbox import folders
+from sandbox.isolation import cgroups
+from sandbox.isolation.accounts import Accounts
+from sandbox.isolation.levels import COUNTED, SCRATCH_NAMES, SIGNALLED, UNCOUNTED, has_own_uid
+from sandbox.protocol import Limits
+from sandbox.worker.core_lock import Turn
+from sandbox.worker.syscall_monitor import Denied
+from sandbox.worker.tried import Tried
+
+ZYGOTE = Path(__file__).resolve().parents[1] / "child" / "zygote.py"
+START_S = 20.0  # a zygote that takes longer to start is broken
+CLEAN_S = 15.0
+SWEEP_S = 5.0
+SCRATCH = re.compile(r"ratchet-scratch-(\d{1,10})-.*")  # folder of a worker, by its pid
+READ_BYTES = 1 << 16  # a larger buffer would be mapped and unmapped for each message
+SCM_CREDENTIALS = 2  # see socket(7): a struct ucred, filled in by the kernel
+ADDRESS_SLACK = 2**30  # memory that a program maps and does not use, such as thread stacks
+
+ENVIRONMENT = {
+    "PATH": f"{sys.base_prefix}/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUTF8": "1",
+    "PYTHONNODEBUGRANGES": "1",  # smaller programs: no carets in tracebacks, which nobody reads
+    "LD_BIND_NOW": "1",  # otherwise each fork resolves symbols again
+    "MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+}  # fmt: skip
+
+
+class Refused(RuntimeError):
+    """The machine does not allow this isolation level."""
+
+
+class Broken(RuntimeError):
+    """The slot failed, not the program."""
+
+
+class Slot:
+    """A running zygote. Raises Refused when the machine does not let the zygote confine itself,
+    Broken when the zygote was killed or failed otherwise.
+    """
+
+    def __init__(
+        self,
+        rung: str,
+        packages: dict[str, str],
+        preload: list[str],
+        number: int,
+        scratch: str,
+        turn: Turn,
+        *,
+        judge: bool = False,
+    ) -> None:
+        """number: 0 to 7, unique in this process.
+        scratch: where a level without mounts keeps what programs write.
+        judge: the slot's processes run tests, not programs.
+        """
+        self.rung, self.turn = rung, turn
+        self.scratch = tempfile.mkdtemp(dir=scratch, prefix="slot-") if rung == "bare" else None
+        self.control, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        home = self.scratch or "/scratch"
+        self._tried = Tried(home, packages.values(), namespaces=rung != "bare")
+        config = {
+            "control": inner.fileno(), "rung": rung, "packages": packages, "preload": preload,
+            "judge": judge, "parent": os.getpid(),
+            "uid": 200_000 + 8 * os.getpid() + number,
+            "package_path": linked(packages, Path(scratch)) if rung == "bare" else "/packages",
+            "watched": [] if judge else sorted(self._tried.watched),
+        }  # fmt: skip
+        if self.scratch:
+            os.chmod(self.scratch, 0o777)
+        libraries = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+        self.process = subprocess.Popen(
+            [getattr(sys, "_base_executable", sys.executable), "-S", "-s", "-P", str(ZYGOTE),
+             json.dumps(config)],
+            env={**ENVIRONMENT, **libraries, "HOME": home, "TMPDIR": home},
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, pass_fds=[inner.fileno()],
+            start_new_session=True,
+        )  # fmt: skip
+        inner.close()
+        self.cgroup = cgroups.create(f"{os.getpid()}-{number}", self.process.pid)
+        self.denied: Denied | None = None  # counts refused calls, where the kernel supports it
+        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        try:
+            told = self._hear_first()
+            # Read here: a zygote in a container may have no /proc.
+            self.address_bytes = (
+                int(Path(f"/proc/{told['pid']}/statm").read_text().split()[0])
+                * resource.getpagesize()
+            )
+        except OSError as error:
+            self.close()
+            raise self._fate(str(error)) from None
+        except (Refused, Broken):
+            self.close()
+            raise
+        if self.denied:
+            self.denied.heard_the_probe()
+        self.base_bytes = self.cgroup.used_bytes() if self.cgroup else 0
+        self.accounts = Accounts(told["pid"], told["uid"], self.scratch)
+        if self.denied and not self.cgroup:
+            self.denied.accounts = self.accounts
+        # CPU seconds of all jobs so far
+        self._waited_s, self._counted_s = (
+            0.0,
+            self.cgroup.cpu_s() - told["own_cpu_s"] if self.cgroup else 0.0,
+        )
+        self.isolation = f"{rung}: {told['ready']}" + ("+cgroup" if self.cgroup else "")
+
+    def _hear_first(self) -> dict[str, Any]:
+        """Return the zygote's ready message. Before that it may send its seccomp listener, whose
+        calls are answered while waiting. Raises OSError when the zygote is gone.
+        """
+        self.control.send(COUNTED if self.cgroup else UNCOUNTED)
+        until = time.monotonic() + START_S
+        while time.monotonic() < until:
+            if not self.wait(until - time.monotonic()):
+                continue
+            data, ancillary, _, _ = self.control.recvmsg(
+                65536, socket.CMSG_SPACE(12) + socket.CMSG_SPACE(4)
+            )
+            if not data:
+                raise ConnectionResetError("it ended without a word")
+            told: dict[str, Any] = json.loads(data)
+            if "refused" in told:
+                raise Refused(f"{self.rung}: {told['refused']}")
+            if "broken" in told:
+                raise Broken(f"{self.rung}: the zygote could not start: {told['broken']}")
+            sent = {kind: value for _, kind, value in ancillary}
+            pid = struct.unpack("iII", sent[SCM_CREDENTIALS])[0]
+            if "listener" not in told:
+                self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
+                return told | {"pid": pid}
+            self.denied = Denied(
+                struct.unpack("i", sent[socket.SCM_RIGHTS])[0],
+                pid,
+                self._tried,
+                emptying=self.rung == "bare" and not has_own_uid("bare"),
+            )
+        raise Broken(f"{self.rung}: no answer from the zygote within {START_S:.0f} s")
+
+    def _fate(self, said: str) -> Refused | Broken:
+        """Return the error for a zygote that ended. SIGSYS means that a filter of the machine
+        forbids the isolation level; any other end says nothing about the machine.
+        """
+        code = self.process.returncode
+        number = -code if code < 0 else code - SIGNALLED
+        if number == signal.SIGSYS:
+            return Refused(f"{self.rung}: killed by a system call filter of this machine")
+        return Broken(
+            f"{self.rung}: the zygote ended while it started "
+            f"({f'signal {number}' if number > 0 else f'status {code}'}): {said}"
+        )
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait at most this long for a message of the zygote; return whether there is one. Calls
+        that reach the listener meanwhile are answered.
+        """
+        poll = select.poll()
+        poll.register(self.control, select.POLLIN)
+        if self.denied:
+            poll.register(self.denied.handle, select.POLLIN)
+        until = time.monotonic() + timeout_s
+        while True:
+            left_s = until - time.monotonic()
+            ready = poll.poll(max(0.0, left_s) * 1000)
+            if any(handle == self.control.fileno() for handle, _ in ready):
+                return True
+            if not ready or left_s < 0:  # a program that makes calls without end delays nobody
+                return False
+            for handle, event in ready:
+                if self.denied and event & select.POLLIN:
+                    self.denied.answer()
+                else:
+                    poll.unregister(handle)
+
+    def start(
+        self, role: str, style: str, limits: Limits, tests: int, descriptors: list[int]
+    ) -> None:
+        """Make the zygote fork a process with these descriptors as 0, 1, 2, ... They are closed in
+        this process.
+        """
+        memory = limits.memory_mb * 2**20
+        # address space; memory in use is limited apart
+        address_bytes = self.address_bytes + 2 * memory + ADDRESS_SLACK
+        self.accounts.begin(memory, limits.processes)
+        cpu_s = min(limits.cpu_s * tests, inf if limits.total_cpu_s is None else limits.total_cpu_s)
+        order = (
+            f"start {role} {style} {int(cpu_s) + 1} {address_bytes} {limits.processes} "
+            f"{limits.files}"
+        )
+        try:
+            socket.send_fds(self.control, [order.encode()], descriptors)
+        except OSError as error:
+            raise Broken(f"the zygote is gone: {error}") from None
+        finally:
+            for handle in set(descriptors):
+                os.close(handle)
+
+    def limit(self, limits: Limits) -> None:
+        if self.cgroup:
+            self.cgroup.limit(self.base_bytes + limits.memory_mb * 2**20, limits.processes + 4)
+
+    def end(self) -> None:
+        """Order the zygote to kill what is left of the job; `ended` waits for that."""
+        with contextlib.suppress(OSError):  # `ended` reports a zygote that is gone
+            self.control.send(b"end")
+
+    def ended(self) -> float:
+        """Return the CPU seconds of all processes of the job, once none is left. Raises Broken when
+        they cannot be killed.
+        """
+        try:
+            until = time.monotonic() + CLEAN_S
+            while self.wait(until - time.monotonic()):
+                if not (told := self.control.recv(65536)):
+                    raise Broken("the zygote died")
+                what, *words = told.split()
+                if what == b"ended":
+                    waited, own = map(float, words)
+                    # Only the cgroup counts a child whose parent does not wait for it.
+                    counted = self.cgroup.cpu_s() - own if self.cgroup else 0.0
+                    used = max(waited - self._waited_s, counted - self._counted_s)
+                    self._waited_s, self._counted_s = waited, counted
+                    return used
+        except OSError as error:
+            raise Broken(f"the zygote does not clean up: {error}") from None
+        raise Broken("the zygote does not clean up")
+
+    def scratch_bytes(self) -> int:
+        """Return the size of a scratch folder that is no mount of its own; 0 where the mount limits
+        it.
+        """
+        if self.scratch is None:
+            return 0
+        return folders.size(self.scratch, SCRATCH_NAMES) + self.accounts.unnamed_bytes()
+
+    def close(self) -> None:
+        self.control.close()
+        if self.denied:
+            os.close(self.denied.handle)
+            self.denied = None
+        try:
+            self.process.wait(3.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        if self.cgroup:
+            self.cgroup.remove()
+        if self.scratch:
+            folders.remove(self.scratch)
+
+
+def linked(packages: dict[str, str], scratch: Path) -> str:
+    """Return a folder with links to these packages only, for a level without mounts: programs must
+    not list the folder that holds the packages.
+    """
+    folder = scratch / "packages"
+    folder.mkdir(exist_ok=True)
+    for path in map(Path, packages.values()):
+        if not (folder / path.name).is_symlink():
+            (folder / path.name).symlink_to(path)
+    return str(folder)
+
+
+def sealed(*parts: bytes, more: Iterable[bytes] = ()) -> int:
+    """Return a descriptor of a sealed file in memory with these contents: it has no name and can
+    never be written again.
+    """
+    handle = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    for part in chain(parts, more):
+        view = memoryview(part)
+        while view:
+            view = view[os.write(handle, view) :]
+    os.lseek(handle, 0, os.SEEK_SET)
+    fcntl.fcntl(
+        handle,
+        fcntl.F_ADD_SEALS,
+        fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE,
+    )
+    return handle
+
+
+def sweep(folder: Path) -> None:
+    """Remove scratch folders and cgroups of killed workers. Never raises: what cannot be removed
+    now is left.
+    """
+    until = time.monotonic() + SWEEP_S
+    cgroups.sweep()
+    with contextlib.suppress(OSError):
+        for name in os.listdir(folder):
+            if (left := SCRATCH.fullmatch(name)) and not cgroups.alive(int(left[1])):
+                folders.remove(os.path.join(folder, name), until)

@@ -1,0 +1,276 @@
+"""One worker: reads jobs, has each judged in its slots, writes reports. A process of its own,
+started by exec.
+
+Frames on stdin and stdout contain JSON. The first is a hello: {"isolation"}, {"refused"} or
+{"broken"}. Then each job gets one answer: a report, or {"broken"}, after which this process ends.
+The owner then starts another worker and retries the job once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+sys.path.append(str(Path(__file__).resolve().parents[2]))
+
+from sandbox import folders
+from sandbox.isolation import levels, process_tree
+from sandbox.protocol import Limits, Verdict
+from sandbox.wire import Frames, frame
+from sandbox.worker.attempt import Attempt
+from sandbox.worker.attempt_processes import Altered
+from sandbox.worker.core_lock import Turn
+from sandbox.worker.messages import whole
+from sandbox.worker.slot import READ_BYTES, Broken, Refused, Slot
+
+LEAVE_S = 1.0  # time to clean up in when the owner is gone
+# attempts to start a zygote that is killed before it can say whether its isolation level holds
+STARTS = 3
+PRELOADS: dict[str, list[str]] = {
+    "program": [],
+    "judge": [],
+    "beside": ["unittest", "unittest.mock"],
+    "checks": ["unittest"],
+}
+
+
+class Worker:
+    """The slots of one worker, and how it judges a job.
+
+    There are slots for programs and for judges, each with and without numpy, and for programs that
+    share the interpreter with their tests. Each slot is started when it is first needed.
+    A judge has a zygote of its own, so that no program shares a process table, a cgroup or a uid
+    with it.
+    """
+
+    def __init__(self, rung: str, packages: dict[str, str], owner: int, turn: Turn) -> None:
+        self.packages, self.owner, self.turn = packages, owner, turn
+        self.scratch = tempfile.mkdtemp(prefix=f"ratchet-scratch-{os.getpid()}-")
+        # On level bare a program may have its own uid and must be able to reach the folder it may
+        # write.
+        Path(self.scratch).chmod(0o711)
+        self.slots: dict[tuple[str, bool], Slot] = {}
+        self.rung = rung
+        # Decoys by the text of the test: made once, used for all completions of a problem.
+        self.altered: Altered = {}
+        self._slot("program")
+
+    @property
+    def isolation(self) -> str:
+        return self._slot("program").isolation
+
+    def judge(self, job: dict[str, Any]) -> dict[str, Any]:
+        """Return the report as plain data. Raises Broken when the slot fails and no program can
+        have caused it.
+        """
+        started = time.monotonic() - self.turn.waited_s
+        limits = Limits(**job["limits"])
+        if absent := [name for name in job["packages"] if name not in self.packages]:
+            return self._lacking(job, absent)
+        beside = [test["source"] for test in job["tests"]] if job["style"] == "unittest" else []
+        slots = [
+            self._slot(
+                "beside" if beside else "program",
+                numpy=any("numpy" in text for text in (job["source"], *beside)),
+            )
+        ]
+        denied = slots[0].denied
+        attempt = Attempt(slots, job, limits, self.owner, self._judges, self.altered)
+        try:
+            results = attempt.run()
+        except Broken:
+            if not attempt.ran_out_of_memory():
+                raise
+            results = []  # the kernel killed the zygote together with the program
+            self._drop(slots)
+        except (ArithmeticError, LookupError, RecursionError, ValueError) as error:
+            # Caused by the program's messages: no other input is new.
+            traceback.print_exc()
+            results = [
+                [
+                    Verdict.RE,
+                    f"what it did could not be followed: {type(error).__name__}: {error}"[:300],
+                    0.0,
+                ]
+            ]
+            self._drop(slots)
+        results = whole(results, attempt.total)
+        refused, tried = denied.take() if denied else (None, None)
+        worst = next(
+            (result for result in results if result[0] != Verdict.AC), [Verdict.AC, "", 0.0]
+        )
+        return {
+            "id": job["id"], "verdict": worst[0], "detail": worst[1], "tests": results,
+            "cpu_s": attempt.cpu_s, "peak_bytes": attempt.peak_bytes,
+            "wall_s": time.monotonic() - self.turn.waited_s - started, "isolation": self.isolation,
+            "denied": refused, "tried": tried,
+            "trust": "shared" if attempt.shared else "apart", "unusable": attempt.unusable,
+            "names": attempt.names, "absent": [],
+        }  # fmt: skip
+
+    def _lacking(self, job: dict[str, Any], absent: list[str]) -> dict[str, Any]:
+        """Return the report of a job whose packages are missing here; the program is not run."""
+        why = (
+            f"not measured: the problem needs {', '.join(absent)}, which programs here "
+            "cannot import; install and name it in the sandbox's packages"
+        )
+        return {
+            "id": job["id"], "verdict": Verdict.INFRA, "detail": why,
+            "tests": [[Verdict.INFRA, why, 0.0] for _ in job["tests"]], "cpu_s": 0.0,
+            "peak_bytes": 0, "wall_s": 0.0, "isolation": self.isolation, "denied": None,
+            "tried": None, "trust": "apart", "unusable": True,
+            "names": [], "absent": absent,
+        }  # fmt: skip
+
+    def _judges(self, job: dict[str, Any]) -> Slot:
+        if job["style"] == "unittest":
+            return self._slot("checks")
+        texts = [
+            job["checker"] or "",
+            job["source"] if job["style"] == "assert" else "",
+            *(test.get("source", "") for test in job["tests"]),
+        ]
+        return self._slot("judge", numpy=any("numpy" in text for text in texts))
+
+    def close(self) -> None:
+        for slot in self.slots.values():
+            slot.close()
+        folders.remove(self.scratch)
+
+    def _slot(self, role: str, *, numpy: bool = False) -> Slot:
+        """role: one of PRELOADS. Modules that only some programs need have slots of their own: they
+        would make every other fork more expensive.
+        """
+        kind = (role, numpy and "numpy" in self.packages)
+        if kind not in self.slots:
+            preload = [*PRELOADS[role], *(["numpy", "numpy.random"] if kind[1] else [])]
+            number = 2 * list(PRELOADS).index(role) + kind[1]
+            self.slots[kind] = Slot(
+                self.rung,
+                self.packages,
+                preload,
+                number,
+                self.scratch,
+                self.turn,
+                judge=role in ("judge", "checks"),
+            )
+        return self.slots[kind]
+
+    def _drop(self, slots: list[Slot]) -> None:
+        self.slots = {kind: kept for kind, kept in self.slots.items() if kept not in slots}
+        for slot in slots:
+            slot.close()
+
+
+def climb(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Worker:
+    """Start a worker on this isolation level, or with "auto" on the highest that the machine
+    allows.
+
+    Raises Refused when no level is allowed, and Broken when zygotes end before they can say. Broken
+    is no reason to try a lower level.
+    """
+    reasons = []
+    for tried in levels.RUNGS if rung == "auto" else (rung,):
+        try:
+            return _started(tried, packages, owner, turn)
+        except Refused as refusal:
+            reasons.append(str(refusal))
+    raise Refused("; ".join(reasons))
+
+
+def _started(rung: str, packages: dict[str, str], owner: int, turn: Turn) -> Worker:
+    for _ in range(STARTS - 1):
+        with contextlib.suppress(Broken):
+            return Worker(rung, packages, owner, turn)
+    return Worker(rung, packages, owner, turn)
+
+
+def main() -> None:
+    config = json.loads(sys.argv[1])
+    source, target = os.dup(0), os.dup(1)
+    # In a container the owner's process is not visible, so the end of the input stands for its end.
+    # During a job no other input arrives.
+    owner = source
+    if config["owner"]:
+        owner = os.pidfd_open(config["owner"])
+        if os.getppid() != config["owner"]:
+            sys.exit(1)
+    # Where the input stands for the owner, wait only for its end: its data is for the worker to
+    # read.
+    threading.Thread(
+        target=_end_without, args=(owner, select.POLLIN if owner != source else 0), daemon=True
+    ).start()
+    if config.get("core") is not None:
+        # The machine may have lost this core meanwhile; then run on any.
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, {config["core"]})
+    # SCHED_BATCH: the worker's program keeps running while there is something to read, instead of
+    # being preempted for each test.
+    with contextlib.suppress(OSError):
+        # RESET_ON_FORK: programs get the default policy again
+        os.sched_setscheduler(0, os.SCHED_BATCH | os.SCHED_RESET_ON_FORK, os.sched_param(0))
+    os.dup2(2, 1)  # no stray print may end up between the reports
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    try:
+        worker = climb(config["isolation"], config["packages"], owner, Turn(config.get("turn")))
+    except Refused as refusal:
+        _write(target, {"refused": str(refusal)})
+        return
+    except Broken as failure:
+        _write(target, {"broken": str(failure)})
+        return
+    try:
+        levels.become_subreaper()
+        _write(target, {"isolation": worker.isolation})
+        for payload in _jobs(source, owner):
+            _write(target, worker.judge(json.loads(payload)))
+    except (Broken, Refused) as failure:
+        # Refused comes from a slot that is started later than the first.
+        _write(target, {"broken": str(failure)})
+    finally:
+        worker.close()
+        if worker.rung == "bare":
+            process_tree.kill_descendants()  # descendants whose outer process was killed
+
+
+def _end_without(owner: int, event: int) -> None:
+    """Thread function: wait for the owner's end, then end this process whatever it is doing. The
+    worker notices the end too and has LEAVE_S to clean up before that.
+    """
+    poll = select.poll()
+    poll.register(owner, event)
+    poll.poll()
+    time.sleep(LEAVE_S)
+    process_tree.kill_descendants()  # the worker may be waiting for one of them
+    time.sleep(LEAVE_S / 2)
+    os._exit(1)
+
+
+def _jobs(source: int, owner: int) -> Iterator[bytes]:
+    """Yield jobs until the owner closes its end or is gone."""
+    frames = Frames(most=1 << 31)
+    while True:
+        ready, _, _ = select.select([source, owner], [], [])
+        if (owner != source and owner in ready) or not (data := os.read(source, READ_BYTES)):
+            return
+        yield from frames.feed(data)
+
+
+def _write(target: int, message: dict[str, Any]) -> None:
+    view = memoryview(frame(json.dumps(message).encode()))
+    while view:
+        view = view[os.write(target, view) :]
+
+
+if __name__ == "__main__":
+    main()
