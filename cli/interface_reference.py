@@ -36,7 +36,7 @@ from sandbox.protocol import (
 )
 
 API = {
-    "sandbox": ("sandbox.protocol", "sandbox.sandbox"),
+    "sandbox": ("sandbox.protocol", "sandbox.config", "sandbox.sandbox"),
     "problems": ("problems.schema", "problems.dataset.rl_parquet"),
     "rewards": ("rewards.score", "rewards.composite"),
     "evaluation": (

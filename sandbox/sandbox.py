@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 import json
 import os
 import queue
@@ -12,11 +11,12 @@ import time
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Literal, Protocol, get_args
+from typing import Protocol
 
 from sandbox import serialization
-from sandbox.backends import Backend, Channel, Kind, WorkerDied, backend_of
+from sandbox.backends import Backend, Channel, WorkerDied, backend_of
 from sandbox.backends.local import IsolationError
+from sandbox.config import SandboxConfig
 from sandbox.protocol import Job, Report, TestResult, Verdict
 
 ATTEMPTS = 2  # A job whose worker failed is retried once, on another worker.
@@ -28,32 +28,8 @@ PASS_ON_S = 0.01
 AHEAD = 4
 
 
-Rung = Literal["auto", "root", "userns", "bare"]
-
-
 class SandboxError(RuntimeError):
     """The sandbox itself does not work."""
-
-
-@dataclass(frozen=True)
-class SandboxConfig:
-    """How many programs run at once, where, and how they are confined."""
-
-    workers: int | None = None  # default: one per core of the machine, engine or cluster
-    backend: Kind = "local"  # docker: warm containers; ray: actors across the cluster
-    isolation: Rung = "auto"  # auto: the highest level available; a named one is never lowered
-    packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # third-party packages for programs
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for an unknown backend or level: a guess could confine less."""
-        for what, given, known in (
-            ("isolation", self.isolation, get_args(Rung)),
-            ("backend", self.backend, get_args(Kind)),
-        ):
-            if given not in known:
-                near = difflib.get_close_matches(str(given), known, 2, cutoff=0.4)
-                hint = f", did you mean {' or '.join(near)}" if near else ""
-                raise ValueError(f"{what}: no {given!r}{hint}: known are {', '.join(known)}")
 
 
 @dataclass

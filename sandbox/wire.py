@@ -4,8 +4,8 @@ Never pickle.
 None, bool, str, list and ordinary int and float are JSON's own. Everything else is an object with
 one key, its tag: {"t": tuple}, {"s": set}, {"z": frozenset}, {"d": dict as pairs}, {"b": bytes as
 hex}, {"c": complex}, {"f": "nan", "inf", "-inf"}, {"i": an int too long for digits, as hex}.
-A value that is not plain is sent only if both sides define how (sandbox/child/objects.py): `foreign`
-gives it a tag of its own.
+A value that is not plain is sent only if both sides define how (child/objects.py): `foreign` gives
+it a tag of its own.
 A tree is a value after json.loads and before `build`. A judge compares trees, so that nothing a
 program sent is ever hashed or constructed.
 """

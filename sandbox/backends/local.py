@@ -16,11 +16,13 @@ import time
 from pathlib import Path
 
 from sandbox.backends import WorkerDied
+from sandbox.isolation import process_tree
 from sandbox.wire import Frames, TooLong, frame
 from sandbox.worker.slot import sweep
 
 WORKER = Path(__file__).resolve().parent.parent / "worker" / "worker.py"
 START_S = 60.0
+KILLED_S = 2.0  # for a process to end after SIGKILL
 
 
 class IsolationError(RuntimeError):
@@ -153,7 +155,12 @@ class LocalChannel:
             self._process.wait(5.0)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
+            try:
+                self._process.wait(KILLED_S)
+            except subprocess.TimeoutExpired:
+                # It is in a system call that its programs hold up: it ends when they have.
+                process_tree.kill_descendants(self._process.pid)
+                self._process.wait()
 
 
 def _ready(handle: int, event: int, until: float) -> bool:

@@ -1,5 +1,5 @@
-"""The answers to the questions of a split unittest (sandbox/decoys/split.py): how the program's process
-sends them, and how a judge's process decides about them.
+"""The answers to the questions of a split unittest (sandbox/decoys/split.py): how the program's
+process sends them, and how a judge's process decides about them.
 
 They cross as plain data and value types of the standard library; any other value becomes an object
 that equals nothing.

@@ -1,5 +1,5 @@
-"""Prepares each test method of a unittest: its source alone, its two parts (sandbox/decoys/split.py), its
-decoys (sandbox/decoys/decoys.py).
+"""Prepares each test method of a unittest: its source alone, its two parts (decoys/split.py), its
+decoys (decoys/decoys.py).
 
 A method that skips itself before it uses the program is dropped, as it would be for any program. To
 find out, the method is run in a process without a program.

@@ -4,7 +4,7 @@ for a judge's process.
 In the first part each assertion that can be extracted becomes a question: `_told(...)` sends the
 value as plain data. In the second part the answer takes its place (`_asked()`). Expected values
 appear only in the second part, as far as they are literals or computed from literals
-(sandbox/decoys/purity.py). Statements that the first part does not need are left out of it. So a program
+(decoys/purity.py). Statements that the first part does not need are left out of it. So a program
 that reads its tests finds the questions only, and a program that claims a pass gains nothing.
 Assertions that cannot be extracted stay where they were.
 """

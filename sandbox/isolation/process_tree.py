@@ -14,12 +14,12 @@ _WALL = 0x40000000
 _THREADS = 17  # index of the number of threads in /proc/PID/stat, after the name
 
 
-def kill_descendants() -> None:
-    """Stop all descendants first, so that none forks meanwhile, then kill them. For levels where no
-    pid namespace ends them with its first process.
+def kill_descendants(root: int | None = None) -> None:
+    """Stop all descendants of a process first (by default, of this one), so that none forks
+    meanwhile, then kill them. For levels where no pid namespace ends them with its first process.
     """
     stopped: set[int] = set()
-    while new := _tree() - stopped:
+    while new := _tree(root or os.getpid()) - stopped:
         for pid in new:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGSTOP)
@@ -43,7 +43,7 @@ def descendants_ended() -> bool:
     return False
 
 
-def _descendants() -> set[int]:
+def _descendants(root: int) -> set[int]:
     """Return all living descendants. A process whose first thread has exited alone is shown as a
     zombie while its other threads live on.
     """
@@ -55,23 +55,23 @@ def _descendants() -> set[int]:
                     fields = file.read().rsplit(")", 1)[1].split()
                 if fields[0] != "Z" or int(fields[_THREADS]) > 1:
                     parents[int(name)] = int(fields[1])
-    found, grown = {os.getpid()}, True
+    found, grown = {root}, True
     while grown:
         more = {pid for pid, parent in parents.items() if parent in found} - found
         found |= more
         grown = bool(more)
-    return found - {os.getpid()}
+    return found - {root}
 
 
-def _tree() -> set[int]:
+def _tree(root: int) -> set[int]:
     """Return the descendants, including those that wait to be reaped. It opens few files, because
     each open is checked by the listener.
     """
     # a kernel without CONFIG_PROC_CHILDREN
-    if not os.path.exists(f"/proc/self/task/{os.getpid()}/children"):
-        return _descendants()
+    if not os.path.exists(f"/proc/{root}/task/{root}/children"):
+        return _descendants(root)
     found: set[int] = set()
-    new = {os.getpid()}
+    new = {root}
     while new:
         new = {child for pid in new for child in _children(pid)} - found
         found |= new

@@ -58,6 +58,10 @@ SELF_ONLY = {
     "sched_setattr": 314, "migrate_pages": 256,
     "get_robust_list": 274,
 }  # fmt: skip
+# From a socket or a terminal without data, these wait while they hold the lock of the pipe that
+# they write to: the worker that reads the pipe would wait with them, out of reach of its clock and of
+# SIGKILL. Answered as unknown, so that shutil.copyfile, which tries sendfile, falls back.
+LOCKING = {"splice": 275, "sendfile": 40}
 CLONE, CLONE3, SOCKET, IOCTL, FCNTL, MMAP, PRCTL, SIGACTION = 56, 435, 41, 16, 72, 9, 157, 13
 OPEN, OPENAT, OPENAT2 = 2, 257, 437
 # With flags other than these a read would reveal whether the page cache holds the data.
@@ -213,6 +217,8 @@ def program(guards: Guards, *, listener: bool) -> bytes:
         (LOAD, 0, 0, NUMBER), (AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, unknown),
         # its flags lie in memory, out of reach; libc falls back to clone
         (EQUAL, 0, 1, CLONE3), (RETURN, 0, 0, unknown),
+        (EQUAL, 1, 0, LOCKING["splice"]), (EQUAL, 0, 1, LOCKING["sendfile"]),
+        (RETURN, 0, 0, unknown),
         *_where(CLONE, FIRST, NEW_NAMESPACES, refuse),
         *_refuse_second(IOCTL, ioctls, refuse), *_refuse_second(FCNTL, fcntls, refuse),
     ]  # fmt: skip

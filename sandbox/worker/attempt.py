@@ -216,7 +216,7 @@ class Attempt(AttemptProcesses):
             return [*self._verdict_of(watch.next(), 0, watch), result[2]]
 
     def _altered(self, source: str) -> list[dict[str, Any]] | str:
-        """Return the variants of each method of a test (sandbox/decoys/methods.py), or the reason why the
+        """Return the variants of each method of a test (decoys/methods.py), or the reason why the
         test cannot be used.
         """
         if source not in self.altered:

@@ -220,7 +220,7 @@ def _number(of: Tree) -> Number | None:
 
 
 def _exact_number(kind: Tree, parts: Tree) -> Number | None:
-    """Return a Decimal or Fraction as sandbox/child/objects.py sends it; None for another type or more
+    """Return a Decimal or Fraction as child/objects.py sends it; None for another type or more
     than MOST_DIGITS digits.
     """
     if type(parts) is not list:

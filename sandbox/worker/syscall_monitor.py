@@ -1,6 +1,6 @@
 """Answers and counts refused system calls in a process that the program cannot reach.
 
-The filter (sandbox/isolation/seccomp.py) passes a refused call to this listener instead of failing it. The
+The filter (isolation/seccomp.py) passes a refused call to this listener instead of failing it. The
 caller waits in the kernel for the answer, so no call is lost and none can be invented. The
 program's own processes cannot obtain the listener: the filter refuses a second one, and only this
 process has the descriptor. What is allowed never depends on the program's memory, which may change

@@ -13,6 +13,22 @@ from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 LIMITS = Limits(wall_s=1.5, cpu_s=1.5, memory_mb=128, output_kb=64)
 WRITE = "import os, struct\ndef say(text, fd=4):\n    os.write(fd, struct.pack('>I', len(text)) + text)\n"
 
+# A splice from an empty socket holds the lock of the pipe that it writes to: the pipe's reader waits,
+# in the kernel, where neither its clock nor SIGKILL reaches it.
+HOLD = """
+import os, socket, time
+empty = socket.socketpair()
+if not os.fork():
+    os.write(1, b"x" * 99)
+    os.{call}
+time.sleep(0.05)
+for _ in range(20):
+    if not os.fork():
+        os.write(1, b"y")
+        os._exit(0)
+time.sleep(9)
+"""
+
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
@@ -112,3 +128,21 @@ def test_a_program_that_wins_the_race_to_be_first_wins_nothing(sandbox: Sandbox)
     )
     reports = run_all(sandbox, [calling(burn), busy, calling(burn), busy])
     assert [honest(report) for report in reports] == [False, True, False, True]
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["splice(empty[0].fileno(), 1, 2**31)", "sendfile(1, empty[0].fileno(), None, 9)"],
+    ids=["splice", "sendfile"],
+)
+def test_no_program_holds_the_lock_of_a_pipe(sandbox: Sandbox, call: str) -> None:
+    job = Job("", HOLD.format(call=call), "stdio", (StdioTest("", "7"),), limits=LIMITS)
+    assert run_all(sandbox, [job])[0].verdict is Verdict.TLE
+
+
+def test_a_program_copies_a_file_without_sendfile(sandbox: Sandbox) -> None:
+    source = (
+        "import shutil\ndef f(x):\n    open('a', 'w').write(str(7 * x + 1))\n"
+        "    shutil.copyfile('a', 'b')\n    return int(open('b').read())"
+    )
+    assert run_all(sandbox, [calling(source)])[0].verdict is Verdict.AC

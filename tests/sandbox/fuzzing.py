@@ -20,6 +20,7 @@ from typing import get_args
 
 import psutil
 
+from sandbox.config import Rung
 from sandbox.protocol import (
     AssertTest,
     CallTest,
@@ -30,7 +31,7 @@ from sandbox.protocol import (
     UnittestTest,
     Verdict,
 )
-from sandbox.sandbox import Rung, Sandbox, SandboxConfig
+from sandbox.sandbox import Sandbox, SandboxConfig
 from sandbox.serialization import RUNS
 
 LIMITS = Limits(wall_s=0.6, cpu_s=0.4, memory_mb=64, output_kb=64, processes=24, files=64)

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from sandbox.backends.local import LocalBackend, LocalChannel
-from sandbox.isolation import cgroups
+from sandbox.isolation import cgroups, process_tree
 from sandbox.protocol import Job, Report, StdioTest, Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig, SandboxError, run_all
 from tests.sandbox.jobs import QUICK, call
@@ -340,3 +340,12 @@ def test_importing_the_sandbox_is_quick_and_brings_nothing_heavy() -> None:
         "False",
         "False",
     ]  # what else the machine does is not its time
+
+
+def test_the_descendants_of_another_process_are_killed() -> None:
+    parent = subprocess.Popen(["sh", "-c", "sleep 99 & sleep 99 & wait"])
+    children = psutil.Process(parent.pid).children
+    while len(children()) < 2:
+        time.sleep(0.01)
+    process_tree.kill_descendants(parent.pid)
+    assert parent.wait(10) == 0

@@ -1,0 +1,32 @@
+"""How many programs run at once, where, and how they are confined."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from sandbox.backends import Kind
+
+Rung = Literal["auto", "root", "userns", "bare"]
+
+
+@dataclass(frozen=True)
+class SandboxConfig:
+    """How many programs run at once, where, and how they are confined."""
+
+    workers: int | None = None  # default: one per core of the machine, engine or cluster
+    backend: Kind = "local"  # docker: warm containers; ray: actors across the cluster
+    isolation: Rung = "auto"  # auto: the highest level available; a named one is never lowered
+    packages: tuple[str, ...] = ("numpy", "sortedcontainers")  # third-party packages for programs
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for an unknown backend or level: a guess could confine less."""
+        for what, given, known in (
+            ("isolation", self.isolation, get_args(Rung)),
+            ("backend", self.backend, get_args(Kind)),
+        ):
+            if given not in known:
+                near = difflib.get_close_matches(str(given), known, 2, cutoff=0.4)
+                hint = f", did you mean {' or '.join(near)}" if near else ""
+                raise ValueError(f"{what}: no {given!r}{hint}: known are {', '.join(known)}")
