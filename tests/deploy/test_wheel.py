@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_house import ROOMS, ROOT, shipped_files
+from tests.test_architecture import PACKAGES, ROOT, shipped_files
 
 pytestmark = pytest.mark.slow
 DATA = {".yaml", ".json", ".jinja", ".txt", ".css", ".js"}
@@ -82,7 +82,7 @@ def run_outside(
 
 def test_the_wheel_holds_the_rooms_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(ROOMS)
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == set(PACKAGES)
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
@@ -92,7 +92,7 @@ def test_the_wheel_holds_every_module_and_every_data_file_of_the_rooms(wheel: Pa
     wanted = {
         path.as_posix()
         for path in relative
-        if path.parts[0] in ROOMS and path.suffix in DATA | {".py"}
+        if path.parts[0] in PACKAGES and path.suffix in DATA | {".py"}
     }
     assert not wanted - names
 
@@ -102,7 +102,7 @@ def test_the_rooms_hold_no_data_of_a_kind_that_the_wheel_would_forget() -> None:
     assert not [
         str(path)
         for path in relative
-        if path.parts[0] in ROOMS and path.suffix not in DATA | {".py"}
+        if path.parts[0] in PACKAGES and path.suffix not in DATA | {".py"}
     ]
 
 

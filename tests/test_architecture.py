@@ -1,4 +1,4 @@
-"""The house rules that import-linter cannot see: what a module imports while it loads, what files are called, whose machine they know."""
+"""Rules of the architecture that import-linter does not check: imports at load time, file names, sizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = (
+PACKAGES = (
     "cli",
     "experiments",
     "pipelines",
@@ -44,7 +44,7 @@ HEAVY = {
 }
 OPTIONAL = {"vllm"}  # installed beside, where there is a GPU
 NO_SUBJECT = {"utils", "util", "helpers", "helper", "manager", "managers", "common", "misc"}
-MODULES = sorted(path for room in ROOMS for path in (ROOT / room).rglob("*.py"))
+MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
 def imported_at_load(path: Path) -> Iterator[str]:
@@ -108,7 +108,7 @@ def test_what_is_imported_is_declared() -> None:
     lines = [*project["dependencies"], *project["optional-dependencies"]["cluster"]]
     declared = {canonicalize_name(Requirement(line).name) for line in lines}
     brings = packages_distributions()
-    known = sys.stdlib_module_names | set(ROOMS)
+    known = sys.stdlib_module_names | set(PACKAGES)
     found = {
         f"{path.relative_to(ROOT)}: {name}"
         for path in MODULES
@@ -133,12 +133,12 @@ def test_the_sandbox_stands_alone() -> None:
     assert not found
 
 
-def test_artifacts_know_no_room() -> None:
+def test_artifacts_import_no_other_package() -> None:
     found = {
         str(path)
         for path in MODULES
         if path.is_relative_to(ROOT / "artifacts")
-        and all_imports(path) & (set(ROOMS) - {"artifacts"})
+        and all_imports(path) & (set(PACKAGES) - {"artifacts"})
     }
     assert not found
 
@@ -153,7 +153,7 @@ def test_the_training_process_reports_through_dagster_pipes_alone() -> None:
     assert not found
 
 
-def test_every_room_and_every_module_says_what_it_is_for() -> None:
+def test_every_package_and_module_says_what_it_is_for() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in MODULES
