@@ -1,5 +1,5 @@
-"""What is kept.
+"""Content-addressed storage of everything that a run makes.
 
-In: a folder that somebody has filled, and what it was made from. Out: an `Artifact` that is whole or absent, addressed by content, with a manifest
-(the passport) from which one walk leads back to the raw problems.
+In: a filled folder, and what it was made from. Out: an `Artifact`, which is complete or absent,
+addressed by content, with a manifest from which a walk leads back to the raw problems.
 """

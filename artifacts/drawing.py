@@ -1,4 +1,4 @@
-"""A passport as a picture: boxes in rows, what was there first above what came of it, curves between them. One SVG, without a library."""
+"""Draw a passport as one SVG: boxes in rows, inputs above what was made of them, curves between."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ COLOURS = {
     "input": "#f2f2f2",
 }
 STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:#222}.small{font-size:10px;fill:#666}rect{stroke:#999}path{fill:none;stroke:#aaa}"
+    "text{font:12px "
+    "system-ui,sans-serif;fill:#222}.small{font-size:10px;fill:#666}rect{stroke:#999}path{fill:none;stroke:#aaa}"
     ".missing rect{stroke:#c00;stroke-dasharray:4}"
 )
 
@@ -33,7 +34,10 @@ def svg(passport: Passport) -> str:
         for role, source in node.made_from
     ]
     boxes = [_box(node, *places[node.id]) for node in passport.nodes]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
+        f'height="{height}">'
+    )
     paper = '<rect width="100%" height="100%" fill="#fff" style="stroke:none"/>'
     return "\n".join([head, f"<style>{STYLE}</style>", paper, *curves, *boxes, "</svg>"])
 
@@ -45,16 +49,22 @@ def page(passport: Passport) -> str:
         f"<tr><th>{escape(name)}</th><td>{escape(_plain(value))}</td></tr>"
         for name, value in told.items()
     )
-    style = "body{font:14px system-ui,sans-serif;margin:2em}th{text-align:left;padding-right:1em;vertical-align:top}td{word-break:break-word}"
+    style = (
+        "body{font:14px "
+        "system-ui,sans-serif;margin:2em}th{text-align:left;padding-right:1em;vertical-align:top}td{word-break:break-word}"
+    )
     title = f"Provenance of {escape(passport.subject)}"
     return (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{style}</style>'
+        '<!doctype html><html lang="en"><meta '
+        f'charset="utf-8"><title>{title}</title><style>{style}</style>'
         f"<h1>{title}</h1><table>{rows}</table>{svg(passport)}</html>"
     )
 
 
 def _places(passport: Passport) -> dict[str, tuple[int, int]]:
-    """Rows by the longest way to the subject, which is the lowest; within a row near what was made of them."""
+    """Return the nodes in rows: by the longest path to the subject, which is in the last row;
+    within a row near what was made of them.
+    """
     depth: dict[str, int] = {}
 
     def deepen(node: Made, at: int) -> None:

@@ -13,7 +13,9 @@ import fsspec
 
 @dataclass(frozen=True)
 class Folder:
-    """url: a local path or an fsspec URL (`s3://bucket/prefix`). Can be pickled: each process opens the storage for itself."""
+    """url: a local path or an fsspec URL (`s3://bucket/prefix`). Can be pickled: each process opens
+    the storage itself.
+    """
 
     url: str
 
@@ -41,7 +43,9 @@ class Folder:
             return file.read()
 
     def write(self, name: str, content: bytes) -> None:
-        """A reader sees all of it or none: an object store puts whole objects; a local file is written beside and renamed."""
+        """Write a whole file: a reader sees all of it or none. An object store puts whole objects;
+        a local file is written to a temporary place and renamed.
+        """
         system, base = self._place
         path = f"{base}/{name}"
         if "file" not in system.protocol:
@@ -57,7 +61,9 @@ class Folder:
         return bool(system.exists(f"{base}/{name}"))
 
     def versions(self, suffix: str) -> dict[str, str]:
-        """The files below whose names end so, sorted, each with what changes when it does; the folder may be one such file, named ""."""
+        """Return the files below whose names end with the suffix, sorted, each with a value that
+        changes with its content. The folder may be one such file, named "".
+        """
         system, base = self._place
         files = sorted(path for path in system.find(base) if path.endswith(suffix))
         return {path.removeprefix(base).lstrip("/"): str(system.ukey(path)) for path in files}

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def hash_data(data: Any) -> str:
-    """sha256 of canonical JSON. Raises TypeError on anything that is not plain data: a repr is no content."""
+    """Return the sha256 of canonical JSON. Raises TypeError for anything that is not plain data."""
     return hashlib.sha256(
         json.dumps(data, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
     ).hexdigest()
@@ -23,6 +23,8 @@ def hash_file(path: Path) -> str:
 def hash_folder(
     folder: Path, *, leave_out: tuple[str, ...] = ("manifest.json", "measured.json")
 ) -> str:
-    """sha256 over the sorted relative names and contents of all files, less those in `leave_out`: the manifest, and what was measured."""
+    """Return the sha256 over the sorted relative names and contents of all files, without those in
+    `leave_out` (the manifest, and measured values).
+    """
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.name not in leave_out)
     return hash_data([[p.relative_to(folder).as_posix(), hash_file(p)] for p in files])

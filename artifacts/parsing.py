@@ -12,8 +12,10 @@ ATTEMPTS = 100
 def parse(source: str | bytes) -> ast.Module:
     """Return the syntax tree of a module. Invalid escapes like "\\d" raise no warning.
 
-    Python 3.11 keeps one recursion counter for all threads (CPython issue 106905): `ast.parse` fails with
-    SystemError when another thread parses at the same moment, such as one of Ray's that formats a
+    Python 3.11 keeps one recursion counter for all threads (CPython issue 106905): `ast.parse`
+    fails
+    with SystemError when another thread parses at the same moment, such as one of Ray's that
+    formats a
     traceback. Such a failure is retried.
 
     Raises:

@@ -1,6 +1,8 @@
-"""The walk from one artifact back to all that it was made from, by the hashes in their manifests.
+"""The passport of an artifact: everything that it was made from, as a graph.
 
-In: manifests, and where to begin. Out: a `Passport`: nodes, each with what it was made from, and the few facts that a reader asks for first.
+In: manifests, and where to begin. Out: a `Passport`: nodes, each with its inputs, and the main
+facts
+for a reader.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ REPORT = "contamination.json"
 
 
 class Made(BaseModel):
-    """One artifact, or what is none (a reward, a source, a benchmark's tasks): then it has no manifest."""
+    """One artifact, or an input that is no artifact (a reward, a source, a benchmark's tasks) and
+    has no manifest.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -130,7 +134,9 @@ class Passport(BaseModel):
 
 
 class Shelf:
-    """Every artifact's manifest, by content; of equal content the one that bears the asked name, else the oldest."""
+    """Return every artifact's manifest by content hash; of equal content the one with the requested
+    name, else the oldest.
+    """
 
     def __init__(self, manifests: Iterable[Manifest]) -> None:
         self.by_content: dict[str, list[Manifest]] = {}
@@ -152,7 +158,9 @@ class Shelf:
         )
 
     def made(self, role: str, content: str) -> Made:
-        """What an input is: an artifact with its own inputs, one that is nowhere any more, or none at all."""
+        """Return the node of an input: an artifact with its own inputs, one that is missing, or no
+        artifact.
+        """
         if (manifest := self.find(role, content)) is None:
             missing = (
                 role in self.names or role.rpartition("/")[2] in self.names or role in AN_ARTIFACT

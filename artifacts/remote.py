@@ -1,4 +1,4 @@
-"""Files under any fsspec URL, put there so that what arrived is known to be what was sent."""
+"""Upload files to any fsspec URL, and verify that what arrived is what was sent."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ class CorruptUpload(OSError):
 
 
 def put(system: Any, path: Path, remote: str) -> None:
-    """Uploads a file that nobody writes any more, reads it back and compares the hashes; again where they differ. Raises CorruptUpload after TRIES.
+    """Upload a finished file, read it back and compare the hashes; retry if they differ.
 
-    system: an fsspec file system. Reading back costs the transfer once more, and asks nothing of the store but its bytes.
+    system: an fsspec file system. Reading back costs a second transfer and needs no support from
+    the
+    store. Raises CorruptUpload after TRIES uploads.
     """
     _until_it_arrives(system, remote, hash_file(path), lambda: system.put_file(str(path), remote))
 
 
 def put_bytes(system: Any, content: bytes, remote: str) -> None:
-    """The same for what is in memory: a file that still grows is read once, and goes up as it was then."""
+    """Upload bytes in the same way: a file that still grows is read once and uploaded as it was."""
     _until_it_arrives(
         system,
         remote,
@@ -43,5 +45,6 @@ def _until_it_arrives(system: Any, remote: str, wanted: str, send: Callable[[], 
             if hashlib.file_digest(file, "sha256").hexdigest() == wanted:
                 return
     raise CorruptUpload(
-        f"{remote}: {TRIES} uploads came back with other bytes: the store or the way to it is broken"
+        f"{remote}: {TRIES} uploads came back with other bytes: the store or the way to it is "
+        "broken"
     )

@@ -1,4 +1,4 @@
-"""The code that a result depends on: which files a module consists of, and a hash of what they do."""
+"""The code that a result depends on: the files of a module, and a hash of what they do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from artifacts.parsing import parse
 
 
 def parts(module: Path) -> list[Path]:
-    """This module and those beside it that it needs, sorted: what they import anywhere, and what they name as a file (`"worker.py"`)."""
+    """Return this module and those beside it that it needs, sorted: modules that they import
+    anywhere, and files that they name (`"worker.py"`).
+    """
     found, waiting = set[Path](), [module]
     while waiting:
         path = waiting.pop()

@@ -1,7 +1,10 @@
-"""Where artifacts live: published whole or not at all, found again by the key of what they were made from.
+"""The artifact store: artifacts are published completely or not at all, and found by the key of
+their inputs.
 
-Layout under the root: `<kind>/<name>/<key>/` with `manifest.json` written last, and `<kind>/<name>/current.json` that names a key.
-Locally a folder is filled beside and renamed; on an object store, which has no rename, the manifest goes up last. A reader believes manifests only.
+Layout under the root: `<kind>/<name>/<key>/` with `manifest.json`, written last, and
+`<kind>/<name>/current.json`, which names a key. A local folder is filled under another name and
+renamed; an object store has no rename, so the manifest is uploaded last. Readers rely on manifests
+only.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ from artifacts.remote import put
 
 @dataclass(frozen=True)
 class Artifact:
-    """A whole artifact. `path` is a local folder: for a remote root, a verified copy in the cache."""
+    """A complete artifact. `path` is a local folder; for a remote root, a verified copy in the
+    cache.
+    """
 
     manifest: Manifest
     path: Path
@@ -36,11 +41,11 @@ class Artifact:
 
 
 class CorruptArtifact(RuntimeError):
-    """The bytes on disk are not those that the manifest names."""
+    """The bytes on disk do not match the manifest."""
 
 
 def write_atomic(path: Path, text: str) -> None:
-    """Written beside, flushed to disk, renamed: a reader sees the old text or the new one."""
+    """Write to a temporary file, flush, rename: a reader sees the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.fchmod(handle, 0o644)  # a report is there to be shown; secrets never come this way
@@ -56,7 +61,9 @@ def write_atomic(path: Path, text: str) -> None:
 
 
 class Store:
-    """root: a local path or any fsspec URL (`s3://bucket/prefix`). cache: where copies of remote artifacts go."""
+    """root: a local path or any fsspec URL (`s3://bucket/prefix`). cache: where copies of remote
+    artifacts are kept.
+    """
 
     def __init__(self, root: str | Path, cache: Path | None = None) -> None:
         self.root = str(root)
@@ -70,7 +77,9 @@ class Store:
 
     @contextmanager
     def draft(self, kind: str, name: str) -> Iterator[Path]:
-        """A folder to fill; gone at the end unless it was published. Named by the process: what a killed one left of this name goes first."""
+        """Yield a folder to fill; it is removed at the end unless it was published. Its name
+        contains the process id: drafts of killed processes are removed first.
+        """
         parent = self.cache / kind / name
         parent.mkdir(parents=True, exist_ok=True)
         for left in parent.glob(".draft-*"):
@@ -83,9 +92,10 @@ class Store:
             shutil.rmtree(folder, ignore_errors=True)
 
     def publish(self, folder: Path, manifest: Manifest, *, current: bool = True) -> Artifact:
-        """Makes a filled draft an artifact under `manifest.key`; its content hash and the stamp are filled in here.
+        """Publish a filled draft as the artifact `manifest.key`; content hash and stamp are added
+        here.
 
-        Publishing a key that exists already changes nothing and returns what is there: equal work is recorded once.
+        Publishing a key that exists changes nothing and returns the existing artifact.
         """
         target = self._folder(manifest)
         if (found := self.find(manifest.kind, manifest.name, manifest.key)) is None:
@@ -109,7 +119,7 @@ class Store:
         return found
 
     def point(self, manifest: Manifest) -> None:
-        """Makes this artifact the current one of its name."""
+        """Make this artifact the current one of its name."""
         text = json.dumps({"key": manifest.key, "content_hash": manifest.content_hash})
         if self.is_local:
             write_atomic(Path(self.base) / manifest.kind / manifest.name / "current.json", text)
@@ -119,7 +129,9 @@ class Store:
             )
 
     def find(self, kind: str, name: str, key: str) -> Artifact | None:
-        """The artifact made from these inputs, or None. Half-written folders have no manifest and are not seen."""
+        """Return the artifact made from these inputs, or None. Folders without a manifest are
+        ignored.
+        """
         local = self.cache / kind / name / key
         if (local / NAME).exists():
             return Artifact(
@@ -142,7 +154,9 @@ class Store:
         return self.find(kind, name, json.loads(self.filesystem.cat_file(path))["key"])
 
     def versions(self, kind: str, name: str) -> list[Artifact]:
-        """All whole artifacts of a name, oldest first; of a remote root each is copied here."""
+        """Return all complete artifacts of a name, oldest first; those of a remote root are copied
+        here.
+        """
         base = f"{self.base}/{kind}/{name}"
         keys = (
             [Path(path).name for path in self.filesystem.ls(base, detail=False)]
@@ -159,10 +173,11 @@ class Store:
         )
 
     def require(self, kind: str, name: str) -> Artifact:
-        """The current artifact; raises FileNotFoundError that says what to run first."""
+        """Return the current artifact. Raises FileNotFoundError, which says what to run first."""
         if (found := self.current(kind, name)) is None:
             raise FileNotFoundError(
-                f"no {name} under {self.root}/{kind}: materialize the asset {name} first (`ratchet demo` makes the whole chain)"
+                f"no {name} under {self.root}/{kind}: materialize the asset {name} first "
+                "(`ratchet demo` makes the whole chain)"
             )
         return found
 
@@ -175,11 +190,14 @@ class Store:
         )
 
     def verify(self, artifact: Artifact) -> None:
-        """Raises CorruptArtifact unless the folder's bytes hash to what its manifest says (only for hashes made over the folder)."""
+        """Raise CorruptArtifact unless the folder's hash equals its manifest's (only for hashes of
+        whole folders).
+        """
         if (actual := hash_folder(artifact.path)) != artifact.content_hash:
             wanted = artifact.content_hash[:12]
             raise CorruptArtifact(
-                f"{artifact.path}: its files hash to {actual[:12]}, its manifest says {wanted}: delete the folder, it is made again"
+                f"{artifact.path}: its files hash to {actual[:12]}, its manifest says "
+                f"{wanted}: delete the folder, it is made again"
             )
 
     def _folder(self, manifest: Manifest) -> Path:
@@ -193,7 +211,9 @@ class Store:
 
 
 def manifests(kind: Path) -> list[Path]:
-    """Of all that is published under this folder of a store, sorted; none of a draft, which another process is writing, and renames or removes."""
+    """Return the manifests of everything published under this folder, sorted; drafts of other
+    processes are left out.
+    """
     return sorted(
         folder / NAME
         for name in kind.glob("[!.]*")
@@ -203,7 +223,9 @@ def manifests(kind: Path) -> list[Path]:
 
 
 def _move(folder: Path, target: Path) -> None:
-    """Into its place, unless another process was first with the same: that one may be read already, and stays."""
+    """Move a folder into its place. If another process published the same first, that one stays: it
+    may be in use already.
+    """
     try:
         folder.replace(target)
     except OSError as error:

@@ -82,7 +82,8 @@ def _refuse_what_cannot_be_trained(name: str, folder: Path, profile: Profile) ->
         )
     except UnfitStart as error:
         raise NotReady(
-            f"profile key base: {name!r} cannot be trained from: {str(error).replace(f'{folder}', name, 1)}"
+            f"profile key base: {name!r} cannot be trained from: "
+            f"{str(error).replace(f'{folder}', name, 1)}"
         ) from None
 
 
@@ -96,7 +97,8 @@ def snapshot(hub_id: str, where: str) -> Path:
         reason = str(error).splitlines()[0] if str(error) else ""
         mend = "check the id and the network, or name a local folder"
         raise NotReady(
-            f"{where}: {hub_id!r} is no folder, and the hub gave none ({type(error).__name__}: {reason}): {mend}"
+            f"{where}: {hub_id!r} is no folder, and the hub gave none "
+            f"({type(error).__name__}: {reason}): {mend}"
         ) from None
 
 

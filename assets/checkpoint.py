@@ -104,7 +104,8 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
         facts = made.manifest.facts
         early = f", stopped early: {facts['stopped']}" if facts.get("stopped") else ""
         bench.stage.say(
-            f"step {facts['step']} of {facts['steps']}, validation {100 * facts['validation']:.1f} %{early}"
+            f"step {facts['step']} of {facts['steps']}, validation "
+            f"{100 * facts['validation']:.1f} %{early}"
         )
     history, tasks = (
         json.loads((made.path / "measured.json").read_text(encoding="utf-8")),
@@ -311,11 +312,13 @@ def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
     """Raises NotReady where no problem shows a test, so that the Executor could report nothing, and where no Generator would come of it."""
     if agents.trains == "reviewer":
         raise NotReady(
-            "training.agents.trains: reviewer makes no model that writes programs: use `ratchet reviewer reinforce`"
+            "training.agents.trains: reviewer makes no model that writes programs: use "
+            "`ratchet reviewer reinforce`"
         )
     if not any(problem.visible_tests for problem in problems if problem.split == "train"):
         raise NotReady(
-            "conversations need problems that show a test: add some, or --set family.visible_tests=2 --set training.prompt_tokens=160"
+            "conversations need problems that show a test: add some, or --set "
+            "family.visible_tests=2 --set training.prompt_tokens=160"
         )
 
 

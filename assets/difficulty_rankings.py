@@ -86,7 +86,8 @@ def difficulty_rankings(
         )
         ranks, scaled = read_ranks(made.path / "ranks.parquet"), on_one_scale(bench)
         bench.stage.say(
-            f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, {sum(r.pass_rate == 0 for r in ranks)} never solved"
+            f"mean pass rate {100 * made.manifest.facts['mean_pass_rate']:.0f} %, "
+            f"{sum(r.pass_rate == 0 for r in ranks)} never solved"
         )
     middle = len(ranks) // 2
     shown = [*ranks[:3], *ranks[middle : middle + 3], *ranks[-3:]]
@@ -139,7 +140,10 @@ def reward_battery(workshop: Workshop) -> dg.AssetCheckResult:
     ]:
         metadata["exploits"] = dg.MetadataValue.md("\n\n".join(exploits[:5]))
     failed = [row.name for row in found.rows if not row.passed]
-    why = f"the reward has not passed the exploit battery ({len(failed)} of {len(found.rows)}: {'; '.join(failed[:3])}): see `ratchet reward verify`, "
+    why = (
+        f"the reward has not passed the exploit battery ({len(failed)} of {len(found.rows)}: "
+        f"{'; '.join(failed[:3])}): see `ratchet reward verify`, "
+    )
     return dg.AssetCheckResult(
         passed=found.passed or config.unverified,
         severity=_severity(config.unverified),
@@ -189,7 +193,10 @@ def scale_shown(scaled: Artifact) -> str:
         if len(rows) > 1
         else "Rests on one checkpoint: its pass rates in other units until another one ranks."
     )
-    return f"{scale_picture(scale, names)}\n\n{told}\n\n{markdown(('checkpoint', 'ability', 'standard error', 'passed'), rows)}"
+    return (
+        f"{scale_picture(scale, names)}\n\n{told}\n\n"
+        f"{markdown(('checkpoint', 'ability', 'standard error', 'passed'), rows)}"
+    )
 
 
 def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:

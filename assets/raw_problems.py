@@ -22,7 +22,10 @@ from resources.run_context import Bench, Made, Workshop, result
 
 problem_sources = dg.AssetSpec(
     "problem_sources",
-    description="Where problems come from, a partition a source. Reported by raw_problems, which reads them; `ratchet data add` adds one.",
+    description=(
+        "Where problems come from, a partition a source. Reported by raw_problems, which reads "
+        "them; `ratchet data add` adds one."
+    ),
     group_name=DATA,
     kinds={"jsonl"},
     owners=OWNERS[DATA],

@@ -221,17 +221,27 @@ def _model(bench: Bench, challenger: Artifact) -> Model:
     base = bench.store.require("checkpoints", "base_model").manifest.facts
     warm = bench.store.require("checkpoints", "sft_checkpoint").manifest.facts
     warm_up = (
-        f"Supervised on {warm['demonstrations']} demonstrations in {profile.warm_up.steps} steps. Their author is fallible on purpose: of the "
-        f"operations that people get wrong, {100 * profile.family.slip_rate:.0f} % are wrong there, as code from the web has them."
+        f"Supervised on {warm['demonstrations']} demonstrations in {profile.warm_up.steps} "
+        "steps. Their author is fallible on purpose: of the "
+        f"operations that people get wrong, {100 * profile.family.slip_rate:.0f} % are wrong "
+        "there, as code from the web has them."
     )
     training = (
-        f"{profile.training.algorithm.upper()} by verl, {facts['steps']} steps from {start_of(bench).checkpoint}, which weighs what the model "
-        f"already samples by what passes the tests; kept is step {facts['step']}, the best on validation."
+        f"{profile.training.algorithm.upper()} by verl, {facts['steps']} steps from "
+        f"{start_of(bench).checkpoint}, which weighs what the model "
+        f"already samples by what passes the tests; kept is step {facts['step']}, the best on "
+        "validation."
     )
     if timed := facts.get("timed"):
-        training += f" Its reward has components made of measured time ({', '.join(timed)}): the same training again need not give the same weights."
+        training += (
+            f" Its reward has components made of measured time ({', '.join(timed)}): the same "
+            "training again need not give the same weights."
+        )
     if tainted := unverified_by(challenger.manifest):
-        training += f" UNVERIFIED: {', '.join(tainted)} trained with a reward that had not passed the exploit battery."
+        training += (
+            f" UNVERIFIED: {', '.join(tainted)} trained with a reward that had not passed the "
+            "exploit battery."
+        )
     settings = profile.training.model_dump(
         include={
             "algorithm",
@@ -325,7 +335,10 @@ def _spent(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple
 def _price(hours: float, price_per_hour: float) -> str:
     if not price_per_hour:
         return "No price is set (price_per_hour of the profile), so that none is shown."
-    return f"{hours * price_per_hour:.2f} for {hours:.2f} hours of all stages, at {price_per_hour:g} an hour (price_per_hour of the profile)."
+    return (
+        f"{hours * price_per_hour:.2f} for {hours:.2f} hours of all stages, at {price_per_hour:g} "
+        "an hour (price_per_hour of the profile)."
+    )
 
 
 def _benchmark(name: str, conventions: str, scores: Scores) -> BenchmarkScore:

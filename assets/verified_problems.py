@@ -106,7 +106,10 @@ def strong(workshop: Workshop, name: str) -> dg.AssetCheckResult:
         for problem_id in trainable
         if problem_id in tried and tried[problem_id].weak(threshold)
     ]
-    mend = f"{len(weak)} weaker than {threshold:.0%}, {len(untried)} untried: remove the dataset's folder, it is made again"
+    mend = (
+        f"{len(weak)} weaker than {threshold:.0%}, {len(untried)} untried: remove the dataset's "
+        "folder, it is made again"
+    )
     return dg.AssetCheckResult(
         passed=not weak and not untried,
         metadata={

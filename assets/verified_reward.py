@@ -58,7 +58,8 @@ def stamp(home: Home, config: RewardConfig) -> str:
         failed = [row["name"] for row in found.get("rows", []) if not row["passed"]]
         why = f"did not hold: {', '.join(failed[:3])}" if failed else "it was not tried"
         raise UnverifiedReward(
-            f"the reward has not passed the exploit battery ({why}): see `ratchet reward verify`, or train with --unverified"
+            f"the reward has not passed the exploit battery ({why}): see `ratchet reward "
+            "verify`, or train with --unverified"
         )
     return f"unverified {found.get('hash', '')}".strip()
 

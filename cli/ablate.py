@@ -19,7 +19,10 @@ def command(
     changes: Annotated[
         list[str],
         typer.Argument(
-            help="One change each: reward.style=0, curriculum=off, algorithm=rloo, or section.key=value."
+            help=(
+                "One change each: reward.style=0, curriculum=off, algorithm=rloo, or "
+                "section.key=value."
+            )
         ),
     ],
     seeds: Annotated[int, typer.Option(min=1, help="Of training, the same for all runs.")] = 3,

@@ -23,7 +23,10 @@ def command(
     start: Annotated[
         str,
         typer.Argument(
-            help="A checkpoint by name (`ratchet status` lists them), a Hugging Face folder or a hub id."
+            help=(
+                "A checkpoint by name (`ratchet status` lists them), a Hugging Face folder or a "
+                "hub id."
+            )
         ),
     ],
     problems: Annotated[

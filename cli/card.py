@@ -98,7 +98,8 @@ def model_card(
     )  # fmt: skip
     return str(
         ModelCard(
-            f"---\n{data.to_yaml()}\n---\n\n{_body(entry, became, passport, summary, cards, suspects)}"
+            f"---\n{data.to_yaml()}\n---\n\n"
+            f"{_body(entry, became, passport, summary, cards, suspects)}"
         )
     )
 
@@ -166,13 +167,25 @@ def _body(
     return "\n\n".join(
         [
             f"# {entry.checkpoint}, version {entry.version}",
-            f"A language model that writes Python, {became} on {entry.created_at[:10]} by a statistical gate (entry {entry.entry} of its ledger).",
+            (
+                f"A language model that writes Python, {became} on {entry.created_at[:10]} by a "
+                f"statistical gate (entry {entry.entry} of its ledger)."
+            ),
             f"## Scores\n\n{_table(columns, scores) if scores else 'None are kept here.'}",
             f"## Why it was {became.split(',')[0]}\n\n{reasons}",
-            f"## Training\n\n{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}",
-            f"## Origin\n\n{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}",
+            (
+                "## Training\n\n"
+                f"{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}"
+            ),
+            (
+                "## Origin\n\n"
+                f"{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}"
+            ),
             f"```mermaid\n{passport.mermaid()}```",
-            "## Limits\n\nIts programs are untrusted: run them in a sandbox. Scores hold for the benchmarks and versions above, no others.",
+            (
+                "## Limits\n\nIts programs are untrusted: run them in a sandbox. Scores hold for "
+                "the benchmarks and versions above, no others."
+            ),
         ]
     ) + "\n"  # fmt: skip
 

@@ -51,7 +51,8 @@ def compare(
         wanted - {name for contestant in contestants for name in contestant.cards}
     ):
         raise NoScorecard(
-            f"nobody here has a score on {', '.join(unknown)}: leave it out of --benchmark, or evaluate on it first"
+            f"nobody here has a score on {', '.join(unknown)}: leave it out of --benchmark, "
+            "or evaluate on it first"
         )
     if len(contestants) == 1:
         console.print(
@@ -91,7 +92,8 @@ def _cards(store: Store, named: str) -> list[Scorecard]:
             f"one of {', '.join(scored)}" if scored else "score it first, for this home has none"
         )
         raise NoScorecard(
-            f"no scores of {named!r}: give a scorecard's file or folder, or {there}; `ratchet evaluate` makes them"
+            f"no scores of {named!r}: give a scorecard's file or folder, or {there}; `ratchet "
+            "evaluate` makes them"
         )
     return cards
 
@@ -125,7 +127,8 @@ def _on_same_tasks(
             if any(own):
                 without = name.split(",")[next(i for i, cards in enumerate(own) if not cards)]
                 raise Incomparable(
-                    f"{without} has no score on {benchmark}, other runs of its recipe have: evaluate it there, or leave {benchmark} out"
+                    f"{without} has no score on {benchmark}, other runs of its recipe have: "
+                    f"evaluate it there, or leave {benchmark} out"
                 )
             continue
         chosen[benchmark] = tuple(
@@ -143,7 +146,8 @@ def _suspects(path: Path) -> dict[str, list[str]]:
         }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise NoScorecard(
-            f"{path}: no list of suspect tasks ({error}): give the suspects.json beside a dataset's contamination report"
+            f"{path}: no list of suspect tasks ({error}): give the suspects.json beside a "
+            "dataset's contamination report"
         ) from error
 
 
@@ -187,16 +191,21 @@ def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
 
 def _told(rows: Sequence[Row], alpha: float) -> list[str]:
     told = [
-        f"{len(rows)} tests, corrected together (Holm), so that the chance of one false verdict among all is at most {alpha:g}."
+        (
+            f"{len(rows)} tests, corrected together (Holm), so that the chance of one false "
+            f"verdict among all is at most {alpha:g}."
+        )
     ]
     if any(row.smallest_gain is not None for row in rows):
         told.append(
-            f"Sees gains of: the true gain, in points, that so many tasks show four times in five (one-sided, {alpha:g}, uncorrected)."
+            "Sees gains of: the true gain, in points, that so many tasks show four times in "
+            f"five (one-sided, {alpha:g}, uncorrected)."
         )
     for row in rows:
         if row.clean and row.clean.before and row.clean.after:
             told.append(
-                f"{row.benchmark} without the {row.clean.left_out} tasks that resemble something in the training data: {row.first} "
+                f"{row.benchmark} without the {row.clean.left_out} tasks that resemble "
+                f"something in the training data: {row.first} "
                 f"{row.clean.before}, {row.other} {row.clean.after}."
             )
     return told
@@ -206,7 +215,10 @@ def command(
     models: Annotated[
         list[str],
         typer.Argument(
-            help="Scored checkpoints, or scorecards' files or folders; runs of a recipe joined by commas."
+            help=(
+                "Scored checkpoints, or scorecards' files or folders; runs of a recipe joined by "
+                "commas."
+            )
         ),
     ],
     benchmark: Annotated[

@@ -64,7 +64,10 @@ def command(
     form: Annotated[
         Form,
         typer.Option(
-            help="base: the raw prompt and its stop words; auto: chat where the model has a chat template."
+            help=(
+                "base: the raw prompt and its stop words; auto: chat where the model has a chat "
+                "template."
+            )
         ),
     ] = Form.auto,
     data: Annotated[
@@ -111,7 +114,8 @@ def command(
         raise typer.Exit(evaluate_checkpoint(checkpoint, profile, Console()))
     if (completions is None) == (model is None and endpoint is None):
         raise typer.BadParameter(
-            "--benchmark judges answers: give --completions FILE, or --model or --endpoint to ask for them"
+            "--benchmark judges answers: give --completions FILE, or --model or --endpoint to "
+            "ask for them"
         )
     from cli.evaluate_benchmark import Asked, Asks, evaluate_completions, evaluate_model
     from cli.failures import price_of

@@ -225,7 +225,8 @@ def _show(made: Figures, console: Console) -> None:
         lines.append(f"a solved problem took: {made.a_problem}")
     if made.suspect is not None:
         lines.append(
-            f"clean: without the {len(made.suspect)} tasks that resemble something in this home's training data"
+            f"clean: without the {len(made.suspect)} tasks that resemble something in this "
+            "home's training data"
         )
     if card.unmeasured:
         lines.append(
@@ -283,7 +284,10 @@ def _told(found: Harness, progress: Progress) -> tuple[Any, Any]:
         decided = [each for each in judged if each is not None and each.measured]
         passed = sum(each.verdict == "AC" for each in decided)
         low, high = wilson(passed, len(decided)) if decided else (0.0, 1.0)
-        so_far = f"{100 * passed / max(1, len(decided)):.1f} % pass ({100 * low:.0f} to {100 * high:.0f} %)"
+        so_far = (
+            f"{100 * passed / max(1, len(decided)):.1f} % pass ({100 * low:.0f} to "
+            f"{100 * high:.0f} %)"
+        )
         progress.update(
             bar,
             total=len(judged),

@@ -26,8 +26,10 @@ WIDTH = 50  # letters from 0 to 100 %
 
 
 LEGEND = (
-    "won, lost: tasks that the challenger alone, the champion alone solves. p better, p worse: how often (0 to 1) luck would make one of two equally "
-    "good models look so much better, or worse. interval, 95 %: where the true value lies 19 times in 20."
+    "won, lost: tasks that the challenger alone, the champion alone solves. p better, p "
+    "worse: how often (0 to 1) luck would make one of two equally "
+    "good models look so much better, or worse. interval, 95 %: where the true value lies 19 "
+    "times in 20."
 )
 
 
@@ -71,14 +73,18 @@ def find(history: list[Entry], name: str) -> list[Entry]:
         dict.fromkeys(f"{entry.version} ({entry.checkpoint})" for entry in decisions[::-1])
     )
     raise UnknownVersion(
-        f"{name!r} never came to the gate: `ratchet promote CHECKPOINT` brings one there; known are {there or 'none yet'}"
+        f"{name!r} never came to the gate: `ratchet promote CHECKPOINT` brings one there; "
+        f"known are {there or 'none yet'}"
     )
 
 
 def _show(entry: Entry, history: list[Entry], console: Console) -> None:
     now = champions(history)[-1].version == entry.version
     state = "champion now" if now else "not champion now"
-    head = f"{named(entry)}: {outcome(history, entry)} on {entry.created_at[:10]}, entry {entry.entry} of the ledger; {state}."
+    head = (
+        f"{named(entry)}: {outcome(history, entry)} on {entry.created_at[:10]}, entry "
+        f"{entry.entry} of the ledger; {state}."
+    )
     console.print(head, style="bold", soft_wrap=True, highlight=False)
     if "policy" in entry.decision:
         console.print(f"{in_short(entry.decision)}\n", soft_wrap=True, highlight=False)
@@ -137,7 +143,10 @@ def _numbers(comparisons: list[dict[str, Any]]) -> Table:
         header_style="bold",
     )
     for c in comparisons:
-        spread = f"{_points(c['difference'])} ({_points(c['difference_low'])} to {_points(c['difference_high'])})"
+        spread = (
+            f"{_points(c['difference'])} ({_points(c['difference_low'])} to "
+            f"{_points(c['difference_high'])})"
+        )
         shares = [
             f"{100 * c[side]['share']:.1f} % of {c[side]['tasks']}" for side in ("before", "after")
         ]

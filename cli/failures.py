@@ -35,7 +35,8 @@ def show_failures(
     card = read_score(score, lambda: score_store(load_profile(profile)))
     failing = sum(sample.verdict != "AC" for sample in card.samples)
     console.print(
-        f"{card.checkpoint} on {card.benchmark}: {failing} of {len(card.samples)} answers fail, {100 * card.cut:.1f} % were cut by length."
+        f"{card.checkpoint} on {card.benchmark}: {failing} of {len(card.samples)} answers "
+        f"fail, {100 * card.cut:.1f} % were cut by length."
     )
     if not kind and not task:
         table = Table(box=None, header_style="dim")
@@ -70,12 +71,14 @@ def read_score(score: str, store: Callable[[], Store]) -> Scorecard:
     if found := at_path(score):
         if len(found) > 1:
             raise NotReady(
-                f"{score} holds the scores of several benchmarks, {', '.join(card.benchmark for card in found)}: give one of its files"
+                f"{score} holds the scores of several benchmarks, "
+                f"{', '.join(card.benchmark for card in found)}: give one of its files"
             )
         return found[0]
     if (made := store().current("scores", score)) is None:
         raise NotReady(
-            f"no score {score!r}: give the path of a scorecard, or one of: {_names(store()) or 'none yet'}"
+            f"no score {score!r}: give the path of a scorecard, or one of: "
+            f"{_names(store()) or 'none yet'}"
         )
     if not (made.path / CARD).is_file():
         raise NotReady(
@@ -105,7 +108,10 @@ def _show(sample: Sample, why: Kind, asked: str, console: Console) -> None:
 def _passes(sample: Sample) -> str:
     if sample.sets:
         return (
-            f", passes {', '.join(name for name, passed in sample.sets.items() if passed) or 'no set of tests'}"
+            (
+                ", passes "
+                f"{', '.join(name for name, passed in sample.sets.items() if passed) or 'no set of tests'}"
+            )
             if len(sample.sets) > 1
             else ""
         )
@@ -132,7 +138,10 @@ def command(
     kind: Annotated[
         str,
         typer.Option(
-            help="WA, RE, TLE, MLE, OLE, CE, extraction or cut; also with what it is of: 'RE KeyError'."
+            help=(
+                "WA, RE, TLE, MLE, OLE, CE, extraction or cut; also with what it is of: 'RE "
+                "KeyError'."
+            )
         ),
     ] = "",
     task: Annotated[str, typer.Option(help="A task's id, or its end after a slash.")] = "",

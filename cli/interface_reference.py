@@ -78,7 +78,10 @@ def file_formats() -> str:
     columns = "".join(f"| `{field.name}` | `{field.type}` |\n" for field in SCHEMA)
     verdicts = ", ".join(f"`{verdict}`" for verdict in Verdict)
     parts = [
-        f"# File formats\n\n{MADE}\n\nAll files are JSON, JSON lines or Parquet, and can be read without Ratchet.\n",
+        (
+            f"# File formats\n\n{MADE}\n\nAll files are JSON, JSON lines or Parquet, and can be "
+            "read without Ratchet.\n"
+        ),
         f"## Problems\n\n`problems.parquet`, schema version {SCHEMA_VERSION}. "
         "`tests` and `extra` hold JSON (`problems/encoding.py`).\n\n"
         f"| column | type |\n| --- | --- |\n{columns}",
@@ -173,7 +176,10 @@ def _code(function: Any, name: str) -> str:
 def _fields(model: type[Any], level: int) -> str:
     """A heading, the docstring, and a table of the fields with type, default and the comment in the source."""
     rows = "".join(
-        f"| `{name}` | `{_cell(kind)}` | {f'`{_cell(default)}`' if default else 'required'} | {_cell(comment)} |\n"
+        (
+            f"| `{name}` | `{_cell(kind)}` | {f'`{_cell(default)}`' if default else 'required'} | "
+            f"{_cell(comment)} |\n"
+        )
         for name, kind, default, comment in _annotated(model)
     )
     table = (

@@ -156,7 +156,8 @@ def _measure(
         tokenizer: Any = AutoTokenizer.from_pretrained(model)
     except (OSError, ValueError) as error:
         raise NotReady(
-            f"{model}: no tokenizer to be had ({type(error).__name__}): check the id and the network, or name a local folder"
+            f"{model}: no tokenizer to be had ({type(error).__name__}): check the id and the "
+            "network, or name a local folder"
         ) from error
     solutions = [problem.solutions[0] for problem in problems if problem.solutions]
     texts = [f"```python\n{solution}\n```" if fenced else solution for solution in solutions]
@@ -176,10 +177,16 @@ def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
     shape = shape_of(model)
     if training.engine != "hf":
         if gpus is None:
-            return "Whether the engine's cache holds such answers was not asked: `ratchet plan --data ... --gpus 8xH100` does."
+            return (
+                "Whether the engine's cache holds such answers was not asked: `ratchet plan "
+                "--data ... --gpus 8xH100` does."
+            )
         count, gpu = gpus
         found = plan(shape, gpu, count, training)
-        return f"The caches of {count} x {gpu.name} hold {found.concurrent:,} such answers at once, {found.rollout['KV cache'] / GIB:.1f} GiB a GPU."
+        return (
+            f"The caches of {count} x {gpu.name} hold {found.concurrent:,} such answers at once, "
+            f"{found.rollout['KV cache'] / GIB:.1f} GiB a GPU."
+        )
     rows = min(CPU_ROWS, training.problems_per_step * training.group_size)
     needed = sum(
         writing_bytes(shape, rows, training.prompt_tokens, training.answer_tokens).values()
@@ -187,6 +194,10 @@ def _cache(model: str, training: Training, gpus: tuple[int, Gpu] | None) -> str:
     available = available_memory_gib() * GIB
     if needed > available:
         raise DoesNotFit(
-            f"{rows} answers at once take {needed / GIB:.1f} GiB of cache and weights on this CPU, {available / GIB:.1f} are available"
+            f"{rows} answers at once take {needed / GIB:.1f} GiB of cache and weights on this "
+            f"CPU, {available / GIB:.1f} are available"
         )
-    return f"{rows} such answers at once take {needed / GIB:.2f} GiB of cache and weights on this CPU, {available / GIB:.1f} are available."
+    return (
+        f"{rows} such answers at once take {needed / GIB:.2f} GiB of cache and weights on this "
+        f"CPU, {available / GIB:.1f} are available."
+    )

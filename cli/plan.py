@@ -38,9 +38,12 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
         return 1
     nodes = t.scale.nodes
     console.print(
-        f"[bold]{found.shape.name}[/], {found.shape.parameters / 1e9:.2f} billion parameters, on {count} x {gpu.name}"
-        f"{f' in {nodes} machines of {count // nodes}' if nodes > 1 else ''}; a step is {t.problems_per_step} problems x {t.group_size} answers"
-        f"{' and a greedy one' if t.method.greedy else ''}, {t.prompt_tokens} + {t.response_tokens} tokens",
+        f"[bold]{found.shape.name}[/], {found.shape.parameters / 1e9:.2f} billion parameters, "
+            f"on {count} x {gpu.name}"
+        f"{f' in {nodes} machines of {count // nodes}' if nodes > 1 else ''}; a step is "
+            f"{t.problems_per_step} problems x {t.group_size} answers"
+        f"{' and a greedy one' if t.method.greedy else ''}, {t.prompt_tokens} + "
+            f"{t.response_tokens} tokens",
         soft_wrap=True, highlight=False,
     )  # fmt: skip
     memory = Table("GiB a GPU", "while it learns", "while it writes", box=None, header_style="dim")
@@ -68,7 +71,8 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
     console.print(seconds)
     if t.method.drops_equal_groups:
         console.print(
-            f"The rollout is that of one batch: {t.algorithm} draws groups that are all solved or all unsolved again, until {MOST_DROPPED} batches' "
+            f"The rollout is that of one batch: {t.algorithm} draws groups that are all "
+                f"solved or all unsolved again, until {MOST_DROPPED} batches' "
             "worth were dropped; how many they are depends on the problems.",
             soft_wrap=True, highlight=False,
         )  # fmt: skip
@@ -79,8 +83,10 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
     lines = (escape(f"  --set {shlex.quote(line)}") for line in [*changes, *found.changes()])
     console.print("to `ratchet train`", *named, *lines, sep="\n", soft_wrap=True, highlight=False)
     console.print(
-        f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: {MFU:.0%} of the peak while learning, "
-        f"{t.scale.engine_memory:.0%} of the memory for the engine, {RESERVE / GIB:.0f} GiB free. The memory of an update was checked "
+        f"The caches hold {found.concurrent:,} answers of full length at once. Assumed: "
+            f"{MFU:.0%} of the peak while learning, "
+        f"{t.scale.engine_memory:.0%} of the memory for the engine, {RESERVE / GIB:.0f} GiB "
+            "free. The memory of an update was checked "
         "against torch on a CPU; the seconds were not measured on this hardware.",
         style="dim", soft_wrap=True, highlight=False,
     )  # fmt: skip
@@ -107,7 +113,10 @@ def command(
     data: Annotated[
         str | None,
         typer.Option(
-            help="Measure lengths: a dataset of this home (clean_problems), or a parquet in our schema."
+            help=(
+                "Measure lengths: a dataset of this home (clean_problems), or a parquet in our "
+                "schema."
+            )
         ),
     ] = None,
     run: Annotated[

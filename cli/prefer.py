@@ -76,7 +76,10 @@ def prefer(
                 highlight=False,
             )
             console.print(
-                "Several judges may use it, each with a name of their own; Ctrl-C ends it, the same command goes on.",
+                (
+                    "Several judges may use it, each with a name of their own; Ctrl-C ends it, "
+                    "the same command goes on."
+                ),
                 soft_wrap=True,
             )
             try:
@@ -144,7 +147,8 @@ def _common(
         scored = sorted({card.checkpoint for card in _cards(home, profile)})
         where = f" on one version of {benchmark}" if benchmark else " on the same tasks"
         raise FileNotFoundError(
-            f"{' and '.join(names)}: no file, and no scorecards of all{where}; scored here are: {', '.join(scored) or 'none'}"
+            f"{' and '.join(names)}: no file, and no scorecards of all{where}; scored here "
+            f"are: {', '.join(scored) or 'none'}"
         )
     return min(whole, key=lambda row: row[:2])[2]
 
@@ -224,7 +228,10 @@ def told(
     """What the choices say and what they do not, in sentences."""
     judges, seen = sorted({each.judge for each in met}), len({each.pair for each in met})
     lines = [
-        f"{len(met)} choices by {len(judges)} judge{'s' if len(judges) > 1 else ''} ({', '.join(judges)}) in {seen} of {pairs} pairs."
+        (
+            f"{len(met)} choices by {len(judges)} judge{'s' if len(judges) > 1 else ''} "
+            f"({', '.join(judges)}) in {seen} of {pairs} pairs."
+        )
     ]
     if about.same:
         lines.append(f"Not asked: {about.same} times two contestants wrote the same text.")
@@ -234,9 +241,13 @@ def told(
             if duel.p_value <= 0.05 and duel.chance > 0.5
             else "which is better is not shown"
         )
-        shown = f"{share(duel.chance, duel.interval)}; {duel.won} won, {duel.lost} lost, {duel.tied} tied"
+        shown = (
+            f"{share(duel.chance, duel.interval)}; {duel.won} won, {duel.lost} lost, {duel.tied} "
+            "tied"
+        )
         lines.append(
-            f"{duel.first} over {duel.second}: {shown}: {verdict} ({p_text(duel.p_value)}, sign test over tasks)."
+            f"{duel.first} over {duel.second}: {shown}: {verdict} ({p_text(duel.p_value)}, "
+            "sign test over tasks)."
         )
     if agreed.alpha is None:
         why = (
@@ -251,11 +262,13 @@ def told(
         )
         alike = f"two judges chose alike {100 * (agreed.same or 0):.0f} % of the time"
         lines.append(
-            f"Agreement of the judges: Krippendorff's alpha {agreed.alpha:.2f}{bounds}, {alike}, in {agreed.pairs} pairs that several judged."
+            f"Agreement of the judges: Krippendorff's alpha {agreed.alpha:.2f}{bounds}, "
+            f"{alike}, in {agreed.pairs} pairs that several judged."
         )
     if left := favoured_left(met):
         lines.append(
-            f"The left answer was chosen in {share(left[0], left[1])} of decided choices; sides were drawn by seed {about.seed}."
+            f"The left answer was chosen in {share(left[0], left[1])} of decided choices; "
+            f"sides were drawn by seed {about.seed}."
         )
     return lines
 
@@ -272,13 +285,19 @@ def command(
     contestants: Annotated[
         list[str],
         typer.Argument(
-            help="Two or more: checkpoints with scorecards here, scorecards, or files of completions."
+            help=(
+                "Two or more: checkpoints with scorecards here, scorecards, or files of "
+                "completions."
+            )
         ),
     ],
     benchmark: Annotated[
         str,
         typer.Option(
-            help="Whose answers, for checkpoints by name; without it the first that all were scored on."
+            help=(
+                "Whose answers, for checkpoints by name; without it the first that all were "
+                "scored on."
+            )
         ),
     ] = "",
     tasks: Annotated[
@@ -297,7 +316,10 @@ def command(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on; with another than 127.0.0.1 others on the network can judge (plain HTTP)."
+            help=(
+                "Address to listen on; with another than 127.0.0.1 others on the network can "
+                "judge (plain HTTP)."
+            )
         ),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help="The next free one is taken.")] = 8088,

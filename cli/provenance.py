@@ -142,7 +142,8 @@ def _grow(tree: Tree, node: Made, found: Passport, shown: set[str]) -> None:
             branch = tree.add(f"{head}  {source.says}")
             manifest = source.manifest
             branch.add(
-                f"[dim]{manifest.created_at}, code {manifest.code_version}, {manifest.hardware.get('cpu')}[/]"
+                f"[dim]{manifest.created_at}, code {manifest.code_version}, "
+                f"{manifest.hardware.get('cpu')}[/]"
             )
             _grow(branch, source, found, shown)
 
@@ -151,7 +152,10 @@ def command(
     subject: Annotated[
         str,
         typer.Argument(
-            help="A version as above, a score such as chain-0001--heldout, or the beginning of a hash."
+            help=(
+                "A version as above, a score such as chain-0001--heldout, or the beginning of a "
+                "hash."
+            )
         ),
     ] = "champion",
     as_json: Annotated[

@@ -40,13 +40,18 @@ with its layer, its path and the nearest known key.
 ENVIRONMENT = {
     "RATCHET_HOME": "where everything that a run writes lies; default `.ratchet` in the current folder",
     "RATCHET_PROFILE": "name or path of the profile; default `embedded`",
-    "RATCHET_SET": "changes to the profile, one `section.key=value` a line; what `--set` and `--algorithm` set",
+    "RATCHET_SET": (
+        "changes to the profile, one `section.key=value` a line; what `--set` and `--algorithm` set"
+    ),
     "RATCHET_UNVERIFIED": "1: train although the exploit battery did not pass the reward; what `--unverified` sets",
     "RATCHET_WORKERS": "of `ratchet judge`: how many programs run at once; default one a core",
     "DAGSTER_HOME": "Dagster's own records; default `dagster` under RATCHET_HOME",
     "DAGSTER_POSTGRES_PASSWORD": "read where the profile has `orchestration.postgres`",
     "RAY_ADDRESS": "read where `sandbox.backend` is `ray`: the Ray to join",
-    "WANDB_API_KEY": "set: Weights & Biases receives the curves; unset: they are written under RATCHET_HOME, offline",
+    "WANDB_API_KEY": (
+        "set: Weights & Biases receives the curves; unset: they are written under RATCHET_HOME, "
+        "offline"
+    ),
 }
 
 
@@ -105,7 +110,10 @@ def cluster_settings() -> str:
 
 def cluster_of_ray() -> str:
     """The RayCluster that the profile `cluster` submits to."""
-    return f"# Made by `make docs` from the profile `cluster`; KubeRay 1.7 or later.\n{_yaml(ray_cluster(load_profile('cluster')))}"
+    return (
+        "# Made by `make docs` from the profile `cluster`; KubeRay 1.7 or later.\n"
+        f"{_yaml(ray_cluster(load_profile('cluster')))}"
+    )
 
 
 def pages() -> dict[Path, str]:
@@ -134,7 +142,10 @@ def _chapter(path: str, section: type[Any]) -> str:
             for name, field in keys
         ),
     )
-    return f"## {f'`{path}`' if path else 'Top level'}\n\n{inspect.cleandoc(section.__doc__ or '')}\n\n{table if keys else ''}"
+    return (
+        f"## {f'`{path}`' if path else 'Top level'}\n\n{inspect.cleandoc(section.__doc__ or '')}\n"
+        f"\n{table if keys else ''}"
+    )
 
 
 def _keys(section: type[Any]) -> dict[str, FieldInfo]:

@@ -28,7 +28,8 @@ def judged_again(card: Scorecard, origin: Origin, data: Path | None, errors: Con
     found = at.harness(home)
     if (here := version_of(found)) != card.benchmark_version:
         raise NotReady(
-            f"{at.data} holds another version of {card.benchmark} ({here[:12]}, scored was {card.benchmark_version[:12]}, {card.release}): "
+            f"{at.data} holds another version of {card.benchmark} ({here[:12]}, scored was "
+            f"{card.benchmark_version[:12]}, {card.release}): "
             "give the file that was scored with --data"
         )
     given = _answers(card, origin, at, found, home, errors)
@@ -63,6 +64,7 @@ def _answers(
     )
     if card.checkpoint_hash not in ("", given.content):
         raise NotReady(
-            f"{origin.model} has other weights now ({given.content[:12]}, scored was {card.checkpoint_hash[:12]}): put those back"
+            f"{origin.model} has other weights now ({given.content[:12]}, scored was "
+            f"{card.checkpoint_hash[:12]}): put those back"
         )
     return given

@@ -82,12 +82,14 @@ def _judged_again(
 
     if len(found) > 1:
         raise NotReproducible(
-            f"{named} holds the scores of several benchmarks, {', '.join(card.benchmark for card in found)}: give one of its files"
+            f"{named} holds the scores of several benchmarks, "
+            f"{', '.join(card.benchmark for card in found)}: give one of its files"
         )
     [card] = found
     if card.origin is None:
         raise NotReproducible(
-            f"{named} is a checkpoint's score, whose passport lies in the store: give its name, such as {card.checkpoint}--heldout"
+            f"{named} is a checkpoint's score, whose passport lies in the store: give its "
+            f"name, such as {card.checkpoint}--heldout"
         )
     again = judged_again(card, card.origin, data, Console(stderr=True))
     if out:
@@ -222,7 +224,8 @@ def _checkpoint(
     )
     if path is None or not path.is_dir():
         raise NotReproducible(
-            f"the weights {card.checkpoint} ({card.checkpoint_hash[:12]}) are nowhere any more: put their folder back"
+            f"the weights {card.checkpoint} ({card.checkpoint_hash[:12]}) are nowhere any "
+            "more: put their folder back"
         )
     return path
 
@@ -241,7 +244,8 @@ def _benchmark(
         others.append(candidate.version[:12])
     there = f"here are {', '.join(dict.fromkeys(others))}" if others else "no other either"
     raise NotReproducible(
-        f"the tasks of {card.benchmark}, version {card.benchmark_version[:12]}, are not here ({there}): add the file that was scored"
+        f"the tasks of {card.benchmark}, version {card.benchmark_version[:12]}, are not here "
+        f"({there}): add the file that was scored"
     )
 
 
@@ -291,7 +295,10 @@ def command(
     score: Annotated[
         str,
         typer.Argument(
-            help="A score such as chain-0001--heldout, the beginning of its hash, or a scorecard's path."
+            help=(
+                "A score such as chain-0001--heldout, the beginning of its hash, or a scorecard's "
+                "path."
+            )
         ),
     ],
     data: Annotated[

@@ -39,11 +39,15 @@ GROUP = "Train"
 app = typer.Typer(help=__doc__, no_args_is_help=True, rich_markup_mode=None)
 
 
-NONE_SHOWN = "no problem shows a test, so there is nothing to report: add problems with visible tests, or --set family.visible_tests=2"
+NONE_SHOWN = (
+    "no problem shows a test, so there is nothing to report: add problems with visible tests, or "
+    "--set family.visible_tests=2"
+)
 
 
 DRAWN = (
-    "no curriculum or sampler draws for a Reviewer, for they go by what a Generator is expected to solve: "
+    "no curriculum or sampler draws for a Reviewer, for they go by what a Generator is "
+    "expected to solve: "
     "--set training.curriculum.schedule=uniform, and no training.plugins.sampler"
 )
 
@@ -59,7 +63,10 @@ def records(to: Path, profile: str | None, console: Console) -> int:
         raise NotReady(NONE_SHOWN)
     write_reviews(found, to)
     console.print(
-        f"{to}: {len(found):,} records of {len({review.problem_id for review in found}):,} problems",
+        (
+            f"{to}: {len(found):,} records of {len({review.problem_id for review in found}):,} "
+            "problems"
+        ),
         highlight=False,
         soft_wrap=True,
     )
@@ -71,7 +78,8 @@ def teach(start: Path, records: Path, to: Path, lessons: Lessons, console: Conso
     for path in (start / "config.json", records):
         if not path.exists():
             raise FileNotFoundError(
-                f"{path}: no such file: give a Hugging Face folder with --from, and --records of `ratchet reviewer records`"
+                f"{path}: no such file: give a Hugging Face folder with --from, and --records "
+                "of `ratchet reviewer records`"
             )
     try:
         learn(start, records, to, lessons)
@@ -99,7 +107,8 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
         raise NotReady(f"{to} exists: give another folder")
     if not start.is_dir():
         raise NotReady(
-            f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or another Hugging Face folder"
+            f"--from: no folder {start}: give a Reviewer of `ratchet reviewer teach`, or "
+            "another Hugging Face folder"
         )
     generator = load_profile(profile).training.agents.generator
     if (

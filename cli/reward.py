@@ -70,7 +70,10 @@ def _show(found: BatteryResult, name: str, console: Console) -> None:
             f"\nexploit: {row.name}\n{row.exploit}", markup=False, highlight=False, soft_wrap=True
         )
     console.print(
-        f"{name}: {'passed' if found.passed else 'NOT passed'}, {len(found.rows) - len(broken)} of {len(found.rows)} properties hold",
+        (
+            f"{name}: {'passed' if found.passed else 'NOT passed'}, "
+            f"{len(found.rows) - len(broken)} of {len(found.rows)} properties hold"
+        ),
         style="bold",
     )
     console.print(f"speed: {found.speed}\nhash: {found.hash}", highlight=False, soft_wrap=True)

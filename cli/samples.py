@@ -33,13 +33,17 @@ def show_samples(
     }
     cut = f"; {many} cut by their length" if (many := sum(sample.cut for sample in found)) else ""
     console.print(
-        f"{record.id}, step {chosen}: {len(found)} answers, {', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{cut}"
+        f"{record.id}, step {chosen}: {len(found)} answers, "
+        f"{', '.join(f'{count} {verdict}' for verdict, count in verdicts.items())}{cut}"
     )
     for sample in found[:count]:
         ended = ", [yellow]cut by its length[/]" if sample.cut else ""
         trace = ", ".join(f"{name} {value:+.2f}" for name, value in sample.trace.items())
         console.rule(
-            f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} ({trace}){ended}",
+            (
+                f"{sample.problem_id}  [bold]{sample.verdict}[/]  reward {sample.reward:+.2f} "
+                f"({trace}){ended}"
+            ),
             align="left",
             style="dim",
         )

@@ -29,7 +29,8 @@ def at_path(named: str) -> list[Scorecard] | None:
         card = read(file)
         if before := found.get(card.benchmark):
             raise NoScorecard(
-                f"{path} holds two scores on {card.benchmark}, {before[0].name} and {file.name}: name the file that is meant"
+                f"{path} holds two scores on {card.benchmark}, {before[0].name} and "
+                f"{file.name}: name the file that is meant"
             )
         found[card.benchmark] = file, card
     return [card for _, card in found.values()] or None
@@ -41,7 +42,8 @@ def read(path: Path) -> Scorecard:
         return Scorecard.read(path)
     except ValueError as error:
         raise NoScorecard(
-            f"{path}: no whole scorecard ({str(error).splitlines()[0]}): write it again with `ratchet evaluate`"
+            f"{path}: no whole scorecard ({str(error).splitlines()[0]}): write it again with "
+            "`ratchet evaluate`"
         ) from error
 
 

@@ -101,7 +101,8 @@ def champion() -> str:
     entry = ledger_of(Home.from_environment()).champion()
     if entry is None:
         raise NotReady(
-            "there is no champion yet: give --model FOLDER or --endpoint URL, or make one with `ratchet demo`"
+            "there is no champion yet: give --model FOLDER or --endpoint URL, or make one "
+            "with `ratchet demo`"
         )
     return entry.path
 
@@ -136,14 +137,16 @@ class EngineWriter:
 
         if not (folder / "config.json").exists():
             raise FileNotFoundError(
-                f"{folder}: no config.json there: give a Hugging Face folder, or the address of an endpoint (http://...)"
+                f"{folder}: no config.json there: give a Hugging Face folder, or the address "
+                "of an endpoint (http://...)"
             )
         try:
             self.engine, self.speech = HfEngine(folder), speech
         except (OSError, ValueError) as error:
             reason = (str(error).strip() or type(error).__name__).splitlines()[0]
             raise NotReady(
-                f"{folder} holds no model that can answer ({reason}): give another folder, or the address of an endpoint"
+                f"{folder} holds no model that can answer ({reason}): give another folder, or "
+                "the address of an endpoint"
             ) from error
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:

@@ -35,7 +35,10 @@ def show_status(home: Home, console: Console) -> None:
     for previous in champions(history)[-2:-1]:
         table.add_row(
             "before it",
-            f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` goes back to it)",
+            (
+                f"version {previous.version}, {previous.checkpoint} (`ratchet rollback` goes back "
+                "to it)"
+            ),
         )
     holder = lease.holder(home.lease)
     table.add_row("runs", f"training {holder}" if holder else "nothing")
@@ -48,7 +51,10 @@ def show_status(home: Home, console: Console) -> None:
     if behind := registry_of(home).behind(history):
         table.add_row(
             "MLflow",
-            f"[yellow]was not told of the last {behind} of {len(history)} entries: `ratchet registry` tells it[/]",
+            (
+                f"[yellow]was not told of the last {behind} of {len(history)} entries: `ratchet "
+                "registry` tells it[/]"
+            ),
         )
     for line in stale(home):
         table.add_row("stale", f"[yellow]{line}[/]")
@@ -75,7 +81,8 @@ def stale(home: Home) -> list[str]:
         now = {name: place.path for name, place in places.items()}
         if sorted(now) != sorted(raw.manifest.inputs):
             found.append(
-                f"problems: sources are {', '.join(now) or 'none'} now, {', '.join(raw.manifest.inputs) or 'none'} were read"
+                f"problems: sources are {', '.join(now) or 'none'} now, "
+                f"{', '.join(raw.manifest.inputs) or 'none'} were read"
             )
         found += [
             f"problems: source {name} lies at {path}, where nothing is any more"
@@ -130,7 +137,8 @@ def _early(home: Home, record: Record) -> str:
     if record.kind != "chain" or not told:
         return ""
     return escape(
-        f"; its training was ended early: {TrainingJob.read(told[-1].with_name('job.json')).stopped}"
+        "; its training was ended early: "
+        f"{TrainingJob.read(told[-1].with_name('job.json')).stopped}"
     )
 
 
@@ -147,7 +155,10 @@ def _line(record: Record, running: bool) -> str:
         record.decision, ""
     )
     error = f" ({record.error})" if record.error and record.state != "done" else ""
-    return f"{state}{decision}{error}, {record.took_minutes:.1f} min, profile {record.profile}, started by {record.why}"
+    return (
+        f"{state}{decision}{error}, {record.took_minutes:.1f} min, profile {record.profile}, "
+        f"started by {record.why}"
+    )
 
 
 def _made(manifest: Manifest) -> float:

@@ -65,7 +65,10 @@ def command(
     lengths: Annotated[
         str | None,
         typer.Option(
-            help="A dataset (clean_problems, a parquet): limits that hold 99 % of prompts and answers."
+            help=(
+                "A dataset (clean_problems, a parquet): limits that hold 99 % of prompts and "
+                "answers."
+            )
         ),
     ] = None,
     seeds: Annotated[

@@ -35,7 +35,10 @@ def ui(port: int, profile_name: str | None, console: Console) -> NoReturn:
     }
     environment.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     console.print(
-        f"Dagster for {home.path}: http://127.0.0.1:{port}   (Ctrl-C ends it; sensors and the nightly schedule are on)",
+        (
+            f"Dagster for {home.path}: http://127.0.0.1:{port}   (Ctrl-C ends it; sensors and the "
+            "nightly schedule are on)"
+        ),
         soft_wrap=True,
     )
     workspace = str(Path(environment["DAGSTER_HOME"]) / "workspace.yaml")

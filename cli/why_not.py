@@ -22,7 +22,8 @@ def why_not(version: str, profile: str | None, console: Console) -> int:
     entries = find(history, version)
     if not (refusals := [entry for entry in entries if entry.kind == "refuse"]):
         console.print(
-            f"{named(entries[-1])} was not refused: it was {outcome(history, entries[-1])}. `ratchet explain {version}` tells why."
+            f"{named(entries[-1])} was not refused: it was {outcome(history, entries[-1])}. "
+            f"`ratchet explain {version}` tells why."
         )
         return 1
     show_refusal(refusals[-1], history, console)

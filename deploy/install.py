@@ -1,7 +1,10 @@
-"""Makes `.venv/` from the lock, with `ratchet` in its `bin`. Standard library only; run by the Makefile with Python 3.11 on Linux x86-64.
+"""Make `.venv/` from the lock, with `ratchet` in its `bin`. Standard library only; the Makefile
+runs it with Python 3.11 on Linux x86-64.
 
-A stamp in the environment names what it was made from. Equal stamp: nothing to do. Another lock, a moved clone or an install that was killed: the
-environment is made anew, for pip does not install atomically, and a half-made one is never mended.
+A stamp in the environment names what it was made from. If it is equal, there is nothing to do.
+After
+another lock, a moved clone or a killed install the environment is made again: pip does not install
+atomically, and a partial environment cannot be repaired safely.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ HASHED = ("install", "--no-deps", "--require-hashes")
 
 
 def stamp(root: Path) -> dict[str, str]:
-    """What an environment is made from, as two hashes: the packages (locks, interpreter, place), and how we ourselves are installed into it."""
+    """Return two hashes of what an environment is made from: the packages (locks, interpreter,
+    place), and how Ratchet itself is installed.
+    """
     locks = [(root / name).read_text(encoding="utf-8") for name in LOCKS]
     pyproject = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     ours = [pyproject["build-system"], pyproject["project"], pyproject["tool"]["setuptools"]]
@@ -43,14 +48,18 @@ def pinned(lock: Path, names: tuple[str, ...]) -> str:
 
 
 def install_packages(root: Path, venv: Path) -> None:
-    """A new environment with all that is locked. Raises subprocess.CalledProcessError at pip's first failure."""
+    """Create an environment with all locked packages. Raises subprocess.CalledProcessError at pip's
+    first failure.
+    """
     python, log = venv / "bin" / "python", venv / "install.log"
     subprocess.run([sys.executable, "-m", "venv", "--clear", venv], check=True)
     for name, packages in (("build.lock", BUILD), ("torch.lock", ("torch",))):
         (venv / name).write_text(pinned(root / LOCKS[0], packages), encoding="utf-8")
-    # the build tools first, so that packages that come as source are built with pinned tools, and so are we
+    # the build tools first: packages that come as source, and Ratchet itself, are built with pinned
+    # tools
     _pip(python, log, *HASHED, "-r", venv / "build.lock")
-    # torch by a detour: with hashes demanded, pip 23 to 26 passes over a +cpu wheel in a plain folder of links, whose hash it cannot know beforehand
+    # torch separately: with required hashes, pip 23 to 26 ignores a +cpu wheel in a plain folder of
+    # links, because it cannot know its hash beforehand
     with tempfile.TemporaryDirectory(dir=venv) as wheels:
         _pip(
             python,
@@ -123,7 +132,10 @@ def main() -> int:
         try:
             if there.get("packages") != wanted["packages"]:
                 print(
-                    f"Making .venv from {LOCKS[0]}: some minutes and 3 GB of disk (7 with CUDA), once ...",
+                    (
+                        f"Making .venv from {LOCKS[0]}: some minutes and 3 GB of disk (7 with "
+                        "CUDA), once ..."
+                    ),
                     flush=True,
                 )
                 began = time.monotonic()
@@ -135,7 +147,10 @@ def main() -> int:
             tail = log.read_text(encoding="utf-8").splitlines()[-15:] if log.exists() else []
             print(
                 "\n".join(tail),
-                "Installing failed; the whole log is in .venv/install.log. Mend the cause and run make again.",
+                (
+                    "Installing failed; the whole log is in .venv/install.log. Mend the cause and "
+                    "run make again."
+                ),
                 sep="\n",
                 file=sys.stderr,
             )

@@ -1,8 +1,13 @@
-"""Writes `requirements.lock` and `requirements-cuda.lock` from pyproject.toml. Run it with `make lock`.
+"""Write `requirements.lock` and `requirements-cuda.lock` from pyproject.toml. Run it with `make
+lock`.
 
-Resolved twice with a current pip: from the public registry alone, then, held to the same versions, with this machine's own pip settings,
-where a `+cpu` wheel of torch must be on offer (a folder in PIP_FIND_LINKS, or PyTorch's own index in PIP_EXTRA_INDEX_URL). A package gets
-the hashes of both files; what only the registry's torch needs (CUDA, several GB) goes to the second file.
+Resolves twice with a current pip: from the public registry alone; then, with the same versions,
+with
+this machine's own pip settings. Those must offer a `+cpu` wheel of torch (a folder in
+PIP_FIND_LINKS,
+or PyTorch's own index in PIP_EXTRA_INDEX_URL). A package gets the hashes of both files. What only
+the
+registry's torch needs (CUDA, several GB) goes to the second file.
 """
 
 from __future__ import annotations
@@ -23,7 +28,10 @@ BUILD = (
     "setuptools",
     "wheel",
 )  # for the packages that come as source, and for our own editable install
-HEAD = "# Made by `make lock` from pyproject.toml, for CPython 3.11 on Linux x86-64. Install with --require-hashes --no-deps.\n"
+HEAD = (
+    "# Made by `make lock` from pyproject.toml, for CPython 3.11 on Linux x86-64. Install with "
+    "--require-hashes --no-deps.\n"
+)
 
 
 def wanted(pyproject: Path) -> list[str]:
@@ -39,7 +47,9 @@ def wanted(pyproject: Path) -> list[str]:
 def resolve(
     pip: Path, requirements: list[str], constraints: dict[str, str], environment: dict[str, str]
 ) -> dict[str, tuple[str, set[str]]]:
-    """Normalised name -> (version without local part, sha256 of the file that pip would install). Installs nothing."""
+    """Return normalised name -> (version without local part, sha256 of the file that pip would
+    install). Installs nothing.
+    """
     with tempfile.TemporaryDirectory() as folder:
         held, report = Path(folder) / "constraints.txt", Path(folder) / "report.json"
         held.write_text(
@@ -99,7 +109,8 @@ def main() -> None:
         )
     if registry["torch"] == here["torch"]:
         sys.exit(
-            "no +cpu wheel of torch on offer: set PIP_FIND_LINKS to a folder that has one, or PIP_EXTRA_INDEX_URL to PyTorch's cpu index"
+            "no +cpu wheel of torch on offer: set PIP_FIND_LINKS to a folder that has one, or "
+            "PIP_EXTRA_INDEX_URL to PyTorch's cpu index"
         )
     both = {
         name: (version, digests | registry[name][1]) for name, (version, digests) in here.items()

@@ -198,7 +198,10 @@ def _samples(row: dict[str, Any], prefer: Prefer, where: str) -> list[tuple[str,
     key = next((key for key in order if key in row), None)
     if key is None:
         raise ProblemError(
-            f"{task} has neither 'solution' nor 'completion' (there are: {', '.join(map(str, row))[:100]})",
+            (
+                f"{task} has neither 'solution' nor 'completion' (there are: "
+                f"{', '.join(map(str, row))[:100]})"
+            ),
             "give one",
             where,
         )

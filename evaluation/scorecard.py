@@ -98,7 +98,8 @@ class Scorecard(BaseModel):
         """First sample of each task: solved or not. INFRA raises: a score over tasks that nobody judged is none."""
         if broken := [s.task_id for s in self.samples if s.verdict == "INFRA"]:
             raise ValueError(
-                f"{self.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again"
+                f"{self.benchmark}: {len(broken)} answers have no verdict, the first for "
+                f"{broken[0]}: evaluate again"
             )
         return {task: sample.verdict == "AC" for task, sample in self.first.items()}
 

@@ -87,13 +87,15 @@ def variant(asked: str, base: Profile, profile_name: str | None) -> Variant:
         raise ProfileError(f"{asked!r} changes nothing: the baseline has it so already")
     if other := [name for name in sections if name not in ("training", "reward")]:
         raise ProfileError(
-            f"{asked!r} changes {', '.join(other)}, which the trainings of an ablation share: change training or reward"
+            f"{asked!r} changes {', '.join(other)}, which the trainings of an ablation share: "
+            "change training or reward"
         )
     if spent := [
         name for name in BUDGET if getattr(profile.training, name) != getattr(base.training, name)
     ]:
         raise ProfileError(
-            f"{asked!r} changes training.{spent[0]}, and with it the budget: give all runs the same with --set training.{spent[0]}=N"
+            f"{asked!r} changes training.{spent[0]}, and with it the budget: give all runs "
+            f"the same with --set training.{spent[0]}=N"
         )
     return made
 
@@ -244,7 +246,10 @@ def report(found: dict[str, Contribution], failed: dict[str, str], made: Study, 
     )
     told = [*(f"{who} failed: {why}" for who, why in failed.items()), *limits(found)]
     listed = "\n".join(f"- {line}" for line in told)
-    text = f"# Ablation of {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{listed}\n\n![contributions]({name}.png)\n"
+    text = (
+        f"# Ablation of {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{listed}\n\n"
+        f"![contributions]({name}.png)\n"
+    )
     facts: dict[str, Any] = {
         change: each._asdict() | {"shown": each.shown} for change, each in found.items()
     }
@@ -278,16 +283,24 @@ def limits(found: dict[str, Contribution]) -> list[str]:
     each = next(iter(found.values()))
     fewest = min(one.seeds for one in found.values())
     lines = [
-        f"Each run's best checkpoint on validation, on {each.tasks} held-out tasks that no gate uses; contribution is baseline minus changed.",
-        f"Intervals of {len(found)} change{'s' if len(found) > 1 else ''} hold together with 95 % (Bonferroni).",
+        (
+            f"Each run's best checkpoint on validation, on {each.tasks} held-out tasks that no "
+            "gate uses; contribution is baseline minus changed."
+        ),
+        (
+            f"Intervals of {len(found)} change{'s' if len(found) > 1 else ''} hold together with "
+            "95 % (Bonferroni)."
+        ),
     ]
     if fewest == 1:
         lines.append(
-            "One seed: the interval is over tasks alone. Another seed may give another sign; give --seeds 3 or more before you believe it."
+            "One seed: the interval is over tasks alone. Another seed may give another sign; "
+            "give --seeds 3 or more before you believe it."
         )
     else:
         lines.append(
-            f"{fewest} seeds: tasks and seeds are drawn again together, the spread of so few seeds stretched by Student's t."
+            f"{fewest} seeds: tasks and seeds are drawn again together, the spread of so few "
+            "seeds stretched by Student's t."
         )
     return lines
 

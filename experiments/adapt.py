@@ -53,7 +53,8 @@ def adapt(
             sandbox, lambda name, done, of: status.update(f"{done + 1} of {of}: {name}")
         )
     console.print(
-        f"[bold]{start}[/], greedy, at most {sampling.max_new_tokens} tokens; gain: over the start on the same problems; intervals: 95 %"
+        f"[bold]{start}[/], greedy, at most {sampling.max_new_tokens} tokens; gain: over the "
+        "start on the same problems; intervals: 95 %"
     )
     console.print(table(rows))
     console.print(
@@ -96,7 +97,8 @@ def own(path: Path, config: Adaptation) -> Family:
     needed = max(config.shots) * config.seeds
     if not asked or len(shown) < needed:
         raise ValueError(
-            f"{path}: {len(asked)} held-out problems and {len(shown)} examples with a solution, of {len(problems)}; {needed} examples are needed: "
+            f"{path}: {len(asked)} held-out problems and {len(shown)} examples with a "
+            f"solution, of {len(problems)}; {needed} examples are needed: "
             "lower adaptation.shots, or give more problems"
         )
     return Family(path.stem, tuple(shown[:needed]), tuple(asked))

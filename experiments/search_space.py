@@ -46,12 +46,14 @@ def checked(profile: Profile) -> Mapping[str, Span]:
     data, space = profile.model_dump(mode="json"), space_of(profile)
     if not space:
         raise ProfileError(
-            f"tuning.space: {left_out(profile)}, and nothing else is in it: give other keys of `training`"
+            f"tuning.space: {left_out(profile)}, and nothing else is in it: give other keys "
+            "of `training`"
         )
     for key, span in space.items():
         if not key.startswith(SECTION):
             raise ProfileError(
-                f"tuning.space: {key} is no key of `training`, and trials share all that comes before it: leave it out, or use --set"
+                f"tuning.space: {key} is no key of `training`, and trials share all that "
+                "comes before it: leave it out, or use --set"
             )
         for value in span.ends:
             try:

@@ -77,7 +77,10 @@ def run(job: TrainingJob, made: Study, title: str, console: Console) -> None:
             if VALIDATION in row and row["step"] > told:
                 told = row["step"]
                 console.print(
-                    f"  {title}: step {told} of {job.training.steps}, validation {100 * row[VALIDATION]:.1f} %",
+                    (
+                        f"  {title}: step {told} of {job.training.steps}, validation "
+                        f"{100 * row[VALIDATION]:.1f} %"
+                    ),
                     highlight=False,
                 )
 
@@ -97,7 +100,10 @@ def report(found: Sequence[Outcome], failed: dict[int, str], made: Study) -> Pat
         bands([Band(name, runs) for name, runs in curves.items() if any(runs)])
     )
     told = [*(f"seed {seed} failed: {why}" for seed, why in failed.items()), summary(found)]
-    text = f"# {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{chr(10).join(told)}\n\n![validation and reward by step](seeds.png)\n"
+    text = (
+        f"# {made.id}\n\n{markdown(COLUMNS, rows(found))}\n\n{chr(10).join(told)}\n\n![validation "
+        "and reward by step](seeds.png)\n"
+    )
     return write_report(
         folder,
         "seeds",
@@ -130,7 +136,10 @@ def summary(found: Sequence[Outcome]) -> str:
             between = f" (95 % interval {low:.1f} to {high:.1f})"
         parts.append(f"{name} {form.format(mean)}{between}")
     over = f"{len(found)} seed{'s' if len(found) > 1 else ''}"
-    return f"Mean of {over}: {', '.join(parts)}. The best of several validations is picked on the same problems."
+    return (
+        f"Mean of {over}: {', '.join(parts)}. The best of several validations is picked on the "
+        "same problems."
+    )
 
 
 def show(found: Sequence[Outcome], page: Path, console: Console) -> None:

@@ -28,7 +28,10 @@ def write_sweep(
     text = yaml.safe_dump(sweep(profile, profile_name, changes), sort_keys=False, width=150)
     write_atomic(
         file,
-        f"# wandb sweep {file.name}    then, on each machine that shall train: wandb agent ENTITY/PROJECT/ID\n{text}",
+        (
+            f"# wandb sweep {file.name}    then, on each machine that shall train: wandb agent "
+            f"ENTITY/PROJECT/ID\n{text}"
+        ),
     )
     if less := left_out(profile):
         console.print(f"{less}.", highlight=False, soft_wrap=True)

@@ -155,7 +155,10 @@ def report(told: Trials, made: Study) -> Path:
     """`tuning.md` and `tuning.json` under the study's reports."""
     best, tasks = told.best(), int(made.rows.manifest.facts["validation"])
     command = f"    {line(best, made.profile_name)}\n" if best else ""
-    text = f"# {made.id}\n\n{markdown(columns(told), rows(told, tasks))}\n\n{summary(best, tasks)}\n\n{command}"
+    text = (
+        f"# {made.id}\n\n{markdown(columns(told), rows(told, tasks))}\n\n{summary(best, tasks)}\n"
+        f"\n{command}"
+    )
     facts = {
         "space": {key: repr(span) for key, span in space_of(made.profile).items()},
         "trials": [asdict(each) for each in told.outcomes()],
@@ -197,7 +200,8 @@ def summary(best: Outcome | None, tasks: int) -> str:
     if best is None:
         return "No trial has come to a validation yet."
     return (
-        f"Best: trial {best.number}. It was picked among all on the same {tasks} validation problems, so its score is too good, the more so the more "
+        f"Best: trial {best.number}. It was picked among all on the same {tasks} validation "
+        "problems, so its score is too good, the more so the more "
         "trials there are; a gate judges it on fresh ones:"
     )
 

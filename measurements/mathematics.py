@@ -243,7 +243,8 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     graders = {"ours": ours} | ({} if arguments.ours else peers())
     print(
-        "| set | pairs | grader | agreement | false accepts | false rejects | seconds |\n|---|---|---|---|---|---|---|"
+        "| set | pairs | grader | agreement | false accepts | false rejects | seconds |\n"
+        "|---|---|---|---|---|---|---|"
     )
     for path in [OWN, *arguments.files]:
         if not (pairs := pairs_of(path)):
@@ -260,14 +261,18 @@ def main() -> None:
             )
             agreement = 100 * (1 - (accepts + rejects) / len(pairs))
             print(
-                f"| {path.stem} | {len(pairs)} | {name} | {agreement:.1f} % | {accepts} | {rejects} | {seconds:.1f} |",
+                (
+                    f"| {path.stem} | {len(pairs)} | {name} | {agreement:.1f} % | {accepts} | "
+                    f"{rejects} | {seconds:.1f} |"
+                ),
                 flush=True,
             )
             if arguments.each and grade is ours:
                 for verdict, pair in zip(verdicts, pairs, strict=True):
                     if verdict != pair.equal:
                         print(
-                            f"    {'accepted' if verdict else 'rejected'}: {pair.right} | {pair.given} {pair.question}"
+                            f"    {'accepted' if verdict else 'rejected'}: {pair.right} | "
+                            f"{pair.given} {pair.question}"
                         )
 
 

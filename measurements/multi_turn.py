@@ -208,7 +208,10 @@ def rates(ways: dict[str, list[bool]]) -> str:
 def table(found: dict[int, dict[str, dict[str, list[bool]]]]) -> str:
     """Means over seeds, and intervals by resampling problems within each seed and seeds."""
     lines = [
-        f"\n| policy | asked | solved ({len(found)} seeds) | less the single-turn policy's one answer (95 % interval) |",
+        (
+            f"\n| policy | asked | solved ({len(found)} seeds) | less the single-turn policy's "
+            "one answer (95 % interval) |"
+        ),
         "|---|---|---|---|",
     ]
     for name in next(iter(found.values())):
@@ -217,7 +220,8 @@ def table(found: dict[int, dict[str, dict[str, list[bool]]]]) -> str:
             mean = statistics.mean(statistics.mean(one) for one, _ in pairs)
             low, middle, high = interval(pairs)
             lines.append(
-                f"| {name} | {way} | {100 * mean:.1f} % | {100 * middle:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}) |"
+                f"| {name} | {way} | {100 * mean:.1f} % | {100 * middle:+.1f} "
+                f"({100 * low:+.1f} to {100 * high:+.1f}) |"
             )
     return "\n".join(lines)
 

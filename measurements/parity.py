@@ -35,8 +35,14 @@ CHANGES = (
     "x + 1e-7 if isinstance(x, float) else x",
     "x * (1 + 5e-8) if isinstance(x, (int, float)) and not isinstance(x, bool) else x",
     "iter(x) if isinstance(x, (list, tuple, str, set)) else x",
-    "collections.Counter(x) if isinstance(x, dict) else set(x) if isinstance(x, list) and all(isinstance(i, (int, str)) for i in x) else x",
-    "numpy.array(x) if isinstance(x, (list, tuple)) else numpy.float64(x) if isinstance(x, (int, float)) else x",
+    (
+        "collections.Counter(x) if isinstance(x, dict) else set(x) if isinstance(x, list) and "
+        "all(isinstance(i, (int, str)) for i in x) else x"
+    ),
+    (
+        "numpy.array(x) if isinstance(x, (list, tuple)) else numpy.float64(x) if isinstance(x, "
+        "(int, float)) else x"
+    ),
     "decimal.Decimal(x) if isinstance(x, (int, float)) else x",
     "int(x) if isinstance(x, bool) else bool(x) if x in (0, 1) else x",
     "[i + 1e-9 if isinstance(i, float) else i for i in x] if isinstance(x, list) else x",
@@ -44,10 +50,16 @@ CHANGES = (
     "str(x)",
     "x or None",
     "(print('y' * 100000), x)[1]",
-    "type('Str', (str,), {})(x) if isinstance(x, str) else type('Int', (int,), {})(x) if isinstance(x, int) else x",
+    (
+        "type('Str', (str,), {})(x) if isinstance(x, str) else type('Int', (int,), {})(x) if "
+        "isinstance(x, int) else x"
+    ),
     "x[:-1] if isinstance(x, (list, tuple, str)) else x",
     "(input() if calls.append(1) or len(calls) > 3 else x)",
-    "frozenset(x) if isinstance(x, set) else dict(sorted(x.items(), key=str)) if isinstance(x, dict) else x",
+    (
+        "frozenset(x) if isinstance(x, set) else dict(sorted(x.items(), key=str)) if "
+        "isinstance(x, dict) else x"
+    ),
     "deep(950, x)",
     "deep(985, x)",
     "(calls.append(1), x if len(calls) < 9 else None)[1]",
@@ -121,12 +133,14 @@ def compare(name: str) -> int:
     for which in keys:
         passed = [sum(bool(rows[at][which]) for at in measured) for rows in (ours, theirs)]
         print(
-            f"{name} {which}: {len(measured)} samples, {passed[0]} pass with ratchet, {passed[1]} with {harness}"
+            f"{name} {which}: {len(measured)} samples, {passed[0]} pass with ratchet, "
+            f"{passed[1]} with {harness}"
         )
     print(f"{name}: {len(ours) - len(measured)} not measured, {len(differ)} judged differently")
     for at in differ:
         print(
-            f"  {at[0]}#{at[1]}: ratchet {[measured[at][key] for key in keys]} {measured[at]['detail']!r}, {harness} {theirs[at]['said']!r}"
+            f"  {at[0]}#{at[1]}: ratchet {[measured[at][key] for key in keys]} "
+            f"{measured[at]['detail']!r}, {harness} {theirs[at]['said']!r}"
         )
     return len(differ)
 

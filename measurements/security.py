@@ -95,7 +95,10 @@ class Count:
                 self.hinted.append(f"{told} {findings.dangers if findings else 'cannot be read'}")
 
     def row(self, name: str) -> str:
-        return f"| {name} | {self.programs} | {len(self.punished)} | {len(self.hinted)} | {self.failed} | {self.blind} |"
+        return (
+            f"| {name} | {self.programs} | {len(self.punished)} | {len(self.hinted)} | "
+            f"{self.failed} | {self.blind} |"
+        )
 
 
 def main() -> None:
@@ -113,7 +116,8 @@ def main() -> None:
     asked = parser.parse_args()
     counts: dict[str, Count] = {}
     print(
-        "| programs | judged | punished | hinted | no verdict | attempts not counted |\n|---|---|---|---|---|---|"
+        "| programs | judged | punished | hinted | no verdict | attempts not counted |\n"
+        "|---|---|---|---|---|---|"
     )
     with Sandbox(SandboxConfig(isolation=asked.isolation)) as sandbox:
         for name, (source, path) in SETS.items():

@@ -67,7 +67,8 @@ def main() -> None:
         for kind, runs in seconds.items()
     }
     print(
-        "\n| step | verl_jobs.trainer.entry, s | bare verl.trainer.main_ppo, s | ratio |\n|---|---|---|---|"
+        "\n| step | verl_jobs.trainer.entry, s | bare verl.trainer.main_ppo, s | ratio |\n"
+        "|---|---|---|---|"
     )
     for step, (mine, theirs) in enumerate(
         zip(medians["ours"], medians["bare"], strict=True), start=2
@@ -106,7 +107,10 @@ def bare(job: TrainingJob, ray_folder: Path) -> list[float]:
     script.write_text(BARE)
     client = JobSubmissionClient(head.dashboard)
     name = client.submit_job(
-        entrypoint=f"exec {shlex.join([sys.executable, str(script), str(metrics_file), *given])} > {job.path / 'log'} 2>&1",
+        entrypoint=(
+            f"exec {shlex.join([sys.executable, str(script), str(metrics_file), *given])} > "
+            f"{job.path / 'log'} 2>&1"
+        ),
         entrypoint_num_cpus=0,
     )
     while not (status := client.get_job_status(name)).is_terminal():

@@ -96,7 +96,8 @@ def throughput(name: str, problems: Sequence[Problem], workers: int | None, roun
             assert sum(1 for _ in sandbox.run(recorded.jobs)) == len(recorded.jobs)
             bare.append(len(recorded.jobs) / (time.perf_counter() - begun))
     print(
-        f"{len(recorded.jobs)} jobs of {len(problems)} problems of {name}, {rounds} rounds, load {os.getloadavg()[0]:.0f}"
+        f"{len(recorded.jobs)} jobs of {len(problems)} problems of {name}, {rounds} rounds, "
+        f"load {os.getloadavg()[0]:.0f}"
     )
     rows = [
         (name, f"{max(rates):.0f}", " ".join(f"{rate:.0f}" for rate in rates))

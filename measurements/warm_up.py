@@ -59,7 +59,8 @@ def main() -> None:
                     flush=True,
                 )
     print(
-        "\n| | start, s | wall s a step | CPU s a step | whole, default steps, by these figures |\n|---|---|---|---|---|"
+        "\n| | start, s | wall s a step | CPU s a step | whole, default steps, by these "
+        "figures |\n|---|---|---|---|---|"
     )
     for kind in ("warm_up", "verl.trainer.sft_trainer"):
         short, long = (
@@ -69,7 +70,8 @@ def main() -> None:
         wall, cpu = ((long[i] - short[i]) / arguments.steps for i in (0, 1))
         start = short[0] - wall * arguments.steps
         print(
-            f"| {kind} | {start:.1f} | {wall:.3f} | {cpu:.3f} | {start + wall * WarmUp().steps:.0f} s |"
+            f"| {kind} | {start:.1f} | {wall:.3f} | {cpu:.3f} | "
+            f"{start + wall * WarmUp().steps:.0f} s |"
         )
 
 

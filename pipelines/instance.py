@@ -17,7 +17,10 @@ from resources.config.profile import Orchestration
 from resources.home import Home
 
 ROOT = Path(__file__).resolve().parent.parent
-OURS = "# Written by ratchet from the profile; changes here are lost (remove this line to keep yours).\n"
+OURS = (
+    "# Written by ratchet from the profile; changes here are lost (remove this line to keep "
+    "yours).\n"
+)
 PATHS = ("storage", "local_artifact_storage", "compute_logs")  # of the committed `dagster.yaml`
 
 

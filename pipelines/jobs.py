@@ -77,7 +77,10 @@ full_chain = _job(
 smoke = _job(
     "smoke",
     CHAIN,
-    "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute -j smoke`.",
+    (
+        "The real chain on a test's budget, in a home of its own: for CI, by `dagster job execute "
+        "-j smoke`."
+    ),
     run_tags={
         **TRAINS,
         PARTITION: next_id(SMOKE_HOME.runs, "smoke"),
@@ -100,7 +103,10 @@ refresh_data = _job(
 evaluate_checkpoint = _job(
     "evaluate_checkpoint",
     (benchmark_scores, leaderboard),
-    "Scores one checkpoint; its partition is its name. A folder put into the inbox comes here by itself.",
+    (
+        "Scores one checkpoint; its partition is its name. A folder put into the inbox comes here "
+        "by itself."
+    ),
     run_tags={"ratchet/kind": "evaluation", PARTITION: newest_id(HOME.runs)},
 )
 promote = _job(

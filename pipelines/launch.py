@@ -52,7 +52,10 @@ def demo(profile_name: str | None, console: Console) -> int:
     folder = home.runs / chain_id
     known = folder / "chain.json"
     changes = os.environ.get(CHANGES, "").splitlines()
-    title = f"{chain_id}{', gone on with' if known.exists() else ''} · profile {' '.join([name_of(profile_name), *changes])}"
+    title = (
+        f"{chain_id}{', gone on with' if known.exists() else ''} · profile "
+        f"{' '.join([name_of(profile_name), *changes])}"
+    )
     view = View(folder, title)
     code = watched(
         lambda: start_worker(home, "full_chain", chain_id, profile_name, "ratchet demo"),
@@ -110,7 +113,8 @@ def ready(
             check_policy(home, profile)
         if profile.ray.address and not answers(profile.ray.address):
             raise NotReady(
-                f"no Ray answers at {profile.ray.address} (ray.address of the profile): start it, or leave the address out"
+                f"no Ray answers at {profile.ray.address} (ray.address of the profile): start "
+                "it, or leave the address out"
             )
         goes_on = live_holders(
             home.path / "ray"

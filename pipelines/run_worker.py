@@ -65,7 +65,8 @@ def failed_checks(evaluations: Sequence[dg.AssetCheckEvaluation]) -> str:
                 f"{key}: {entry.value}" for key, entry in found.metadata.items()
             )
             told.append(
-                f"{found.asset_key.to_user_string()} fails its check {found.check_name}: {' '.join(saw.split())[:400]}"
+                f"{found.asset_key.to_user_string()} fails its check {found.check_name}: "
+                f"{' '.join(saw.split())[:400]}"
             )
     return "; ".join(told)
 
@@ -78,7 +79,10 @@ def first_line(errors: list) -> str:  # type: ignore[type-arg]  # Dagster's Seri
     while error.cause:
         error = error.cause
     if error.cls_name == "DagsterExecutionInterruptedError":
-        return "the run was stopped; what was saved is kept, and `ratchet jobs resume` goes on from there"
+        return (
+            "the run was stopped; what was saved is kept, and `ratchet jobs resume` goes on from "
+            "there"
+        )
     return re.sub(
         r"^(\w+\.)+(?=\w+: )", "", " ".join(str(error.message).split())
     )  # resources.home.NotReady: why -> NotReady: why

@@ -16,7 +16,10 @@ from resources.run_record import Kind, next_id
     cron_schedule=load_profile().automation.nightly,
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Trains the next challenger each night and puts it before the gate; passed over while somebody trains in this home.",
+    description=(
+        "Trains the next challenger each night and puts it before the gate; passed over while "
+        "somebody trains in this home."
+    ),
 )
 def nightly_retraining(
     context: dg.ScheduleEvaluationContext, workshop: Workshop
@@ -34,7 +37,10 @@ def nightly_retraining(
     cron_schedule=load_profile().automation.daily,
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Asks the champion the validation problems, and nothing else: what it took to answer, and whether it still does.",
+    description=(
+        "Asks the champion the validation problems, and nothing else: what it took to answer, and "
+        "whether it still does."
+    ),
 )
 def daily_validation(
     context: dg.ScheduleEvaluationContext, workshop: Workshop
@@ -48,7 +54,10 @@ def daily_validation(
     cron_schedule=load_profile().automation.weekly,
     execution_timezone="UTC",
     default_status=dg.DefaultScheduleStatus.RUNNING,
-    description="Scores the champion on validation, a fresh held-out draw and every public benchmark that is there.",
+    description=(
+        "Scores the champion on validation, a fresh held-out draw and every public benchmark that "
+        "is there."
+    ),
 )
 def weekly_benchmarks(
     context: dg.ScheduleEvaluationContext, workshop: Workshop

@@ -1,6 +1,7 @@
-"""Which model answers now: the champion of the ledger, loaded once, changed the moment the ledger says so.
+"""Keep the champion's model loaded, and replace it as soon as the ledger names another champion.
 
-In: the ledger and a way to open a checkpoint. Out: the champion's entry with an engine that holds its weights.
+In: the ledger and a function that opens a checkpoint. Out: the champion's entry with an engine that
+holds its weights.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ class NoChampion(LookupError):
 
 
 class Champion:
-    """open_engine: checkpoint folder -> engine; it may take long, and runs in the thread of whoever asks first."""
+    """open_engine: checkpoint folder -> engine. It may take long, and runs in the thread of the
+    first request.
+    """
 
     def __init__(self, ledger: Ledger, open_engine: Callable[[Path], Engine]) -> None:
         self.ledger = ledger
@@ -35,7 +38,9 @@ class Champion:
         return entry
 
     def engine(self) -> tuple[Entry, Engine]:
-        """Who is champion at this moment, and its engine. A predecessor's weights go when its last answer is out. Raises NoChampion."""
+        """Return the current champion and its engine. The previous weights are released after their
+        last answer. Raises NoChampion.
+        """
         with self._loading:
             entry = self.entry()
             if self._loaded is None or self._loaded[0] != entry.checkpoint_hash:
@@ -49,5 +54,6 @@ class Champion:
         except (OSError, ValueError) as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise NoChampion(
-                f"the champion {entry.checkpoint} cannot be loaded from {entry.path} ({first}): put it back, or `ratchet rollback`"
+                f"the champion {entry.checkpoint} cannot be loaded from {entry.path} "
+                f"({first}): put it back, or `ratchet rollback`"
             ) from error

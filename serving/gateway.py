@@ -1,7 +1,8 @@
 """The gateway: an OpenAI-compatible endpoint on 127.0.0.1 that always answers with the champion.
 
-In: RATCHET_HOME, whose ledger says who is champion. Out: /v1/chat/completions, /v1/completions, /v1/models, /health. After a promotion or a rollback
-the next request is answered by the new champion; requests under way end with the model that they began with.
+ In: RATCHET_HOME, whose ledger names the champion. Out: /v1/chat/completions, /v1/completions,
+/v1/models, /health. After a promotion or a rollback the next request is answered by the new
+champion; requests under way finish with the model that they started with.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ DEFAULT_TOKENS = 256
 
 
 def make_app(home: Home, open_engine: Callable[[Path], Engine] = HfEngine) -> FastAPI:
-    """The gateway as an ASGI application. Starts without a champion too, and then answers 503 until there is one."""
+    """Return the gateway as an ASGI application. Without a champion it answers 503 until there is
+    one.
+    """
     app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None)
     champion = Champion(ledger_of(home), open_engine)
 

@@ -1,4 +1,6 @@
-"""The words of OpenAI's chat completions and completions, as far as we speak them: what a client sends, what it gets back."""
+"""Requests and replies of OpenAI's chat completions and completions, as far as the gateway supports
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ class Message(BaseModel):
 
 
 class Request(BaseModel):
-    """A field that we would not heed is refused, by name: silence would be a lie. Unlike OpenAI's, the default temperature is 0."""
+    """A field that the gateway would ignore is refused by name. Unlike OpenAI's, the default
+    temperature is 0.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -68,7 +72,9 @@ class TextRequest(Request):
 
 
 def completion(entry: Entry, answer: Answer, *, chat: bool) -> dict[str, Any]:
-    """The reply; `model` names the checkpoint that answered, `system_fingerprint` the hash of its weights."""
+    """Return the reply; `model` names the checkpoint that answered, `system_fingerprint` the hash
+    of its weights.
+    """
     said = (
         {"message": {"role": "assistant", "content": answer.text}}
         if chat
@@ -90,7 +96,9 @@ def completion(entry: Entry, answer: Answer, *, chat: bool) -> dict[str, Any]:
 
 
 def models(entry: Entry) -> dict[str, Any]:
-    """`champion`, which always is whoever is champion, and the name that it has now; `root` is the hash of its weights."""
+    """List `champion`, which is always the current champion, and its checkpoint's name; `root` is
+    the hash of its weights.
+    """
     names = dict.fromkeys(("champion", entry.checkpoint))
     one = {"object": "model", "created": 0, "owned_by": "ratchet", "root": entry.checkpoint_hash}
     return {"object": "list", "data": [{"id": name, **one} for name in names]}

@@ -23,7 +23,10 @@ def data_add(
     path: Annotated[
         Path | None,
         typer.Option(
-            help="File or folder; with neither this nor --hub a known source's own dataset on the hub."
+            help=(
+                "File or folder; with neither this nor --hub a known source's own dataset on the "
+                "hub."
+            )
         ),
     ] = None,
     hub: Annotated[

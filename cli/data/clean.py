@@ -43,6 +43,7 @@ def data_clean(
         done, where = clean(source, target, spread, rules, guards), "here"
     console.print(Markdown(funnel(done.stages)))
     console.print(
-        f"{done.stages[-1].went_out} problems in {target}/problems, content {done.content_hash}, {time.monotonic() - began:.0f} s {where}"
+        f"{done.stages[-1].went_out} problems in {target}/problems, content "
+        f"{done.content_hash}, {time.monotonic() - began:.0f} s {where}"
     )
     return 0

@@ -26,8 +26,14 @@ def data_limits(apply: bool, profile: str | None, console: Console) -> int:
     rows = read(verified.path)
     choice = proposals(read_parquet(raw.path / "problems.parquet"), rows)
     console.print(Markdown(savings(read_parquet(verified.path / "problems.parquet"), rows)))
-    told = f"{len(rows)} problems with measured references, {len(choice)} that may be trained on would have other limits than their source gives them"
+    told = (
+        f"{len(rows)} problems with measured references, {len(choice)} that may be trained on "
+        "would have other limits than their source gives them"
+    )
     if apply:
-        told += f". Chosen: {choose(home.path, choice)}; the next run verifies and writes the data with them ({READS}). Remove that file to take it back"
+        told += (
+            f". Chosen: {choose(home.path, choice)}; the next run verifies and writes the data "
+            f"with them ({READS}). Remove that file to take it back"
+        )
     console.print(f"{told}.", soft_wrap=True, highlight=False)
     return 0

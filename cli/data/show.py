@@ -19,7 +19,10 @@ from problems.schema import Problem
 from resources.config.load import load_profile
 from resources.home import Home, NotReady
 
-READS = "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more than that"
+READS = (
+    "`ratchet demo`, `ratchet train`, or the job refresh_data in `make ui`, which does no more "
+    "than that"
+)
 STAGES = ("verified_problems", "augmented_problems", "synthetic_problems", "clean_problems")
 MOST_ROWS, MOST_TESTS = 20, 10  # on a terminal; into a pipe or a file goes all
 MOST_EXAMPLE = 200  # characters
@@ -132,7 +135,10 @@ def _problem(store: Store, problem_id: str, short: bool) -> RenderableType:
             Text(step.said, style="" if step.went is not None else "dim"),
         )
     limits = problem.limits
-    facts = f"{problem.style} · {len(problem.tests)} tests, {problem.visible_tests} shown · {limits.cpu_s:g} s of CPU, {limits.memory_mb} MiB"
+    facts = (
+        f"{problem.style} · {len(problem.tests)} tests, {problem.visible_tests} shown · "
+        f"{limits.cpu_s:g} s of CPU, {limits.memory_mb} MiB"
+    )
     tags = f" · {', '.join(problem.tags)}" if problem.tags else ""
     parts: list[RenderableType] = [
         Panel(

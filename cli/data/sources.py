@@ -63,12 +63,16 @@ def add(
         else {}
     )
     for (key, column), count in near.items():
-        said = f"{count} rows have a key {key!r} that is no column: did you mean {column}? As it is, it is kept in extra"
+        said = (
+            f"{count} rows have a key {key!r} that is no column: did you mean {column}? As it is, "
+            "it is kept in extra"
+        )
         console.print(f"warning: {said}", style="yellow", soft_wrap=True, highlight=False)
     add_source(home.path, name, place)
     gated = sum(problem.gated for problem in loaded.problems)
     console.print(
-        f"{name} ({place}): {len(loaded.problems)} problems, {gated} of them gated (for evaluation only), {len(loaded.rejected)} rows left out; "
+        f"{name} ({place}): {len(loaded.problems)} problems, {gated} of them gated (for "
+        f"evaluation only), {len(loaded.rejected)} rows left out; "
         f"the next run reads them: {READS}",
         highlight=False,
         soft_wrap=True,

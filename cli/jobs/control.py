@@ -26,7 +26,8 @@ def stop(run: str | None, console: Console) -> int:
     holder = lease.holder(home.lease)
     if run and not (home.runs / run).is_dir():
         raise FileNotFoundError(
-            f"no run {run} in {home.path}: there are {', '.join(record.id for record in records(home.runs)) or 'none yet'}"
+            f"no run {run} in {home.path}: there are "
+            f"{', '.join(record.id for record in records(home.runs)) or 'none yet'}"
         )
     if holder is None or (run and holder.chain != run):
         console.print(
@@ -39,14 +40,20 @@ def stop(run: str | None, console: Console) -> int:
     while lease.holder(home.lease) is not None or (home.path / "ray" / "head.json").exists():
         if time.monotonic() > deadline:
             console.print(
-                f"{holder.chain} has not ended within {LONGEST_END_S:.0f} s: see {home.path / 'ray'}",
+                (
+                    f"{holder.chain} has not ended within {LONGEST_END_S:.0f} s: see "
+                    f"{home.path / 'ray'}"
+                ),
                 style="red",
                 soft_wrap=True,
             )
             return 1
         time.sleep(0.5)
     console.print(
-        f"{holder.chain} is stopped. What was saved is kept: `{_going_on(home, holder.chain)}` goes on from there.",
+        (
+            f"{holder.chain} is stopped. What was saved is kept: "
+            f"`{_going_on(home, holder.chain)}` goes on from there."
+        ),
         soft_wrap=True,
     )
     return 0

@@ -64,9 +64,15 @@ def show_job(run: str | None, console: Console) -> int:
         "validation": "  ".join(
             f"{row['step']}: {row[VALIDATION]:.1%}" for row in rows if VALIDATION in row
         ),
-        "entropy, length": f"{last_value(rows, 'actor/entropy', '.3f')}, {last_value(rows, 'response_length/mean', '.0f')} tokens"
+        "entropy, length": (
+            f"{last_value(rows, 'actor/entropy', '.3f')}, "
+            f"{last_value(rows, 'response_length/mean', '.0f')} tokens"
+        )
         + (f", {cut} cut" if (cut := last_value(rows, CUT, ".1%")) else ""),
-        "a step": f"{last_value(rows, 'timing_s/step', '.1f')} s, {last_value(rows, 'perf/throughput', '.0f')} tokens/s",
+        "a step": (
+            f"{last_value(rows, 'timing_s/step', '.1f')} s, "
+            f"{last_value(rows, 'perf/throughput', '.0f')} tokens/s"
+        ),
         "folder": str(folder),
         "watch": "; ".join(alarms(a_token(rows, job.training))),
         "faults": "\n".join(map(str, faults.read(folder))),

@@ -15,7 +15,10 @@ from problems.schema import Problem
 from problems.sources.bigcodebench import instructed
 from problems.sources.registry import SOURCES
 
-CONVENTIONS = "greedy; upstream's unittests, each method by itself, with decoys; a task that needs a package which is not here is not measured"
+CONVENTIONS = (
+    "greedy; upstream's unittests, each method by itself, with decoys; a task that needs a "
+    "package which is not here is not measured"
+)
 STOP = ("\nclass", "\nif __name__", "\nprint(", "\n```")
 SAMPLING = Sampling(max_new_tokens=1280)
 

@@ -22,7 +22,10 @@ CONVENTIONS = (
     "greedy; the last fenced block is the program; all of upstream's tests, each within its time"
 )
 TOKENS = 2000  # upstream's, of LiveCodeBench
-MODULES = "string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, functools, operator, io, sys, json"
+MODULES = (
+    "string, re, datetime, collections, heapq, bisect, copy, math, random, statistics, itertools, "
+    "functools, operator, io, sys, json"
+)
 NAMES = "".join(f"from {name} import *\n" for name in f"{MODULES}, builtins, typing".split(", "))
 LIVE = f"{NAMES}import {MODULES}\nsys.setrecursionlimit(50000)\n\n"  # what LiveCodeBench's testing_util.py gives every program without being asked
 

@@ -15,7 +15,10 @@ from problems.sources.registry import SOURCES
 from sandbox.protocol import Limits
 
 STOP = ("\nclass", "\ndef", "\n#", "\nif", "\nprint")  # of a base model, as published
-CONVENTIONS = "greedy, asked as a chat; signature and docstring stand before the answer; published unit tests, 3 s a program"
+CONVENTIONS = (
+    "greedy, asked as a chat; signature and docstring stand before the answer; published unit "
+    "tests, 3 s a program"
+)
 
 
 def humaneval(problems: Sequence[Problem]) -> Benchmark:

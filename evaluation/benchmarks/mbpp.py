@@ -18,7 +18,8 @@ from rewards.extraction import extract_code
 TASKS = range(11, 511)
 SHOTS = (2, 3, 4)  # the published examples
 CONVENTIONS = (
-    "greedy; asked as a chat with one test shown and no examples, a base model with all three tests after the published three examples; "
+    "greedy; asked as a chat with one test shown and no examples, a base model with all three "
+    "tests after the published three examples; "
     "test tasks 11 to 510"
 )
 
@@ -39,7 +40,10 @@ class Mbpp(Benchmark):
 
 def _asked(problem: Problem) -> str:
     tests = "\n".join(problem.extra["test_list"])
-    return f"You are an expert Python programmer, and here is your task: {problem.statement.strip()} Your code should pass these tests:\n\n{tests}\n"
+    return (
+        f"You are an expert Python programmer, and here is your task: {problem.statement.strip()} "
+        f"Your code should pass these tests:\n\n{tests}\n"
+    )
 
 
 def mbpp(problems: Sequence[Problem]) -> Benchmark:

@@ -14,7 +14,10 @@ from evaluation.sampling import Sampling
 from problems.schema import Problem
 from problems.sources.registry import SOURCES
 
-CONVENTIONS = "greedy; the task with one assertion, a base model after it as a docstring; judged as evalplus 0.3.1 does, base and plus inputs apart"
+CONVENTIONS = (
+    "greedy; the task with one assertion, a base model after it as a docstring; judged as "
+    "evalplus 0.3.1 does, base and plus inputs apart"
+)
 STOP = ('\n"""', "\nassert", "\nif __name__", "\ndef main(", "\nprint(", "\n```")
 
 

@@ -75,7 +75,10 @@ def load_public(
     if path is None and not hub:
         return NotMeasured(
             name,
-            f"no file of it was given, and the hub is off: `ratchet data add {name} --path FILE` adds one",
+            (
+                f"no file of it was given, and the hub is off: `ratchet data add {name} --path "
+                "FILE` adds one"
+            ),
         )
     try:
         loaded = load(name, path)
@@ -85,6 +88,9 @@ def load_public(
         first = loaded.rejected[0]
         return NotMeasured(
             name,
-            f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read, the first is {first.row}: {first.reason}; {first.mend}",
+            (
+                f"{len(loaded.rejected)} of {loaded.rows} rows cannot be read, the first is "
+                f"{first.row}: {first.reason}; {first.mend}"
+            ),
         )
     return found.benchmark(loaded.problems)

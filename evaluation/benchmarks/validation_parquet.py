@@ -15,11 +15,13 @@ def write_validation(benchmark: Benchmark, path: Path) -> None:
     """A row a task, in the benchmark's order. Raises ValueError for a benchmark that training cannot ask as the scorecard does."""
     if benchmark.completes:
         raise ValueError(
-            f"{benchmark.name}: its answers go on from given code, and a reward judges whole programs: validate on another benchmark"
+            f"{benchmark.name}: its answers go on from given code, and a reward judges whole "
+            "programs: validate on another benchmark"
         )
     if benchmark.sampling.stop:
         raise ValueError(
-            f"{benchmark.name}: training ends an answer where the model does, and at no stop word: give its sampling none"
+            f"{benchmark.name}: training ends an answer where the model does, and at no stop "
+            "word: give its sampling none"
         )
     write_verl(
         benchmark.problems, path, [benchmark.prompt(problem) for problem in benchmark.problems]

@@ -37,7 +37,8 @@ class Folder:
     def __post_init__(self) -> None:
         if not (self.path / "config.json").exists():
             raise FileNotFoundError(
-                f"{self.path}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer"
+                f"{self.path}: no config.json there: a checkpoint is a Hugging Face folder "
+                "with config, weights and tokenizer"
             )
 
     @cached_property
@@ -198,7 +199,8 @@ def folder_of(model: str) -> Folder:
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError) as error:
         said = " ".join(str(error).split())[:200]
         raise FileNotFoundError(
-            f"no model {model!r}: there is no such folder, and the hub gives none ({said}): give a folder or a hub id"
+            f"no model {model!r}: there is no such folder, and the hub gives none ({said}): "
+            "give a folder or a hub id"
         ) from error
 
 

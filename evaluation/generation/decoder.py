@@ -63,7 +63,8 @@ def generate(
 
     if not (checkpoint / "config.json").exists():
         raise FileNotFoundError(
-            f"{checkpoint}: no config.json there: a checkpoint is a Hugging Face folder with config, weights and tokenizer"
+            f"{checkpoint}: no config.json there: a checkpoint is a Hugging Face folder with "
+            "config, weights and tokenizer"
         )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32

@@ -52,7 +52,8 @@ class Endpoint:
                 said = client.describe(self.model)
             except NoReply as error:
                 raise EndpointDown(
-                    f"{self.url}: its list of models: {error}: see whether the server is up, then run again"
+                    f"{self.url}: its list of models: {error}: see whether the server is up, "
+                    "then run again"
                 ) from error
         return {"url": self.url.rstrip("/"), "model": self.model, "said": said}
 
@@ -87,7 +88,8 @@ def ask_all(
             pool.shutdown(wait=False, cancel_futures=True)
     if asker.without:
         raise Unanswered(
-            f"{source.url}: {len(asker.without)} of {len(wanted)} questions have no answer, the first: {asker.without[0]}; "
+            f"{source.url}: {len(asker.without)} of {len(wanted)} questions have no answer, "
+            f"the first: {asker.without[0]}; "
             "what was answered is kept: run again, and those alone are asked"
         )
 
@@ -153,7 +155,8 @@ class _Asker:
             self._name = self._name or reply.model
             if reply.model != self._name:
                 raise EndpointDown(
-                    f"{self.source.url}: {self._name} answered before, {reply.model} answers now: ask for one of them by its own name, and run again"
+                    f"{self.source.url}: {self._name} answered before, {reply.model} answers "
+                    "now: ask for one of them by its own name, and run again"
                 )
 
     def _left(self, why: NoReply) -> None:
@@ -162,5 +165,6 @@ class _Asker:
             self._refused += isinstance(why, Refused)
             if self._refused >= REFUSED:
                 raise Unanswered(
-                    f"{self.source.url}: {REFUSED} questions in a row were refused: {why}: mend what it names, and run again"
+                    f"{self.source.url}: {REFUSED} questions in a row were refused: {why}: "
+                    "mend what it names, and run again"
                 )

@@ -60,7 +60,10 @@ class CodeHarness(Harness):
             if completion.whole
             else f"{task.prompt}{chr(10) * sanitized}{completion.text}"
         )
-        return f"{task.imports}\n    pass\n{sanitize(solution, task.entry_point) if sanitized else solution}"
+        return (
+            f"{task.imports}\n    pass\n"
+            f"{sanitize(solution, task.entry_point) if sanitized else solution}"
+        )
 
     def job(self, task: CodeTask, which: str, program: str, job_id: str) -> Job:
         return task.problem.job(program, job_id)

@@ -189,7 +189,10 @@ def key_of(harness: Harness, task: Task, which: str, program: str) -> str:
 def check(harness: Harness, completions: Sequence[Completion], partial: bool) -> list[str]:
     """Tasks that nothing answers. Raises ProblemError for completions of unknown tasks, and, unless `partial`, where tasks are missing."""
     if strange := sorted({each.task_id for each in completions} - harness.tasks.keys()):
-        like = f"{harness.name} {harness.release} has {len(harness.tasks)} tasks like {next(iter(harness.tasks))}"
+        like = (
+            f"{harness.name} {harness.release} has {len(harness.tasks)} tasks like "
+            f"{next(iter(harness.tasks))}"
+        )
         mend = f"{like}: is this a file of its answers? --data takes another release"
         raise ProblemError(
             f"{len(strange)} tasks are none of its own, the first is {strange[0]}",

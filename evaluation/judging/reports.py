@@ -37,6 +37,7 @@ def reports(jobs: Mapping[str, Job], sandbox: Runs) -> Iterator[Report]:
             return
     why = f": {last}" if last else ""
     raise NotJudged(
-        f"{len(waiting)} of {len(jobs)} programs have no verdict after {ATTEMPTS} attempts, the first is "
+        f"{len(waiting)} of {len(jobs)} programs have no verdict after {ATTEMPTS} attempts, "
+        "the first is "
         f"{next(iter(waiting))}{why}; run it again, programs that were judged keep their verdicts"
     )

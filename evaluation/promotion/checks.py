@@ -54,7 +54,10 @@ class Check(Plain):
 
 
 def identical(challenger: Scorecard) -> Check:
-    said = f"The challenger has the very weights of the champion ({challenger.checkpoint_hash[:12]}): there is nothing to promote."
+    said = (
+        "The challenger has the very weights of the champion "
+        f"({challenger.checkpoint_hash[:12]}): there is nothing to promote."
+    )
     return Check(name="win", about=challenger.benchmark, passed=False, sentence=said)
 
 
@@ -76,7 +79,10 @@ def wins(c: Comparison, policy: Policy, level: float) -> Iterator[Check]:
     )
     enough = c.difference >= policy.minimum_gain
     relation = "at least" if enough else "less than"
-    said = f"The gain of {signed(c.difference)} points is {relation} the {points(policy.minimum_gain)} points that a new version must bring."
+    said = (
+        f"The gain of {signed(c.difference)} points is {relation} the "
+        f"{points(policy.minimum_gain)} points that a new version must bring."
+    )
     yield Check(
         name="gain",
         about=c.benchmark,
@@ -93,11 +99,20 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
     if c.difference < 0:
         luck = "more than bad luck explains" if c.p_worse <= level else "which may be bad luck"
         test = "exact McNemar test" if exact else "paired bootstrap over tasks"
-        alike = f"of two equally good ones the second looks so much worse {odds(c.p_worse)}; {p_text(c.p_worse)}, {test}"
-        return f"The challenger solves fewer tasks than the champion, {luck} ({alike}): there is no gain to promote."
+        alike = (
+            f"of two equally good ones the second looks so much worse {odds(c.p_worse)}; "
+            f"{p_text(c.p_worse)}, {test}"
+        )
+        return (
+            f"The challenger solves fewer tasks than the champion, {luck} ({alike}): there is no "
+            "gain to promote."
+        )
     alike = "each changed task would be a coin toss, and luck alone" if exact else "luck alone"
     test = "exact McNemar test, one-sided" if exact else "paired bootstrap over tasks, one-sided"
-    coin = f"Were the two equally good, {alike} would bring a result this good {odds(c.p_better)} ({p_text(c.p_better)}, {test})"
+    coin = (
+        f"Were the two equally good, {alike} would bring a result this good {odds(c.p_better)} "
+        f"({p_text(c.p_better)}, {test})"
+    )
     verdict = (
         "so that the gain counts as real"
         if c.p_better <= level
@@ -106,14 +121,20 @@ def _significance(c: Comparison, policy: Policy, level: float) -> str:
     spent = (
         ""
         if policy.spending == "fresh"
-        else f", what is left of {policy.alpha:g} after the gates before, by {policy.spending.upper()}"
+        else (
+            f", what is left of {policy.alpha:g} after the gates before, by "
+            f"{policy.spending.upper()}"
+        )
     )
     return f"{coin}. The line is once in {1 / level:,.0f} times ({level:.3g}{spent}), {verdict}."
 
 
 def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
     for name in sorted(policy.margins.keys() - {c.benchmark for c in others}):
-        said = f"The policy wants no loss on {name}, and it was not measured on both: evaluate both on it, or take it out of policy.margins."
+        said = (
+            f"The policy wants no loss on {name}, and it was not measured on both: evaluate both "
+            "on it, or take it out of policy.margins."
+        )
         yield Check(name="measured", about=name, passed=False, sentence=said)
     for c in others:
         fact = f"On {c.benchmark}: champion {c.before}, challenger {c.after}"
@@ -126,7 +147,10 @@ def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         if c.benchmark in policy.harm_only:
             continue  # among the tags
         if c.p_worse <= policy.harm_alpha:
-            said = f"{fact}. That is a fall which chance explains with {p_text(c.p_worse)}, at most {policy.harm_alpha:g}: it blocks the promotion."
+            said = (
+                f"{fact}. That is a fall which chance explains with {p_text(c.p_worse)}, at most "
+                f"{policy.harm_alpha:g}: it blocks the promotion."
+            )
             yield Check(
                 name="not worse", about=c.benchmark, passed=False, sentence=said, numbers=numbers
             )
@@ -137,7 +161,8 @@ def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         verdict = (
             f"a fall of {points(margin)} points or more is ruled out {line}"
             if ruled_out
-            else f"a fall of {points(margin)} points or more is not ruled out {line}: that blocks the promotion, until more tasks or answers show "
+            else f"a fall of {points(margin)} points or more is not ruled out {line}: that blocks "
+            "the promotion, until more tasks or answers show "
             "that it is not there"
         )
         said = f"{fact}. No fall is shown there ({p_text(c.p_worse)}), and {verdict}."
@@ -172,7 +197,10 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         f"on the {tasks} {what} from {points(was)} to {points(now)} % ({p_text(p)})"
         for (what, tasks, was, now, _), p in harmed
     ]
-    told = f"It got worse by more than chance explains ({looks}), which blocks the promotion: {'; '.join(falls)}."
+    told = (
+        f"It got worse by more than chance explains ({looks}), which blocks the promotion: "
+        f"{'; '.join(falls)}."
+    )
     for (what, _, before, after, _), p in harmed:  # one sentence for all of them
         yield Check(
             name="tags",
@@ -183,7 +211,10 @@ def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
         )
         told = ""
     if not harmed:
-        said = f"Looked at apart, none of {len(groups)} groups of tasks got worse by more than chance explains ({looks})."
+        said = (
+            f"Looked at apart, none of {len(groups)} groups of tasks got worse by more than "
+            f"chance explains ({looks})."
+        )
         yield Check(
             name="tags",
             about=f"{len(groups)} groups",
@@ -197,13 +228,19 @@ def limits(policy: Policy, facts: Facts) -> Iterator[Check]:
     for name, most in sorted(policy.limits.items()):
         value = facts.measures.get(name)
         if value is None:
-            said = f"The policy limits {name} to {most:g}, and it was not measured: that blocks the promotion."
+            said = (
+                f"The policy limits {name} to {most:g}, and it was not measured: that blocks the "
+                "promotion."
+            )
             yield Check(
                 name="limit", about=name, passed=False, sentence=said, numbers={"most": most}
             )
         else:
             within = value <= most
-            said = f"{name}: {value:.4g} {WORDS[name]}, {'within' if within else 'more than'} the {most:g} that the policy allows."
+            said = (
+                f"{name}: {value:.4g} {WORDS[name]}, {'within' if within else 'more than'} the "
+                f"{most:g} that the policy allows."
+            )
             yield Check(
                 name="limit",
                 about=name,
@@ -218,12 +255,16 @@ def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts)
     used = next((gate for gate in earlier if gate.benchmark_version == c.benchmark_version), None)
     if policy.spending == "fresh" and used:
         said = (
-            f"These tasks have decided before ({used.chain}), so that they are no longer fresh and alpha would be spent twice: draw new ones, or set "
+            f"These tasks have decided before ({used.chain}), so that they are no longer "
+            "fresh and alpha would be spent twice: draw new ones, or set "
             "policy.spending to lord or saffron."
         )
         yield Check(name="fresh tasks", about=c.benchmark, passed=False, sentence=said)
     if facts.picked_on == c.benchmark:
-        said = f"It was picked among the saves of its run by {c.benchmark}, which therefore flatters it: pick on validation, gate on other tasks."
+        said = (
+            f"It was picked among the saves of its run by {c.benchmark}, which therefore flatters "
+            "it: pick on validation, gate on other tasks."
+        )
         yield Check(name="picked apart", about=c.benchmark, passed=False, sentence=said)
     if facts.unverified:
         names = ", ".join(facts.unverified)
@@ -245,5 +286,8 @@ def earned(c: Comparison, earlier: Sequence[Gate], policy: Policy, facts: Facts)
             sentence=f"Its passport names what is nowhere to be found: {names}; {verdict}.",
         )
     if facts.made_elsewhere:
-        said = f"No run of this home made it ({facts.made_elsewhere}): what it was trained on, and by which reward, is not known here."
+        said = (
+            f"No run of this home made it ({facts.made_elsewhere}): what it was trained on, and "
+            "by which reward, is not known here."
+        )
         yield Check(name="provenance", about="made elsewhere", passed=True, sentence=said)

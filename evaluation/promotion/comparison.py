@@ -139,7 +139,8 @@ def counts_of(card: Scorecard, tests: str = "") -> Counts:
     """By all tests, or by those of one set. Raises Incomparable where an answer has no verdict, and where there is none."""
     if broken := [s.task_id for s in card.samples if s.verdict == "INFRA"]:
         raise Incomparable(
-            f"{card.benchmark}: {len(broken)} answers have no verdict, the first for {broken[0]}: evaluate again"
+            f"{card.benchmark}: {len(broken)} answers have no verdict, the first for "
+            f"{broken[0]}: evaluate again"
         )
     counts: Counts = {}
     for sample in card.samples:
@@ -218,12 +219,14 @@ def check_comparable(before: Scorecard, after: Scorecard) -> None:
         if ours != theirs and not (name == "sampling" and not (ours and theirs)):
             what = f"different {name.replace('_', ' ')}s ({_short(ours)} and {_short(theirs)})"
             raise Incomparable(
-                f"{before.checkpoint} and {after.checkpoint} were scored with {what}: evaluate both on the same one"
+                f"{before.checkpoint} and {after.checkpoint} were scored with {what}: "
+                "evaluate both on the same one"
             )
     tasks = [{sample.task_id for sample in card.samples} for card in (before, after)]
     if odd := sorted(tasks[0] ^ tasks[1]):
         raise Incomparable(
-            f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is {odd[0]}: evaluate both on all tasks"
+            f"{before.benchmark}: {len(odd)} tasks are in one scorecard only, the first is "
+            f"{odd[0]}: evaluate both on all tasks"
         )
 
 
@@ -231,7 +234,8 @@ def values_of(counts: Counts, k: int = 1) -> dict[str, float]:
     """pass@k of each task. Raises Incomparable that names the first with fewer than k answers."""
     if short := next((task for task, (_, n) in counts.items() if n < k), None):
         raise Incomparable(
-            f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or lower k"
+            f"pass@{k} needs {k} answers a task, {short} has {counts[short][1]}: draw more or "
+            "lower k"
         )
     return dict(zip(counts, estimates(*_columns(counts), k), strict=True))
 

@@ -118,8 +118,14 @@ def decide(
     reasons: tuple[str, ...]
     if champion is None:
         reasons = (
-            "There was no champion yet, so nothing had to be beaten: this is a first version, not an improvement shown.",
-            f"It solves {score} of {challenger.benchmark}; the next challenger is measured against it.",
+            (
+                "There was no champion yet, so nothing had to be beaten: this is a first version, "
+                "not an improvement shown."
+            ),
+            (
+                f"It solves {score} of {challenger.benchmark}; the next challenger is measured "
+                "against it."
+            ),
         )
         return Decision(
             kind="install",
@@ -175,21 +181,32 @@ def _result(c: Comparison) -> str:
     what = "" if c.k == 1 and c.answers == 1 else f" (pass@{c.k}, {c.answers} answers a task)"
     split = f"{c.both_solved} both solve, {c.neither_solved} neither"
     changed = (
-        f"It wins {count(len(c.won))} that the champion fails and loses {len(c.lost)} that the champion solves; {split}."
+        (
+            f"It wins {count(len(c.won))} that the champion fails and loses {len(c.lost)} that "
+            f"the champion solves; {split}."
+        )
         if c.answers == 1
-        else f"It answers {count(len(c.won))} more reliably than the champion and {len(c.lost)} less; {split}."
+        else (
+            f"It answers {count(len(c.won))} more reliably than the champion and {len(c.lost)} "
+            f"less; {split}."
+        )
     )
     return (
-        f"On {c.benchmark}{what} the champion solves {c.before}, the challenger {c.after}: a difference of {signed(c.difference)} points "
+        f"On {c.benchmark}{what} the champion solves {c.before}, the challenger {c.after}: a "
+        f"difference of {signed(c.difference)} points "
         f"(interval {signed(c.difference_low)} to {signed(c.difference_high)}). {changed}"
     )
 
 
 def _clean(c: CleanScore) -> str:
     if c.before is None or c.after is None:
-        return f"All {c.left_out} tasks of {c.benchmark} resemble something in the training data: no clean score is left."
+        return (
+            f"All {c.left_out} tasks of {c.benchmark} resemble something in the training data: no "
+            "clean score is left."
+        )
     return (
-        f"Without the {c.left_out} tasks of {c.benchmark} that resemble something in the training data, the champion solves {c.before}, "
+        f"Without the {c.left_out} tasks of {c.benchmark} that resemble something in the "
+        f"training data, the champion solves {c.before}, "
         f"the challenger {c.after}."
     )
 
@@ -200,20 +217,27 @@ def _power(c: Comparison, level: float, asked: float) -> str:
     if c.smallest_gain is None:
         return f"{tasks} tasks are too few to show any gain at {level:.3g}: gate on more tasks."
     seen = (
-        f"What this test can see: with {tasks} tasks a true gain of {points(c.smallest_gain)} points or more is found four times in five; "
+        f"What this test can see: with {tasks} tasks a true gain of {points(c.smallest_gain)} "
+        "points or more is found four times in five; "
         "a smaller one may well be there and stay unseen."
     )
     if asked <= 0:
         return f"{seen} More tasks or a better challenger would tell."
     if c.smallest_gain <= asked:
-        return f"{seen} A new version must bring {points(asked)} points: had it brought them, that would most likely have been seen."
+        return (
+            f"{seen} A new version must bring {points(asked)} points: had it brought them, that "
+            "would most likely have been seen."
+        )
     if c.answers == 1 and c.k == 1:
         needed = tasks_for_gain(asked, (len(c.won) + len(c.lost)) / tasks, level)
     else:
         needed = ceil(
             tasks * (c.smallest_gain / asked) ** 2
         )  # the error of a mean falls with the root of the tasks
-    return f"{seen} To find {points(asked)} points as surely, the least that a new version must bring, takes about {needed:,} tasks."
+    return (
+        f"{seen} To find {points(asked)} points as surely, the least that a new version must "
+        f"bring, takes about {needed:,} tasks."
+    )
 
 
 def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -> str:
@@ -230,6 +254,7 @@ def announced(champion: Scorecard, policy: Policy, gates: Sequence[Gate] = ()) -
     if gain is None:
         return f"{tasks} tasks of {champion.benchmark} are too few to show any gain at {level:.3g}."
     return (
-        f"{tasks} tasks of {champion.benchmark} show a true gain of {points(gain)} points in pass@{policy.k} four times in five, at {level:.3g}, "
+        f"{tasks} tasks of {champion.benchmark} show a true gain of {points(gain)} points in "
+        f"pass@{policy.k} four times in five, at {level:.3g}, "
         "if half of the tasks are decided by the task alone."
     )

@@ -58,6 +58,7 @@ class Policy(BaseModel):
             )
         if self.benchmark in self.margins or self.benchmark in self.harm_only:
             raise ValueError(
-                f"{self.benchmark} must be won, so that no margin applies: take it out of margins and harm_only"
+                f"{self.benchmark} must be won, so that no margin applies: take it out of "
+                "margins and harm_only"
             )
         return self

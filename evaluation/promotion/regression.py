@@ -25,11 +25,13 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
     """
     if before.checkpoint_hash != after.checkpoint_hash:
         raise Incomparable(
-            f"a regression is about one checkpoint, got {before.checkpoint} and {after.checkpoint}: compare those with the gate"
+            f"a regression is about one checkpoint, got {before.checkpoint} and "
+            f"{after.checkpoint}: compare those with the gate"
         )
     if before.benchmark != after.benchmark:
         raise Incomparable(
-            f"scores on {before.benchmark} and {after.benchmark} say nothing about each other: score the same benchmark again"
+            f"scores on {before.benchmark} and {after.benchmark} say nothing about each "
+            "other: score the same benchmark again"
         )
     solved = [(sum(card.solved.values()), len(card.solved)) for card in (before, after)]
     old, new = (Rate.counted(*counts) for counts in solved)
@@ -40,7 +42,10 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
         if fell
         else f"within what chance explains ({p_text(p_value)})"
     )
-    reason = f"{after.checkpoint} solved {old} of {before.benchmark} before and solves {new} of fresh tasks: {judged}; the line is {alpha:g}."
+    reason = (
+        f"{after.checkpoint} solved {old} of {before.benchmark} before and solves {new} of fresh "
+        f"tasks: {judged}; the line is {alpha:g}."
+    )
     return Regression(fell=fell, p_value=p_value, before=old, after=new, reason=reason)
 
 

@@ -16,9 +16,17 @@ from evaluation.statistics.tests import mcnemar
 MOST = 50_000  # tasks: beyond that nobody measures
 MENDS = {  # {about}: what each check that failed was about
     "limit": "{about} within what the policy allows, or another `policy.limits` where that is wrong.",
-    "provenance": "Every link of its passport: make {about} again, or put it back; every input of a champion must be kept.",
-    "battery": "Another training of {about}, with a reward that passes the exploit battery: `ratchet reward verify` shows what a reward pays for.",
-    "fresh tasks": "Tasks of {about} that no gate has used: a fresh draw, or another version of the benchmark.",
+    "provenance": (
+        "Every link of its passport: make {about} again, or put it back; every input of a "
+        "champion must be kept."
+    ),
+    "battery": (
+        "Another training of {about}, with a reward that passes the exploit battery: `ratchet "
+        "reward verify` shows what a reward pays for."
+    ),
+    "fresh tasks": (
+        "Tasks of {about} that no gate has used: a fresh draw, or another version of the benchmark."
+    ),
     "picked apart": "Another benchmark than {about} to pick the save by; then gate that one save.",
     "measured": "Scores of both on {about}, or a policy without it.",
     "tags": "No fall by more than chance explains on {about}: train on more of their kind.",
@@ -108,7 +116,10 @@ def _lacked(name: str, abouts: list[str], decision: dict[str, Any]) -> Iterator[
     elif name == "gain":
         asked = policy["minimum_gain"]
         lacking = asked - c["difference"]
-        yield f"A gain of at least {100 * asked:g} points on {abouts[0]}: it lacked {100 * lacking:.1f}, or {count(lacking * c['before']['tasks'])}."
+        yield (
+            f"A gain of at least {100 * asked:g} points on {abouts[0]}: it lacked "
+            f"{100 * lacking:.1f}, or {count(lacking * c['before']['tasks'])}."
+        )
     elif name == "not worse":
         for about in abouts:
             yield _not_to_lose(
@@ -125,29 +136,44 @@ def _to_win(c: dict[str, Any], level: float, gain: float) -> Iterator[str]:
     if c.get("answers", 1) > 1:
         error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
         needed = max(gain, NormalDist().inv_cdf(1 - level) * error)
-        yield f"A gain of about {100 * needed:.1f} points on {c['benchmark']} where it had {100 * c['difference']:+.1f} (normal approximation)."
+        yield (
+            f"A gain of about {100 * needed:.1f} points on {c['benchmark']} where it had "
+            f"{100 * c['difference']:+.1f} (normal approximation)."
+        )
         return
     needed_wins = wins_needed(lost, tasks, level, gain)
     if needed_wins is None:
-        yield f"{tasks} tasks of {c['benchmark']} cannot show a gain at {level:.3g} with {lost} of them lost: gate on more tasks."
+        yield (
+            f"{tasks} tasks of {c['benchmark']} cannot show a gain at {level:.3g} with {lost} of "
+            "them lost: gate on more tasks."
+        )
     else:
         yield (
-            f"With the {count(lost)} of {c['benchmark']} that it lost, it had to win {needed_wins} that the champion fails, "
+            f"With the {count(lost)} of {c['benchmark']} that it lost, it had to win "
+            f"{needed_wins} that the champion fails, "
             f"and won {won}: {count(needed_wins - won)} more."
         )
     if (more := tasks_needed(won, lost, tasks, level)) is not None and more > tasks:
-        yield f"Or more tasks: were it as good on others, about {more:,} in place of {tasks} would show it."
+        yield (
+            f"Or more tasks: were it as good on others, about {more:,} in place of {tasks} would "
+            "show it."
+        )
 
 
 def _not_to_lose(c: dict[str, Any], policy: dict[str, Any]) -> str:
     won, lost, level = len(c["won"]), len(c["lost"]), policy["harm_alpha"]
     if c["p_worse"] <= level and c.get("answers", 1) == 1:
         allowed = losses_allowed(won, lost, level)
-        return f"On {c['benchmark']} it lost {count(lost)} and won {won}: with at most {allowed} lost no fall would have been shown."
+        return (
+            f"On {c['benchmark']} it lost {count(lost)} and won {won}: with at most {allowed} "
+            "lost no fall would have been shown."
+        )
     margin = c.get("margin") or policy.get("margin", 0.0)
     error = (c["difference_high"] - c["difference_low"]) / (2 * NormalDist().inv_cdf(0.975))
     needed = NormalDist().inv_cdf(1 - level) * error - margin
     return (
-        f"On {c['benchmark']} a difference of about {100 * needed:+.1f} points or better would have ruled out a fall of {100 * margin:.1f}; "
-        f"it had {100 * c['difference']:+.1f} (normal approximation). Or the same difference on more tasks."
+        f"On {c['benchmark']} a difference of about {100 * needed:+.1f} points or better "
+        f"would have ruled out a fall of {100 * margin:.1f}; "
+        f"it had {100 * c['difference']:+.1f} (normal approximation). Or the same difference "
+        "on more tasks."
     )

@@ -11,9 +11,14 @@ from evaluation.promotion.comparison import odds, points
 from evaluation.promotion.required_sample_size import failed
 
 WORDS = {  # by the check that failed
-    "battery": "It was trained with a reward that pays for answers that cheat, or was never tried on such: whatever it scores, it may have cheated.",
+    "battery": (
+        "It was trained with a reward that pays for answers that cheat, or was never tried on "
+        "such: whatever it scores, it may have cheated."
+    ),
     "provenance": "What it was made from can no longer be found, so that nobody could make it again.",
-    "fresh tasks": "It was asked tasks that had been used to decide before, so that its score is no fair test.",
+    "fresh tasks": (
+        "It was asked tasks that had been used to decide before, so that its score is no fair test."
+    ),
     "picked apart": "It was picked by the very tasks that it is judged on, so that its score is no fair test.",
     "measured": "It must not lose on a benchmark that was not measured.",
     "limit": "It is over a limit that the policy sets.",
@@ -25,14 +30,23 @@ def in_short(decision: dict[str, Any]) -> str:
     """Why it was promoted or refused."""
     c = decision.get("comparison")
     if decision["kind"] == "install" or c is None:
-        return "It was the first, and there was nothing to beat: that says nothing about how good it is."
+        return (
+            "It was the first, and there was nothing to beat: that says nothing about how good it "
+            "is."
+        )
     scores = f"{_solved(c['after'])}, where the champion before it solved {_solved(c['before'])}"
     if decision["kind"] == "promote":
-        return f"It is better: of {c['before']['tasks']} tasks it solved {scores}; luck does not explain that."
+        return (
+            f"It is better: of {c['before']['tasks']} tasks it solved {scores}; luck does not "
+            "explain that."
+        )
     lacked = {name for name, _ in failed(decision)}
     won = not lacked & {"win", "gain"}
     score = (
-        f"Its score is better: of {c['before']['tasks']} tasks it solved {scores}. That is not enough."
+        (
+            f"Its score is better: of {c['before']['tasks']} tasks it solved {scores}. That is "
+            "not enough."
+        )
         if won
         else _no_gain(decision, scores, lacked)
     )
@@ -53,19 +67,31 @@ def _no_gain(decision: dict[str, Any], scores: str, lacked: set[str]) -> str:
     if decision["champion"]["content_hash"] == decision["challenger"]["content_hash"]:
         return "It is the champion itself: the same weights."
     if "win" not in lacked:
-        return f"It is better, but too little to be worth a version: of {tasks} tasks it solved {scores}."
+        return (
+            f"It is better, but too little to be worth a version: of {tasks} tasks it solved "
+            f"{scores}."
+        )
     if c["p_worse"] <= level:
         return f"It is worse: of {tasks} tasks it solved {scores}; bad luck does not explain that."
     unseen = c.get("smallest_gain")
     few = (
-        f" That does not show that the two are equal: so few tasks often miss a gain below {points(unseen)} points."
+        (
+            " That does not show that the two are equal: so few tasks often miss a gain below "
+            f"{points(unseen)} points."
+        )
         if unseen
         else ""
     )
     if not c["won"] and not c["lost"]:
-        return f"It was not shown to be better: of {tasks} tasks it solved the very same {_solved(c['after'])} as the champion before it.{few}"
+        return (
+            f"It was not shown to be better: of {tasks} tasks it solved the very same "
+            f"{_solved(c['after'])} as the champion before it.{few}"
+        )
     luck = odds(c["p_better"] if c["difference"] > 0 else c["p_worse"])
-    return f"It was not shown to be better: of {tasks} tasks it solved {scores}, and luck alone makes such a difference {luck}.{few}"
+    return (
+        f"It was not shown to be better: of {tasks} tasks it solved {scores}, and luck alone "
+        f"makes such a difference {luck}.{few}"
+    )
 
 
 def _worst(falls: list[dict[str, Any]]) -> str:
@@ -73,7 +99,10 @@ def _worst(falls: list[dict[str, Any]]) -> str:
         falls, key=lambda check: float(check["numbers"]["before"] - check["numbers"]["after"])
     )
     was, now = (points(worst["numbers"][side]) for side in ("before", "after"))
-    return f"It got worse by more than chance explains, most of all on {worst['about']}: from {was} to {now} % solved."
+    return (
+        f"It got worse by more than chance explains, most of all on {worst['about']}: from {was} "
+        f"to {now} % solved."
+    )
 
 
 def _solved(rate: dict[str, Any]) -> str:

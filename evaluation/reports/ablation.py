@@ -42,7 +42,8 @@ def contribution(
     old, new = np.asarray(baseline, dtype=float), np.asarray(changed, dtype=float)
     if old.shape != new.shape or old.ndim != 2 or not old.size:
         raise ValueError(
-            f"runs of shape {old.shape} and {new.shape}: score every run on the same seeds and tasks"
+            f"runs of shape {old.shape} and {new.shape}: score every run on the same seeds "
+            "and tasks"
         )
     apart = old - new
     seeds, tasks = apart.shape

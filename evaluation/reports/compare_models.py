@@ -78,7 +78,8 @@ def versus(
                 f"{c.name}: {', '.join(c.cards) or 'nothing'}" for c in (first, other)
             )
             raise Incomparable(
-                f"{first.name} and {other.name} share no benchmark ({asked}): evaluate both on the same one"
+                f"{first.name} and {other.name} share no benchmark ({asked}): evaluate both "
+                "on the same one"
             )
         rows += [
             _row(
@@ -106,7 +107,8 @@ def can_show(contestant: Contestant, *, k: int = 1, alpha: float = 0.05) -> list
             else "too few tasks to show any gain"
         )
         told.append(
-            f"{name}: {contestant.name} solves {rate}; at {alpha:g}, one-sided, {can}, if half of the tasks are decided by the task alone."
+            f"{name}: {contestant.name} solves {rate}; at {alpha:g}, one-sided, {can}, if "
+            "half of the tasks are decided by the task alone."
         )
     return told
 
@@ -144,7 +146,8 @@ def _row(
         )  # fmt: skip
     if min(len(old), len(new)) < 2:
         raise Incomparable(
-            f"{benchmark}: {len(old)} runs of {first.name} against {len(new)} of {other.name}: give one of each, or at least two of each"
+            f"{benchmark}: {len(old)} runs of {first.name} against {len(new)} of "
+            f"{other.name}: give one of each, or at least two of each"
         )
     ids = list(counts_of(old[0]))
     was, now = (

@@ -165,9 +165,15 @@ class ReportFacts(Fact):
         """One sentence that says what came out."""
         score, name = self.decision.score, self.decision.challenger.name
         if self.decision.comparison is None:
-            return f"First champion: {name} solves {100 * score.share:.1f} % of {score.tasks} held-out problems"
+            return (
+                f"First champion: {name} solves {100 * score.share:.1f} % of {score.tasks} "
+                "held-out problems"
+            )
         before = self.decision.comparison.before
-        change = f"{100 * before.share:.1f} % → {100 * score.share:.1f} % of {score.tasks} problems that training never saw"
+        change = (
+            f"{100 * before.share:.1f} % → {100 * score.share:.1f} % of {score.tasks} problems "
+            "that training never saw"
+        )
         return f"Promoted: {change}" if self.decision.promoted else f"Not promoted: {change}"
 
     @property
@@ -175,7 +181,10 @@ class ReportFacts(Fact):
         """What came out as a figure with its 95 % interval."""
         score, compared = self.decision.score, self.decision.comparison
         if compared is None:
-            return f"pass@1 {points(score.share)} %, 95 % interval {points(score.low)} to {points(score.high)} %"
+            return (
+                f"pass@1 {points(score.share)} %, 95 % interval {points(score.low)} to "
+                f"{points(score.high)} %"
+            )
         between = f"{signed(compared.difference_low)} to {signed(compared.difference_high)}"
         return f"{signed(compared.difference)} points, 95 % interval {between}"
 

@@ -44,7 +44,10 @@ def picture(links: Sequence[Link]) -> str:
         for source, target in edges
     ]
     boxes = [_box(link, *places[link.name]) for link in links]
-    head = f'<svg class="lineage" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="what was made from what">'
+    head = (
+        f'<svg class="lineage" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        'role="img" aria-label="what was made from what">'
+    )
     return "".join([head, *curves, *boxes, "</svg>"])
 
 

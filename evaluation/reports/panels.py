@@ -18,12 +18,16 @@ def panels(series: Mapping[str, Sequence[tuple[int, float]]]) -> str:
     """A panel for each series that has a point: its name, its last value, its curve from lowest to highest."""
     drawn = {name: points for name, points in series.items() if points}
     parts = [
-        f'<g transform="translate({number % ACROSS * WIDTH},{number // ACROSS * HEIGHT})">{_panel(name, points)}</g>'
+        (
+            "<g "
+            f'transform="translate({number % ACROSS * WIDTH},{number // ACROSS * HEIGHT})">{_panel(name, points)}</g>'
+        )
         for number, (name, points) in enumerate(drawn.items())
     ]
     wide, tall = WIDTH * min(ACROSS, max(1, len(drawn))), HEIGHT * -(-len(drawn) // ACROSS)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{tall}" viewBox="0 0 {wide} {tall}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{tall}" viewBox="0 0 '
+        f'{wide} {tall}" '
         f'font-family="system-ui, sans-serif" font-size="12" fill="{TEXT}">{"".join(parts)}</svg>'
     )
 
@@ -42,9 +46,18 @@ def _panel(name: str, points: Sequence[tuple[int, float]]) -> str:
     ]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
     head = f'<text x="{SIDE}" y="14">{escape(name)}</text>'
-    figure = f'<text x="{WIDTH - SIDE}" y="14" text-anchor="end" font-weight="600">{points[-1][1]:.4g}</text>'
-    curve = f'<polyline points="{path}" fill="none" stroke="{LINE}" stroke-width="1.6" stroke-linejoin="round"/>'
-    return f'{head}{figure}{curve}<circle cx="{at[-1][0]:.1f}" cy="{at[-1][1]:.1f}" r="2.6" fill="{LINE}"/>'
+    figure = (
+        f'<text x="{WIDTH - SIDE}" y="14" text-anchor="end" '
+        f'font-weight="600">{points[-1][1]:.4g}</text>'
+    )
+    curve = (
+        f'<polyline points="{path}" fill="none" stroke="{LINE}" stroke-width="1.6" '
+        'stroke-linejoin="round"/>'
+    )
+    return (
+        f'{head}{figure}{curve}<circle cx="{at[-1][0]:.1f}" cy="{at[-1][1]:.1f}" r="2.6" '
+        f'fill="{LINE}"/>'
+    )
 
 
 def _thinned(points: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

@@ -46,7 +46,8 @@ def not_worse(won: int, lost: int, tasks: int, margin: float) -> float:
     """
     if not 0 < margin < 1:
         raise ValueError(
-            f"a margin of {margin} is none: give a share between 0 and 1, e.g. 0.03 for three points"
+            f"a margin of {margin} is none: give a share between 0 and 1, e.g. 0.03 for three "
+            "points"
         )
     return 1 - NORMAL.cdf(_score(won, lost, tasks, -margin))
 

@@ -114,7 +114,8 @@ def _check(correct: Sequence[int], drawn: Sequence[int], k: int) -> None:
         raise ValueError(f"pass@{k} of no problems is no score: evaluate at least one")
     if (short := next((i for i, n in enumerate(drawn) if n < k), None)) is not None:
         raise ValueError(
-            f"pass@{k} needs {k} scored answers, problem {short} has {drawn[short]}: draw more or lower k"
+            f"pass@{k} needs {k} scored answers, problem {short} has {drawn[short]}: draw "
+            "more or lower k"
         )
     if (
         odd := next(

@@ -42,7 +42,8 @@ def compare_recipes(
     old, new = (_stretched(runs, confidence) for runs in (before, after))
     if old.shape[1] != new.shape[1]:
         raise ValueError(
-            f"{old.shape[1]} tasks before and {new.shape[1]} after: evaluate every run on the same tasks"
+            f"{old.shape[1]} tasks before and {new.shape[1]} after: evaluate every run on the "
+            "same tasks"
         )
     rng, tasks = np.random.default_rng(seed), old.shape[1]
     seen = float(new.mean() - old.mean())

@@ -138,7 +138,8 @@ def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
     """
     if not 0 <= gain <= discordant <= 1:
         raise ValueError(
-            f"a gain of {gain} needs at least as many tasks that change, and at most all: got {discordant}"
+            f"a gain of {gain} needs at least as many tasks that change, and at most all: got "
+            f"{discordant}"
         )
     if discordant == 0:
         return 0.0

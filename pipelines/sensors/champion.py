@@ -79,7 +79,10 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
         if at.path and not at.path.exists()
     ]:
         return dg.SensorResult(
-            skip_reason=f"nothing is there any more: {', '.join(gone)}; put it back, or `ratchet data add` it from another place"
+            skip_reason=(
+                f"nothing is there any more: {', '.join(gone)}; put it back, or `ratchet data "
+                "add` it from another place"
+            )
         )
     wanted = {name: place.content for name, place in listed(workshop.home.path).items()}
     changed = sorted(
@@ -132,7 +135,10 @@ def champion_regression(context: dg.SensorEvaluationContext, workshop: Workshop)
     age_h = (time.time() - _seconds(last)) / 3600
     if age_h < config.rescore_hours:
         return dg.SensorResult(
-            skip_reason=f"{champion.checkpoint} was scored {age_h:.1f} hours ago, the next time is after {config.rescore_hours:g}"
+            skip_reason=(
+                f"{champion.checkpoint} was scored {age_h:.1f} hours ago, the next time is after "
+                f"{config.rescore_hours:g}"
+            )
         )
     name = f"rescore-{champion.checkpoint_hash[:8]}-{len(rescored) + 1}"
     tags = {"ratchet/why": "daily rescoring", "ratchet/kind": "rescore"}
@@ -154,7 +160,10 @@ def held_back(workshop: Workshop, asked: list[float], now: float, config: Automa
     if len(today) >= config.retrainings_a_day:
         return f"{len(today)} were asked for in 24 hours, the budget is {config.retrainings_a_day}"
     if asked and now - asked[-1] < config.cooldown_hours * 3600:
-        return f"the last was asked for {(now - asked[-1]) / 3600:.1f} hours ago, the cooldown is {config.cooldown_hours:g}"
+        return (
+            f"the last was asked for {(now - asked[-1]) / 3600:.1f} hours ago, the cooldown is "
+            f"{config.cooldown_hours:g}"
+        )
     return None
 
 

@@ -50,4 +50,7 @@ def show(report: Path, record: Record, console: Console) -> None:
 
 def _rate(rate: dict[str, float]) -> str:
     interval = f"{100 * rate['low']:.1f} to {100 * rate['high']:.1f} %"
-    return f"pass@1 {100 * rate['share']:5.1f} %  ({interval}, {rate['solved']} of {rate['tasks']} held-out)"
+    return (
+        f"pass@1 {100 * rate['share']:5.1f} %  ({interval}, {rate['solved']} of {rate['tasks']} "
+        "held-out)"
+    )

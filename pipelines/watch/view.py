@@ -163,7 +163,10 @@ class View:
         table.add_column(no_wrap=True, overflow="ellipsis")
         for row in self.rows.values():
             table.add_row(*self._cells(row))
-        foot = f"{_span(time.time() - self.began)} · {self.memory_gib:.1f} GiB now, {self.peak_gib:.1f} at most"
+        foot = (
+            f"{_span(time.time() - self.began)} · {self.memory_gib:.1f} GiB now, "
+            f"{self.peak_gib:.1f} at most"
+        )
         notes = [Text(f"! {note}", style="yellow") for note in self.notes[-3:]]
         parts: list[RenderableType] = [
             table,

@@ -10,7 +10,9 @@ Chat = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Ask:
-    """One question. `temperature` 0 takes the most likely token each time, as the gate's evaluation does; `seed` None draws anew each time."""
+    """One request. `temperature` 0 takes the most likely token each time, as the gate's evaluation
+    does; `seed` None draws a new seed for each request.
+    """
 
     chat: Chat | str  # a text is gone on with as it is, without the chat's template
     max_tokens: int

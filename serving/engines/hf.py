@@ -1,6 +1,7 @@
-"""The engine for a laptop: a checkpoint in this process, by transformers, one question after another.
+"""The engine for a laptop: a checkpoint in this process, with transformers, one request after
+another.
 
-fp32 on a CPU, bf16 on a GPU. Code that a checkpoint brings along is never run, and nothing is fetched.
+fp32 on a CPU, bf16 on a GPU. Code in a checkpoint is never run, and nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from serving.engines import Answer, Ask, TooLong
 
 
 class HfEngine:
-    """folder: a Hugging Face checkpoint with tokenizer and chat template. Raises OSError or ValueError where it is not one."""
+    """folder: a Hugging Face checkpoint with tokenizer and chat template. Raises OSError or
+    ValueError for any other folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         import torch
@@ -51,7 +54,8 @@ class HfEngine:
         asked = prompt["input_ids"].shape[1]
         if asked >= self.positions:
             raise TooLong(
-                f"the messages are {asked} tokens long, this model has {self.positions} positions: shorten them"
+                f"the messages are {asked} tokens long, this model has {self.positions} "
+                "positions: shorten them"
             )
         settings = (
             {"do_sample": True, "temperature": ask.temperature, "top_p": ask.top_p, "top_k": 0}

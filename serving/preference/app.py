@@ -1,7 +1,10 @@
-"""The page as an application: what a judge sees next, and what they chose. It never says whose answer stands where.
+"""The page for preference judgements as an application: the judge's next pair, and their choices.
+It never shows which model wrote what.
 
-In: a `Round` and a token. Out: an ASGI application on which every path but the page's own style and script asks for the token. What a model
-wrote is sent as JSON and shown as text; the page may load nothing from elsewhere and run nothing inline (Content-Security-Policy).
+In: a `Round` and a token. Out: an ASGI application in which every path except the page's own style
+and script needs the token. Completions are sent as JSON and shown as text; the page may load
+nothing
+from elsewhere and run nothing inline (Content-Security-Policy).
 """
 
 from __future__ import annotations
@@ -23,7 +26,8 @@ from serving.preference.round import Judged, Round
 
 FOLDER = Path(__file__).parent
 HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src "
+    "data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -53,7 +57,9 @@ class Told(Ask):
 
 
 def make_app(round: Round, token: str) -> FastAPI:
-    """The page over an open round. Its address is `/?token=...`; the script gives the token on as a header."""
+    """Return the page over an open round. Its address is `/?token=...`; the script sends the token
+    as a header.
+    """
     app = FastAPI(title="Ratchet", docs_url=None, redoc_url=None, openapi_url=None)
 
     @app.middleware("http")

@@ -1,8 +1,5 @@
-"""A round of judgements as a folder: what is asked, written once, and what was chosen, appended line by line.
-
-round.json     seed, question, whose answers, how many pairs were the same text
-pairs.jsonl    a pair a line
-choices.jsonl  a choice a line, on disk before the page hears of it; the reward's data as it stands
+"""A round of judgements as a folder: its pairs, written once, and the choices, appended line by
+line.
 """
 
 from __future__ import annotations
@@ -39,7 +36,7 @@ class About(BaseModel):
 
 
 class Taken(NotReady):
-    """Another process has the round open: two writers would each show a judge what the other recorded."""
+    """Another process has the round open. With two writers a judge could see a pair twice."""
 
 
 class Judged(ValueError):
@@ -47,7 +44,9 @@ class Judged(ValueError):
 
 
 def begin(folder: Path, about: About, pairs: Sequence[Pair]) -> None:
-    """Writes what is asked, unless it is there: a round never changes. Raises ProblemError without pairs, or where another round is."""
+    """Write the round's pairs, unless they exist: a round never changes. Raises ProblemError
+    without pairs, or if the folder holds another round.
+    """
     if not pairs:
         raise ProblemError(
             "there is no pair of different answers",
@@ -86,7 +85,8 @@ class Round:
         except BlockingIOError as error:
             self._file.close()
             raise Taken(
-                f"{folder} is being judged on a page of another process: open that one, several judges may use it"
+                f"{folder} is being judged on a page of another process: open that one, "
+                "several judges may use it"
             ) from error
         _drop_torn_line(folder / "choices.jsonl")
         self._done = {(met.judge, met.pair) for met in met_in(folder)}
@@ -95,7 +95,7 @@ class Round:
         self._file.close()
 
     def next(self, judge: str) -> Pair | None:
-        """The first pair in this judge's order that they have not chosen in; None when all are done."""
+        """Return the first pair in this judge's order without their choice; None when all are done."""
         return next(
             (
                 pair
@@ -109,7 +109,9 @@ class Round:
         return sum(who == judge for who, _ in self._done)
 
     def choose(self, judge: str, pair_id: str, chosen: Chosen) -> Choice:
-        """Records one choice; it is on disk when this returns. Raises KeyError for an unknown pair, Judged for a second choice in it."""
+        """Record one choice; it is on disk when this returns. Raises KeyError for an unknown pair,
+        Judged for a second choice in it.
+        """
         pair = self.pairs[pair_id]
         left, right = pair.sides(self.about.seed, judge)
         choice = Choice(
@@ -145,7 +147,9 @@ def read_round(folder: Path) -> tuple[About, Mapping[str, Pair]]:
 
 
 def met_in(folder: Path) -> list[Met]:
-    """Every choice of a round with whose answers it was between. Raises ValueError for a choice that belongs to no pair of it."""
+    """Return every choice of a round with the contestants that it was between. Raises ValueError
+    for a choice that belongs to no pair.
+    """
     path = folder / "choices.jsonl"
     known = {
         (pair.problem_id, frozenset((pair.first, pair.second))): pair
@@ -156,7 +160,8 @@ def met_in(folder: Path) -> list[Met]:
         pair = known.get((choice.problem_id, frozenset((choice.left, choice.right))))
         if pair is None:
             raise ValueError(
-                f"{path}: row {number}: {choice.problem_id}: these two answers are no pair of this round: take the row out"
+                f"{path}: row {number}: {choice.problem_id}: these two answers are no pair of "
+                "this round: take the row out"
             )
         won = pair.winner(choice.left, choice.chosen)
         left = None if choice.chosen == "tie" else choice.chosen == "left"
