@@ -1,4 +1,5 @@
-"""The graph: one thin file a stage; it reads, calls the domain code, writes, and attaches what a person wants to look at.
+"""The asset graph: one thin file for each stage. It reads, calls the domain code, writes, and
+attaches metadata for people.
 
-In: the artifacts of earlier stages. Out: an artifact of its own, with its metadata and its blocking checks.
+In: the artifacts of earlier stages. Out: its own artifact, with metadata and blocking checks.
 """

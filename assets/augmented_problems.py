@@ -1,4 +1,6 @@
-"""Augmented problems: mutations of verified ones, with outputs that their references gave in the sandbox, verified in their turn."""
+"""Augmented problems: variants of verified ones, with outputs computed by their references in the
+sandbox; verified too.
+"""
 
 import json
 from collections import Counter
@@ -27,7 +29,9 @@ from resources.run_context import Made, Workshop, result
 def augmented_problems(
     context: dg.AssetExecutionContext, workshop: Workshop
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Verified problems renamed, re-worded, with another number, inverted, composed of two; each attempt is made or has its reason."""
+    """Verified problems renamed, reworded, with another number, inverted, or composed of two; every
+    failed attempt keeps its reason.
+    """
     with workshop.bench(context) as bench:
         verified, config = (
             bench.store.require("datasets", "verified_problems"),

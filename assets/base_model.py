@@ -1,4 +1,6 @@
-"""The base model: made from scratch on the embedded profile, fetched from the hub elsewhere. Out: a Hugging Face folder."""
+"""The base model: made from scratch for the embedded profile, else downloaded from the hub. Out: a
+Hugging Face folder.
+"""
 
 import shutil
 from pathlib import Path
@@ -19,7 +21,9 @@ from resources.run_context import Bench, Made, Workshop, result
 
 @dg.asset(group_name=MODELS, kinds={"huggingface"}, owners=OWNERS[MODELS], deps=[clean_problems])
 def base_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Qwen2 architecture: random weights and a BPE tokenizer of its own on the embedded profile, a hub checkpoint where `base` names one."""
+    """A Qwen2 model with random weights and its own BPE tokenizer (embedded profile), or the hub
+    checkpoint named by `base`.
+    """
     with workshop.bench(context) as bench:
         made = _fetched(bench) if bench.profile.base else _from_scratch(bench)
         if line := check_fetched(bench.profile, made.path):
@@ -88,7 +92,9 @@ def _refuse_what_cannot_be_trained(name: str, folder: Path, profile: Profile) ->
 
 
 def snapshot(hub_id: str, where: str) -> Path:
-    """The hub's snapshot. Raises NotReady with where the id stands, and the mend, where there is none to be had."""
+    """Return the hub's snapshot. Raises NotReady with the setting that names it and the fix, if it
+    cannot be downloaded.
+    """
     from huggingface_hub import snapshot_download
 
     try:

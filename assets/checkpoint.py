@@ -1,6 +1,9 @@
-"""Reinforcement learning: verl trains on Ray, a job of its own that outlives the step, and the checkpoint that is best on validation is kept.
+"""Reinforcement learning: verl trains on Ray, in a job that outlives the step; the checkpoint with
+the best validation score is kept.
 
-In: clean problems, the policy to start from, the rankings. Out: a Hugging Face folder, a partition a chain.
+In: clean problems, the start policy, the rankings. Out: a Hugging Face folder, one partition for
+each
+pipeline run.
 """
 
 import json
@@ -55,7 +58,9 @@ from verl_jobs.trainer.early_stop import a_token
     tags={"kind": "train"},
 )
 def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The policy after verl's reinforcement learning; of all saves the one that solves most validation problems, the earlier of equals."""
+    """The policy after verl's reinforcement learning: of all saves the one that solves most
+    validation problems, the earliest of equals.
+    """
     with workshop.bench(context) as bench:
         rows = training_rows(bench)
         job = training_job(bench, rows)
@@ -133,7 +138,9 @@ def checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mate
 def whole_checkpoint(
     context: dg.AssetCheckExecutionContext, workshop: Workshop
 ) -> dg.AssetCheckResult:
-    """The folder hashes to what its manifest says, and loads with `trust_remote_code=False`, every weight finite."""
+    """The folder's hash matches its manifest, and it loads with `trust_remote_code=False`, every
+    weight finite.
+    """
     made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
     return loads(workshop, made)
 
@@ -142,7 +149,9 @@ def whole_checkpoint(
 def no_growing_gap(
     context: dg.AssetCheckExecutionContext, workshop: Workshop
 ) -> dg.AssetCheckResult:
-    """The hack watch: over the steps, the share of visible tests that pass did not run away from that of hidden tests (rewards/watch.py says how)."""
+    """The hack watch: over the steps, the pass rate on visible tests did not run away from that on
+    hidden tests (rewards/watch.py).
+    """
     made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
     history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
     found = watch.growth(history)
@@ -165,7 +174,9 @@ def no_growing_gap(
 def healthy_training(
     context: dg.AssetCheckExecutionContext, workshop: Workshop
 ) -> dg.AssetCheckResult:
-    """Warns of answers cut by their length or lost, and of an engine that samples from other probabilities than the trainer's."""
+    """Warns of completions that were truncated or lost, and of an engine whose probabilities differ
+    from the trainer's.
+    """
     made = workshop.store.require("checkpoints", workshop.chain(context.run.tags).record.id)
     history = json.loads((made.path / "measured.json").read_text(encoding="utf-8"))
     found = alarms(a_token(history, workshop.profile.training))
@@ -200,7 +211,9 @@ def loads(workshop: Workshop, made: Artifact) -> dg.AssetCheckResult:
 
 
 def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
-    """What the trainer is told; its folder follows from what decides the work, so that another config never goes on from these saves."""
+    """Return the training job. Its folder follows from everything that decides the result, so
+    another config never resumes from these saves.
+    """
     profile, record, start = bench.profile, bench.chain.record, start_of(bench)
     job = TrainingJob(
         folder="",
@@ -226,7 +239,9 @@ def training_job(bench: Bench, rows: Artifact) -> TrainingJob:
 
 
 def lost_before(bench: Bench) -> list[Problem]:
-    """Tasks that champions have lost, where a fall of the champion started this chain; else none."""
+    """Return the tasks that champions have lost, if a regression of the champion started this run;
+    else none.
+    """
     record = bench.chain.record
     return (
         [
@@ -250,7 +265,9 @@ def training_of(bench: Bench) -> Training:
 
 
 def training_rows(bench: Bench) -> Artifact:
-    """Training and validation problems as verl reads them. What the policy solved every time teaches it nothing, and is left out."""
+    """Write training and validation problems as verl reads them. Problems that the policy always
+    solves are left out: they teach it nothing.
+    """
     clean, ranks = (
         bench.store.require("datasets", "clean_problems"),
         bench.store.require("datasets", "difficulty_rankings"),
@@ -309,7 +326,9 @@ def _try_own_parts(context: dg.AssetExecutionContext, job: TrainingJob) -> None:
 
 
 def refuse_silence(agents: Agents, problems: Sequence[Problem]) -> None:
-    """Raises NotReady where no problem shows a test, so that the Executor could report nothing, and where no Generator would come of it."""
+    """Raise NotReady if no problem has a visible test, so that the Executor could report nothing,
+    or if no Generator would be trained.
+    """
     if agents.trains == "reviewer":
         raise NotReady(
             "training.agents.trains: reviewer makes no model that writes programs: use "

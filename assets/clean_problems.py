@@ -1,4 +1,6 @@
-"""Clean problems: what training may see. In: verified and made problems. Out: nothing gated or like it, unlicensed, secret, poor; nothing twice."""
+"""Clean problems: what training may see. In: verified and derived problems. Out: the same without
+gated, similar, unlicensed, secret, poor or duplicate ones.
+"""
 
 import json
 from dataclasses import asdict, replace
@@ -35,7 +37,9 @@ from resources.run_context import Made, Workshop, result
     deps=[verified_problems, augmented_problems, synthetic_problems],
 )
 def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Verified and made problems less gated benchmarks, their likenesses, secrets and duplicates; every removed one keeps its reason."""
+    """Verified and derived problems without gated benchmarks, problems similar to them, secrets and
+    duplicates; each removed one keeps its reason.
+    """
     with workshop.bench(context) as bench:
         names = ("raw_problems", "verified_problems", "augmented_problems", "synthetic_problems")
         raw, verified, augmented, synthetic = (
@@ -126,7 +130,9 @@ def clean_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
-    """Judges what lies on disk: no problem of a gated benchmark, whatever its row claims, none made from one, and none that overlaps one."""
+    """The data on disk has no problem of a gated benchmark, whatever its row claims, none made from
+    one, and none that overlaps one.
+    """
     folder = workshop.store.require("datasets", "clean_problems").path
     problems = read_parquet(folder / "problems.parquet")
     processes = workshop.profile.curation.processes
@@ -150,7 +156,9 @@ def no_gated_problem(workshop: Workshop) -> dg.AssetCheckResult:
 
 @dg.asset_check(asset=clean_problems, blocking=True)
 def no_secret(workshop: Workshop) -> dg.AssetCheckResult:
-    """Judges what lies on disk: no key, password or personal datum in any column; named without being shown."""
+    """The data on disk has no key, password or personal datum in any column; findings are named
+    without being shown.
+    """
     problems = read_parquet(
         workshop.store.require("datasets", "clean_problems").path / "problems.parquet"
     )

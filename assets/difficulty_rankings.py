@@ -1,4 +1,6 @@
-"""How hard problems are for the policy that training starts from: a sample of them is answered several times, and ranked by how many answers pass."""
+"""How hard problems are for the start policy: it answers a sample several times, and they are
+ranked by pass rate.
+"""
 
 import random
 from collections.abc import Mapping, Sequence
@@ -41,7 +43,9 @@ from rewards.question import Task
 def difficulty_rankings(
     context: dg.AssetExecutionContext, workshop: Workshop
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Pass rates of a sample of training problems under the policy that training starts from: the present champion, or the warmed-up model."""
+    """Pass rates of a sample of training problems under the policy that training starts from: the
+    champion, or the warmed-up model.
+    """
     with workshop.bench(context) as bench:
         clean, start, config = (
             bench.store.require("datasets", "clean_problems"),
@@ -116,7 +120,9 @@ def difficulty_rankings(
 
 @dg.asset_check(asset=difficulty_rankings, blocking=True)
 def reward_battery(workshop: Workshop) -> dg.AssetCheckResult:
-    """Before the reward trains anything it is tried on answers whose worth is known: references, wrong ones, empty ones, known exploits."""
+    """Before a reward trains anything, it is tried on completions of known worth: references, wrong
+    ones, empty ones, known exploits.
+    """
     config = workshop.profile.reward
     if config.kind == "random":  # the control experiment: its reward is meant to be worthless
         return dg.AssetCheckResult(passed=True, metadata={"reward": CONTROL})
@@ -157,7 +163,9 @@ def _severity(unverified: bool) -> dg.AssetCheckSeverity:
 
 
 def on_one_scale(bench: Bench) -> Artifact:
-    """Difficulties of problems and abilities of checkpoints, from all rankings that the store keeps (problems/difficulty/item_response.py)."""
+    """Difficulties of problems and abilities of checkpoints, from all stored rankings
+    (problems/difficulty/item_response.py).
+    """
     rankings = bench.store.versions("datasets", "difficulty_rankings")
 
     def make(folder: Path) -> Made:
@@ -212,7 +220,7 @@ def agreement(ranks: Sequence[Rank], static: Mapping[str, float]) -> str:
 
 
 def start_of(bench: Bench) -> Champion:
-    """The policy that this chain trains on: who was champion when it began, else the warmed-up model."""
+    """Return the policy that this run trains: the champion when it began, else the warmed-up model."""
     if champion := bench.chain.record.champion:
         return champion
     warm: Artifact = bench.store.require("checkpoints", "sft_checkpoint")

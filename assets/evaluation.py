@@ -1,4 +1,6 @@
-"""Scores: what a checkpoint solves. In: the chain's challenger and who it must beat. Out: scorecards, and a leaderboard over all there are."""
+"""Scores: what a checkpoint solves. In: the run's challenger and its opponent. Out: scorecards, and
+a leaderboard of all.
+"""
 
 import json
 from dataclasses import dataclass
@@ -38,7 +40,9 @@ from resources.run_record import Champion
 
 @dataclass(frozen=True)
 class Scores:
-    """All scorecards of one chain, by who and benchmark; and what was not measured, with the reason."""
+    """All scorecards of one pipeline run, by contestant and benchmark; and what was not measured,
+    with the reason.
+    """
 
     challenger: dict[str, Scorecard]
     champion: dict[str, Scorecard]
@@ -54,7 +58,9 @@ class Scores:
     partitions_def=checkpoints,
 )
 def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Challenger and champion on validation, on a held-out draw that no gate has used before, and on the public benchmarks that are there."""
+    """Challenger and champion on validation, on a held-out draw that no gate has used, and on the
+    public benchmarks that are installed.
+    """
     with workshop.bench(context, trains=False) as bench:
         record = bench.chain.record
         contestants = contestants_of(bench)
@@ -128,7 +134,9 @@ def benchmark_scores(context: dg.AssetExecutionContext, workshop: Workshop) -> d
 def scores_are_sane(
     context: dg.AssetCheckExecutionContext, workshop: Workshop
 ) -> dg.AssetCheckResult:
-    """Every task has a verdict, both sides saw the same tasks, and the reference solutions would score everything."""
+    """Every task has a verdict, both sides saw the same tasks, and the reference solutions would
+    score 100 %.
+    """
     scores = read_scores(
         workshop.store.require("scores", workshop.chain(context.run.tags).record.id)
     )
@@ -149,7 +157,7 @@ def scores_are_sane(
     group_name=EVALUATION, kinds={"markdown"}, owners=OWNERS[EVALUATION], deps=[benchmark_scores]
 )
 def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Every score there is, newest chain first. Held-out draws differ from chain to chain: compare within one."""
+    """Every score, newest run first. Held-out draws differ between runs: compare within one."""
     with workshop.bench(context, trains=False) as bench:
         names = [name for name in bench.store.names("scores") if "--" not in name]
         bundles = [artifact for name in names if (artifact := bench.store.current("scores", name))]
@@ -174,7 +182,9 @@ def leaderboard(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.Mat
 
 
 def reports_of(store: Store) -> dict[str, str]:
-    """Hashes of what says which tasks of a benchmark are suspect now: the contamination report and the list; empty where there is none."""
+    """Return the hashes of what says which tasks are suspect: the contamination report and the
+    list; empty if there is none.
+    """
     clean = store.current("datasets", "clean_problems")
     hashes = clean.manifest.facts.get("reports", {}) if clean else {}
     return {
@@ -185,7 +195,9 @@ def reports_of(store: Store) -> dict[str, str]:
 
 
 def contestants_of(bench: Bench) -> dict[str, Champion]:
-    """Who is scored: the challenger, and who must be beaten. A rescore, and a quick validation, have the champion alone."""
+    """Return who is scored: the challenger and the champion. A rescore and a quick validation have
+    the champion alone.
+    """
     record, champion = bench.chain.record, opponent(bench)
     if record.kind in ("rescore", "validation"):
         return {"champion": champion}
@@ -215,7 +227,9 @@ def _report_checkpoint(context: dg.AssetExecutionContext, bench: Bench) -> None:
 
 
 def opponent(bench: Bench) -> Champion:
-    """The present champion, or the one that this chain's recorded decision was made against; before there is any, the warmed-up model."""
+    """Return the current champion, or the one that this run's recorded decision was made against;
+    before there is one, the warmed-up model.
+    """
     history, entry = bench.workshop.ledger.history(), bench.workshop.ledger.champion()
     decided = next(
         (
@@ -235,7 +249,9 @@ def opponent(bench: Bench) -> Champion:
 
 
 def benchmarks_of(bench: Bench) -> tuple[list[Benchmark], dict[str, str]]:
-    """Validation, this chain's own held-out draw, and what public benchmarks there are; and name -> reason of those there are not."""
+    """Return validation, this run's held-out draw and the available public benchmarks; and name ->
+    reason for those that are missing.
+    """
     config, family = bench.profile.evaluation, bench.profile.family
     sampling = answering(bench.profile.training.answer_tokens)
     clean = read_parquet(

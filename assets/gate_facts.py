@@ -1,6 +1,9 @@
-"""What the gate is told of a challenger beside its scores: passport, battery, measures, suspect tasks, and the gates before.
+"""What the gate knows of a challenger besides its scores: passport, battery, measures, suspect
+tasks, and earlier gates.
 
-In: the chain's bench and its scorecards. Out: `Facts`, the same whenever they are asked for again: only what was recorded before this chain decided.
+In: the run's context and its scorecards. Out: `Facts`. They are the same at every call, because
+only
+what was recorded before this run's decision counts.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ def facts_of(bench: Bench, gated: Scorecard) -> Facts:
 
 
 def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
-    """What each recorded decision tested and at which level, oldest first; installs and rollbacks tested nothing."""
+    """Return what each recorded decision tested and at which level, oldest first; installs and
+    rollbacks tested nothing.
+    """
     found = []
     for entry in entries:
         if compared := entry.decision.get("comparison"):
@@ -60,7 +65,9 @@ def gates_of(entries: Iterable[Entry]) -> tuple[Gate, ...]:
 
 
 def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
-    """The ledger of alpha, newest first: gate, benchmark, its level, its p-value, whether a gain was shown, levels summed so far."""
+    """Return the ledger of alpha, newest first: gate, benchmark, level, p-value, whether a gain was
+    shown, sum of levels so far.
+    """
     total = 0.0
     rows: list[tuple[object, ...]] = []
     for gate in gates:
@@ -79,7 +86,9 @@ def spent_rows(gates: Sequence[Gate]) -> list[tuple[object, ...]]:
 
 
 def missing_links(store: Store, manifest: Manifest) -> tuple[str, ...]:
-    """Inputs of this artifact, and of those, whose content is nowhere in the store. An input that is no artifact (a reward, a source) is none."""
+    """Return the inputs, direct and indirect, whose content is missing from the store. Inputs that
+    are no artifacts (a reward, a source) do not count.
+    """
     known: dict[str, Manifest] = {}
     for kind in ARTIFACTS:
         for path in manifests(store.cache / kind):

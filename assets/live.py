@@ -1,6 +1,8 @@
-"""A training in Dagster while it runs: figures of its last step and of its machines, what it has cost, when it will end, its curves.
+"""A training in Dagster while it runs: figures of its last step and its machines, cost, expected
+end, curves.
 
-In: verl's metrics, and what the trainer said through Pipes. Out: metadata of an observation. Numbers are numbers, so that Dagster draws them too.
+In: verl's metrics, and the trainer's messages through Pipes. Out: metadata of an observation.
+Numbers stay numbers, so that Dagster draws them too.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ def live(
     price: float,
     now: float,
 ) -> dict[str, Any]:
-    """said: the trainer's messages, oldest first. price: of an hour of its machines, 0 where nobody named one. now: seconds since 1970."""
+    """Return the metadata. said: the trainer's messages, oldest first. price: of an hour of its
+    machines, 0 if unknown. now: seconds since 1970.
+    """
     told: dict[str, Any] = {
         "step": int(history[-1]["step"]),
         "steps": steps,

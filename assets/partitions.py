@@ -1,4 +1,6 @@
-"""What the graph is cut into: a partition a checkpoint (a chain's name), a partition a source of problems."""
+"""The partitions of the graph: one for each checkpoint (a run's name), one for each source of
+problems.
+"""
 
 import dagster as dg
 

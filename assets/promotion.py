@@ -1,4 +1,6 @@
-"""The decision: champion against challenger, judged by statistics, kept as one record with its reasons; the registry's aliases follow the record."""
+"""The decision: champion against challenger, judged by statistics, stored as one record with its
+reasons; the registry's aliases follow it.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,9 @@ from resources.run_context import Bench, Workshop
     partitions_def=checkpoints,
 )
 def promoted_model(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The gate's decision on this chain's challenger. The very first warmed-up model is installed as version 1, which shows no improvement."""
+    """The gate's decision on this run's challenger. The very first warmed-up model is installed as
+    version 1, which shows no improvement.
+    """
     with workshop.bench(context, trains=False) as bench:
         entry = gate(bench)
         if behind := workshop.registry.follow(workshop.ledger):
@@ -78,7 +82,9 @@ def champion_is_whole(workshop: Workshop) -> dg.AssetCheckResult:
 
 
 def gate(bench: Bench) -> Entry:
-    """Decides and records, once a chain. The first champion is installed before its first challenger is judged."""
+    """Decide and record, once for each run. The first champion is installed before its first
+    challenger is judged.
+    """
     ledger, record = bench.workshop.ledger, bench.chain.record
     scores = read_scores(bench.store.require("scores", record.id))
     if ledger.champion() is None:
@@ -94,7 +100,9 @@ def gate(bench: Bench) -> Entry:
 
 
 def remember_lost(bench: Bench, scores: Scores) -> int:
-    """What the old champion solved and the new one does not is asked from the next gate on; how many tasks are new. Repeatable."""
+    """Keep the tasks that the old champion solved and the new one does not, for the next gates;
+    return how many are new. Repeatable.
+    """
     record, known = (
         bench.chain.record,
         {benchmark.name: benchmark for benchmark in benchmarks_of(bench)[0]},

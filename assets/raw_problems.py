@@ -1,4 +1,6 @@
-"""Raw problems: every source in one schema. In: the embedded family's config, simple problems, a user's sources. Out: parquet; bad rows by name."""
+"""Raw problems: every source in one schema. In: the embedded family, simple problems, a user's
+sources. Out: parquet, and bad rows by name.
+"""
 
 import json
 from dataclasses import asdict
@@ -35,7 +37,9 @@ problem_sources = dg.AssetSpec(
 
 @dg.asset(group_name=DATA, kinds={"python", "parquet"}, owners=OWNERS[DATA], deps=[problem_sources])
 def raw_problems(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems of all sources in one schema; a row that cannot be read is left out and named, the others go on."""
+    """Problems of all sources in one schema; a row that cannot be read is left out and named, the
+    others are kept.
+    """
     with workshop.bench(context) as bench:
         added = pinned(workshop.home.path)
         inputs = {name: place.content for name, place in added.items()}
@@ -109,7 +113,9 @@ def schema_holds(workshop: Workshop) -> dg.AssetCheckResult:
 
 
 def read_at(folder: Path) -> Stage:
-    """The funnel's first stage: rows that were read, and those that were rejected. By source alone: their places are this machine's."""
+    """Return the funnel's first stage: rows read and rows rejected, by source alone, because their
+    paths belong to this machine.
+    """
     rejected = tuple(
         Removed(f"{row['source']}/?", "row rejected")
         for row in json.loads((folder / "rejected.json").read_text(encoding="utf-8"))

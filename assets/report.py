@@ -1,4 +1,4 @@
-"""The report: one self-contained HTML file that a person wants to show around, and the same facts beside it in summary.json."""
+"""The report: one self-contained HTML file to show around, and the same facts in summary.json."""
 
 import json
 from pathlib import Path
@@ -61,7 +61,9 @@ MODELS = ("base_model", "sft_checkpoint")
     partitions_def=checkpoints,
 )
 def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """What was trained on what, curves, before and after, examples, the gate's reasons, provenance, and what was not measured."""
+    """What was trained on which data, curves, before and after, examples, the gate's reasons,
+    provenance, and what was not measured.
+    """
     with workshop.bench(context, trains=False) as bench:
         decision = decision_of(
             read_scores(bench.store.require("scores", bench.chain.record.id)), bench
@@ -80,7 +82,9 @@ def training_report(context: dg.AssetExecutionContext, workshop: Workshop) -> dg
 
 
 def _figures(summary: dict[str, Any]) -> dict[str, Any]:
-    """The report's own, for the asset's page: what came out, what each benchmark says, what it took, what nobody measured."""
+    """Return the report's summary for the asset's page: outcome, each benchmark, time and memory,
+    what was not measured.
+    """
     rows = [
         (
             row["name"],
@@ -126,9 +130,8 @@ def _said(row: dict[str, Any], side: str) -> str:
 
 
 def decision_of(scores: Scores, bench: Bench) -> Decision:
-    """A pure function of the scorecards, the recorded facts and the policy: the report and the gate come to the same.
-
-    Raises ProfileError where the benchmark that the policy wants won has no scores.
+    """Build the report from the scorecards, the recorded facts and the policy. It is a pure
+    function, so report and gate agree.
     """
     policy = bench.profile.policy
     if policy.benchmark not in scores.challenger or policy.benchmark not in scores.champion:
@@ -306,7 +309,9 @@ def _curve(challenger: Artifact, tasks: int) -> Curve:
 
 
 def _spent(challenger: Artifact, scores: Scores, price_per_hour: float) -> tuple[Spending, ...]:
-    """Training by verl's own clock and count, then each score; a score that was found again took this when it was made."""
+    """Return the training's time and steps by verl's own clock, then each score; a score that
+    existed already took this when it was made.
+    """
     history = json.loads((challenger.path / "measured.json").read_text(encoding="utf-8"))
     counted = [float(row[TOKENS]) for row in history if row.get(TOKENS) is not None]
     rows = [

@@ -1,4 +1,6 @@
-"""Scorecards as a person looks at them: scores with what they cost, failures by kind, how the programs read. Markdown, for Dagster's pages."""
+"""Scorecards as Markdown tables for Dagster's pages: scores with cost, failures by kind, quality of
+the programs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ Sides = Sequence[tuple[str, dict[str, Scorecard]]]
 def scores_table(
     sides: Sides, not_measured: dict[str, str], suspects: Suspects, price: Price
 ) -> str:
-    """A row a scorecard; the score without suspect tasks, the share cut by length and what a solved problem took stand beside it."""
+    """Return one row for each scorecard, with the score without suspect tasks, the share truncated,
+    and the cost of a solved problem.
+    """
     scored = [
         (
             who,
@@ -62,7 +66,9 @@ def quality_table(cards: Sequence[Scorecard]) -> str:
 
 
 def full_and_clean(card: Scorecard, suspects: Suspects) -> tuple[str, str, str]:
-    """Three cells, under FULL_AND_CLEAN; the last is empty where no contamination report covers the benchmark."""
+    """Return three cells, under FULL_AND_CLEAN; the last is empty if no contamination report covers
+    the benchmark.
+    """
     rate = Rate.of(card)
     return (
         f"{points(rate.share)} %",

@@ -1,6 +1,9 @@
-"""The warm-up: supervised training on demonstrations that a fallible author wrote, so that reinforcement learning has something to weigh.
+"""The warm-up: supervised training on demonstrations by a simulated author who makes mistakes, so
+that RL has something to weigh.
 
-Of all weights, of some (`warm_up.frozen`), or of adapters (`warm_up.lora`). Killed, it goes on from its last state, half a minute old at most.
+It trains all weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). After a kill it
+resumes
+from its last state, at most half a minute old.
 """
 
 import json
@@ -28,7 +31,9 @@ from verl_jobs.sft.warm_up import Question
     deps=[base_model, clean_problems],
 )
 def sft_checkpoint(context: dg.AssetExecutionContext, workshop: Workshop) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """The base model after next-token training on the demonstrations; the first champion, and honestly weak."""
+    """The base model after next-token training on the demonstrations: the first champion, and a
+    weak one.
+    """
     with workshop.bench(context) as bench:
         clean, base = (
             bench.store.require("datasets", "clean_problems"),

@@ -1,4 +1,6 @@
-"""Synthetic problems: proposed and solved by a language model behind any OpenAI-compatible endpoint, verified like all others. Off by default."""
+"""Synthetic problems: proposed and solved by a language model behind an OpenAI-compatible endpoint,
+verified like all others. Off by default.
+"""
 
 import json
 from collections import Counter
@@ -28,7 +30,9 @@ from resources.run_context import Bench, Made, Workshop, result
 def synthetic_problems(
     context: dg.AssetExecutionContext, workshop: Workshop
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems whose outputs several independent answers agree on; each proposal is kept or has its reason. Empty while `synthesis` is off."""
+    """Problems whose outputs several independent completions agree on; each rejected proposal keeps
+    its reason. Empty while `synthesis` is off.
+    """
     with workshop.bench(context) as bench:
         verified, config = (
             bench.store.require("datasets", "verified_problems"),
@@ -93,7 +97,9 @@ def synthetic_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
 
 
 def _asked(bench: Bench, problems: list[Problem], folder: Path) -> Made:
-    """Replies go to a journal before anybody sees them: a run that was killed goes on, and asks nothing twice."""
+    """Append replies to a journal before they are used: a killed run resumes and repeats no
+    request.
+    """
     config, journals = bench.profile.synthesis, bench.workshop.home.path / "journals"
     poor = faulty(
         (one for one in problems if one.split == "train" and not one.gated), bench.profile.curation

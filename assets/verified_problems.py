@@ -1,4 +1,6 @@
-"""Verified problems: every reference solution passes its tests in the sandbox; an answer that does nothing and broken solutions fail them."""
+"""Verified problems: every reference solution passes its tests in the sandbox; empty and broken
+solutions fail them.
+"""
 
 import json
 from dataclasses import asdict
@@ -27,7 +29,9 @@ from resources.run_context import Made, Workshop, result
 def verified_problems(
     context: dg.AssetExecutionContext, workshop: Workshop
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """Problems whose tests accept every reference solution and refuse broken ones; verdicts are kept, so that none is asked for twice."""
+    """Problems whose tests accept every reference solution and refuse broken ones; verdicts are
+    kept, so none is computed twice.
+    """
     with workshop.bench(context) as bench:
         raw, choice = bench.store.require("datasets", "raw_problems"), chosen(workshop.home.path)
         config = bench.profile.verification
@@ -84,7 +88,7 @@ def verified_problems(
 
 @dg.asset_check(asset=verified_problems, blocking=True)
 def verified_tests_are_strong(workshop: Workshop) -> dg.AssetCheckResult:
-    """Of all that may be trained on, the tests refuse as many broken solutions as the profile asks."""
+    """The tests of all trainable problems refuse as many broken solutions as the profile requires."""
     return strong(workshop, "verified_problems")
 
 

@@ -1,4 +1,6 @@
-"""Whether a reward may train: what the exploit battery said of it, kept by the reward's hash, and stamped into whatever is made with it."""
+"""Whether a reward may train: the exploit battery's result, stored by the reward's hash, and
+stamped into everything made with it.
+"""
 
 from __future__ import annotations
 
@@ -65,5 +67,7 @@ def stamp(home: Home, config: RewardConfig) -> str:
 
 
 def unverified_by(manifest: Manifest) -> list[str]:
-    """The checkpoints, from this one back to its start, whose reward had not passed; empty for a clean line."""
+    """Return the checkpoints, from this one back to its start, whose reward had not passed; empty
+    for a clean line.
+    """
     return list(manifest.facts.get("unverified", []))

@@ -53,7 +53,9 @@ class Variant:
 
 
 def ablate(asked: Sequence[str], seeds: int, profile_name: str | None, console: Console) -> int:
-    """Trains baseline and variants with each seed, scores them, reports. Exit code 0, 1 where a training failed. Raises ProfileError at once."""
+    """Train baseline and variants with each seed, score them, report. Exit code 0, or 1 if a
+    training failed. Raises ProfileError at once.
+    """
     base = load_profile(profile_name)
     variants = [variant(each, base, profile_name) for each in asked]
     if len({each.changes for each in variants}) < len(variants):
@@ -77,7 +79,9 @@ def ablate(asked: Sequence[str], seeds: int, profile_name: str | None, console: 
 
 
 def variant(asked: str, base: Profile, profile_name: str | None) -> Variant:
-    """The change that a word such as `reward.style=0` or `curriculum=off` stands for. Raises ProfileError for what is none, or no ablation."""
+    """Return the change that a word such as `reward.style=0` or `curriculum=off` means. Raises
+    ProfileError for an unknown word.
+    """
     made = Variant(asked, (spelled_out(asked),))
     profile = load_profile(profile_name, made.changes)
     sections = [
@@ -101,7 +105,9 @@ def variant(asked: str, base: Profile, profile_name: str | None) -> Variant:
 
 
 def spelled_out(asked: str) -> str:
-    """`section.key=value` for a short form. A key of a reward's weight or of `training` may stand without its section; `off` is what turns it off."""
+    """Return `section.key=value` for a short form. A key of a reward's weight or of `training` may
+    be given without its section; `off` turns it off.
+    """
     key, equals, value = asked.partition("=")
     key = key.strip()
     off = value.strip().lower() in OFF
@@ -157,7 +163,9 @@ def _all_scores(
 
 
 def _tried(made: Study) -> None:
-    """No reward trains before the exploit battery has passed it, no own part before its dry step. Raises UnverifiedReward and PluginError."""
+    """No reward trains before it passed the exploit battery, no own part before its dry step.
+    Raises UnverifiedReward and PluginError.
+    """
     from assets.verified_reward import keep, known, stamp
     from rewards.battery import run_battery
     from rewards.own import OwnReward, reward_of
@@ -181,7 +189,9 @@ def _tried(made: Study) -> None:
 
 
 def scored(job: TrainingJob, made: Study) -> Scorecard:
-    """The best checkpoint of an ended training on the study's held-out draw; kept beside it. Raises LookupError where it saved none."""
+    """Score the best checkpoint of an ended training on the study's held-out draw; the score is
+    stored beside it. Raises LookupError if it saved none.
+    """
     from evaluation.benchmarks import heldout
     from evaluation.benchmarks.embedded import SAMPLING
     from evaluation.evaluate import evaluate
@@ -211,7 +221,9 @@ def scored(job: TrainingJob, made: Study) -> Scorecard:
 def compared(
     scores: dict[tuple[str, int], Scorecard], variants: Sequence[Variant]
 ) -> dict[str, Contribution]:
-    """Each change by the seeds that both it and the baseline ended with; the intervals hold together (Bonferroni)."""
+    """Compare each change by the seeds that both it and the baseline finished; the intervals hold
+    together (Bonferroni).
+    """
     confidence = 1 - 0.05 / len(variants)
     found = {}
     for each in variants:

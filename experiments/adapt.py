@@ -1,4 +1,6 @@
-"""`ratchet adapt`: what a few examples of a new family are worth to a checkpoint, in the prompt and as gradient steps."""
+"""`ratchet adapt`: what a few examples of a new family are worth to a checkpoint, in the prompt and
+as gradient steps.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from verl_jobs.sft.start import UnfitStart, check_start
 def adapt(
     start: str, problems: Path | None, keep: bool, profile_name: str | None, console: Console
 ) -> int:
-    """Prints the table and where the JSON lies; started again, it goes on. Raises NotReady where the start or the problems do not serve."""
+    """Print the table and the path of the JSON; run again, it resumes. Raises NotReady for an unfit
+    start or unfit problems.
+    """
     home, profile = Home.from_environment(), load_profile(profile_name)
     home.make()
     config = profile.adaptation

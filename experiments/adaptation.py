@@ -35,7 +35,9 @@ VERSION = 1  # of what a cell measures
 
 @dataclass(frozen=True)
 class Family:
-    """`examples` in the order in which they are taken, at least as many as the largest k; `heldout` shares none with them."""
+    """`examples` in the order in which they are used, at least as many as the largest k; `heldout`
+    shares none with them.
+    """
 
     name: str
     examples: tuple[Problem, ...]
@@ -43,7 +45,9 @@ class Family:
 
 
 class Row(BaseModel):
-    """`share` solved of `tasks`, and `gain` over the start on the same tasks, each with its 95 % interval; `note` where it was not measured."""
+    """`share` solved of `tasks`, and `gain` over the start on the same tasks, each with its 95 %
+    interval; `note` if it was not measured.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,7 +79,9 @@ class Study:
         sandbox: Sandbox,
         on_cell: Callable[[str, int, int], None] = lambda name, done, of: None,
     ) -> list[Row]:
-        """Measures what is missing and writes `result.json`; on_cell gets the cell's name, cells done, cells in all."""
+        """Measure what is missing and write `result.json`; on_cell gets the cell's name, cells
+        done, cells in all.
+        """
         cells = list(self._cells())
         for done, cell in enumerate(cells):
             on_cell(cell.name, done, len(cells))
@@ -185,7 +191,9 @@ class Cell:
         return measured.get("learning_s", 0.0) + measured["generation_s"] + measured["judging_s"]
 
     def examples(self) -> list[Problem]:
-        """k of the family's, those of a smaller k among them; each seed begins elsewhere in the list."""
+        """Return k examples of the family, including those of a smaller k; each seed begins
+        elsewhere in the list.
+        """
         every = self.family.examples
         begin = (self.seed - self.study.config.seed) * max(self.study.config.shots)
         return [every[(begin + at) % len(every)] for at in range(self.k)]

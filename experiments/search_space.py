@@ -1,6 +1,9 @@
-"""A profile's search space, held against the profile itself: what each end of it would be refused for is told before anything starts.
+"""A profile's search space, checked against the profile: both bounds are validated before anything
+starts.
 
-In: a profile. Out: its spans, the same for Ray Tune and Optuna, and a point of it as changes to the profile.
+In: a profile. Out: its ranges, the same for Ray Tune and Optuna, and a point of it as changes to
+the
+profile.
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ CLIP = "training.clip"
 
 
 def space_of(profile: Profile) -> Mapping[str, Span]:
-    """`tuning.space` less the clip, where the algorithm clips by a rule of its own: every trial that moved it would be refused."""
+    """Return `tuning.space` without the clip range if the algorithm clips by its own rule: every
+    trial that moved it would be refused.
+    """
     return {
         key: span
         for key, span in profile.tuning.space.items()
@@ -112,7 +117,9 @@ def domains(profile: Profile) -> dict[str, Any]:
 
 
 def own_point(profile: Profile) -> dict[str, Any] | None:
-    """What the profile itself says of the keys, where that lies in the space: the trial that others are held against."""
+    """Return the profile's own values, if they lie in the space: the trial that others are compared
+    with.
+    """
     space = space_of(profile)
     point = {key: value_at(profile, key) for key in space}
     return point if all(value in space[key] for key, value in point.items()) else None

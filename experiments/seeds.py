@@ -1,4 +1,6 @@
-"""`ratchet train --seeds 5`: the same training with several seeds, one after another, and what they agree on."""
+"""`ratchet train --seeds 5`: the same training with several seeds, one after another, and what they
+agree on.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ COLUMNS = (
 
 
 def train_seeds(count: int, profile_name: str | None, console: Console) -> int:
-    """Trains with `count` seeds, those that ended before left as they are, and prints the table. Exit code 0, 1 where a training failed."""
+    """Train with `count` seeds, skipping those that ended before, and print the table. Exit code 0,
+    or 1 if a training failed.
+    """
     failed: dict[int, str] = {}
     try:
         with study(profile_name, f"ratchet train --seeds {count}", console) as made:
@@ -123,7 +127,9 @@ def rows(found: Sequence[Outcome]) -> list[tuple[str, ...]]:
 
 
 def summary(found: Sequence[Outcome]) -> str:
-    """Means over seeds with their 95 % intervals (Student's t): a seed is one draw, however many problems it was validated on."""
+    """Return means over seeds with their 95 % intervals (Student's t): a seed is one draw, however
+    many problems validated it.
+    """
     parts = []
     for name, values, form in (
         ("best validation", [100 * each.best for each in found], "{:.1f} %"),

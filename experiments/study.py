@@ -72,7 +72,9 @@ class Study:
         return self.home.reports / self.id
 
     def changed(self, changes: Sequence[str]) -> Study:
-        """The same start under a changed profile, `section.key=value` each, with the rows that it trains on. Raises ProfileError and CannotTrain."""
+        """Return the same start under a changed profile, `section.key=value` each, with its
+        training rows. Raises ProfileError and CannotTrain.
+        """
         from assets.checkpoint import training_rows
         from resources.run_context import Bench, Workshop
 

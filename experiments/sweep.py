@@ -1,6 +1,9 @@
-"""`ratchet tune --sweep FILE`: the profile's search space as a W&B sweep. Writes a file; W&B is not asked.
+"""`ratchet tune --sweep FILE`: write the profile's search space as a W&B sweep, without contacting
+W&B.
 
-In: a profile. Out: what `wandb sweep FILE` takes; its agents then run `ratchet train --seeds 1`, which trains and puts nothing before the gate.
+In: a profile. Out: a file for `wandb sweep FILE`; its agents then run `ratchet train --seeds 1`,
+which
+trains and promotes nothing.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ def write_sweep(
 
 
 def sweep(profile: Profile, profile_name: str, changes: Sequence[str]) -> dict[str, Any]:
-    """hyperband counts validations, of which the first is that of the start. Raises ProfileError."""
+    """Return the sweep. hyperband counts validations; the first is that of the start. Raises
+    ProfileError.
+    """
     space, training = checked(profile), profile.training
     first = 1 + max(1, (profile.tuning.first_look or training.save_every) // training.save_every)
     told = [part for each in changes for part in ("--set", each)]

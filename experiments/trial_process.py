@@ -1,6 +1,8 @@
-"""The process that trains one trial of `ratchet tune`: `python -m experiments.trial_process RAY_FOLDER BIND ADDRESS JOB PARENT`.
+"""The process that trains one trial of `ratchet tune`: `python -m experiments.trial_process
+RAY_FOLDER BIND ADDRESS JOB PARENT`.
 
-Dies with the trial; SIGTERM ends the training, which saves first. Exits 0 when it is done, else 1 with one line that says why.
+It ends with the trial; SIGTERM ends the training, which saves first. Exits 0 when the training is
+done, else 1 with one line that says why.
 """
 
 from __future__ import annotations

@@ -41,7 +41,9 @@ Point = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial stands; best: share of validation problems in [0, 1], None before the first validation."""
+    """The state of a trial; best: share of validation problems in [0, 1], None before the first
+    validation.
+    """
 
     number: int
     point: Point
@@ -82,7 +84,9 @@ class Trials:
         return self.begin(point)[0]
 
     def end(self, number: int, step: int) -> bool:
-        """Tune has done with this trial: whether it was ended because others were better, and not because it came to its end."""
+        """Record that Tune has finished this trial: whether it was stopped early because others
+        were better.
+        """
         job = self.job(number)
         if job.done is not None or (path := mark(self.folder, job)).exists():
             return False

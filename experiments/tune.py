@@ -26,11 +26,15 @@ from pipelines.launch import INTERRUPTED
 from resources.config.load import load_profile
 from resources.ray.private import light_head
 
-COUNT_OF_RANDOM = 3  # one trial in so many is drawn blindly before the model of what is good is asked, but 4 to 10
+# one trial in so many is drawn at random before the model of good settings is used, but at least 4
+# and at most 10
+COUNT_OF_RANDOM = 3
 ENVIRONMENT = {  # read by Ray when it is imported
     "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else it looks for our Ray, which is on the loopback, on this machine's other address
+    # otherwise Tune searches for our Ray, which listens on the loopback, on this machine's other
+    # address
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
 
 
@@ -43,7 +47,9 @@ class Budget:
 def tune(
     profile_name: str | None, trials: int | None, minutes: float | None, console: Console
 ) -> int:
-    """Searches until `trials` have ended or the minutes are over, and prints their table. Exit code 0, 1 where a trial failed, 130 interrupted."""
+    """Search until `trials` have ended or the minutes are over, and print their table. Exit code 0,
+    1 if a trial failed, 130 if interrupted.
+    """
     wanted = load_profile(profile_name).tuning
     checked(load_profile(profile_name))
     if less := left_out(load_profile(profile_name)):
@@ -71,7 +77,9 @@ def tune(
 
 
 def opened(made: Study) -> Trials:
-    """The trials that there are of this space over this training; another space, or another training, is another search."""
+    """Return the existing trials of this space over this training; another space or training is
+    another search.
+    """
     base = made.job(1000 * made.profile.seed + 1)
     space = {key: span.model_dump() for key, span in space_of(made.profile).items()}
     key = hash_data(
@@ -238,7 +246,9 @@ def _point(trial: Any) -> dict[str, Any]:
 
 
 def command(made: Study) -> list[str]:
-    """What trains a trial. Ray's token in the environment is that of Tune's own Ray: a cluster's is what it was here before."""
+    """Return the trainer's environment. Ray's token in ours belongs to Tune's own Ray; a cluster's
+    is restored.
+    """
     asked, token = made.profile.ray, os.environ.get("RAY_AUTH_TOKEN_PATH", "")
     cleared = [
         "env",

@@ -128,7 +128,9 @@ class Rollback(dg.Config):
 
 @dg.op
 def roll_back(context: dg.OpExecutionContext, config: Rollback, workshop: Workshop) -> None:
-    """Makes the champion before this one champion again, and MLflow say so. A run that is started again undoes nothing twice."""
+    """Make the previous champion champion again, and sync MLflow. A repeated run undoes nothing
+    twice.
+    """
     first = (
         context.run.tags.get("dagster/root_run_id") or context.run.run_id
     )  # Dagster tags what it starts again
@@ -153,7 +155,9 @@ def roll_back(context: dg.OpExecutionContext, config: Rollback, workshop: Worksh
 
 @dg.op
 def follow_ledger(context: dg.OpExecutionContext, workshop: Workshop) -> None:
-    """MLflow's versions and aliases made to say what the ledger says; fails with the reason where MLflow cannot be told."""
+    """Sync MLflow's versions and aliases with the ledger; fails with the reason if MLflow cannot be
+    reached.
+    """
     context.add_output_metadata(
         {"aliases": dg.MetadataValue.json(workshop.registry.project(workshop.ledger))}
     )

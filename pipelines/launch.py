@@ -42,7 +42,9 @@ NO_ROOM = 2**20  # bytes of disk with which nothing goes on
 
 
 def demo(profile_name: str | None, console: Console) -> int:
-    """Goes on with the open chain of this home, else runs the next one, until its decision. Exit code: 0 decided, 3 somebody trains here, else 1."""
+    """Resume the open run of this home, else start the next one, until its decision. Exit code: 0
+    decided, 3 another process trains here, else 1.
+    """
     profile_name = as_begun(profile_name)
     home, _ = ready(profile_name)
     if holder := lease.holder(home.lease):
@@ -74,7 +76,9 @@ def demo(profile_name: str | None, console: Console) -> int:
 
 
 def as_begun(profile_name: str | None) -> str | None:
-    """An open chain goes on with the profile and the changes that it was begun with, unless others are asked for now."""
+    """An open run resumes with the profile and changes that it began with, unless others are given
+    now.
+    """
     runs = Home.from_environment().runs
     begun = next(
         (
@@ -130,7 +134,7 @@ def ready(
 
 
 def _check_own_reward(home: Home, profile: Profile) -> None:
-    """An own reward that cannot be used, or that pays for hacks, is told now and not after the warm-up. Raises RewardFileError, UnverifiedReward."""
+    """Check an own reward now, not after the warm-up. Raises RewardFileError, UnverifiedReward."""
     config, reward = profile.reward, reward_of(profile.reward)
     if not config.file or config.unverified or os.environ.get(UNVERIFIED) == "1":
         return
@@ -184,7 +188,9 @@ def start_worker(
 def watched(
     start: Callable[[], subprocess.Popen[bytes]], view: View, chain: Chain, console: Console
 ) -> int:
-    """Runs the worker to its end with a picture of it; started again where a signal ended it, at most twice."""
+    """Run the worker to its end with a live view; it is restarted at most twice if a signal ended
+    it.
+    """
     for attempt in range(RESTARTS + 1):
         process = start()
         try:
@@ -232,7 +238,9 @@ def _tell(view: View, console: Console) -> None:
 
 
 class Sampler:
-    """Memory and minutes of a run, into the chain's record every few seconds, so that a kill loses no more than that."""
+    """Write memory and minutes of a run into its record every few seconds, so that a kill loses no
+    more.
+    """
 
     def __init__(self, chain: Chain, *, counts: bool = True) -> None:
         """counts: whether this watcher's minutes are the run's; only who started it says so."""

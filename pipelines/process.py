@@ -11,11 +11,15 @@ from pathlib import Path
 import psutil
 
 PR_SET_PDEATHSIG = 1
-MARK = "RATCHET_RUN"  # in the environment of every process of a run: Ray's daemons leave the tree, their environment stays
+# In the environment of every process of a run: Ray's daemons leave the process tree, but their
+# environment stays.
+MARK = "RATCHET_RUN"
 
 
 def die_with_parent(parent: int) -> None:
-    """The kernel kills this process when the thread that started it ends, however it ends; at once if it has ended already."""
+    """Let the kernel kill this process when the thread that started it ends; at once if it has
+    ended already.
+    """
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -38,7 +42,9 @@ def of_run(mark: str) -> list[psutil.Process]:
 
 
 def pss_bytes(processes: list[psutil.Process]) -> int:
-    """Proportional set size: shared pages are counted once over all who share them. Processes that end meanwhile count as 0."""
+    """Return the proportional set size: shared pages count once over all processes that share them.
+    Processes that end meanwhile count as 0.
+    """
     total = 0
     for process in processes:
         with contextlib.suppress(OSError):

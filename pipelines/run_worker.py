@@ -1,6 +1,8 @@
-"""The process that executes one job for the command line: recorded in Dagster as any run, gone when the command line goes.
+"""The process that executes one job for the command line: recorded in Dagster like any run, and
+ended with the command.
 
-`python -m pipelines.run_worker JOB PARTITION PARENT_PID [WHY]` exits 0 on success, 3 where another process trains in this home, else 1.
+`python -m pipelines.run_worker JOB PARTITION PARENT_PID [WHY]` exits 0 on success, 3 if another
+process trains in this home, else 1.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def main(job: str, partition: str, parent: int, why: str = "by hand") -> int:
 
 
 def failed_checks(evaluations: Sequence[dg.AssetCheckEvaluation]) -> str:
-    """Which blocking checks did not hold, and what they saw, in one line; empty where none failed."""
+    """Return which blocking checks failed, and what they saw, in one line; empty if none failed."""
     told = []
     for found in evaluations:
         if not found.passed and found.severity.value == "ERROR":

@@ -1,4 +1,6 @@
-"""The schedules: one retraining a night from the champion of that moment, its quick validation each day, all its benchmarks each week."""
+"""The schedules: a retraining each night from the current champion, its quick validation each day,
+all its benchmarks each week.
+"""
 
 import dagster as dg
 

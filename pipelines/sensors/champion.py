@@ -1,6 +1,8 @@
-"""What starts by itself: a checkpoint that somebody put there is scored, changed problems and a fallen champion start a retraining.
+"""Sensors that score new checkpoints and start a retraining after changed problems or a regression
+of the champion.
 
-Each looks at the home's files, never at Dagster's events, so that a lost database loses no work; `run_key` makes each cause start one run.
+They look at the home's files, never at Dagster's events, so that a lost database loses no work;
+`run_key` makes each cause start one run.
 """
 
 import json
@@ -32,7 +34,9 @@ RUNNING = dg.DefaultSensorStatus.RUNNING
 
 @dg.sensor(job=evaluate_checkpoint, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
 def new_checkpoint(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
-    """A folder in `inbox/`: copied and hashed when it has been still for one look, then scored, once for each content."""
+    """A folder in `inbox/` is copied, hashed and scored once it has not changed between two ticks;
+    once for each content.
+    """
     seen: dict[str, str] = json.loads(context.cursor or "{}")
     now: dict[str, str] = {}  # folder -> fingerprint, and whether it was taken in like this
     requests, refused = [], []
@@ -67,7 +71,9 @@ def new_checkpoint(context: dg.SensorEvaluationContext, workshop: Workshop) -> d
 
 @dg.sensor(job=full_chain, minimum_interval_seconds=EVERY_S, default_status=RUNNING)
 def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
-    """Sources that are not those of the last data refresh: refresh and retrain, once for each content."""
+    """If the sources differ from those of the last data refresh: refresh and retrain, once for each
+    content.
+    """
     made = workshop.store.current("datasets", "raw_problems")
     if made is None:
         return dg.SensorResult(
@@ -105,7 +111,9 @@ def changed_problems(context: dg.SensorEvaluationContext, workshop: Workshop) ->
     jobs=[full_chain, evaluate_checkpoint], minimum_interval_seconds=EVERY_S, default_status=RUNNING
 )
 def champion_regression(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
-    """Scores the champion again on a fresh held-out draw each day; a significant fall starts a retraining, once for each champion and benchmark."""
+    """Scores the champion on a fresh held-out draw each day; a significant fall starts a
+    retraining, once for each champion and benchmark.
+    """
     champion = workshop.ledger.champion()
     if champion is None:
         return dg.SensorResult(skip_reason="there is no champion yet")
@@ -153,7 +161,9 @@ def champion_regression(context: dg.SensorEvaluationContext, workshop: Workshop)
 
 
 def held_back(workshop: Workshop, asked: list[float], now: float, config: Automation) -> str | None:
-    """Why no retraining is asked for now: somebody trains, the cooldown, the day's budget; None where nothing speaks against it."""
+    """Return why no retraining starts now (a training runs, the cooldown, the day's budget), or
+    None.
+    """
     if holder := lease.holder(workshop.home.lease):
         return f"{holder} trains"
     today = [at for at in asked if now - at < 86400]

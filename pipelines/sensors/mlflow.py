@@ -1,4 +1,6 @@
-"""MLflow is told by itself: what a promotion or a rollback could not tell it, and what was changed there while nobody looked."""
+"""Sync MLflow automatically: what a promotion or a rollback could not send, and what was changed
+there meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ STARTED = str(time.time_ns())  # of this code location: MLflow is looked at once
     job=tell_mlflow, minimum_interval_seconds=EVERY_S, default_status=dg.DefaultSensorStatus.RUNNING
 )
 def mlflow_follows(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
-    """Asks a small file how far MLflow was told, never MLflow; starts `tell_mlflow` where it is behind, and once at each start."""
+    """Reads a small file on how far MLflow is in sync, never MLflow itself; starts `tell_mlflow` if
+    it is behind, and once at each start.
+    """
     history = workshop.ledger.history()
     if not history:
         return dg.SensorResult(skip_reason="nothing has come to the gate yet")

@@ -1,6 +1,6 @@
-"""What new problems there are: files that somebody put into the inbox, and commits of datasets on the hub.
+"""Sensors for new problems: files in the inbox, and new commits of datasets on the hub.
 
-Both only note what there is in `sources.json`; `changed_problems` sees that, and starts one retraining.
+Both only write to `sources.json`; `changed_problems` sees the change and starts one retraining.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ PATIENCE_S = 30.0  # of one look, for all answers of the hub together
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
 def new_problems(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
-    """A file in `inbox_problems/` becomes a source when it has been still for one look, once for each content; a bad one is refused once."""
+    """A file in `inbox_problems/` becomes a source once it has not changed between two ticks, once
+    for each content; a bad one is refused once.
+    """
     seen: dict[str, str] = json.loads(context.cursor or "{}")
     now: dict[str, str] = {}  # file -> fingerprint, and whether it was dealt with like this
     said: list[str] = []
@@ -60,7 +62,9 @@ def new_problems(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.
 
 @dg.sensor(minimum_interval_seconds=EVERY_S, default_status=RUNNING)
 def changed_hub(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
-    """Asks the hub, every `automation.hub_hours`, at which commit its sources are; a new one is what the next run reads."""
+    """Asks the hub, every `automation.hub_hours`, for the commit of its sources; the next run reads
+    a new one.
+    """
     followed = {name: place for name, place in listed(workshop.home.path).items() if _moves(place)}
     if not followed:
         return dg.SensorResult(skip_reason="no source is a dataset of the hub that could move")

@@ -1,4 +1,6 @@
-"""A champion whose score means something else today is scored again: its benchmark, the contamination report or the harness is another one."""
+"""Score the champion again if its score is out of date: its benchmark, the contamination report or
+the harness has changed.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ EVERY_S = load_profile().automation.poll_s
     default_status=dg.DefaultSensorStatus.RUNNING,
 )
 def stale_scores(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.SensorResult:
-    """Scores the champion again where what it was last scored with is not what there is now, once for each such state."""
+    """Scores the champion again if its last score was made with something else than what there is
+    now, once for each such state.
+    """
     champion = workshop.ledger.champion()
     if champion is None:
         return dg.SensorResult(skip_reason="there is no champion yet")
@@ -61,7 +65,9 @@ def stale_scores(context: dg.SensorEvaluationContext, workshop: Workshop) -> dg.
 
 
 def stale(workshop: Workshop, made: Artifact, cards: dict[str, Scorecard]) -> dict[str, str]:
-    """What changed -> what it is now. A held-out draw is another each time, and a benchmark that cannot be read now has no other version."""
+    """Return what changed -> its current value. Held-out draws always differ, and a benchmark that
+    cannot be read now has no other version.
+    """
     now = versions(workshop)
     changed = {
         name: now[name]
@@ -79,7 +85,7 @@ def stale(workshop: Workshop, made: Artifact, cards: dict[str, Scorecard]) -> di
 
 
 def versions(workshop: Workshop) -> dict[str, str]:
-    """Of the benchmarks that lie on this machine: validation, and public ones that a path was given for."""
+    """Return the benchmarks on this machine: validation, and public ones with a path."""
     clean = workshop.store.current("datasets", "clean_problems")
     found = (
         {"validation": _validation(str(clean.path / "problems.parquet"), clean.content_hash)}
@@ -100,7 +106,9 @@ def versions(workshop: Workshop) -> dict[str, str]:
 def last_scores(
     workshop: Workshop, champion: Entry
 ) -> tuple[Artifact, dict[str, Scorecard]] | None:
-    """Of the champion's own scores the newest over all benchmarks: since it was made champion, else those by which it became it."""
+    """Return the champion's newest scores over all benchmarks: since it became champion, else those
+    that made it champion.
+    """
     again = [
         r
         for r in records(workshop.home.runs)

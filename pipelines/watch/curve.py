@@ -13,7 +13,9 @@ BLANK = 0x2800
 
 
 def curve(values: Sequence[float], width: int, height: int) -> list[str]:
-    """`height` lines of `width` characters. Values are spread over the width, and averaged where there are more of them than points."""
+    """Return `height` lines of `width` characters. Values are spread over the width, and averaged
+    if there are more of them than points.
+    """
     if not values:
         return [""] * height
     low, high = min(values), max(values)

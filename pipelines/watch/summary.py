@@ -1,4 +1,6 @@
-"""The last screen of a chain: who was champion, who challenged, by how much, promoted or not and why, how long, and where the report is."""
+"""The last screen of a run: champion, challenger, difference, decision with reasons, duration, and
+the report's path.
+"""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class Curve:
 
 
 class View:
-    """Follows one chain. `render` gives the picture of the moment, `news` what is new as plain lines."""
+    """Follows one run. `render` returns the current view, `news` the new plain lines."""
 
     def __init__(
         self, folder: Path, title: str, stages: Iterable[str] = STAGES, *, from_start: bool = False
