@@ -254,8 +254,10 @@ def lost_before(bench: Bench) -> list[Problem]:
 
 
 def training_of(bench: Bench) -> Training:
-    """The profile's training. One that was started by a fall draws by weights, so that what resembles the lost tasks comes more often; a curriculum
-    or a sampler that the profile chose stays, the former with these weights."""
+    """Return the profile's training. A training started by a regression draws problems by weights,
+    so that those similar to the lost tasks come more often. A curriculum or sampler of the profile
+    stays; the curriculum uses these weights.
+    """
     training = bench.profile.training
     if training.drawn or not lost_before(bench):
         return training

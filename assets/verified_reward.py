@@ -47,7 +47,8 @@ def known(home: Home, config: RewardConfig) -> dict[str, Any] | None:
 
 
 def stamp(home: Home, config: RewardConfig) -> str:
-    """What a passport says of the reward: the battery's hash, with `unverified` before it where it did not pass, or was never tried.
+    """Return what a passport says of the reward: the battery's hash, with `unverified` before it if
+    the battery did not pass or did not run.
 
     Raises UnverifiedReward unless it passed, or the config says `unverified`.
     """

@@ -105,7 +105,9 @@ def model_card(
 
 
 def log_artifact(entry: Entry, passport: Passport, text: str, home: Home) -> str:
-    """Logs the version as a W&B artifact: a reference to its folder, the card, the passport. Offline unless a key is set; returns where it went."""
+    """Log the version as a W&B artifact: a reference to its folder, the card, the passport. Offline
+    unless a key is set; returns its place.
+    """
     import json
 
     import wandb

@@ -23,7 +23,9 @@ def evaluate_checkpoint(checkpoint: str, profile: str | None, console: Console) 
 
 
 def checkpoint_name(checkpoint: str, home: Home, root: str) -> str:
-    """The name under which the store has it; a folder is taken in. Raises FileNotFoundError with what there is."""
+    """Return the checkpoint's name in the store; a folder is copied in first. Raises
+    FileNotFoundError, which lists the names.
+    """
     store = home.store(root)
     if Path(checkpoint).is_dir():
         return take_in(store, Path(checkpoint)).manifest.name

@@ -36,7 +36,9 @@ def compare(
     profile: str | None,
     console: Console,
 ) -> int:
-    """The first against each other one; one alone: what its suites can show. Raises NoScorecard and Incomparable."""
+    """Compare the first with each other one; for a single one, report what its benchmarks can show.
+    Raises NoScorecard and Incomparable.
+    """
     store = Home.from_environment().store(load_profile(profile).storage.root)
     found = [[_cards(store, run) for run in each.split(",")] for each in named]
     wanted = set(benchmarks) or {
@@ -75,7 +77,9 @@ def compare(
 
 
 def _cards(store: Store, named: str) -> list[Scorecard]:
-    """All scorecards of a checkpoint in the store, the newest last; or those of a file or folder."""
+    """Return all scorecards of a checkpoint in the store, the newest last; or those of a file or
+    folder.
+    """
     if found := at_path(named):
         return found
     names = [name for name in store.names("scores") if name.rpartition("--")[0] == named]
@@ -113,7 +117,9 @@ def _on_same_tasks(
     everybody: Sequence[Sequence[Sequence[Scorecard]]],
     wanted: set[str],
 ) -> dict[str, tuple[Scorecard, ...]]:
-    """A card a run and benchmark: of several draws the newest that all who answered this benchmark have in common, else each one's newest."""
+    """Return one card for each run and benchmark: of several draws the newest that all have in
+    common, else each one's newest.
+    """
     chosen = {}
     for benchmark in sorted(wanted):
         asked = [

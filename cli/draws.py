@@ -23,7 +23,9 @@ GROUP = "Train"
 
 
 def show_draws(run: str | None, step: int | None, console: Console) -> int:
-    """A line a step, or the problems of one step, those first whose answers agreed least with what was expected."""
+    """Print one line per step, or the problems of one step, those first whose pass rate differed
+    most from the expected one.
+    """
     _, record, folder = find_run(run)
     schedule = TrainingJob.read(folder / "job.json").training.curriculum.schedule
     console.print(f"{record.id}, curriculum {schedule}", highlight=False)

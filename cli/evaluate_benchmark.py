@@ -1,4 +1,6 @@
-"""`ratchet evaluate --benchmark NAME` with --completions, --model or --endpoint: a verdict a sample, and the score."""
+"""`ratchet evaluate --benchmark NAME` with --completions, --model or --endpoint: a verdict for each
+sample, and the score.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,7 @@ class Asked:
     suspects: Suspects = field(default_factory=dict)
 
     def origin(self, at: Opened, **who: str) -> Origin:
-        """What a scorecard keeps of the question. who: the file of completions, or the model that is asked."""
+        """Return the scorecard's origin. who: the file of completions, or the model."""
         named = str(Path(self.benchmark).absolute()) if at.published.custom else self.benchmark
         return Origin(
             benchmark=named, data=str(at.data.absolute()), sanitized=self.sanitized, **who
@@ -72,7 +74,9 @@ class Asks:
 
 
 def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Console) -> int:
-    """Exits 0 with a score, 1 where no task could be measured. Raises ProblemError, FileNotFoundError, NotJudged."""
+    """Judge completions of a file. Exits 0 with a score, 1 if no task could be measured. Raises
+    ProblemError, FileNotFoundError, NotJudged.
+    """
     home = Home.from_environment().path
     at = opened(asked.benchmark, asked.data, home)
     found = at.harness(home)
@@ -92,7 +96,9 @@ def evaluate_completions(path: Path, asked: Asked, console: Console, errors: Con
 
 
 def evaluate_model(asks: Asks, asked: Asked, console: Console, errors: Console) -> int:
-    """Answers first, kept as they come in the home; then as `evaluate_completions`. Raises Unanswered and EndpointDown too."""
+    """Generate completions, cached in the home, then judge them as `evaluate_completions` does.
+    Raises Unanswered and EndpointDown too.
+    """
     home = Home.from_environment().path
     at = opened(asked.benchmark, asked.data, home)
     found, benchmark = at.harness(home), at.benchmark()
@@ -124,7 +130,9 @@ def drawn_by(
     home: Path,
     errors: Console,
 ) -> tuple[Answers, Told]:
-    """The answers of the model or endpoint that the origin names; those that the home kept are not asked for."""
+    """Return the completions of the model or endpoint that the origin names; cached ones are not
+    generated again.
+    """
     source, told, who = source_of(origin), Told(), f"{origin.model} {origin.endpoint}".strip()
     with progress_bar(errors) as progress:
         bar = progress.add_task(f"answers of {who}", total=None, so_far="")
@@ -190,7 +198,9 @@ def score(
 def judge_all(
     found: Harness, given: Answers, verdicts: Verdicts, errors: Console
 ) -> tuple[list[Judged], float]:
-    """With a bar. Returns the verdicts, in the order of the answers, and the seconds that it took."""
+    """Judge with a progress bar. Returns the verdicts, in the order of the completions, and the
+    seconds.
+    """
     from sandbox.sandbox import Sandbox, SandboxConfig
 
     begun = time.monotonic()
@@ -269,7 +279,9 @@ def progress_bar(errors: Console) -> Progress:
 
 
 def _told(found: Harness, progress: Progress) -> tuple[Any, Any]:
-    """What draws the bar: the share that passes so far, of what is decided, with Wilson's interval; and the bar of what comes before."""
+    """Return the functions that draw the bars: the share that passes so far, with Wilson's
+    interval; and the preparation.
+    """
     bar, before = (
         progress.add_task(f"judging {found.name}", total=None, so_far=""),
         progress.add_task("references", visible=False, so_far=""),

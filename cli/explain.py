@@ -41,7 +41,9 @@ class UnknownVersion(LookupError):
 
 
 def explain(version: str, profile: str | None, console: Console) -> int:
-    """Why it became champion. Exits 1 where it never did, and says why then. Raises UnknownVersion."""
+    """Explain why it became champion. Exits 1 if it never did, and explains why not. Raises
+    UnknownVersion.
+    """
     history = ledger_of(Home.from_environment(), profile).history()
     entries = find(history, version)
     if not (rises := [entry for entry in entries if entry.kind != "refuse"]):
@@ -53,7 +55,9 @@ def explain(version: str, profile: str | None, console: Console) -> int:
 
 
 def find(history: list[Entry], name: str) -> list[Entry]:
-    """All decisions about a version (3, v3), an alias, a checkpoint's name or the beginning of its hash; rollbacks to it are none of them."""
+    """Return all decisions about a version (3, v3), an alias, a checkpoint's name or the beginning
+    of its hash, without rollbacks to it.
+    """
     decisions = [entry for entry in history if entry.kind != "rollback"]
     content = alias.checkpoint_hash if (alias := aliases_of(history).get(name)) else None
     number = int(name.removeprefix("v")) if name.removeprefix("v").isdigit() else None

@@ -31,7 +31,9 @@ CARD = "scorecard.json"
 def show_failures(
     score: str, kind: str, task: str, count: int, profile: str | None, console: Console
 ) -> int:
-    """Exits 0; 1 where nothing that fails is of that kind or task. Raises NotReady for a score that is not there."""
+    """Print failures. Exits 0, or 1 if none is of that kind or task. Raises NotReady for an unknown
+    score.
+    """
     card = read_score(score, lambda: score_store(load_profile(profile)))
     failing = sum(sample.verdict != "AC" for sample in card.samples)
     console.print(

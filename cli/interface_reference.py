@@ -1,6 +1,7 @@
 """Reference pages of the interfaces: command line, Python API and file formats, as Markdown.
 
-In: the Typer application, and the public classes and functions of each package. Out: the text of docs/reference/*.md; `make docs` writes it.
+In: the Typer application, and the public classes and functions of each package. Out: the text of
+docs/reference/*.md; `make docs` writes it.
 """
 
 from __future__ import annotations
@@ -174,7 +175,9 @@ def _code(function: Any, name: str) -> str:
 
 
 def _fields(model: type[Any], level: int) -> str:
-    """A heading, the docstring, and a table of the fields with type, default and the comment in the source."""
+    """Return a heading, the docstring, and a table of the fields with type, default and the comment
+    in the source.
+    """
     rows = "".join(
         (
             f"| `{name}` | `{_cell(kind)}` | {f'`{_cell(default)}`' if default else 'required'} | "

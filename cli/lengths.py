@@ -1,4 +1,6 @@
-"""`ratchet plan --data`, `ratchet train --lengths`: how long prompts and answers are, the limits that follow, whether the engine holds them."""
+"""`ratchet plan --data`, `ratchet train --lengths`: lengths of prompts and completions, the limits
+that follow, and whether the engine holds them.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +34,12 @@ def show_lengths(
     profile_name: str | None,
     console: Console,
 ) -> int:
-    """Prints quantiles and limits. Exits 0, or 1 where the cache of answers of that length does not fit.
+    """Print quantiles and limits. Exits 0, or 1 if the cache of completions of that length does not
+    fit.
 
-    data: a dataset of the home (`clean_problems`) or a parquet in our schema; run: a training's folder. Raises FileNotFoundError, ProfileError.
+    data: a dataset of the home (`clean_problems`) or a parquet in our schema; run: a training's
+    folder.
+    Raises FileNotFoundError, ProfileError.
     """
     try:
         found, said = measured(
@@ -94,7 +99,9 @@ def measured(
     profile: Profile,
     console: Console,
 ) -> tuple[list[str], str]:
-    """Prints the quantiles; returns the limits as changes to the profile, and what holds such answers. Raises DoesNotFit."""
+    """Print the quantiles; return the limits as changes to the profile, and what holds such
+    completions. Raises DoesNotFit.
+    """
     folder = _model(model, profile)
     kinds = _measure(folder, _problems(data, profile), run, fenced=bool(profile.base))
     prompt, answer = limits(kinds[0], kinds[1:], share)

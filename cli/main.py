@@ -1,8 +1,9 @@
 """The entry point `ratchet`: finds the command that was named, runs it, and reports errors.
 
-A command is one file (or package) of this folder with a `GROUP`, the heading under which
-`ratchet --help` lists it. It has a function `command`, or a Typer `app` of subcommands. Help is read
-from the files' docstrings; a command's file is imported only when the command runs.
+A command is one file (or package) of this folder with a `GROUP`, the heading under which `ratchet
+--help` lists it. It has a function `command`, or a Typer `app` of subcommands. Help is read from
+the
+files' docstrings; a command's file is imported only when the command runs.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def ratchet() -> None:
 
 
 def main() -> None:
-    """Entry point. What a user can mend is one line on stderr and exit code 2; anything else is a bug and shows its traceback."""
+    """Run the command line. An error that a user can fix is one line on stderr and exit code 2; any
+    other error is a bug and shows its traceback.
+    """
     try:
         app()
     except Exception as error:

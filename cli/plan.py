@@ -94,7 +94,9 @@ def show_plan(model: str | None, gpus: str, profile_name: str | None, console: C
 
 
 def over_machines(training: Training, gpus: int) -> Training:
-    """As many machines as it was told where these GPUs divide among them by 8 at most, else the fewest of which that is true."""
+    """Return the training over as many machines as configured if these GPUs divide among them with
+    at most 8 each, else over the fewest possible.
+    """
     fair = [
         nodes for nodes in range(1, gpus + 1) if gpus % nodes == 0 and gpus // nodes <= IN_A_MACHINE
     ]

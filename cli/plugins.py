@@ -17,7 +17,9 @@ GROUP = "Train"
 
 
 def try_plugins(profile: str | None, console: Console) -> int:
-    """A line a part, and the hash that a passport keeps of its file. Raises PluginError for a part that cannot be used."""
+    """Print one line for each part, and the hash of its file. Raises PluginError for a part that
+    cannot be used.
+    """
     plugins = load_profile(profile).training.plugins
     if not plugins.named:
         console.print(

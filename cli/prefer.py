@@ -60,7 +60,9 @@ class Wanted:
 def prefer(
     wanted: Wanted, host: str, port: int, result: bool, profile: str | None, console: Console
 ) -> int:
-    """Opens the page until it is stopped, then says what was chosen. Raises ProblemError, NotReady, FileNotFoundError, Taken."""
+    """Serve the page until it is stopped, then print the choices. Raises ProblemError, NotReady,
+    FileNotFoundError, Taken.
+    """
     from serving.preference.app import new_token, serve
     from serving.preference.round import Round, met_in
 
@@ -133,7 +135,9 @@ def _contestants(
 def _common(
     names: Sequence[str], benchmark: str, home: Home, profile: Profile
 ) -> dict[str, Scorecard]:
-    """Each one's scorecard on the same version of one benchmark. Raises FileNotFoundError that says who was scored on what."""
+    """Return each contestant's scorecard on the same version of one benchmark. Raises
+    FileNotFoundError, which lists the scores.
+    """
     by_test: dict[tuple[str, str], dict[str, Scorecard]] = {}
     for card in _cards(home, profile):
         if card.checkpoint in names and benchmark in ("", card.benchmark):

@@ -46,7 +46,9 @@ def provenance(
 
 
 def passport(subject: str, home: Home, profile: str | None = None) -> Passport:
-    """Of a version (3, champion, a checkpoint's name), a score (`chain-0001--heldout`), or the beginning of any artifact's hash."""
+    """Print the provenance of a version (3, champion, a checkpoint's name), a score
+    (`chain-0001--heldout`), or the beginning of any hash.
+    """
     shelf = Shelf.of(home.store(load_profile(profile).storage.root))
     history = ledger_of(home, profile).history()
     try:

@@ -25,7 +25,9 @@ GROUP = "Evaluate"
 def show_quality(
     scores: Sequence[str], benchmark: str, profile: str | None, console: Console
 ) -> int:
-    """The scores named, in that order; without any all of the home by when they were made, the oldest first. Raises NotReady."""
+    """Print the named scores in that order; without names all of the home, the oldest first. Raises
+    NotReady.
+    """
     loaded = load_profile(profile)
     store, price = score_store(loaded), price_of(loaded)
     made = [

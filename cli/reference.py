@@ -1,6 +1,7 @@
-"""The pages that are made from code: the configuration reference, and Dagster's settings for a cluster. Run it with `make docs`.
+"""Generate pages from code: the configuration reference, and Dagster's settings for a cluster. Run
+it with `make docs`.
 
-In: the typed profile and the YAML files beside it. Out: text; a test holds the files that we ship to it.
+In: the typed profile and its YAML files. Out: text; a test compares the committed files with it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ ENVIRONMENT = {
 
 
 def configuration() -> str:
-    """The reference page: a table a section, then the profiles that we ship, then the environment."""
+    """Return the reference page: a table for each section, then the shipped profiles, then the
+    environment variables.
+    """
     shipped = [
         f"### {path.stem}\n\n```yaml\n{path.read_text(encoding='utf-8').strip()}\n```\n"
         for path in sorted(FOLDER.glob("*.yaml"))
@@ -78,7 +81,9 @@ def configuration() -> str:
 
 
 def sections(section: type[Any], path: str = "") -> Iterator[tuple[str, type[Any]]]:
-    """Every section with its dotted path, parents first; the profile itself has the empty path. A section is a pydantic model or a dataclass."""
+    """Return every section with its dotted path, parents first; the profile itself has the empty
+    path. A section is a pydantic model or a dataclass.
+    """
     yield path, section
     for name, field in _keys(section).items():
         for option in _options(field.annotation):
@@ -86,7 +91,9 @@ def sections(section: type[Any], path: str = "") -> Iterator[tuple[str, type[Any
 
 
 def cluster_settings() -> str:
-    """The ConfigMap `ratchet-dagster` of a cluster: what the profile `cluster` means for Dagster, and where its code location is."""
+    """Return the ConfigMap `ratchet-dagster` of a cluster: Dagster's settings for the profile
+    `cluster`, and its code location.
+    """
     orchestration = load_profile("cluster").orchestration
     assert orchestration.kubernetes is not None, (
         "the profile `cluster` has a section orchestration.kubernetes"
@@ -149,7 +156,9 @@ def _chapter(path: str, section: type[Any]) -> str:
 
 
 def _keys(section: type[Any]) -> dict[str, FieldInfo]:
-    """The keys of a section; those of a dataclass are described by the comment at the end of their line."""
+    """Return the keys of a section; those of a dataclass are described by the comment at the end of
+    their line.
+    """
     if issubclass(section, BaseModel):
         return section.model_fields
     hints, comments = (
@@ -191,7 +200,7 @@ def _kind(field: FieldInfo) -> str:
 
 
 def _name(annotation: Any) -> str:
-    """A type as a person would say it; bounds inside of it are left to the error that a wrong value gets."""
+    """Return a type in words; bounds inside it are left to the error for a wrong value."""
     origin, inside = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Annotated:
         return _name(inside[0])

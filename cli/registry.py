@@ -17,7 +17,9 @@ GROUP = "Promote and explain"
 
 
 def show_registry(profile: str | None, console: Console) -> int:
-    """Every version that came to the gate, newest first; MLflow is told first what it was not told. Exits 1 where it cannot be told."""
+    """Print every version that came to the gate, newest first, after syncing MLflow. Exits 1 if
+    MLflow cannot be reached.
+    """
     home = Home.from_environment()
     ledger, registry = ledger_of(home, profile), registry_of(home, profile)
     if not (history := ledger.history()):

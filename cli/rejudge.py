@@ -22,7 +22,9 @@ from resources.home import Home, NotReady
 
 
 def judged_again(card: Scorecard, origin: Origin, data: Path | None, errors: Console) -> Scorecard:
-    """Raises ProblemError, FileNotFoundError, NotJudged, and NotReady where the tasks or the weights are other ones."""
+    """Judge again. Raises ProblemError, FileNotFoundError, NotJudged, and NotReady if the tasks or
+    the weights have changed.
+    """
     home = Home.from_environment().path
     at = opened(origin.benchmark, data or Path(origin.data), home)
     found = at.harness(home)

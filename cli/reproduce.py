@@ -44,15 +44,18 @@ SHOWN = 40  # differences that are printed; all are counted
 
 
 class NotReproducible(NotReady):
-    """Something that the score was made from is not here; the message names it and says what to do."""
+    """Something that the score was made from is missing; the message names it and the fix."""
 
 
 def reproduce(
     score: str, out: Path | None, profile: str | None, console: Console, data: Path | None = None
 ) -> int:
-    """Exits 0 where every verdict is the same, 1 where one differs. Raises NotReproducible where it cannot be run again.
+    """Reproduce a score. Exits 0 if every verdict is the same, 1 if one differs. Raises
+    NotReproducible if it cannot be run again.
 
-    score: a name or hash in the store, or the path of what `ratchet evaluate --benchmark` wrote; data: where that benchmark's file lies now.
+    score: a name or hash in the store, or the path of a scorecard of `ratchet evaluate
+    --benchmark`;
+    data: where that benchmark's file is now.
     """
     if found := at_path(score):
         return _judged_again(score, found, data, out, console)
@@ -118,7 +121,9 @@ def differences(before: Scorecard, after: Scorecard) -> list[str]:
 
 
 def _said(sample: Sample) -> str:
-    """The verdict, with the sets that pass where there are several: two failures may differ in them."""
+    """Return the verdict, with the sets that pass if there are several: two failures may differ in
+    them.
+    """
     passed = [name for name, passes in sample.sets.items() if passes]
     return (
         f"{sample.verdict} ({', '.join(passed)} pass)"
@@ -130,7 +135,9 @@ def _said(sample: Sample) -> str:
 def passport_differences(
     made_with: Mapping[str, Any], card: Scorecard, harness: str, isolation: str
 ) -> list[str]:
-    """What is not as it was when the score was made: code, packages, machine, harness, isolation."""
+    """Return what has changed since the score was made: code, packages, machine, harness,
+    isolation.
+    """
     then = {"harness": card.harness_version, "isolation": card.isolation or "not noted"} | dict(
         made_with
     )

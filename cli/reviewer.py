@@ -53,7 +53,9 @@ DRAWN = (
 
 
 def records(to: Path, profile: str | None, console: Console) -> int:
-    """Of the clean problems of this home. Raises NotReady where there are none with visible tests."""
+    """Write review records from the clean problems of this home. Raises NotReady if none has
+    visible tests.
+    """
     if to.is_dir():
         raise NotReady(f"--to: {to} is a folder: give a file, such as reviews.parquet")
     loaded = load_profile(profile)
@@ -142,7 +144,9 @@ def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> i
 def reviewer_job(
     start: Path, to: Path, problems: Sequence[Problem], profile: Profile
 ) -> TrainingJob:
-    """Its folder lies beside `to` and follows from what decides the work, so that another start or Generator never goes on from these saves."""
+    """Return the Reviewer's training job. Its folder, beside `to`, follows from everything that
+    decides the result, so another start never resumes from it.
+    """
     told = {
         split: [problem for problem in problems if problem.split == split and not problem.gated]
         for split in ("train", "validation")

@@ -28,7 +28,9 @@ TEMPLATES = Path(__file__).parent.parent / "rewards" / "templates"
 
 
 def verify(file: Path | None, profile: str | None, console: Console) -> int:
-    """Tries the reward and prints what did not hold, all of it or a count of what did. Exit code 0 passed, 1 not. Raises RewardFileError."""
+    """Run the battery on the reward and print what failed, or a count of what held. Exit code 0
+    passed, 1 not. Raises RewardFileError.
+    """
     loaded = load_profile(profile)
     reward = OwnReward(file.absolute()) if file else reward_of(loaded.reward)
     with Sandbox(loaded.sandbox) as sandbox:

@@ -30,7 +30,9 @@ SAME_S = (
 
 @dataclass(frozen=True)
 class Begun:
-    """A rollback as it was asked for, kept until it has been told: killed at any point and repeated, it undoes nothing twice."""
+    """A requested rollback, kept until it is complete: killed at any point and repeated, it undoes
+    nothing twice.
+    """
 
     chain: str
     undoing: int  # the champion's entry then

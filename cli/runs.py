@@ -26,7 +26,9 @@ def folder_of(run: str | None) -> Path:
 
 
 def find_run(run: str | None) -> tuple[Home, Record, Path]:
-    """Home, record and newest training folder of the run, the newest run where none is named. Raises FileNotFoundError with the runs there are."""
+    """Return home, record and newest training folder of the run, by default the newest. Raises
+    FileNotFoundError, which lists the runs.
+    """
     home = Home.from_environment()
     trained = [record for record in records(home.runs) if training_folder(home, record.id)]
     chosen = next((record for record in reversed(trained) if run in (None, record.id)), None)

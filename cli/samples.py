@@ -20,7 +20,9 @@ GROUP = "Train"
 def show_samples(
     run: str | None, step: int | None, worst: bool, best: bool, count: int, console: Console
 ) -> int:
-    """Answers of a training step with verdict and reward trace, in the order of the batch, or by reward."""
+    """Print completions of a training step with verdict and reward components, in the order of the
+    batch, or by reward.
+    """
     _, record, folder = find_run(run)
     there = samples.steps(folder)
     chosen = step if step is not None else there[-1] if there else 0

@@ -18,7 +18,9 @@ class NoScorecard(Incomparable):
 
 
 def at_path(named: str) -> list[Scorecard] | None:
-    """A file's card, or those of a folder by benchmark; None where there is none. Raises NoScorecard."""
+    """Return a file's card, or those of a folder by benchmark; None if there is none. Raises
+    NoScorecard.
+    """
     path = Path(named).expanduser()
     if path.is_file():
         return [read(path)]

@@ -23,7 +23,9 @@ GROUP = "Run"
 
 
 def ui(port: int, profile_name: str | None, console: Console) -> NoReturn:
-    """Becomes `dagster dev`, so that whatever ends this command ends Dagster, which takes its own processes along; a run that works goes on."""
+    """Replace this process by `dagster dev`, so that whatever ends this command ends Dagster and
+    its processes; a working run continues.
+    """
     home, _ = ready(profile_name, trains=False)
     if listens(port):
         taken, [port] = port, free_ports(1)

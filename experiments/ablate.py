@@ -1,7 +1,9 @@
-"""`ratchet ablate`: the same training with one thing changed at a time, and what each thing contributes.
+"""`ratchet ablate`: repeat a training with one thing changed at a time, and report what each change
+contributes.
 
-Every run has the baseline's start, problems, seeds and number of steps; each is scored on one held-out draw that no gate uses. What ended is found
-again when the command is given again.
+Every run has the baseline's start, problems, seeds and number of steps, and is scored on one
+held-out
+draw that no gate uses. Runs that ended are found again when the command is repeated.
 """
 
 from __future__ import annotations

@@ -84,9 +84,10 @@ def of_the_house(family: FamilyConfig, config: Adaptation) -> tuple[Family, ...]
 
 
 def own(path: Path, config: Adaptation) -> Family:
-    """Problems of a file in our schema: half of them, by a hash of their ids, are held out; of the others those with a solution are examples.
+    """Read problems of a file in our schema: half of them, by a hash of their ids, are held out;
+    the others with a solution are examples.
 
-    Raises ValueError where there are too few.
+    Raises ValueError if there are too few.
     """
     problems = sorted(read_parquet(path), key=lambda problem: _hash(problem.problem_id))
     asked = [problem for problem in problems if _hash(problem.problem_id)[0] in "01234567"][

@@ -1,7 +1,10 @@
-"""Few-shot adaptation measured: k examples in the prompt against k gradient steps on them, on families of problems and held-out problems of each.
+"""Measure few-shot adaptation: k examples in the prompt against k gradient steps on them, on
+families of problems.
 
-In: a start checkpoint, families with examples and held-out problems, an `Adaptation`. Out: a row a family, way and k, with intervals, and one JSON
-with all that it takes to do it again. Each scorecard is kept as soon as it is there: what was killed goes on with the next.
+In: a start checkpoint, families with examples and held-out problems, an `Adaptation`. Out: one row
+for
+each family, method and k, with intervals, and one JSON with everything needed to repeat it. Each
+scorecard is stored at once: after a kill the measurement resumes with the next.
 """
 
 from __future__ import annotations

@@ -44,8 +44,11 @@ def left_out(profile: Profile) -> str:
 
 
 def checked(profile: Profile) -> Mapping[str, Span]:
-    """The space. Raises ProfileError, naming key and mend, for a key that there is not, an end that the profile refuses, and a space of nothing;
-    CannotTrain for a setting that no training can have.
+    """Return the space.
+
+    Raises ProfileError, with key and fix, for an unknown key, a bound that the profile refuses, and
+    an
+    empty space; CannotTrain for a setting that no training can have.
     """
     check_settings(profile.training)
     data, space = profile.model_dump(mode="json"), space_of(profile)

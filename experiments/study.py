@@ -1,6 +1,7 @@
-"""Several trainings from one start, none of them put before the gate: what `ratchet train --seeds` rests on.
+"""Several trainings from one start, none of them promoted: the basis of `ratchet train --seeds`.
 
-A study's name follows from the profile and the champion, a training's folder from what it is told: asked again, nothing that ended is done again.
+A study's name follows from the profile and the champion, a training's folder from its job: when the
+command is repeated, trainings that ended are not repeated.
 """
 
 from __future__ import annotations
@@ -142,9 +143,10 @@ def study_id(profile: Profile, champion: str) -> str:
 
 @contextmanager
 def study(profile_name: str | None, why: str, console: Console) -> Iterator[Study]:
-    """Does the stages before the trainings, in a process of their own, unless they are done. Raises NotPrepared.
+    """Run the stages before the trainings, in a process of their own, unless they are done. Raises
+    NotPrepared.
 
-    why: the command that asks for it, profile and `--set` left out: given again, it goes on.
+    why: the command to repeat, without profile and `--set`; it resumes.
     """
     home, profile = ready(profile_name)
     champion = ledger_of(home, profile_name).champion()

@@ -1,7 +1,10 @@
-"""`ratchet tune`: trainings from one start, each with other settings, drawn by Optuna and ended early where others were better (Ray Tune's ASHA).
+"""`ratchet tune`: trainings from one start with different settings, drawn by Optuna and stopped
+early by Ray Tune's ASHA.
 
-What a search knows are its trials' folders. Given again, it is told them in their order, each says what it said, and the search goes on: so a kill
-loses no more than a training's last save, and more trials may be asked for later.
+The state of a search is its trials' folders. When the command is repeated, the searcher gets them
+in
+their order, with their results, and the search resumes: a kill loses no more than a training's last
+save, and more trials can be added later.
 """
 
 from __future__ import annotations
@@ -98,7 +101,8 @@ def search(
 ) -> None:
     """Runs Ray Tune until the budget is spent. Raises KeyboardInterrupt where a person ended it.
 
-    trainer: the command that trains a trial (verl_jobs/search/tune_trainable.py). console: one that holds its own file, for what Tune prints goes to a log.
+    trainer: the command that trains a trial (verl_jobs/search/tune_trainable.py). console: one with
+       its own file, because what Tune prints goes to a log.
     """
     os.environ |= ENVIRONMENT
     places = at_once(made)

@@ -1,7 +1,7 @@
 """Dagster's instance settings for a home: the committed `dagster.yaml`, overlaid with the profile.
 
-Written to `RATCHET_HOME/dagster`. Ratchet's state does not depend on that folder: whoever deletes it
-loses the history of Dagster's runs, but no artifact and no decision.
+Written to `RATCHET_HOME/dagster`. Ratchet's state does not depend on that folder: without it the
+history of Dagster's runs is lost, but no artifact and no decision.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ PATHS = ("storage", "local_artifact_storage", "compute_logs")  # of the committe
 
 
 def prepare(home: Home, orchestration: Orchestration) -> Path:
-    """Sets DAGSTER_HOME for this process and its children, unless the user has, and writes both files there; returns the folder.
+    """Set DAGSTER_HOME for this process and its children, unless it is set, and write both files
+    there. Returns the folder.
 
-    A file that a person wrote is left as it is.
+    Files that a person wrote are left as they are.
     """
     folder = (
         Path(os.environ["DAGSTER_HOME"]).expanduser().absolute()
@@ -48,7 +49,8 @@ def prepare(home: Home, orchestration: Orchestration) -> Path:
 
 
 def instance_settings(orchestration: Orchestration) -> dict[str, Any]:
-    """Return the committed `dagster.yaml` without its paths, overlaid with a profile's launcher and database.
+    """Return the committed `dagster.yaml` without its paths, with the profile's launcher and
+    database.
 
     Without paths, Dagster keeps its history in the folder that holds the file.
     """

@@ -1,7 +1,9 @@
-"""The jobs. Every stage runs in the run's own process: what is heavy is a Ray job or a sandbox of its own.
+"""The jobs. Every stage runs in the run's own process; heavy work is a Ray job or a sandbox.
 
-The default partition of `full_chain` and `smoke` is the open chain of their home, or the next one; that of `evaluate_checkpoint` and `promote` the
-newest (docs/decisions.md). So `dagster job execute -j smoke` needs no argument; a key from the UI, a schedule or a sensor overrides it.
+The default partition of `full_chain` and `smoke` is the open run of their home, or the next one;
+that
+of `evaluate_checkpoint` and `promote` is the newest (docs/decisions.md). So `dagster job execute -j
+smoke` needs no argument; a key from the UI, a schedule or a sensor overrides the default.
 """
 
 from typing import Any
@@ -44,9 +46,10 @@ CHAIN = (
 
 @dg.failure_hook(required_resource_keys={"workshop"})
 def remember_failure(context: dg.HookContext) -> None:
-    """Writes the cause into the chain's record; after the second failure the chain is given up and the next run opens another.
+    """Write the cause into the run's record. After the second failure the run is given up, and the
+    next one starts afresh.
 
-    A failed evaluation of its checkpoint is no failure of the chain.
+    A failed evaluation of its checkpoint does not count as a failure of the run.
     """
     workshop: Workshop = context.resources.workshop
     cause = " ".join(str(context.op_exception).split())[:500]

@@ -1,6 +1,7 @@
-"""`ratchet demo`: one chain, watched. Also what the other commands use to run a job.
+"""`ratchet demo`: start one pipeline run and show it live. Other commands use this to run a job.
 
-The run is a process of its own (pipelines/run_worker.py) that dies with this one; what is seen comes from files, so that a watcher never disturbs a run.
+The run is a process of its own (pipelines/run_worker.py) that ends with this one. The view reads
+files, so that it never disturbs the run.
 """
 
 from __future__ import annotations
@@ -98,9 +99,10 @@ def as_begun(profile_name: str | None) -> str | None:
 def ready(
     profile_name: str | None, *, trains: bool = True, base: Path | None = None
 ) -> tuple[Home, Profile]:
-    """Home and profile, checked; DAGSTER_HOME is set up. Raises NotReady, ProfileError, UnfitStart, UnverifiedReward before anything starts.
+    """Check home and profile, and set DAGSTER_HOME. Raises NotReady, ProfileError, UnfitStart or
+    UnverifiedReward before anything starts.
 
-    base: the folder that training starts from, where that is not the profile's.
+    base: the folder that training starts from, if it is not the profile's.
     """
     home, profile = Home.from_environment(), load_profile(profile_name)
     profile = profile.model_copy(update={"base": str(base)}) if base else profile

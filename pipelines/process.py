@@ -26,8 +26,10 @@ def die_with_parent(parent: int) -> None:
 
 
 def can_be_ended() -> None:
-    """A script's background jobs ignore SIGINT, and Dagster has SIGTERM do what SIGINT does: else neither `ratchet jobs stop` nor a SIGTERM to
-    `ratchet ui` is heard."""
+    """Restore SIGINT's default handler. A script's background jobs ignore SIGINT, and Dagster
+    handles SIGTERM like SIGINT: without this neither `ratchet jobs stop` nor a SIGTERM to `ratchet
+    ui` has an effect.
+    """
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

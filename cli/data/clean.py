@@ -1,4 +1,6 @@
-"""`ratchet data clean`: verification and curation of parquet in parts at any URL, on this machine or on a Ray cluster."""
+"""`ratchet data clean`: verify and curate parquet in parts at any URL, on this machine or on a Ray
+cluster.
+"""
 
 from __future__ import annotations
 

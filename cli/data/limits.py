@@ -11,7 +11,9 @@ from resources.home import Home, NotReady
 
 
 def data_limits(apply: bool, profile: str | None, console: Console) -> int:
-    """What limits learned from the references would save; `apply` chooses them for the next version of the data."""
+    """Print what limits learned from the references would save; `apply` chooses them for the next
+    version of the data.
+    """
     from problems.schema import read_parquet
     from problems.verification.chosen_limits import choose
     from problems.verification.limits import proposals, read, savings

@@ -52,7 +52,9 @@ def show(problem_id: str | None, profile: str | None, console: Console) -> int:
 
 
 def diff(before: str, after: str, profile: str | None, console: Console) -> int:
-    """Two versions of a dataset: counts by source, what came, what went and why, what changed. Raises ProblemError for an unknown one."""
+    """Compare two versions of a dataset: counts by source, added, removed and why, changed. Raises
+    ProblemError for an unknown version.
+    """
     from problems.dataset.diff import compare, named
 
     store = Home.from_environment().store(load_profile(profile).storage.root)
@@ -189,7 +191,9 @@ def _unread(raw: Artifact | None) -> dict[str, str]:
 
 
 def _datasets(made: dict[str, Artifact]) -> RenderableType:
-    """What there is, then what each stage kept and an example of each reason, each on lines of its own: 80 columns are enough."""
+    """Return what there is, then what each stage kept and an example of each reason, each on its
+    own lines: 80 columns are enough.
+    """
     lines: list[RenderableType] = []
     for name, artifact in made.items():
         lines += [

@@ -1,4 +1,6 @@
-"""`ratchet data add` and `ratchet data remove`: a source is read once, so that bad rows are named here and not at night, and noted in the home."""
+"""`ratchet data add` and `ratchet data remove`: a source is read once, so that bad rows are
+reported at once, and recorded in the home.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def add(
     values: list[str],
     console: Console,
 ) -> int:
-    """Of the hub, the commit is noted that the revision has now. Raises ProblemError when no row could be read, or the hub does not answer."""
+    """Add a source; for the hub, with the commit that the revision has now. Raises ProblemError if
+    no row can be read, or the hub does not answer.
+    """
     from problems.catalogue import add_source, asked, checked
     from problems.sources.mapping import constant, pairs
     from problems.sources.own import overlooked

@@ -21,7 +21,9 @@ LONGEST_END_S = 120.0  # the training saves, Ray notices that nobody holds it an
 
 
 def stop(run: str | None, console: Console) -> int:
-    """Ends the run that trains; what was saved is kept. 0 when all of it has ended, 1 when it has not within a minute."""
+    """Stop the running training; its checkpoints stay. Returns 0 when all of it has ended, 1 if it
+    has not within a minute.
+    """
     home = Home.from_environment()
     holder = lease.holder(home.lease)
     if run and not (home.runs / run).is_dir():

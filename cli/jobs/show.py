@@ -125,7 +125,9 @@ def show_logs(run: str | None, lines: int, console: Console) -> int:
 
 
 def print_manifest(run: str | None, cluster: bool, profile: str | None, console: Console) -> int:
-    """YAML for `kubectl apply -f -`: a RayJob of a run's job file, or the RayCluster that the profile submits to."""
+    """Print YAML for `kubectl apply -f -`: a RayJob of a run's job file, or the RayCluster that the
+    profile submits to.
+    """
     loaded = load_profile(profile)
     manifest = (
         ray_cluster(loaded)

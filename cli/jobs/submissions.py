@@ -1,4 +1,6 @@
-"""`ratchet jobs list|logs|stop --address URL`: the trainings that a Ray cluster knows, whoever submitted them."""
+"""`ratchet jobs list|logs|stop --address URL`: all trainings of a Ray cluster, whoever submitted
+them.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def show_submission_logs(address: str, run: str | None, lines: int, console: Con
 
 
 def stop_submission(address: str, run: str | None, console: Console) -> int:
-    """Ends a job of the cluster; what was saved is kept. 0 when it has ended, 1 when it has not within 90 s."""
+    """Stop a job of the cluster; its checkpoints stay. Returns 0 when it has ended, 1 if it has not
+    within 90 s.
+    """
     client = _client(address)
     name = _one(client, address, run).submission_id
     client.stop_job(name)
@@ -64,7 +68,9 @@ def stop_submission(address: str, run: str | None, console: Console) -> int:
 
 
 def _client(address: str) -> Any:
-    """Raises NotReady where no Ray answers. The token is that of RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH, with RAY_AUTH_MODE=token."""
+    """Return a client. Raises NotReady if no Ray answers. The token is that of RAY_AUTH_TOKEN or
+    RAY_AUTH_TOKEN_PATH, with RAY_AUTH_MODE=token.
+    """
     from resources.ray.private import answers
 
     if not address.startswith(("http://", "https://")) or not answers(address):
@@ -77,7 +83,9 @@ def _client(address: str) -> Any:
 
 
 def _one(client: Any, address: str, run: str | None) -> Any:
-    """The newest job of the run, the newest of ours where none is named. Raises NotReady with those there are."""
+    """Return the newest job of the run, or Ratchet's newest job without a name. Raises NotReady,
+    which lists the jobs.
+    """
     ours = sorted(
         (each for each in client.list_jobs() if _run(each)), key=lambda each: each.start_time or 0
     )

@@ -1,6 +1,7 @@
-"""What a person sees while a chain runs: stages with ticks, bars, a reward curve; plain lines where there is no terminal.
+"""The live view of a pipeline run: stages with ticks, bars, a reward curve; plain lines without a
+terminal.
 
-In: the chain's progress lines and training metrics, as files. Out: renderables of rich, or text.
+In: the run's progress lines and training metrics, as files. Out: rich renderables, or text.
 """
 
 from __future__ import annotations
