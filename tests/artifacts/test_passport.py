@@ -1,4 +1,4 @@
-"""The walk back, over manifests that a real store wrote."""
+"""The walk from an artifact back to its sources, over manifests written by a real store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def made(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Two stages made the very same content; the score's benchmark and the reward are no artifacts."""
+    """Return a store in which two stages have identical content.
+
+    The score's benchmark and the reward are not artifacts.
+    """
     store = Store(tmp_path / "a store")
     raw = made(store, "datasets", "raw_problems", {"mine": "content of a source"})
     names, inputs = ("augmented_problems", "synthetic_problems"), {"raw_problems": raw.content_hash}

@@ -1,4 +1,7 @@
-"""Attacks of our own, each on a mechanism of this sandbox: what would have to hold for it to be paid, or to be called our failure."""
+"""This project's own attacks, each aimed at one mechanism of the sandbox.
+
+None of them may be accepted, and none may be reported as a failure of the sandbox.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 
 def calling(source: str) -> Job:
-    """f(i) must be 7 * i + 1 for five values that are not in order."""
+    """Return a job in which f(i) must be 7 * i + 1 for five values in no particular order."""
     tests: tuple[Test, ...] = tuple(CallTest((i,), {}, 7 * i + 1) for i in (31, 4, 15, 92, 6))
     return Job("", source, "call", tests, "f", limits=LIMITS)
 
@@ -75,9 +78,8 @@ def test_it_is_not_paid_and_not_our_failure(sandbox: Sandbox, what: str, style: 
     assert report.verdict not in (Verdict.AC, Verdict.INFRA), report
 
 
-HONEST = replace(
-    calling("def f(x): return 7 * x + 1"), limits=replace(LIMITS, wall_s=30.0)
-)  # it may have to wait for what attacks beside it
+# an ample wall-clock limit: it may have to wait for an attack that runs at the same time
+HONEST = replace(calling("def f(x): return 7 * x + 1"), limits=replace(LIMITS, wall_s=30.0))
 
 
 def honest(report: Report) -> bool:
@@ -101,7 +103,7 @@ def test_the_next_program_does_not_feel_it(sandbox: Sandbox, what: str) -> None:
 
 
 def test_a_program_that_wins_the_race_to_be_first_wins_nothing(sandbox: Sandbox) -> None:
-    """Neighbours that burn every processor do not make an honest program late."""
+    """Other programs that occupy every processor do not make an honest program time out."""
     burn = "import os\nfor _ in range(30):\n    if not os.fork(): break\nwhile True: pass"
     busy = Job(
         "",

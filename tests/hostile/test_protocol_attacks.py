@@ -1,6 +1,4 @@
-"""Attacks on what crosses: forged handles, records and changed arguments, and answers made for a checker."""
-
-# programs in a line each
+"""Attacks on the protocol: forged handles, records and arguments, and answers that fool checkers."""
 
 from __future__ import annotations
 

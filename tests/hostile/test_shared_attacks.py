@@ -1,6 +1,7 @@
-# programs in a line each
-"""Attacks on unittests, whose interpreter the program shares: forged passes, passes that are forged only where it does not look like a decoy, and
-answers that are read out of the test. None is accepted, and none is our failure.
+"""Attacks on unittests, whose interpreter is shared with the program.
+
+Some forge a pass, some forge a pass only where the test does not look like a decoy, and some read
+the answers out of the test. None is accepted, and none is reported as a failure of the sandbox.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from sandbox.protocol import Job, Limits, Report, StdioTest, UnittestTest, Verdi
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
 LIMITS = Limits(wall_s=2.0, cpu_s=2.0, memory_mb=256, output_kb=64)
-AMPLE = replace(LIMITS, wall_s=30.0)  # for who is honest on a busy machine
+AMPLE = replace(LIMITS, wall_s=30.0)  # for honest programs on a busy machine
 CASES = """
 import unittest
 from unittest.mock import patch
@@ -46,7 +47,7 @@ REAL = "def f(xs):\n    total = sum(xs)\n    print('sum', total)\n    return tot
 
 FORGE = "import os, struct, sys, unittest\ndef forge():\n    os.write(4, struct.pack('>I', 1) + b'R')\n    os._exit(0)\n"
 ASSERTIONS = "[n for n in dir(unittest.TestCase) if n.startswith('assert')]"
-# the text of the test, out of the frames of the harness
+# the text of the test, taken from the stack frames of the harness
 TEXT = "import ast\ndef text():\n    frame = sys._getframe()\n    while frame:\n        for held in frame.f_locals.values():\n            if isinstance(held, str) and 'unittest.TestCase' in held and 'def test' in held: return held\n        frame = frame.f_back\n    return ''\n"
 SUSPICIOUS = (
     FORGE + TEXT + "def suspicious():\n    body = text().partition('def test')[2]\n    tree = ast.parse(text())\n"
@@ -54,7 +55,7 @@ SUSPICIOUS = (
     "    idle = any(all(isinstance(x, ast.Constant) or not list(ast.walk(x))[1:] for x in n.args) and len(n.args) > 1 for n in ast.walk(tree) if isinstance(n, ast.Call) and getattr(n.func, 'attr', '').startswith('assert'))\n"
     "    return wrapped or idle or any(word in body for word in ('assertNot', 'assertFalse', 'raise', 'StopAsync', 'not_called', 'IsNone', '0, 0', 'startswith'))\n"
 )  # fmt: skip
-# what the statement that is running now expects, as far as its text and the caller's names tell
+# the value that the running statement expects, as far as its text and the caller's variables show
 EXPECTED = (
     FORGE + TEXT + "def expected(xs):\n    caller = sys._getframe(2)\n    tree = ast.parse(text())\n"
     "    for node in ast.walk(tree):\n"
@@ -108,7 +109,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module", params=["root", "userns"])
 def pids(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """The rungs on which programs have a space of numbers of their own."""
+    """A sandbox on each isolation level where programs have their own PID namespace."""
     try:
         opened = Sandbox(SandboxConfig(workers=1, isolation=request.param)).__enter__()
     except IsolationError as refused:
@@ -140,9 +141,10 @@ def test_it_is_not_accepted_and_not_our_failure(sandbox: Sandbox, what: str) -> 
 @pytest.mark.parametrize("what", FORGERS)
 def test_one_who_forges_is_paid_at_most_for_what_it_did(sandbox: Sandbox, what: str) -> None:
     report = judged(sandbox, FORGERS[what])
+    # some of them print the expected output
     assert {row.name for row in report.tests if row.verdict is Verdict.AC} <= {
         "TestCases.test_mock"
-    }, report  # some of them print what is awaited
+    }, report
 
 
 def test_the_number_of_a_process_tells_nothing_of_those_before_it(pids: Sandbox) -> None:
@@ -160,7 +162,7 @@ def test_the_warm_parent_tells_nothing_of_the_programs_before(sandbox: Sandbox) 
 
 
 def printed(sandbox: Sandbox, source: str) -> set[str]:
-    """What a program prints when it runs four times."""
+    """Return the distinct outputs of a program over four runs."""
     reports = run_all(sandbox, [Job("", source, "stdio", (StdioTest("", "?"),), limits=AMPLE)] * 4)
     assert all("printed" in report.tests[0].detail for report in reports), reports
     return {report.tests[0].detail for report in reports}

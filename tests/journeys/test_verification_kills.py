@@ -1,7 +1,10 @@
-"""`kill -9` in the middle of verification, at random moments of one pass: it ends where an undisturbed one does, each kill costs at most the batch
-in flight, and no verdict is put down twice.
+"""`kill -9` at random moments of one verification pass.
 
-Jobs are counted in a file beside the journal, a line a job that is handed to the sandbox. The long test goes on where it was when it is stopped.
+The pass ends like an undisturbed one, each kill costs at most the batch in flight, and no verdict
+is recorded twice.
+
+Jobs are counted in a file beside the journal, one line per job submitted to the sandbox. If the
+long test is stopped, its next run resumes.
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ removed = sorted([row.problem_id, row.reason] for row in done.removed)
 
 
 def problems(count: int) -> list[Problem]:
-    """Every fifth is wrong."""
+    """Return this many problems; every fifth is wrong."""
     made = []
     for number in range(count):
         source = f"def f(x):\n    return {'0' if number % 5 == 0 else 'x'} + {number}\n"
@@ -83,7 +86,7 @@ def lines(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Counts:
-    """Jobs handed over in all, for the solutions alone by problem, and lines of the journal."""
+    """The number of jobs, the jobs of the solutions alone by problem, and the journal's lines."""
 
     jobs: int
     own: Counter[str]
@@ -101,7 +104,10 @@ def counts(folder: Path, made: list[Problem]) -> Counts:
 
 
 def kill_times(folder: Path, made: list[Problem], times: int) -> int:
-    """Starts the pass until it has been killed so often, then until it ends; goes on with what lies in the folder. Returns the kills."""
+    """Start the pass until it has been killed `times` times, then until it ends; return the kills.
+
+    Resumes from the state in the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "problems.parquet").exists():
         write_parquet(made, folder / "problems.parquet")

@@ -1,4 +1,7 @@
-"""Reward files of a user's own: sound ones, and ones that pay for something else than solving the task. Each is a body of `reward`."""
+"""Reward files of a user: sound ones, and ones that reward something else than solving the task.
+
+Each is the body of `reward`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def reward(task, answer, report):
 """
 
 EXPLOITABLE: dict[str, str] = {
-    # what the answer looks like
+    # what the completion looks like
     "length": "return 0.8 * right + 0.2 * min(1.0, len(answer) / 500)",
     "comments": "return min(1.0, 0.9 * right + 0.02 * code.count('#'))",
     "asserts": "return 0.8 * right + 0.2 * min(1, count(code, ast.Assert))",

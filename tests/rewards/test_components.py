@@ -1,4 +1,4 @@
-"""The other components, and how they become one number."""
+"""The other reward components, and how they are combined into one number."""
 
 from __future__ import annotations
 
@@ -127,9 +127,8 @@ def test_efficiency_is_paid_against_the_references_to_solutions_alone() -> None:
         and 0.5 < (costs[2] or 0.0) < 1.0
     )
     unmeasured = efficiency(problem, report(Verdict.AC, cpu_s=9.0, peak_bytes=0))
-    assert (
-        unmeasured is not None and unmeasured <= costs[-1]
-    )  # memory that nobody measured is no merit
+    # memory that was not measured earns no credit
+    assert unmeasured is not None and unmeasured <= costs[-1]
     assert (
         efficiency(problem, report(Verdict.WA, cpu_s=0.0)) == -1.0
         and efficiency(MEDIAN, report(Verdict.AC)) is None

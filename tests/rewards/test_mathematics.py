@@ -1,4 +1,7 @@
-"""When a final answer in mathematics is the right one. The judged pairs stand in `math_pairs.tsv`."""
+"""When a final answer in mathematics is correct.
+
+The judged pairs are in `math_pairs.tsv`.
+"""
 
 from __future__ import annotations
 

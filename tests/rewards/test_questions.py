@@ -1,4 +1,4 @@
-"""Answers that are statements: mathematics, and facts."""
+"""Completions that are statements: mathematics and facts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer is paid."""
+"""The reward of a completion."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ def test_only_a_solution_is_paid_in_full(config: RewardConfig, tests: int) -> No
     assert reward.score(MEDIAN, REFERENCE, report(*[Verdict.AC] * tests)).value == pytest.approx(
         1.0
     )
-    late = replace(
-        report(*[Verdict.AC] * tests), verdict=Verdict.TLE
-    )  # each test passed, and a limit was broken all the same
+    # every test passed, but a limit was exceeded
+    late = replace(report(*[Verdict.AC] * tests), verdict=Verdict.TLE)
     assert (reward.score(MEDIAN, REFERENCE, late).value or 0.0) < 1.0
 
 

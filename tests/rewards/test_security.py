@@ -1,4 +1,4 @@
-"""Security: what was tried decides, and the text of a program only hints."""
+"""Security: attempted calls decide; the text of a program is only a hint."""
 
 from __future__ import annotations
 

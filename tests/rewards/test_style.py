@@ -1,4 +1,4 @@
-"""Style: what the linter finds, and what cannot be gained by writing more."""
+"""Style: what the linter finds, and what cannot be gained by writing more code."""
 
 from __future__ import annotations
 

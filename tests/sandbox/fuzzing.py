@@ -1,7 +1,10 @@
-"""Programs made at random, and a sandbox that judges them beside honest ones: `python tests/sandbox/fuzzing.py RUNG FROM TO` prints a line a finding.
+"""Random programs, judged in a sandbox together with honest ones.
 
-Program n is the same in each run: what a seed finds can be looked at again. None of them knows what is expected, so none may be right, whatever it
-writes and to whom; each is to be answered in time, and no worker may break or grow by it.
+`python tests/sandbox/fuzzing.py LEVEL FROM TO` prints one line per finding.
+
+Program n is the same in each run, so a finding can be reproduced from its seed. No program knows
+the expected value, so none may be accepted, whatever it writes and to which descriptor. Every
+program must get a report in time, and no worker may break or grow because of it.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ from sandbox.sandbox import Rung, Sandbox, SandboxConfig
 from sandbox.travel import RUNS
 
 LIMITS = Limits(wall_s=0.6, cpu_s=0.4, memory_mb=64, output_kb=64, processes=24, files=64)
-GRACE_S = 5.0  # beyond its limits
+GRACE_S = 5.0  # beyond the program's own limits
 MOST_HELD_KB = 300 * 1024
 SECRET = 47_811
 PRELUDE = """import atexit, ctypes, fcntl, gc, mmap, os, resource, signal, socket, struct, subprocess, sys, tempfile, threading, time
@@ -222,7 +225,7 @@ kept.append(Odd())
 
 
 def source(seed: int) -> str:
-    """The text of program n."""
+    """Return the source of program n."""
     draw = random.Random(f"fuzz {seed}")
     body = _block(draw, draw.randint(1, 8), 3)
     inside = textwrap.indent(_block(draw, draw.randint(1, 2), 2), "    ")
@@ -254,7 +257,7 @@ def _filled(draw: random.Random, text: str, depth: int) -> str:
 
 
 def program(seed: int) -> Job:
-    """Program n with tests of some style that it does not know."""
+    """Return program n as a job whose tests, of a random style, it does not know."""
     text, name = source(seed), f"fuzz {seed}"
     each = f"class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(f(2, 3), {SECRET})\n"
     return (
@@ -297,7 +300,7 @@ def program(seed: int) -> Job:
 
 
 def neighbour(number: int) -> tuple[Job, Verdict]:
-    """An honest job, and what is said of it when nobody is beside it."""
+    """Return an honest job and the verdict that it gets when nothing else runs."""
     limits = Limits(wall_s=60.0, cpu_s=30.0)
     loop = AssertTest("def check(f):\n    for i in range(3):\n        assert f(i, 1) == i + 1\n")
     add, five = "def f(a, b):\n    return a + b\n", (CallTest((2, 3), {}, 5),)
@@ -324,7 +327,7 @@ def jobs(first: int, last: int) -> Iterator[Job]:
 
 
 def wrong(report: Report) -> str:
-    """What is to be found fault with, or nothing."""
+    """Describe what is wrong with a report; empty if nothing is."""
     kind, number = report.job_id.split()
     if kind == "honest":
         right = neighbour(int(number))[1]
@@ -337,16 +340,19 @@ def wrong(report: Report) -> str:
 
 
 def late(report: Report) -> bool:
-    """Whether its answer took longer than it may; the judge's own work is not the program's time, up to as much again."""
+    """Return whether the report took too long.
+
+    The judge's own work is not the program's time; it may take as long again.
+    """
     runs = RUNS if report.trust == "shared" else report.total
     return report.job_id.startswith("fuzz") and report.wall_s > GRACE_S + 2 * LIMITS.wall_s * runs
 
 
 def workers() -> dict[int, int]:
-    """pid -> the most kB that it held."""
+    """Return pid -> peak resident memory in kB of each worker."""
     found = {}
     for process in psutil.Process().children():
-        with contextlib.suppress(OSError, IndexError, psutil.Error):  # it breaks just now
+        with contextlib.suppress(OSError, IndexError, psutil.Error):  # it may end now
             if "worker.py" in " ".join(process.cmdline()):
                 found[process.pid] = int(
                     Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0]
@@ -374,7 +380,7 @@ def main() -> None:
                     flush=True,
                 )
                 before = set(workers())
-        for number in slow:  # once more with nobody beside it: the machine may have been busy
+        for number in slow:  # once more without other programs: the machine may have been busy
             for report in sandbox.run([program(number)]):
                 if late(report):
                     print(

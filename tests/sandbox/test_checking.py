@@ -1,5 +1,4 @@
-# programs in a line each
-"""Comparisons other than equality, the problem's own checker, and tests that share the interpreter."""
+"""Comparisons other than equality, a problem's checker, tests that share the interpreter."""
 
 from __future__ import annotations
 
@@ -104,11 +103,12 @@ ROOT = "def check(args, got, expected, **kwargs):\n    return abs(got * got - ar
         ("def f(x):\n    return 'x'", ROOT, "WA"),
         ("def f(x):\n    raise ValueError", ROOT, "RE"),
         ("def f(x):\n    return object()", ROOT, "WA"),
+        # the truth value of the result is not the checker's decision
         (
             "def f(x):\n    return [1]",
             "def check(args, got, expected):\n    return got",
             "WA",
-        ),  # its truth is no word of the checker's
+        ),
         (
             "def f(x):\n    return 10**9",
             "def check(args, got, expected):\n    return sum(range(got)) == 0",
@@ -130,9 +130,8 @@ def test_the_checker_decides_on_what_the_program_returned(
     judge: Judge, source: str, checker: str, verdict: str
 ) -> None:
     tests = (CallTest((4.0,), {}, None), CallTest((9.0,), {}, None))
-    limits = Limits(
-        wall_s=1.0 if verdict == "TLE" else 20.0, cpu_s=1.0
-    )  # a checker has the clock alone
+    # only the wall-clock limit applies to a checker
+    limits = Limits(wall_s=1.0 if verdict == "TLE" else 20.0, cpu_s=1.0)
     report = judge(replace(call(source, *tests), checker=checker, limits=limits))
     assert (report.verdict, report.trust, report.total) == (verdict, "apart", 2), report
 
@@ -208,7 +207,8 @@ def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
 
 @pytest.mark.slow
 def test_what_the_judge_itself_works_is_not_the_programs_time(judge: Judge) -> None:
-    # by the clock: on a machine with other work so many seconds of CPU would take longer than the clock allows in all
+    # wall-clock time: on a busy machine, this much CPU time would take longer than the limit on
+    # wall time allows
     check = "import time\n    until = time.monotonic() + 4.2\n    while time.monotonic() < until: pass\n    assert candidate(1) == 2"
     report = judge(
         asserting("def f(x):\n    return x + 1", check, limits=Limits(wall_s=4.0, cpu_s=1.0))

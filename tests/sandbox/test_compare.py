@@ -1,4 +1,4 @@
-"""Equality as the judge sees it."""
+"""Equality as the judge decides it."""
 
 from __future__ import annotations
 
@@ -167,7 +167,8 @@ def test_what_is_so_much_longer_is_not_parsed() -> None:
 
 
 def test_colliding_keys_cost_nothing() -> None:
-    keys = [(2**61 - 1) * i for i in range(20_000)]  # all hash to 0: a dict of them takes a minute
+    # all of them hash to 0: a dict of them takes a minute
+    keys = [(2**61 - 1) * i for i in range(20_000)]
     sent = json.dumps({"d": [[key, 0] for key in keys]}).encode()
     assert not same_text(sent, encode(dict.fromkeys(range(20_000), 0)).encode(), None)
 

@@ -1,4 +1,4 @@
-"""What a program cannot reach, on each rung that this machine grants."""
+"""What a program cannot reach, on each isolation level that this machine supports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.sandbox.left import descendants
 
 
 def says(sandbox: Sandbox, source: str) -> Report:
-    """AC when the program prints "yes": the breach."""
+    """Return the report on a program; AC if it prints "yes", which means a breach."""
     return run_all(sandbox, [Job("job", source, "stdio", (StdioTest("", "yes"),), limits=QUICK)])[0]
 
 
@@ -129,7 +129,11 @@ def test_a_rung_that_is_not_to_be_had_is_an_error_and_never_lowered() -> None:
 
 
 def test_a_uid_of_its_own_comes_through_to_what_it_may_write() -> None:
-    """Whether a program of the rung bare has one depends on where the interpreter lies; the way to its folder must not."""
+    """The mode of the scratch folder lets a program with its own uid reach what it may write.
+
+    At isolation level `bare`, whether a program has its own uid depends on the interpreter's
+    location. The mode must not.
+    """
     worker = Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))
     try:
         assert Path(worker.scratch).stat().st_mode & 0o777 == 0o711

@@ -1,4 +1,4 @@
-"""What holds on each backend alike: docker and ray are no other judge, only another place."""
+"""Properties that hold on every backend: docker and ray only run the same judge elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture(scope="module")
 def others() -> set[int]:
-    """Workers of sandboxes that other tests keep open."""
+    """Return the workers of sandboxes that other tests keep open."""
     return workers_here()
 
 

@@ -1,4 +1,7 @@
-"""Refused calls are counted outside the program; signals reach no process that is not the program's own, whatever the kernel's age."""
+"""Refused system calls are counted outside the program.
+
+Signals reach no process but the program's own, on old and new kernels.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ def test_what_is_refused_is_counted_by_name(rung: Sandbox) -> None:
         + F
     )
     assert judged(rung, source).denied == {"ptrace": 3, "unshare": 1, "mount": 1, "socket": 1}
-    assert judged(rung, F).denied == {}  # nothing is left for the next program
+    assert judged(rung, F).denied == {}  # nothing is left over for the next program
 
 
 def test_what_children_are_refused_is_counted_too(rung: Sandbox) -> None:
@@ -67,9 +70,8 @@ def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(rung: Sandbox) -> N
         LIBC
         + "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n        while True: libc.ptrace(0, 0, 0, 0)\n"
     )
-    limits = Limits(
-        wall_s=60.0, cpu_s=20.0
-    )  # on a busy machine a child has worked for long when it is killed
+    # on a busy machine a child has used much CPU time before it is killed
+    limits = Limits(wall_s=60.0, cpu_s=20.0)
     report = run_all(
         rung, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F, limits=limits)]
     )[0]
@@ -95,7 +97,7 @@ OLD_KERNEL += (
 
 
 def older(folder: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
-    """Zygotes that take this kernel for one with that version of Landlock, and have no uid to give away."""
+    """Make zygotes assume this version of the Landlock ABI, and no uid for programs."""
     script = folder / "zygote.py"
     script.write_text(OLD_KERNEL.format(root=str(Path.cwd()), zygote=str(slot.ZYGOTE), abi=abi))
     monkeypatch.setattr(slot, "ZYGOTE", script)
@@ -110,7 +112,7 @@ def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def says(worker: Worker, source: str) -> str:
-    """The verdict: AC when the program prints "yes"."""
+    """Return the verdict: AC if the program prints "yes"."""
     return str(worker.judge(json.loads(payload(stdio(source, "", "yes"))))["verdict"])
 
 
@@ -151,7 +153,8 @@ def test_a_program_may_signal_its_own_on_an_older_kernel(without_scopes: Worker)
     assert says(without_scopes, source) == "AC"
 
 
-LEFT = f"hx-left-{os.getpid()}"  # what a program leaves calls itself so; in another process the same test may run
+# the name of processes that a program leaves; another process may run the same test
+LEFT = f"hx-left-{os.getpid()}"
 
 
 def test_no_process_outlives_its_program_on_an_older_kernel(without_scopes: Worker) -> None:
@@ -181,7 +184,7 @@ def test_no_process_outlives_what_ran_it_without_a_pid_namespace(
             pid = psutil.Process(pid).ppid()
         os.kill(pid, signal.SIGKILL)
         running.join()
-    until = time.monotonic() + 20  # whoever notices the death has to come to its turn
+    until = time.monotonic() + 20  # the process that notices the death must first be scheduled
     while left() and time.monotonic() < until:
         time.sleep(0.01)
     assert left() == []
@@ -190,7 +193,7 @@ def test_no_process_outlives_what_ran_it_without_a_pid_namespace(
 def left() -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended meanwhile
             if (process / "cmdline").read_bytes().startswith(f"{LEFT}\0".encode()):
                 found.append(int(process.name))
     return found

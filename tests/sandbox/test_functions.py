@@ -1,5 +1,4 @@
-# programs in a line each
-"""Functions of the tests that a program is given: they run with the tests, never in its process."""
+"""Functions of the tests that a program receives: they run with the tests, never in its process."""
 
 from __future__ import annotations
 

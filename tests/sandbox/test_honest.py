@@ -1,5 +1,7 @@
-# programs in a line each
-"""Honest programs with results, arguments or exceptions that are not plain data: the verdict is the one of an ordinary `exec`."""
+"""Honest programs with results, arguments or exceptions that are not plain data.
+
+The verdict must be that of an ordinary `exec`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command: lines in, lines out."""
+"""The judge command: one request per input line, one report per output line."""
 
 from __future__ import annotations
 

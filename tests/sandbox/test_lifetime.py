@@ -1,4 +1,7 @@
-"""How long a program, what it started and what it sent may stay: nothing outlives its job, or its owner, and no more is kept than allowed."""
+"""How long a program, its child processes and its messages may persist.
+
+Nothing outlives its job or its owner, and no more is stored than is allowed.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,14 @@ from tests.sandbox.jobs import QUICK, asserting, call, stdio
 from tests.sandbox.left import children, descendants
 
 RIGHT = "def f(a, b):\n    return a + b\n"
-# of a child: the program itself answers and leaves, and the pipe is written on. A frame of 'xxxx' bytes would be too long
+# The writer is a child: the program itself returns an answer and ends, and the pipe is still
+# written. A frame of 'xxxx' bytes would be too long.
 FLOODS = {
     "empty messages": "os.write(4, bytes(65536))",
     "a message that goes on for ever": "os.write(4, b'\\2' + b'x' * 9)",
     "errors byte by byte": "os.write(2, b'x')",
 }
-# the first thread ends by itself: the process is shown as a zombie, and lives
+# The first thread ends on its own: the process is shown as a zombie, and is still running.
 LEADER_LEAVES = """
 import ctypes, os, threading, time
 def leave(stay):
@@ -91,13 +95,14 @@ def test_a_program_whose_first_thread_has_left_is_out_of_time(rung: Sandbox) -> 
 
 
 def held(pid: int) -> int:
-    """The most bytes that a process held at any time."""
+    """Return the peak resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) << 10
 
 
 def test_a_worker_holds_no_more_than_the_job_may() -> None:
     fill = "import os, struct\nwhile True: os.write(4, struct.pack('>I', 4096) + bytes(4096))"
-    bytewise = "import os\nfor _ in range(100_000): os.write(1, b'x')"  # kept one by one it would be forty times as large
+    # stored one by one, the bytes would take forty times as much memory
+    bytewise = "import os\nfor _ in range(100_000): os.write(1, b'x')"
     tree = (
         "import os, struct\nanswer = b'R[' + b'[],' * (2 << 20) + b'1]'\nleft = memoryview(struct.pack('>IcI', 1, b'L', len(answer)) + answer)\n"
         "while left: left = left[os.write(4, left):]"
@@ -177,8 +182,7 @@ def test_a_killed_owner_leaves_nobody_and_its_folders_are_swept(
     started = psutil.Process(owner.pid).children(recursive=True)
     owner.kill()
     owner.communicate()
-    assert (
-        len(started) >= 3 and not psutil.wait_procs(started, timeout=10)[1]
-    )  # 2 s, on a machine that does nothing else
+    # takes 2 s on an idle machine
+    assert len(started) >= 3 and not psutil.wait_procs(started, timeout=10)[1]
     sweep(scratch)
     scratch.rmdir()

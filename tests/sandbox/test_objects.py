@@ -1,5 +1,7 @@
-# programs in a line each
-"""What is not plain data, in `assert` tests: objects of the program, records of the tests, arguments changed in place."""
+"""Values that are not plain data in `assert` tests.
+
+These are objects of the program, records of the tests, and arguments changed in place.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ STACK = "class Stack:\n    def __init__(self): self.held = []\n    def push(self
 @pytest.mark.parametrize(
     ("source", "check", "verdict", "trust"),
     [
-        # objects that stay with the program
+        # objects that stay in the program's process
         ("def f(n):\n    yield from range(n)", "assert list(candidate(4)) == [0, 1, 2, 3]", "AC", "apart"),
         ("def f(n):\n    yield from range(n)", "assert next(candidate(4)) == 0 and sum(candidate(4)) == 6", "AC", "apart"),
         ("import itertools\ndef f():\n    return itertools.count()", "got = candidate()\n    assert [next(got), next(got)] == [0, 1]", "AC", "apart"),
@@ -45,7 +47,8 @@ STACK = "class Stack:\n    def __init__(self): self.held = []\n    def push(self
         (PAIR + "def f(a):\n    return Pair(a, a)", "got, other = candidate(1), candidate(2)\n    assert (got.a, got.b, other.a) == (1, 1, 2)", "AC", "apart"),
         ("def f(n):\n    yield from range(n)", "assert list(zip(candidate(2), candidate(2))) == [(0, 0), (1, 1)]", "AC", "shared"),
         ("def f(x):\n    return x\nLIMIT = 3", "assert candidate(3) == LIMIT", "AC", "shared"),
-        # small types of the standard library cross by value, builtin types and functions by name
+        # small types of the standard library are passed by value, builtin types and functions by
+        # name
         ("from fractions import Fraction\ndef f(a, b):\n    return Fraction(a, b)", "from fractions import Fraction\n    assert candidate(2, 4) == Fraction(1, 2)", "AC", "apart"),
         ("from collections import deque\ndef f(x):\n    return deque([x])", "from collections import deque\n    assert candidate(2) == deque([2])", "AC", "apart"),
         ("from datetime import date\ndef f(y):\n    return date(y, 1, 2)", "from datetime import date\n    assert candidate(2020) == date(2020, 1, 2)", "AC", "apart"),
@@ -71,7 +74,8 @@ def test_objects_of_the_program(
     ("source", "check"),
     [
         (CHAIN + "def f(node):\n    total = 0\n    while node:\n        total, node = total + node.value, node.next\n    return total", "assert candidate(chain([1, 2, 3])) == 6"),
-        ("def f(node):\n    return node.value + node.next.value", "assert candidate(chain([1, 2])) == 3"),  # needs no class of its own
+        # needs no class of its own
+        ("def f(node):\n    return node.value + node.next.value", "assert candidate(chain([1, 2])) == 3"),
         (CHAIN + "def f(n):\n    return chain(range(n))", "got = candidate(3000)\n    assert type(got) is Node and got.next.next.value == 2"),
         (CHAIN + "def f(node):\n    return Node(0, node)", "assert candidate(chain([5])).next.value == 5"),
         (CHAIN + "def f(node):\n    node.next, node.value = None, 9", "node = chain([1, 2])\n    candidate(node)\n    assert (node.value, node.next) == (9, None)"),

@@ -1,5 +1,7 @@
-# programs in a line each
-"""Unittests that are odd and programs that are right: each is accepted, whether its methods are split, guarded by decoys, or skip themselves."""
+"""Unusual unittests with correct programs: each is accepted.
+
+Their methods may be split, guarded by decoys, or skip themselves.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from sandbox.protocol import Job, Limits, UnittestTest
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
 LIMITS = Limits(wall_s=20.0, cpu_s=4.0, memory_mb=256, output_kb=64)
-ODD = [  # a program, and the methods of its test
+# a program, and the methods of its test
+ODD = [
     (
         "def f(x): return x",
         "    def test_a(self):\n        if not hasattr(self,'zz'): raise unittest.SkipTest('x')\n        self.assertEqual(f(1),2)\n    def test_b(self):\n        self.assertEqual(f(5),5)\n",

@@ -1,4 +1,7 @@
-"""Programs that make the kernel say odd things of them, or return odd numbers: each is a verdict like another, and no worker ends by it."""
+"""Programs about which the kernel reports unusual things, or that return unusual numbers.
+
+Each gets an ordinary verdict, and no worker ends because of it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What each level promises of a program's limits, with a cgroup and without: a test a line of the table in docs/explanation/sandbox.md."""
+"""The limits that each isolation level guarantees, with a cgroup and without one.
+
+There is one test for each line of the table in docs/explanation/sandbox.md.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ HOLD = "import os, time, mmap, threading\n"
     ids=str,
 )
 def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
-    """A worker on each rung, where a cgroup counts and where none can be made. Skipped, with the reason, where the machine refuses it."""
+    """A worker at each isolation level, with a cgroup for accounting and without one.
+
+    Skipped, with the reason, if the machine refuses the level.
+    """
     rung, counted = request.param
     with pytest.MonkeyPatch.context() as patch:
         if not counted:

@@ -1,4 +1,8 @@
-"""A unittest method in two parts: a judge decides about what the program's process tells, and what the test expects is nowhere beside the program."""
+"""A unittest method in two parts.
+
+A judge decides on what the program's process reports, and the expected values are never in the
+program's process.
+"""
 
 from __future__ import annotations
 

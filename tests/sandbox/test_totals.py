@@ -1,4 +1,4 @@
-"""Limits of a program over all its tests, on each rung that this machine grants."""
+"""Limits on a program over all its tests, on each isolation level that this machine supports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRINTS = "print('x' * 40_000)\n"
 
 
 def five(style: str, body: str, limits: Limits) -> Job:
-    """The same five times: five calls of one process, or five processes."""
+    """Return a job that runs the same body five times: in five calls or in five processes."""
     if style == "call":
         inside = "".join(f"    {line}\n" for line in body.splitlines())
         return Job("job", f"def f():\n{inside}", "call", (CallTest(),) * 5, "f", limits=limits)

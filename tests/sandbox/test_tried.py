@@ -1,4 +1,7 @@
-"""What a program tried is counted by kind, on each level; what the interpreter and its libraries do on their own is not."""
+"""Attempted system calls of a program are counted by kind, on each isolation level.
+
+Calls that the interpreter and its libraries make on their own are not counted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs do and what is said of it."""
+"""What programs do, and the verdicts that they get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The page in a real browser: what a judge reads, presses and never sees. Skipped where no browser is."""
+"""The preference page in a real browser: what a judge reads, what they press, what stays hidden.
+
+Skipped if no browser is installed.
+"""
 
 from __future__ import annotations
 
