@@ -20,9 +20,18 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run", "--mute-audio",
-    "--disable-extensions", "--disable-background-networking", "--disable-sync", "--remote-debugging-pipe",
-)  # fmt: skip
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--mute-audio",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+)
 # how long to wait for something to appear on the page, on a busy machine
 PATIENCE_S = 60.0
 
@@ -49,9 +58,20 @@ class Browser:
         self._in, answer_write = os.pipe()
         shell = f'exec "$0" "$@" 3<&{command_read} 4>&{answer_write}'
         self.process = subprocess.Popen(
-            ["bash", "-c", shell, chromium(), *OPTIONS, f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank"],
-            pass_fds=(command_read, answer_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                "bash",
+                "-c",
+                shell,
+                chromium(),
+                *OPTIONS,
+                f"--user-data-dir={profile}",
+                f"--window-size={width},{height}",
+                "about:blank",
+            ],
+            pass_fds=(command_read, answer_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(command_read)
         os.close(answer_write)
         self._buffer, self._numbers, self._session = b"", count(1), ""

@@ -71,9 +71,17 @@ def passport(store: Store, name: str = "chain-0001--heldout") -> Passport:
 def test_the_walk_ends_at_the_sources_and_tells_equal_contents_apart(store: Store) -> None:
     found = passport(store)
     assert [node.name for node in found.nodes] == [
-        "chain-0001--heldout", "chain-0001", "benchmark", "base_model", "clean_problems", "reward", "augmented_problems", "synthetic_problems",
-        "raw_problems", "mine",
-    ]  # fmt: skip
+        "chain-0001--heldout",
+        "chain-0001",
+        "benchmark",
+        "base_model",
+        "clean_problems",
+        "reward",
+        "augmented_problems",
+        "synthetic_problems",
+        "raw_problems",
+        "mine",
+    ]
     assert found.missing == []
 
 
@@ -121,7 +129,7 @@ def test_every_edge_of_the_json_joins_two_nodes(store: Store) -> None:
     }
 
 
-def test_the_picture_shows_every_node_once_none_over_another_and_sources_above_what_was_made_of_them(
+def test_the_picture_shows_every_node_once_none_over_another_and_sources_above_what_was_made_of_them(  # noqa: E501, RUF100
     store: Store,
 ) -> None:
     found = passport(store)

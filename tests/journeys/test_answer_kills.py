@@ -104,7 +104,8 @@ def test_thirty_kills_of_a_pass_over_an_endpoint(
         found, told = drawn(benchmark, source, SAMPLING, tmp_path / "kept")
         repeated = sum(door.heard.values()) - total
         print(
-            f"{kills} kills: {told.found} of {total} answers were there, {repeated} questions asked again, at most {kills * AT_ONCE} were under way"
+            f"{kills} kills: {told.found} of {total} answers were there, "
+            f"{repeated} questions asked again, at most {kills * AT_ONCE} were under way"
         )
         assert 0 <= repeated <= kills * AT_ONCE and told.asked + told.found == total
         each_line_once(told, total)

@@ -40,7 +40,7 @@ def steps(training: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
     return [row for row in metrics(job.path) if row["step"] > 0]
 
 
-def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falling_temperature_and_weights_that_are_cut(
+def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falling_temperature_and_weights_that_are_cut(  # noqa: E501, RUF100
     tmp_path: Path,
 ) -> None:
     found = steps(

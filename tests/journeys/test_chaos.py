@@ -135,17 +135,21 @@ def training_of(home: Path) -> Path | None:
 def table(rows: list[dict[str, Any]]) -> str:
     """Return the table for docs/measurements."""
     lines = [
-        "| killed | in | seconds until a new step | seconds in all | weights, scores | ended by itself |",
+        (
+            "| killed | in | seconds until a new step | seconds in all | weights, "
+            "scores | ended by itself |"
+        ),
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
         equal = "equal" if all(row["same"].values()) else "differ"
         lines.append(
-            f"| {row['killed']} | {row['at']} | {row['recovered_s']} | {row['seconds']} | {equal} | {'yes' if row['good'] else 'no'} |"
+            f"| {row['killed']} | {row['at']} | {row['recovered_s']} | {row['seconds']} | "
+            f"{equal} | {'yes' if row['good'] else 'no'} |"
         )
     recovered = sorted(row["recovered_s"] for row in rows if row["recovered_s"] is not None)
     middle = f", median {recovered[len(recovered) // 2]} s until a new step" if recovered else ""
-    return (
-        "\n".join(lines)
-        + f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as undisturbed{middle}"
+    return "\n".join(lines) + (
+        f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as "
+        f"undisturbed{middle}"
     )

@@ -100,10 +100,18 @@ def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 
         folder / "validation.parquet",
     )
     job = TrainingJob(
-        folder=str(folder), chain="examples", start=str(folder / "start"), train=str(folder / "train.parquet"),
-        validation=str(folder / "validation.parquet"), inputs=training.plugins.hashes(), training=training, reward=reward,
-        reward_hash=reward_hash(reward), isolation="auto", seed=1,
-    )  # fmt: skip
+        folder=str(folder),
+        chain="examples",
+        start=str(folder / "start"),
+        train=str(folder / "train.parquet"),
+        validation=str(folder / "validation.parquet"),
+        inputs=training.plugins.hashes(),
+        training=training,
+        reward=reward,
+        reward_hash=reward_hash(reward),
+        isolation="auto",
+        seed=1,
+    )
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, "-c", TRAIN, str(job.write())],

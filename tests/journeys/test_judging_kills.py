@@ -119,7 +119,8 @@ def killed_and_undisturbed(folder: Path, count: int, times: int, most: int) -> N
     assert start(folder, "killed").wait() == 0
     keys = [json.loads(line)["key"] for line in remembered(folder, "killed")]
     print(
-        f"{times} kills: {found} of {len(keys)} verdicts were there before the last pass, {len(keys) - len(set(keys))} are there twice"
+        f"{times} kills: {found} of {len(keys)} verdicts were there before the last pass, "
+        f"{len(keys) - len(set(keys))} are there twice"
     )
     assert (
         len(keys) == len(set(keys)) == len(remembered(folder, "undisturbed")) == count * len(TASKS)

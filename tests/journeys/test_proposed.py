@@ -35,7 +35,10 @@ def lesson(seed: Problem, taught: Problem) -> list[tuple[str, str]]:
     The solution is another of the problem's programs than the proposer's.
     """
     inputs = json.dumps([test["args"] for test in taught.tests[1:5]])
-    said = f"## Problem\n{taught.statement}\n## Solution\n```python\n{taught.solutions[0]}\n```\n## Inputs\n{inputs}"
+    said = (
+        f"## Problem\n{taught.statement}\n## Solution\n```python\n{taught.solutions[0]}\n```\n"
+        f"## Inputs\n{inputs}"
+    )
     asked = PROPOSE.format(snippet=seed.solutions[0].strip(), inputs=LEAST_INPUTS)
     return [
         (asked, said),
@@ -126,7 +129,10 @@ def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refus
             f"{{endpoint: '{door.url}', model: champion, problems: 1, requests: 6, max_tokens: 16}}"
         )
         profile.write_text(
-            f"family: {{demonstrations: 4, train: 4, validation: 2}}\naugmentation: {{kinds: []}}\nsynthesis: {synthesis}",
+            (
+                f"family: {{demonstrations: 4, train: 4, validation: 2}}\n"
+                f"augmentation: {{kinds: []}}\nsynthesis: {synthesis}"
+            ),
             encoding="utf-8",
         )
         workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))

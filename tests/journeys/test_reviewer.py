@@ -30,7 +30,10 @@ SMALL = {
     "answer_tokens": 40,
     "agents.tokens": 300,
 }
-PROBLEM = "# Last\nWrite `solve(x)`, which returns the last number.\n\n## Examples\n```python\nassert solve([3, 1]) == 1\n```\n"
+PROBLEM = (
+    "# Last\nWrite `solve(x)`, which returns the last number.\n\n## Examples\n```python\n"
+    "assert solve([3, 1]) == 1\n```\n"
+)
 
 
 def test_a_reviewer_is_taught_reinforced_and_asked(

@@ -47,9 +47,11 @@ class Counted:
 
 folder = Path(sys.argv[1])
 with Sandbox(SandboxConfig(workers=1)) as sandbox:
-    done = verify(read_parquet(folder / "problems.parquet"), Counted(sandbox, folder / "jobs"), folder / "journal.jsonl", batch_size={BATCH})
+    done = verify(read_parquet(folder / "problems.parquet"), Counted(sandbox, folder / "jobs"), \
+folder / "journal.jsonl", batch_size={BATCH})
 removed = sorted([row.problem_id, row.reason] for row in done.removed)
-(folder / "end.json").write_text(json.dumps({{"hash": set_hash(done.kept), "kept": len(done.kept), "removed": removed}}))
+(folder / "end.json").write_text(json.dumps({{"hash": set_hash(done.kept), \
+"kept": len(done.kept), "removed": removed}}))
 """
 
 
@@ -124,7 +126,8 @@ def kill_times(folder: Path, made: list[Problem], times: int) -> int:
         if life.returncode:
             with record.open("a") as file:
                 file.write(
-                    f"{len(lines(folder / 'jobs')) - before} jobs, {len(lines(folder / 'journal.jsonl'))} verdicts\n"
+                    f"{len(lines(folder / 'jobs')) - before} jobs, "
+                    f"{len(lines(folder / 'journal.jsonl'))} verdicts\n"
                 )
     return len(lines(record))
 
@@ -136,7 +139,8 @@ def killed_and_undisturbed(folder: Path, count: int, times: int) -> None:
     one, other = counts(folder / "undisturbed", made), counts(folder / "killed", made)
     again = sum((other.own - one.own).values())
     print(
-        f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; {again} solutions judged again, of at most {kills * BATCH}"
+        f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; "
+        f"{again} solutions judged again, of at most {kills * BATCH}"
     )
     assert kills == times
     assert json.loads((folder / "killed/end.json").read_text()) == json.loads(

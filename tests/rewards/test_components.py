@@ -75,9 +75,16 @@ def test_a_schedule_goes_from_binary_to_dense_and_back() -> None:
     assert paid == [-1.0, -0.5, 0.0]
 
 
-@pytest.mark.parametrize("broken", [
-    {"schedule": ((5, 0.0), (5, 1.0))}, {"floors": {"style": 0.0}}, {"combine": "constraint"}, {"preferences": "x.jsonl"},
-    {"file": "x.py", "kind": "random"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"schedule": ((5, 0.0), (5, 1.0))},
+        {"floors": {"style": 0.0}},
+        {"combine": "constraint"},
+        {"preferences": "x.jsonl"},
+        {"file": "x.py", "kind": "random"},
+    ],
+)
 def test_settings_that_do_not_fit_together_are_refused(broken: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         RewardConfig.model_validate(broken)

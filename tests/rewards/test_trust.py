@@ -17,13 +17,19 @@ from rewards.own import OwnReward
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
-TESTS = "import unittest\nclass Test(unittest.TestCase):\n    def test_two(self):\n        self.assertEqual(double(2), 4)\n"
+TESTS = (
+    "import unittest\nclass Test(unittest.TestCase):\n    def test_two(self):\n"
+    "        self.assertEqual(double(2), 4)\n"
+)
 DOUBLE = Problem(
     "mine/double", "mine", "Double a number.", "unittest", ({"source": TESTS},), "double"
 )
 CALLED = replace(DOUBLE, style="call", tests=({"args": [2], "expected": 4},))
 SOLUTION, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x * x * x\n"
-OWN = "TASK = 'code'\ndef reward(task, answer, report):\n    return 1.0 if report.verdict == 'AC' or report.passed else -1.0\n"
+OWN = (
+    "TASK = 'code'\ndef reward(task, answer, report):\n"
+    "    return 1.0 if report.verdict == 'AC' or report.passed else -1.0\n"
+)
 
 
 def rewards(folder: Path, *, shared: bool) -> list[Reward]:

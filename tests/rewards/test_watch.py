@@ -80,8 +80,13 @@ def test_a_falling_gap_never_alarms(gaps: list[float]) -> None:
 def test_figures_of_a_step() -> None:
     answers = [answer(1.0, 0.0, 2), answer(1.0, 1.0, 0), answer(0.0, 0.0, 1), answer(None, 0.5, 0)]
     assert step_metrics(answers, asked=6) == {
-        VISIBLE: pytest.approx(2 / 3), HIDDEN: 0.375, GAP: pytest.approx(1 / 3), OVERFIT: 0.5, DENIED: 3.0, LOST: 2.0
-    }  # fmt: skip
+        VISIBLE: pytest.approx(2 / 3),
+        HIDDEN: 0.375,
+        GAP: pytest.approx(1 / 3),
+        OVERFIT: 0.5,
+        DENIED: 3.0,
+        LOST: 2.0,
+    }
 
 
 def test_an_answer_that_knows_the_visible_tests_is_seen_by_the_sandbox(sandbox: Sandbox) -> None:

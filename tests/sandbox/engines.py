@@ -25,8 +25,10 @@ def place(kind: Kind, folder: Path) -> Iterator[Any]:
     Skips the test, with the reason, if that is not available.
     """
     started: dict[str, contextlib.AbstractContextManager[Any]] = {
-        "local": contextlib.nullcontext(), "docker": docker_engine(folder), "ray": ray_cluster(),
-    }  # fmt: skip
+        "local": contextlib.nullcontext(),
+        "docker": docker_engine(folder),
+        "ray": ray_cluster(),
+    }
     with started[kind] as found:
         yield found
 

@@ -40,18 +40,33 @@ LIMITS = Limits(wall_s=0.6, cpu_s=0.4, memory_mb=64, output_kb=64, processes=24,
 GRACE_S = 5.0  # beyond the program's own limits
 MOST_HELD_KB = 300 * 1024
 SECRET = 47_811
-PRELUDE = """import atexit, ctypes, fcntl, gc, mmap, os, resource, signal, socket, struct, subprocess, sys, tempfile, threading, time
+PRELUDE = """\
+import atexit, ctypes, fcntl, gc, mmap, os, resource, signal, socket, struct, subprocess, sys, \
+tempfile, threading, time
 libc = ctypes.CDLL(None)
 def frame(body): return struct.pack('>I', len(body)) + body
 """
 VALUES: dict[str, tuple[str, ...]] = {
     "fd": ("0", "1", "2", "3", "4", "4", "4", "4", "5", "6", "7", "1000", "-1"),
     "data": (
-        "bytes({size})", "frame(b'')", "frame(b'S')", "frame(b'L')", "frame(b'R{few}')", "frame(b'N')", "frame(b'C')", "frame(b'G')",
-        "frame(b'K[1,[],{}]')", "frame(b'X[\"ValueError\",\"\",false]')", "frame(b'V[0,\"AC\",\"\",false]')", "frame(b'M')",
+        "bytes({size})",
+        "frame(b'')",
+        "frame(b'S')",
+        "frame(b'L')",
+        "frame(b'R{few}')",
+        "frame(b'N')",
+        "frame(b'C')",
+        "frame(b'G')",
+        "frame(b'K[1,[],{}]')",
+        'frame(b\'X["ValueError","",false]\')',
+        'frame(b\'V[0,"AC","",false]\')',
+        "frame(b'M')",
         "frame(b'R[' + b'[],' * {size} + b'1]')",
-        "frame(b'R{\"i\":\"0x' + b'f' * {size} + b'\"}')", "frame(b'R' + b'[' * {size})",
-        "struct.pack('>I', {size}) + b'R'", "b'\\xff' * {size}", "b'x'",
+        "frame(b'R{\"i\":\"0x' + b'f' * {size} + b'\"}')",
+        "frame(b'R' + b'[' * {size})",
+        "struct.pack('>I', {size}) + b'R'",
+        "b'\\xff' * {size}",
+        "b'x'",
     ),
     "size": ("0", "1", "5", "4096", "65536", "1000000", "20000000", "60000000", "2**31"),
     "few": ("0", "1", "2", "3", "5"),
@@ -59,10 +74,21 @@ VALUES: dict[str, tuple[str, ...]] = {
     "pid": ("os.getpid()", "os.getppid()", "0", "1", "2", "-1", "-os.getpid()", "3"),
     "sig": ("1", "2", "9", "11", "13", "14", "15", "17", "19", "20", "24", "25", "34", "64"),
     "seconds": ("0", "0.01", "0.1", "0.3", "1", "60"),
-    "name": ("'a'", "'b'", "'a/b'", "'.'", "'..'", "'/tmp/x'", "'/dev/shm/x'", "'\\n'", "'x' * 255", "tempfile.gettempdir()"),
+    "name": (
+        "'a'",
+        "'b'",
+        "'a/b'",
+        "'.'",
+        "'..'",
+        "'/tmp/x'",
+        "'/dev/shm/x'",
+        "'\\n'",
+        "'x' * 255",
+        "tempfile.gettempdir()",
+    ),
     "mode": ("0", "0o100", "0o300", "0o500", "0o777", "0o4777"),
     "bool": ("True", "False"),
-}  # fmt: skip
+}
 ACTIONS = [
     line
     for line in r"""
@@ -259,7 +285,10 @@ def _filled(draw: random.Random, text: str, depth: int) -> str:
 def program(seed: int) -> Job:
     """Return program n as a job whose tests, of a random style, it does not know."""
     text, name = source(seed), f"fuzz {seed}"
-    each = f"class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(f(2, 3), {SECRET})\n"
+    each = (
+        "class T(unittest.TestCase):\n    def test(self):\n"
+        f"        self.assertEqual(f(2, 3), {SECRET})\n"
+    )
     return (
         Job(name, text, "stdio", (StdioTest("2 3\n", f"{SECRET}\n"),), limits=LIMITS),
         Job(

@@ -28,18 +28,23 @@ ROOT = (
 # Set up as a container engine does it: a cgroup of its own, a namespace with that cgroup as root,
 # and a mount of it.
 CONTAINER = """read -r
-exec unshare --mount --cgroup bash -c 'umount -l /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"' bash "$@" """
+exec unshare --mount --cgroup bash -c 'umount -l /sys/fs/cgroup && \
+mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"' bash "$@" """
 OWNER = """
 import json
 from sandbox.protocol import Job, Limits, StdioTest
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
-FORKS = "import os, time\\nfor _ in range(4):\\n    if not os.fork():\\n        held = bytearray(24 << 20)\\n        time.sleep(60)\\ntime.sleep(60)"
+FORKS = "import os, time\\nfor _ in range(4):\\n    if not os.fork():\\n        \
+held = bytearray(24 << 20)\\n        time.sleep(60)\\ntime.sleep(60)"
 def job(source, memory_mb):
-    return Job("", source, "stdio", (StdioTest("", "5"),), limits=Limits(wall_s=30.0, cpu_s=30.0, memory_mb=memory_mb))
+    return Job("", source, "stdio", (StdioTest("", "5"),), \
+limits=Limits(wall_s=30.0, cpu_s=30.0, memory_mb=memory_mb))
 with Sandbox(SandboxConfig(workers=2)) as sandbox:
-    reports = run_all(sandbox, [job("print(5)", 64), job(FORKS, 64), job("held = bytearray(40 << 20)\\nprint(5)", 64), job("print(5)", 64)])
-print(json.dumps({"isolation": sandbox._isolation, "verdicts": [r.verdict for r in reports], "peaks": [r.peak_bytes for r in reports]}))
+    reports = run_all(sandbox, [job("print(5)", 64), job(FORKS, 64), \
+job("held = bytearray(40 << 20)\\nprint(5)", 64), job("print(5)", 64)])
+print(json.dumps({"isolation": sandbox._isolation, "verdicts": [r.verdict for r in reports], \
+"peaks": [r.peak_bytes for r in reports]}))
 """
 
 

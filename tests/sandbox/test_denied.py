@@ -36,9 +36,9 @@ def judged(sandbox: Sandbox, source: str) -> Report:
 
 def test_an_honest_program_is_refused_nothing(rung: Sandbox) -> None:
     source = (
-        "import subprocess, sys, threading, tempfile, random, json\nwith tempfile.TemporaryFile() as t: t.write(b'x')\n"
-        + F
-    )
+        "import subprocess, sys, threading, tempfile, random, json\n"
+        "with tempfile.TemporaryFile() as t: t.write(b'x')\n"
+    ) + F
     source += (
         "t = threading.Thread(target=print)\nt.start()\nt.join()\nsubprocess.run(['/bin/true'])\n"
     )
@@ -49,7 +49,10 @@ def test_an_honest_program_is_refused_nothing(rung: Sandbox) -> None:
 def test_what_is_refused_is_counted_by_name(rung: Sandbox) -> None:
     source = (
         LIBC
-        + "for _ in range(3): libc.ptrace(0, 0, 0, 0)\nlibc.unshare(0x10000000)\nlibc.mount(b'x', b'/', b'tmpfs', 0, 0)\nlibc.socket(2, 1, 0)\n"
+        + (
+            "for _ in range(3): libc.ptrace(0, 0, 0, 0)\nlibc.unshare(0x10000000)\n"
+            "libc.mount(b'x', b'/', b'tmpfs', 0, 0)\nlibc.socket(2, 1, 0)\n"
+        )
         + F
     )
     assert judged(rung, source).denied == {"ptrace": 3, "unshare": 1, "mount": 1, "socket": 1}
@@ -59,16 +62,19 @@ def test_what_is_refused_is_counted_by_name(rung: Sandbox) -> None:
 def test_what_children_are_refused_is_counted_too(rung: Sandbox) -> None:
     source = (
         LIBC
-        + "import os\nif not os.fork():\n    os.setsid()\n    libc.setns(0, 0)\n    os._exit(0)\nos.wait()\n"
+        + (
+            "import os\nif not os.fork():\n    os.setsid()\n    libc.setns(0, 0)\n"
+            "    os._exit(0)\nos.wait()\n"
+        )
         + F
     )
     assert judged(rung, source).denied == {"setns": 1}
 
 
 def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(rung: Sandbox) -> None:
-    flood = (
-        LIBC
-        + "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n        while True: libc.ptrace(0, 0, 0, 0)\n"
+    flood = LIBC + (
+        "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n"
+        "        while True: libc.ptrace(0, 0, 0, 0)\n"
     )
     # on a busy machine a child has used much CPU time before it is killed
     limits = Limits(wall_s=60.0, cpu_s=20.0)
@@ -90,7 +96,10 @@ def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(rung: Sandbox) -
     assert judged(rung, F).verdict is Verdict.AC
 
 
-OLD_KERNEL = "import runpy, sys\nsys.path.append({root!r})\nfrom sandbox import isolation, landlock\nlandlock.version = lambda: {abi}\n"
+OLD_KERNEL = (
+    "import runpy, sys\nsys.path.append({root!r})\nfrom sandbox import isolation, landlock\n"
+    "landlock.version = lambda: {abi}\n"
+)
 OLD_KERNEL += (
     "isolation.has_own_uid = lambda rung: False\nrunpy.run_path({zygote!r}, run_name='__main__')\n"
 )
@@ -125,11 +134,18 @@ WAYS = {
     "a thread of a process": "libc.tgkill(VICTIM, VICTIM, 9)",
     "a thread of its own process": "libc.syscall(234, os.getpid(), VICTIM, 9)",
     "a queued signal": "libc.sigqueue(VICTIM, 9, 0)",
-    "a descriptor of the process": "import signal\nsignal.pidfd_send_signal(os.pidfd_open(VICTIM), 9)",
-    "a descriptor that it owns": "import fcntl\nr, w = os.pipe()\nfcntl.fcntl(r, 8, VICTIM)\nfcntl.fcntl(r, 10, 9)\n"
-    "fcntl.fcntl(r, 4, 0o20000)\nos.write(w, b'x')",
-    "a descriptor, by ioctl": "import fcntl, struct, socket\na, b = socket.socketpair()\nfcntl.ioctl(a, 0x8901, struct.pack('i', VICTIM))\n"
-    "fcntl.fcntl(a, 10, 9)\nfcntl.fcntl(a, 4, 0o20000)\nb.send(b'x')",
+    "a descriptor of the process": (
+        "import signal\nsignal.pidfd_send_signal(os.pidfd_open(VICTIM), 9)"
+    ),
+    "a descriptor that it owns": (
+        "import fcntl\nr, w = os.pipe()\nfcntl.fcntl(r, 8, VICTIM)\nfcntl.fcntl(r, 10, 9)\n"
+        "fcntl.fcntl(r, 4, 0o20000)\nos.write(w, b'x')"
+    ),
+    "a descriptor, by ioctl": (
+        "import fcntl, struct, socket\na, b = socket.socketpair()\n"
+        "fcntl.ioctl(a, 0x8901, struct.pack('i', VICTIM))\n"
+        "fcntl.fcntl(a, 10, 9)\nfcntl.fcntl(a, 4, 0o20000)\nb.send(b'x')"
+    ),
     "its parent": "os.kill(os.getppid(), 9)",
     "from a child of its own": "pid = os.fork()\nif not pid: os.kill(VICTIM, 9)\nos.wait()",
 }
@@ -146,9 +162,18 @@ def test_no_signal_leaves_the_program_on_an_older_kernel(without_scopes: Worker,
 
 
 def test_a_program_may_signal_its_own_on_an_older_kernel(without_scopes: Worker) -> None:
-    source = "import os, signal, subprocess, threading\np = subprocess.Popen(['/bin/sleep', '60'])\np.kill()\nassert p.wait() == -9\n"
-    source += "signal.signal(signal.SIGUSR1, lambda *a: print('yes'))\nsignal.raise_signal(signal.SIGUSR1)\n"
-    source += "c = os.fork()\nif not c:\n    os.setsid()\n    os.kill(os.getppid(), 0)\n    signal.pause()\nos.kill(c, 9)\n"
+    source = (
+        "import os, signal, subprocess, threading\np = subprocess.Popen(['/bin/sleep', '60'])\n"
+        "p.kill()\nassert p.wait() == -9\n"
+    )
+    source += (
+        "signal.signal(signal.SIGUSR1, lambda *a: print('yes'))\n"
+        "signal.raise_signal(signal.SIGUSR1)\n"
+    )
+    source += (
+        "c = os.fork()\nif not c:\n    os.setsid()\n    os.kill(os.getppid(), 0)\n"
+        "    signal.pause()\nos.kill(c, 9)\n"
+    )
     source += "assert os.wait()[1] == signal.SIGKILL"
     assert says(without_scopes, source) == "AC"
 
@@ -158,7 +183,10 @@ LEFT = f"hx-left-{os.getpid()}"
 
 
 def test_no_process_outlives_its_program_on_an_older_kernel(without_scopes: Worker) -> None:
-    leave = f"import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n        os.execv('/bin/sleep', ['{LEFT}', '60'])\nprint('yes')"
+    leave = (
+        "import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n"
+        f"        os.execv('/bin/sleep', ['{LEFT}', '60'])\nprint('yes')"
+    )
     assert says(without_scopes, leave) == "AC"
     assert left() == []
 
@@ -170,7 +198,10 @@ def test_no_process_outlives_what_ran_it_without_a_pid_namespace(
     victim: str, generations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sandbox.sandbox.ATTEMPTS", 1)
-    leave = f"import os, time\nif not os.fork():\n    os.setsid()\n    os.execv('/bin/sleep', ['{LEFT}', '300'])\ntime.sleep(300)\n"
+    leave = (
+        "import os, time\nif not os.fork():\n    os.setsid()\n"
+        f"    os.execv('/bin/sleep', ['{LEFT}', '300'])\ntime.sleep(300)\n"
+    )
     with Sandbox(SandboxConfig(workers=1, isolation="bare")) as sandbox:
         running = threading.Thread(
             target=lambda: run_all(sandbox, [call(leave, limits=Limits(wall_s=300))])

@@ -20,7 +20,10 @@ from sandbox.slot import sweep
 
 def deepen(folder: Path, levels: int) -> None:
     """Create nested folders as a program does it: step by step, so that no path is too long."""
-    script = f"import os\nfor _ in range({levels}):\n    os.mkdir('d')\n    os.chdir('d')\nopen('file', 'w').write('x' * 5000)"
+    script = (
+        f"import os\nfor _ in range({levels}):\n    os.mkdir('d')\n    os.chdir('d')\n"
+        "open('file', 'w').write('x' * 5000)"
+    )
     subprocess.run([sys.executable, "-c", script], cwd=folder, check=True)
 
 

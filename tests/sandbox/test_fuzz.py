@@ -79,8 +79,11 @@ def one_batch(first: int, last: int, rung: str, scratch: Path) -> list[dict[str,
     """Return the findings for this range of programs; none if this machine refuses the level."""
     told = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("fuzzing.py")), rung, str(first), str(last)],
-        cwd=ROOT, env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
     if told.returncode and "IsolationError" not in told.stderr:
         return [{"job": f"of {first} to {last}", "rung": rung, "fault": told.stderr[-2000:]}]
     return [json.loads(line) for line in told.stdout.splitlines()]

@@ -63,7 +63,10 @@ def below_workers() -> int:
 
 @pytest.mark.parametrize("what", FLOODS)
 def test_a_child_that_writes_on_holds_up_no_verdict(rung: Sandbox, what: str) -> None:
-    source = f"import os, time\nif os.fork() == 0:\n    while True:\n        {FLOODS[what]}\ntime.sleep(0.1)\nprint(5, flush=True)\nos._exit(0)"
+    source = (
+        f"import os, time\nif os.fork() == 0:\n    while True:\n        {FLOODS[what]}\n"
+        "time.sleep(0.1)\nprint(5, flush=True)\nos._exit(0)"
+    )
     assert (
         run_all(rung, [stdio(source, "", "5", limits=replace(QUICK, output_kb=1 << 15))])[0].verdict
         is Verdict.AC
@@ -104,7 +107,8 @@ def test_a_worker_holds_no_more_than_the_job_may() -> None:
     # stored one by one, the bytes would take forty times as much memory
     bytewise = "import os\nfor _ in range(100_000): os.write(1, b'x')"
     tree = (
-        "import os, struct\nanswer = b'R[' + b'[],' * (2 << 20) + b'1]'\nleft = memoryview(struct.pack('>IcI', 1, b'L', len(answer)) + answer)\n"
+        "import os, struct\nanswer = b'R[' + b'[],' * (2 << 20) + b'1]'\n"
+        "left = memoryview(struct.pack('>IcI', 1, b'L', len(answer)) + answer)\n"
         "while left: left = left[os.write(4, left):]"
     )
     answers = "def f(a, b):\n    return 'x' * (4 << 20)"
@@ -129,7 +133,8 @@ def test_a_worker_holds_no_more_than_the_job_may() -> None:
 
 def test_what_a_test_captures_counts_as_output(rung: Sandbox) -> None:
     capture = (
-        "import io, contextlib\n    with contextlib.redirect_stdout(io.StringIO()) as text:\n        candidate(MB)\n"
+        "import io, contextlib\n    with contextlib.redirect_stdout(io.StringIO()) as text:\n"
+        "        candidate(MB)\n"
         "    assert set(text.getvalue()) == {'x'}"
     )
     source = "def f(mb):\n    print(end='x' * int(mb * 2**20))"
@@ -151,10 +156,21 @@ with Sandbox(SandboxConfig(workers=1, isolation=isolation)) as s:
     list(s.run([job] * 4))
 """
 STUBBORN = {
-    "a flood of messages": "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\nwhile True: os.write(1, b'')",
-    "a flood of refused calls": "import ctypes, os\nfor _ in range(9): os.fork()\nwhile True: ctypes.CDLL(None).ptrace(0, 0, 0, 0)",
-    "processes whose first thread has left": f"{LEADER_LEAVES}for _ in range(20):\n    os.fork() or leave(lambda: time.sleep(60))\ntime.sleep(60)",
-    "deep folders": "import os\nwhile True:\n    try: os.mkdir('d'), os.chdir('d')\n    except OSError: pass",
+    "a flood of messages": (
+        "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\n"
+        "while True: os.write(1, b'')"
+    ),
+    "a flood of refused calls": (
+        "import ctypes, os\nfor _ in range(9): os.fork()\n"
+        "while True: ctypes.CDLL(None).ptrace(0, 0, 0, 0)"
+    ),
+    "processes whose first thread has left": (
+        f"{LEADER_LEAVES}for _ in range(20):\n    os.fork() or leave(lambda: time.sleep(60))\n"
+        "time.sleep(60)"
+    ),
+    "deep folders": (
+        "import os\nwhile True:\n    try: os.mkdir('d'), os.chdir('d')\n    except OSError: pass"
+    ),
 }
 
 

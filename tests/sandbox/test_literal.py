@@ -128,7 +128,11 @@ def test_a_long_answer_is_not_parsed() -> None:
 
 def test_a_plain_test_is_read_in_order() -> None:
     found = claims(
-        "METADATA = {}\ndef check(c):\n    assert True\n    assert c(1, k='a') == 2 + 1, 'no'\n    assert [4] == f(-5)\n    assert not c()\n",
+        (
+            "METADATA = {}\ndef check(c):\n    assert True\n"
+            "    assert c(1, k='a') == 2 + 1, 'no'\n    assert [4] == f(-5)\n"
+            "    assert not c()\n"
+        ),
         "f",
     )
     assert found == (

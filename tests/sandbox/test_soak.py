@@ -65,8 +65,9 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
         owners, undisturbed = owners + 1, kills
         owner = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("soaking.py")), str(journal), str(total)],
-            cwd=ROOT, env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
+        )
         while owner.poll() is None:
             try:
                 owner.wait(draw.expovariate(1 / kill_every_s))
@@ -81,7 +82,8 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
     rows = reported(journal)
     reports = {row["job"]: row["verdict"] for row in rows if "job" in row}
     print(
-        f"{total} jobs, {kills} kills, {owners} owners, {time.monotonic() - begun:.0f} s, verdicts {counted(list(reports.values()))}"
+        f"{total} jobs, {kills} kills, {owners} owners, {time.monotonic() - begun:.0f} s, "
+        f"verdicts {counted(list(reports.values()))}"
     )
     # each job exactly once
     assert sorted(row["job"] for row in rows if "job" in row) == list(range(total))

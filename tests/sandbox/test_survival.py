@@ -157,7 +157,8 @@ def test_what_is_killed_while_it_starts_is_started_again_on_the_same_rung(
         assert opened.describe() == sandbox.describe()
     if len(killer.killed) < most:
         pytest.skip(
-            f"this machine is too busy to kill a process while it starts: {len(killer.killed)} of {most}"
+            "this machine is too busy to kill a process while it starts: "
+            f"{len(killer.killed)} of {most}"
         )
 
 
@@ -175,7 +176,8 @@ def test_where_nothing_comes_up_the_error_says_so_and_is_no_lower_rung(
             assert said in str(failure)
         else:
             pytest.skip(
-                f"this machine is too busy to kill each process while it starts: {len(killer.killed)} were"
+                "this machine is too busy to kill each process while it starts: "
+                f"{len(killer.killed)} were"
             )
 
 
@@ -254,8 +256,10 @@ def by_default() -> None:
 def test_nothing_outlives_an_owner_that_is_killed(sig: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "owner.py"
     script.write_text(
-        "from sandbox.sandbox import Sandbox, SandboxConfig\nfrom sandbox.protocol import Job, Limits, StdioTest\nprint('up', flush=True)\n"
-        "job = Job('', 'import os, time\\nos.fork()\\ntime.sleep(60)', 'stdio', (StdioTest('', ''),), limits=Limits(wall_s=60.0))\n"
+        "from sandbox.sandbox import Sandbox, SandboxConfig\n"
+        "from sandbox.protocol import Job, Limits, StdioTest\nprint('up', flush=True)\n"
+        "job = Job('', 'import os, time\\nos.fork()\\ntime.sleep(60)', 'stdio', (StdioTest('', "
+        "''),), limits=Limits(wall_s=60.0))\n"
         "with Sandbox(SandboxConfig(workers=2)) as s:\n    list(s.run([job] * 4))\n"
     )
     environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
@@ -338,7 +342,10 @@ def test_a_sandbox_that_is_not_open_says_so() -> None:
 
 
 def test_importing_the_sandbox_is_quick_and_brings_nothing_heavy() -> None:
-    code = "import sys, time\nimport sandbox.sandbox\nprint(time.process_time(), 'pydantic' in sys.modules, 'numpy' in sys.modules)"
+    code = (
+        "import sys, time\nimport sandbox.sandbox\n"
+        "print(time.process_time(), 'pydantic' in sys.modules, 'numpy' in sys.modules)"
+    )
     told = [
         subprocess.run(
             [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True

@@ -57,7 +57,10 @@ def test_output_of_all_runs_together_has_a_total(sandbox: Sandbox) -> None:
 
 
 def test_totals_are_part_of_a_problem_in_json() -> None:
-    text = '{"style": "stdio", "tests": [{"stdin": "", "stdout": ""}], "limits": {"total_wall_s": 3, "total_cpu_s": 1.5, "total_output_kb": 7}}'
+    text = (
+        '{"style": "stdio", "tests": [{"stdin": "", "stdout": ""}], "limits": {"total_wall_s": '
+        '3, "total_cpu_s": 1.5, "total_output_kb": 7}}'
+    )
     assert job_of(json.loads(text), "", "job").limits == Limits(
         total_wall_s=3, total_cpu_s=1.5, total_output_kb=7
     )

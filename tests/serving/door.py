@@ -22,9 +22,12 @@ from resources.registry.ledger import Ledger
 
 FAULTS = ("429", "500", "nonsense", "half", "nothing", "cut", "hang up")
 FAULTY = {
-    "429": (429, b"slow down"), "500": (500, b"oops"), "nonsense": (200, b"<html>hello</html>"), "half": (200, b'{"choices": [{"mess'),
+    "429": (429, b"slow down"),
+    "500": (500, b"oops"),
+    "nonsense": (200, b"<html>hello</html>"),
+    "half": (200, b'{"choices": [{"mess'),
     "nothing": (200, b""),
-}  # fmt: skip
+}
 
 
 @dataclass

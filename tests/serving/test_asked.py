@@ -225,7 +225,8 @@ from evaluation.benchmarks import heldout
 from evaluation.generation.completion_sources import Endpoint, answers
 from evaluation.generation.decoder import Sampling
 from problems.schema import read_parquet
-asked, source = heldout(read_parquet(Path(sys.argv[1]))), Endpoint(sys.argv[2], "champion", at_once=4)
+asked, source = heldout(read_parquet(Path(sys.argv[1]))), \
+Endpoint(sys.argv[2], "champion", at_once=4)
 answers(asked, source, Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
 """
 

@@ -21,7 +21,10 @@ from cli.solve import Speech, solve
 from resources.home import Home, NotReady
 from tests.serving.door import door_to, served
 
-PROBLEM = "Write double(x).\n\n## Examples\n```python\nassert double(1) == 2\nassert double(3) == 6\n```\n"
+PROBLEM = (
+    "Write double(x).\n\n## Examples\n```python\nassert double(1) == 2\n"
+    "assert double(3) == 6\n```\n"
+)
 WRONG, RIGHT = (
     "```python\ndef double(x):\n    return x + 1\n```",
     "```python\ndef double(x):\n    return 2 * x\n```",

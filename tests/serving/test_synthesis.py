@@ -113,7 +113,7 @@ def test_a_server_that_is_down_ends_the_pass_and_is_named(door: Door) -> None:
         assert endpoint.sent == sent  # no further request is sent to it
 
 
-def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that_is_too_long_does_not(
+def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that_is_too_long_does_not(  # noqa: E501, RUF100
     door: Door,
 ) -> None:
     with opened(door) as endpoint:
@@ -178,8 +178,10 @@ from problems.synthesis.replies import Replies
 from problems.schema import read_parquet
 from problems.synthesis.synthesize import Synthesis, synthesize
 from sandbox.sandbox import Sandbox, SandboxConfig
-with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as replies, Sandbox(SandboxConfig(workers=1)) as sandbox:
-    synthesize(read_parquet(Path(sys.argv[3])), Synthesis.model_validate_json(sys.argv[4]), 1, replies, sandbox)
+with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as replies, \
+Sandbox(SandboxConfig(workers=1)) as sandbox:
+    synthesize(read_parquet(Path(sys.argv[3])), Synthesis.model_validate_json(sys.argv[4]), \
+1, replies, sandbox)
 """
 
 
