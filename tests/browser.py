@@ -1,4 +1,7 @@
-"""A headless Chromium for tests that look at pages as a person does, spoken to over its debugging pipe: no driver, no port, no package."""
+"""A headless Chromium for tests that look at pages as a person does.
+
+It is controlled over its debugging pipe: no driver, no port, no extra package.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,24 @@ import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 OPTIONS = (
-    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars", "--no-first-run", "--mute-audio",
-    "--disable-extensions", "--disable-background-networking", "--disable-sync", "--remote-debugging-pipe",
-)  # fmt: skip
-PATIENCE_S = 60.0  # for what a page must show, on a busy machine
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+    "--no-first-run",
+    "--mute-audio",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+)
+# how long to wait for something to appear on the page, on a busy machine
+PATIENCE_S = 60.0
 
 
 def chromium() -> str:
-    """The browser's path; the test is skipped where none is installed."""
+    """Return the browser's path; skip the test if no browser is installed."""
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
         pytest.skip(
@@ -34,16 +47,31 @@ def chromium() -> str:
 
 
 class Browser:
-    """One page. The browser reads commands from descriptor 3 and writes answers to 4, each ended by a zero byte."""
+    """One page of a headless browser.
+
+    The browser reads commands from descriptor 3 and writes responses to descriptor 4. Each message
+    ends with a zero byte.
+    """
 
     def __init__(self, profile: Path, width: int = 1280, height: int = 860) -> None:
         command_read, self._out = os.pipe()
         self._in, answer_write = os.pipe()
         shell = f'exec "$0" "$@" 3<&{command_read} 4>&{answer_write}'
         self.process = subprocess.Popen(
-            ["bash", "-c", shell, chromium(), *OPTIONS, f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank"],
-            pass_fds=(command_read, answer_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                "bash",
+                "-c",
+                shell,
+                chromium(),
+                *OPTIONS,
+                f"--user-data-dir={profile}",
+                f"--window-size={width},{height}",
+                "about:blank",
+            ],
+            pass_fds=(command_read, answer_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(command_read)
         os.close(answer_write)
         self._buffer, self._numbers, self._session = b"", count(1), ""
@@ -63,7 +91,7 @@ class Browser:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        os.close(self._out)  # the end of its commands is the end of the browser
+        os.close(self._out)  # closing the command pipe ends the browser
         try:
             self.process.wait(10)
         except subprocess.TimeoutExpired:
@@ -72,7 +100,10 @@ class Browser:
         os.close(self._in)
 
     def send(self, method: str, **params: Any) -> dict[str, Any]:
-        """One command and its answer; events in between are passed over. Raises RuntimeError for what the browser refuses."""
+        """Send one command and return its response; skip events in between.
+
+        Raises RuntimeError if the browser rejects the command.
+        """
         number = next(self._numbers)
         session = {"sessionId": self._session} if self._session else {}
         os.write(
@@ -98,7 +129,10 @@ class Browser:
         self.until("document.readyState === 'complete' && location.href !== 'about:blank'")
 
     def run(self, script: str) -> Any:
-        """The value of an expression in the page. Raises RuntimeError where it throws."""
+        """Return the value of a JavaScript expression in the page.
+
+        Raises RuntimeError if the expression throws.
+        """
         found = self.send(
             "Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True
         )
@@ -107,7 +141,10 @@ class Browser:
         return found["result"].get("value")
 
     def until(self, script: str) -> None:
-        """Waits for an expression to be true. Raises AssertionError with the page's text when it stays false."""
+        """Wait until a JavaScript expression is true.
+
+        Raises AssertionError with the page's text if it stays false.
+        """
         end = time.monotonic() + PATIENCE_S
         while not self.run(script):
             assert time.monotonic() < end, (
@@ -116,7 +153,7 @@ class Browser:
             time.sleep(0.05)
 
     def key(self, key: str) -> None:
-        """One press as the keyboard gives it."""
+        """Press and release one key, as a keyboard does."""
         self.send("Input.dispatchKeyEvent", type="keyDown", key=key)
         self.send("Input.dispatchKeyEvent", type="keyUp", key=key)
 
@@ -139,7 +176,7 @@ class Browser:
         )
 
     def picture(self, path: Path, whole: bool = False) -> None:
-        """A PNG of what is seen, or of the whole page."""
+        """Save a PNG of the visible part of the page, or of the whole page."""
         path.write_bytes(
             base64.b64decode(
                 self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)[
@@ -149,7 +186,7 @@ class Browser:
         )
 
     def pdf(self, path: Path) -> None:
-        """The page as it is printed, on its own paper size."""
+        """Save the page as a PDF in print layout, on the paper size that the page sets."""
         path.write_bytes(
             base64.b64decode(
                 self.send("Page.printToPDF", printBackground=True, preferCSSPageSize=True)["data"]

@@ -1,4 +1,4 @@
-"""No test sees the settings or the home of the person who runs it."""
+"""Tests see neither the settings nor the home folder of the person who runs them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# a busy machine is no failure of a property, and what is large or slow to draw is drawn all the same
+# A slow machine must not fail a property test: no deadline, and examples that are large or slow to
+# generate are accepted.
 settings.register_profile(
     "busy machine",
     deadline=None,

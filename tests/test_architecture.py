@@ -1,4 +1,7 @@
-"""Rules of the architecture that import-linter does not check: imports at load time, file names, sizes."""
+"""Rules for the source tree that import-linter cannot check.
+
+They concern what a module imports while it loads, how files are named, and machine-specific paths.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +45,16 @@ HEAVY = {
     "matplotlib",
     "sklearn",
 }
-OPTIONAL = {"vllm"}  # installed beside, where there is a GPU
+OPTIONAL = {"vllm"}  # installed separately on machines with a GPU
 NO_SUBJECT = {"utils", "util", "helpers", "helper", "manager", "managers", "common", "misc"}
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 
 def imported_at_load(path: Path) -> Iterator[str]:
-    """Top-level packages that this file imports as soon as it is imported itself: not in a function, nor for the type checker alone."""
+    """Yield the top-level packages that are imported when this file is imported.
+
+    Imports inside functions, or only for the type checker, do not count.
+    """
     waiting: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
     while waiting:
         node = waiting.pop()
@@ -81,7 +87,7 @@ def all_imports(path: Path) -> set[str]:
 
 
 def shipped_files() -> list[Path]:
-    """What git knows or would add."""
+    """Return the files that git tracks or would add."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -119,7 +125,10 @@ def test_what_is_imported_is_declared() -> None:
 
 
 def test_the_sandbox_stands_alone() -> None:
-    """A backend that needs a client is named after it, and imports it when it is asked for."""
+    """Only a backend may import a client library.
+
+    The module is named after the library, and imports it inside a function.
+    """
     known, found = sys.stdlib_module_names | {"sandbox"}, set()
     for path in (path for path in MODULES if path.is_relative_to(ROOT / "sandbox")):
         client = (
@@ -172,7 +181,7 @@ def test_every_file_is_called_by_its_subject() -> None:
 
 
 def test_no_file_knows_the_machine_it_was_written_on() -> None:
-    # spelled apart, so that this file does not find itself
+    # split in two, so that this file does not match itself
     foreign = [
         "/wo" + "rk/",
         "/tmp/" + "env",

@@ -1,4 +1,7 @@
-"""An S3-compatible server of this test's own, on 127.0.0.1: moto's, spoken to over HTTP by the same s3fs that a cluster uses."""
+"""An S3-compatible server for tests, on 127.0.0.1.
+
+It is moto's server. It is accessed over HTTP through s3fs, as on a cluster.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ import pytest
 
 @contextmanager
 def object_store(bucket: str) -> Iterator[str]:
-    """URL of an empty bucket; credentials and endpoint stand in the environment, as they would on a cluster."""
+    """Yield the URL of an empty bucket.
+
+    Credentials and endpoint are set in the environment, as on a cluster.
+    """
     import fsspec
     from moto.server import ThreadedMotoServer
 
@@ -27,14 +33,18 @@ def object_store(bucket: str) -> Iterator[str]:
 
 @contextmanager
 def no_object_store() -> Iterator[str]:
-    """URL of a bucket at an address where nobody answers."""
+    """Yield the URL of a bucket at an address where no server listens."""
     with _endpoint("http://127.0.0.1:9"):
         yield "s3://gone"
 
 
 @contextmanager
 def _endpoint(url: str) -> Iterator[None]:
-    """fsspec keeps one client, with the endpoint that it began with: here one begins anew, and is forgotten afterwards."""
+    """Point fsspec at this endpoint for the duration of the context.
+
+    fsspec caches one client with the endpoint that it was created with, so the cache is cleared
+    before and after.
+    """
     import fsspec
 
     told = {

@@ -1,4 +1,4 @@
-"""Source is parsed rightly whoever else parses at the same moment."""
+"""Source is parsed correctly when several threads parse at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCE = inspect.getsource(parsing) * 20
 
 @pytest.fixture
 def hasty() -> Iterator[None]:
-    """Threads take turns as often as they can, in the middle of a collection too."""
+    """Make threads switch as often as possible, also in the middle of a garbage collection."""
     interval, turn = sys.getswitchinterval(), lambda *_: None
     sys.setswitchinterval(1e-5)
     gc.callbacks.append(turn)

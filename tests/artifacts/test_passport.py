@@ -1,4 +1,4 @@
-"""The walk back, over manifests that a real store wrote."""
+"""The walk from an artifact back to its sources, over manifests written by a real store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def made(
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    """Two stages made the very same content; the score's benchmark and the reward are no artifacts."""
+    """Return a store in which two stages have identical content.
+
+    The score's benchmark and the reward are not artifacts.
+    """
     store = Store(tmp_path / "a store")
     raw = made(store, "datasets", "raw_problems", {"mine": "content of a source"})
     names, inputs = ("augmented_problems", "synthetic_problems"), {"raw_problems": raw.content_hash}
@@ -68,9 +71,17 @@ def passport(store: Store, name: str = "chain-0001--heldout") -> Passport:
 def test_the_walk_ends_at_the_sources_and_tells_equal_contents_apart(store: Store) -> None:
     found = passport(store)
     assert [node.name for node in found.nodes] == [
-        "chain-0001--heldout", "chain-0001", "benchmark", "base_model", "clean_problems", "reward", "augmented_problems", "synthetic_problems",
-        "raw_problems", "mine",
-    ]  # fmt: skip
+        "chain-0001--heldout",
+        "chain-0001",
+        "benchmark",
+        "base_model",
+        "clean_problems",
+        "reward",
+        "augmented_problems",
+        "synthetic_problems",
+        "raw_problems",
+        "mine",
+    ]
     assert found.missing == []
 
 
@@ -118,7 +129,7 @@ def test_every_edge_of_the_json_joins_two_nodes(store: Store) -> None:
     }
 
 
-def test_the_picture_shows_every_node_once_none_over_another_and_sources_above_what_was_made_of_them(
+def test_the_picture_shows_every_node_once_none_over_another_and_sources_above_what_was_made_of_them(  # noqa: E501, RUF100
     store: Store,
 ) -> None:
     found = passport(store)

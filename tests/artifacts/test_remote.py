@@ -1,4 +1,4 @@
-"""An upload is known to have arrived."""
+"""An upload is verified after it has arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.artifacts.object_store import object_store
 
 
 class Torn(LocalFileSystem):  # type: ignore[misc]  # fsspec has no types
-    """A store that loses the last byte of so many uploads."""
+    """A file system that loses the last byte of the first `times` uploads."""
 
     def __init__(self, times: int) -> None:
         super().__init__(skip_instance_cache=True)

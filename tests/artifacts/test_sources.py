@@ -1,4 +1,7 @@
-"""What a module consists of is found in its text, so that no list of files can be out of date."""
+"""The files that make up a module are derived from its source text.
+
+A hand-written list could be out of date.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What is published is whole, once, and found again; what a killed process left is in nobody's way."""
+"""Artifacts are published whole, once, and can be found again.
+
+Leftovers of a killed process do not get in the way.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def test_a_key_is_published_once(tmp_path: Path) -> None:
 
 
 class Late(Store):
-    """Another process publishes the same after this one has looked for it."""
+    """A store in which another process publishes the same artifact right after the lookup."""
 
     def find(self, kind: str, name: str, key: str) -> Artifact | None:
         if (found := super().find(kind, name, key)) is None:

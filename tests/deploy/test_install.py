@@ -1,4 +1,8 @@
-"""The lock is whole and names no place; the installer knows when there is nothing to do; a foreign machine gets one line."""
+"""The lock files and the installer.
+
+The lock is complete and names no local path. The installer detects when there is nothing to do. An
+unsupported machine gets a one-line message.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +73,7 @@ def test_the_build_tools_are_pinned_too() -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A folder with all that the installer reads."""
+    """Return a folder with all files that the installer reads."""
     for name in (*install.LOCKS, "pyproject.toml"):
         (tmp_path / name).write_bytes((ROOT / name).read_bytes())
     return tmp_path

@@ -1,4 +1,4 @@
-"""What we hand to Kubernetes is what Kubernetes knows, checked offline; no cluster is asked."""
+"""The Kubernetes manifests are valid. They are checked offline, without a cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from resources.config.load import load_profile
 from tests.test_architecture import PACKAGES, ROOT
 
 FOLDER = ROOT / "deploy" / "kubernetes"
-RELEASES = ("1.31", "1.37")  # the oldest and the newest that we say it is for
-KUBERAY = json.loads(
-    (ROOT / "tests" / "deploy" / "kuberay-1.7.json").read_text(encoding="utf-8")
-)  # its kinds' specs; pods are checked as pods
+RELEASES = ("1.31", "1.37")  # the oldest and the newest supported release
+# specs of KubeRay's kinds; pods inside them are validated as pods
+KUBERAY = json.loads((ROOT / "tests" / "deploy" / "kuberay-1.7.json").read_text(encoding="utf-8"))
 
 
 def documents() -> list[tuple[str, dict[str, Any]]]:
@@ -91,9 +90,10 @@ def test_everything_lies_in_the_namespace_of_the_profile_and_runs_its_image() ->
 
 
 def test_what_the_pods_mount_and_read_exists() -> None:
+    # the secret is created by hand, see docs/how-to/deploy.md
     names = {(document["kind"], document["metadata"]["name"]) for _, document in ALL} | {
         ("Secret", "ratchet-secrets")
-    }  # made by hand: docs/how-to/deploy.md
+    }
     for container in containers():
         for source in container["envFrom"]:
             wanted = (

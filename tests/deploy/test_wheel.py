@@ -1,4 +1,4 @@
-"""The wheel ships the rooms with their data and nothing else, and works far from the clone."""
+"""The wheel contains the packages with their data and nothing else, and works outside the clone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ DATA = {".yaml", ".json", ".jinja", ".txt", ".css", ".js"}
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of what git knows, so that nothing left lying in the clone gets in."""
+    """Return a wheel built from a copy of the files that git lists.
+
+    Stray files in the clone therefore do not get in.
+    """
     source = tmp_path_factory.mktemp("source")
     for path in shipped_files():
         copy = source / path.relative_to(ROOT)
@@ -111,11 +114,14 @@ def test_the_command_line_works_outside_the_clone(installed: Path, tmp_path: Pat
     assert where.stdout.startswith(str(installed)), where.stderr
     told = run_outside(installed, tmp_path, installed / "bin" / "ratchet", "--help")
     assert told.returncode == 0 and "demo" in told.stdout, told.stderr
-    assert not list(tmp_path.iterdir())  # asking for help writes nothing
+    assert not list(tmp_path.iterdir())  # asking for help writes no files
 
 
 def test_the_profiles_load_outside_the_clone(installed: Path, tmp_path: Path) -> None:
-    code = "from resources.config.profile import FOLDER, load_profile as load\nfor p in FOLDER.glob('*.yaml'): load(p.stem); print(p.stem)"
+    code = (
+        "from resources.config.profile import FOLDER, load_profile as load\n"
+        "for p in FOLDER.glob('*.yaml'): load(p.stem); print(p.stem)"
+    )
     told = run_outside(installed, tmp_path, "-c", code)
     assert told.returncode == 0 and {"embedded", "gpu", "cluster"} <= set(told.stdout.split()), (
         told.stderr

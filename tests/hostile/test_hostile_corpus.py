@@ -1,4 +1,7 @@
-"""The corpus of attacks that lies beside the repository, on the isolation that `auto` finds here."""
+"""The shared corpus of attacks, at the isolation level that `auto` selects here.
+
+The corpus is stored beside the repository.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting the real chain as a user does, killing parts of it, and reading what it left: shared by the journeys."""
+"""Start the real pipeline as a user does, kill parts of it, read the result: for all journeys."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ import psutil
 from resources.home import Home
 from resources.registry.ledger import Ledger
 
-MARK = "RATCHET_RUN"  # in the environment of every process of a run
+MARK = "RATCHET_RUN"  # in the environment of every process of a pipeline run
 OFFLINE = ["unshare", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"']
-SETTLE_S = 120.0  # for a training whose lease nobody renews, which saves, and for a Ray that nobody holds any more
+# time for a training whose lease is no longer renewed to save its state, and for a Ray without an
+# owner to stop
+SETTLE_S = 120.0
 
 
 @dataclass
@@ -29,7 +31,7 @@ class Run:
     code: int
     seconds: float
     output: str
-    killed: str = ""  # the command line of what was killed
+    killed: str = ""  # the command line of the killed process
     at_stage: str = ""
 
 
@@ -45,9 +47,13 @@ def demo(
     timeout: float = 1500,
     bare_machine: bool = False,
 ) -> Run:
-    """`ratchet demo` in this home on the small budget; `kill`, given the command's process, waits for its moment, kills and says what.
+    """Run `ratchet demo` in this home with the given profile (by default the small one).
 
-    bare_machine: without HOME, and without a network but the loopback, where the kernel lets us take it away.
+    kill: receives the command's process, waits for its moment, kills a process and returns which
+    one.
+
+    bare_machine: run without HOME, and without a network except the loopback where the kernel
+    allows that.
     """
     environment = os.environ | {"RATCHET_HOME": str(home), "RATCHET_PROFILE": profile}
     command = ratchet("demo", *options)
@@ -79,12 +85,16 @@ def demo(
 
 
 def can_unplug() -> bool:
-    """Whether this machine lets us make a network namespace that has a loopback and nothing else."""
+    """Return whether this machine allows a network namespace with nothing but a loopback."""
     return subprocess.run([*OFFLINE, "true"], capture_output=True, check=False).returncode == 0
 
 
 def kill_one(home: Path, command: subprocess.Popen[bytes], after: float, rng: random.Random) -> str:
-    """After so many seconds SIGKILL to the command line or any process of the run, each kind of process as likely as another; returns its kind."""
+    """Send SIGKILL to a random process of the run after this many seconds.
+
+    The command line counts as a process of the run. Every kind of process is equally likely. Return
+    its kind, or "" if the command ended before.
+    """
     if _ended(command, after):
         return ""
     kinds: dict[str, list[psutil.Process]] = {}
@@ -116,7 +126,7 @@ def _kind(process: psutil.Process) -> str:
 
 
 def command_line(process: psutil.Process) -> list[str]:
-    """Empty where the process has ended meanwhile."""
+    """Return the command line of a process; empty if the process has ended."""
     try:
         return list(process.cmdline())
     except psutil.Error:
@@ -124,7 +134,7 @@ def command_line(process: psutil.Process) -> list[str]:
 
 
 def of_home(home: Path) -> list[psutil.Process]:
-    """All live processes of runs in this home, Ray's daemons too."""
+    """Return all live processes of runs in this home, including Ray's daemons."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -138,7 +148,7 @@ def of_home(home: Path) -> list[psutil.Process]:
 
 
 def orphans(home: Path, within: float = SETTLE_S) -> list[str]:
-    """What still runs after the time that a run's processes are given to notice its end."""
+    """Return the processes that still run after the time allowed for noticing the end of a run."""
     deadline = time.monotonic() + within
     while (left := of_home(home)) and time.monotonic() < deadline:
         time.sleep(1)
@@ -146,7 +156,7 @@ def orphans(home: Path, within: float = SETTLE_S) -> list[str]:
 
 
 def now_at(home: Path) -> str:
-    """The stage that was begun last."""
+    """Return the stage that was started last."""
     begun = [
         json.loads(line)
         for path in sorted(home.glob("runs/*/progress.jsonl"))
@@ -158,7 +168,7 @@ def now_at(home: Path) -> str:
 
 @dataclass
 class Left:
-    """What a finished chain left, less times and cost."""
+    """What a finished pipeline run leaves behind, without times and costs."""
 
     datasets: dict[str, list[str]] = field(default_factory=dict)
     models: dict[str, str] = field(default_factory=dict)
@@ -187,7 +197,10 @@ def left(home: Path) -> Left:
 
 
 def stray(home: Path) -> list[str]:
-    """Half-written things that are in a reader's way: the drafts of a dead process go when the next one begins the same."""
+    """Return half-written files and folders that could mislead a reader.
+
+    A dead process's draft is removed when the next process starts the same artifact.
+    """
     return [
         str(path.relative_to(home))
         for pattern in ("*/*/.draft-*", "runs/*/training/*/candidates/.step-*")

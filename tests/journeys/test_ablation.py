@@ -1,4 +1,7 @@
-"""`ratchet ablate` as a user gives it: two real trainings of two steps, a table, and nothing done twice."""
+"""`ratchet ablate` as a user runs it.
+
+Two real trainings of two steps and a table; nothing is done twice.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Answers of an endpoint, drawn by a process that is killed again and again at random moments: nothing lost, nothing twice."""
+"""Completions from an endpoint, sampled by a process that is killed at random moments.
+
+No completion is lost and none is sampled twice.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,8 @@ from tests.serving.door import door_to, served
 
 AT_ONCE = 4
 SAMPLING = Sampling(n=60, temperature=1.0, max_new_tokens=4, seed=11)
-STARTS = multiprocessing.get_context(
-    "forkserver"
-)  # a start costs a fork of a process that has loaded everything
+# starting a process only costs a fork of one that has loaded everything
+STARTS = multiprocessing.get_context("forkserver")
 STARTS.set_forkserver_preload(["evaluation.generation.completion_sources"])
 
 
@@ -55,7 +57,7 @@ def killed(
     progress: Callable[[], int],
     most: int,
 ) -> None:
-    """Starts the pass so many times, and kills it each time when it has come on by a random number."""
+    """Start the pass `kills` times; kill it each time after a random amount of progress."""
     for at in range(kills):
         begun, wanted = progress(), random.Random(at).randint(1, most)
         process = STARTS.Process(target=answers, args=(benchmark, source, sampling, kept))
@@ -102,9 +104,11 @@ def test_thirty_kills_of_a_pass_over_an_endpoint(
         found, told = drawn(benchmark, source, SAMPLING, tmp_path / "kept")
         repeated = sum(door.heard.values()) - total
         print(
-            f"{kills} kills: {told.found} of {total} answers were there, {repeated} questions asked again, at most {kills * AT_ONCE} were under way"
+            f"{kills} kills: {told.found} of {total} answers were there, "
+            f"{repeated} questions asked again, at most {kills * AT_ONCE} were under way"
         )
         assert 0 <= repeated <= kills * AT_ONCE and told.asked + told.found == total
         each_line_once(told, total)
         undisturbed, _ = drawn(benchmark, source, SAMPLING, tmp_path / "other")
-    assert found == undisturbed  # a seed each: the model says the same again
+    # each request has its own seed, so the model repeats its completions
+    assert found == undisturbed

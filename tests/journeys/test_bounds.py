@@ -1,4 +1,7 @@
-"""What keeps a step in bounds (docs/explanation/training.md), in tiny runs of real verl on Ray: an end to dynamic sampling, KL, temperature, weights, rewards."""
+"""Limits on a training step (docs/explanation/training.md), in tiny runs of real verl on Ray.
+
+Covered: the end of dynamic sampling, KL, temperature, importance weights and reward clipping.
+"""
 
 from __future__ import annotations
 
@@ -29,12 +32,15 @@ TINY = {
 
 
 def steps(training: dict[str, Any], folder: Path) -> list[dict[str, Any]]:
-    """verl's metrics of each step. The policy knows nothing, so that all rewards are alike; the bonus for entropy moves it."""
+    """Return verl's metrics of each step.
+
+    The policy is untrained, so all rewards are equal; the entropy bonus changes its weights.
+    """
     job = trained(Training.model_validate(TINY | training), Profile().reward, folder)
     return [row for row in metrics(job.path) if row["step"] > 0]
 
 
-def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falling_temperature_and_weights_that_are_cut(
+def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falling_temperature_and_weights_that_are_cut(  # noqa: E501, RUF100
     tmp_path: Path,
 ) -> None:
     found = steps(
@@ -48,7 +54,8 @@ def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falli
         tmp_path,
     )
     assert [row["step"] for row in found] == [1, 2]
-    most = MOST_DROPPED * 4  # and those that were found alike in the same look as the last of them
+    # more may be dropped: the samples found alike in the same check as the last of these
+    most = MOST_DROPPED * 4
     assert all(most <= row["training/filter_groups/evicted_samples"] <= most + 8 for row in found)
     assert [round(row[TEMPERATURE], 6) for row in found] == [1.2, 0.8]
     assert (
@@ -58,7 +65,11 @@ def test_dapo_s_step_ends_where_every_group_is_alike_with_kl_in_the_loss_a_falli
 
 
 def test_kl_in_the_reward_is_steered_to_its_target_and_rewards_are_cut(tmp_path: Path) -> None:
-    """Two percent a step, whatever the batch: arXiv:1909.08593, K = 0.1 and an error of at most 0.2. Equal rewards have no deviation."""
+    """The KL coefficient changes by 2 % a step; equal rewards have no deviation.
+
+    The 2 % do not depend on the batch. See arXiv:1909.08593: K = 0.1, and the error is clipped to
+    at most 0.2.
+    """
     told = {
         "kl_coefficient": 0.1,
         "kl_in": "reward",

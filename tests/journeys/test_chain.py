@@ -1,6 +1,8 @@
-"""A user's whole path, for real, on a bad day: raw problems to a decision by verl on Ray in Dagster runs, with a kill in the middle.
+"""A user's whole path under bad conditions: raw problems to a promotion decision, with a kill.
 
-The command first runs without network and HOME, in a home with spaces, until it is killed in its training; then again, beside somebody else's Ray.
+Training is real verl on Ray, inside Dagster runs. The command first runs without network and HOME,
+in a home folder with spaces in its path, until it is killed during training. It then runs again
+while an unrelated Ray is running.
 """
 
 import json
@@ -33,20 +35,19 @@ STEPS, SAVE_EVERY = 8, 2  # of the small profile
 
 @dataclass
 class Ended:
-    """A chain that was killed and went on to its end."""
+    """A pipeline run that was killed and then resumed to its end."""
 
     home: Path
     first: Run
     again: Run
-    ran_on: list[str]  # processes that outlived the kill, some time later
+    ran_on: list[str]  # processes that were still running some time after the kill
 
 
 @pytest.fixture(scope="module")
 def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Somebody else's Ray on this host, on Ray's own default port and address file."""
-    session = tempfile.mkdtemp(
-        prefix="other-ray-", dir="/tmp"
-    )  # a path that is short enough for its sockets
+    """An unrelated Ray on this host, on Ray's default port and with its default address file."""
+    # a path short enough for Ray's sockets
+    session = tempfile.mkdtemp(prefix="other-ray-", dir="/tmp")
     command = [
         python(Path(session)),
         "-m",
@@ -57,7 +58,7 @@ def another_ray(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "--node-ip-address=127.0.0.1",
         "--num-cpus=1",
     ]
-    with socket.socket() as probe:  # any other port where there is such a Ray already
+    with socket.socket() as probe:  # use any other port if a Ray already occupies this one
         command += [] if probe.connect_ex(("127.0.0.1", 6379)) else ["--port=0"]
     command += [
         "--include-dashboard=false",
@@ -99,7 +100,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory, another_ray: None) -> Ended:
 
 
 def steps(home: Path, attempt: int) -> list[int]:
-    """The training steps that an attempt has told of."""
+    """Return the training steps that an attempt has reported."""
     files = home.glob(f"runs/*/training/*/metrics-{attempt:03d}.jsonl")
     lines = [
         json.loads(line)

@@ -1,7 +1,9 @@
-"""Twenty short trainings, each with one of its processes killed at a random moment: `ratchet demo` ends well by itself, with the weights of an
-undisturbed run. A table that goes on where it was when this is stopped itself.
+"""Twenty short trainings; in each, one process is killed at a random moment.
 
-What it found lies in `.ratchet/soak/<code version>/chaos.jsonl`, a line a kill.
+`ratchet demo` must finish on its own, with the weights of an undisturbed run. If this test is
+stopped, its next run resumes from the table.
+
+The results are in `.ratchet/soak/<code version>/chaos.jsonl`, one line per kill.
 """
 
 import json
@@ -52,7 +54,11 @@ def test_trainings_with_a_random_kill_end_by_themselves() -> None:
 
 
 def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
-    """The first half are killed at a random moment, most of which is the start of Ray and verl; the others after a random step."""
+    """Run one training with a kill and return its row of the table.
+
+    In the first half of the runs the kill comes at a random moment, mostly while Ray and verl
+    start; in the second half it comes after a random step.
+    """
     rng, home, seen = random.Random(f"chaos {number}"), FOLDER / f"chaos-{number}", dict[str, Any]()
     victim = sorted(VICTIMS)[number % len(VICTIMS)]
 
@@ -73,7 +79,8 @@ def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
         return strike(home, victim, rng, seen)
 
     run = Run(0, 0.0, "")
-    while not run.killed:  # its moment may come before there is such a process, or after the end
+    # the kill may come before such a process exists, or after the end
+    while not run.killed:
         before_training(home)
         run = demo(home, kill=kill)
     found = json.loads(json.dumps(asdict(left(home)))) if run.code == 0 else {}
@@ -98,7 +105,10 @@ def one_run(number: int, expected: dict[str, Any]) -> dict[str, Any]:
 
 
 def strike(home: Path, victim: str, rng: random.Random, seen: dict[str, Any]) -> str:
-    """Kills one process of this kind and waits until a step is done that had not been; returns what was killed, empty where there was none."""
+    """Kill one process of this kind and wait until a new step is done.
+
+    Return the killed process, or "" if there was none.
+    """
     folder = training_of(home)
     assert folder
     found = [process for process in of_home(home) if VICTIMS[victim](command_line(process) or [""])]
@@ -123,19 +133,23 @@ def training_of(home: Path) -> Path | None:
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """For docs/measurements."""
+    """Return the table for docs/measurements."""
     lines = [
-        "| killed | in | seconds until a new step | seconds in all | weights, scores | ended by itself |",
+        (
+            "| killed | in | seconds until a new step | seconds in all | weights, "
+            "scores | ended by itself |"
+        ),
         "|---|---|---|---|---|---|",
     ]
     for row in rows:
         equal = "equal" if all(row["same"].values()) else "differ"
         lines.append(
-            f"| {row['killed']} | {row['at']} | {row['recovered_s']} | {row['seconds']} | {equal} | {'yes' if row['good'] else 'no'} |"
+            f"| {row['killed']} | {row['at']} | {row['recovered_s']} | {row['seconds']} | "
+            f"{equal} | {'yes' if row['good'] else 'no'} |"
         )
     recovered = sorted(row["recovered_s"] for row in rows if row["recovered_s"] is not None)
     middle = f", median {recovered[len(recovered) // 2]} s until a new step" if recovered else ""
-    return (
-        "\n".join(lines)
-        + f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as undisturbed{middle}"
+    return "\n".join(lines) + (
+        f"\n{sum(row['good'] for row in rows)} of {len(rows)} ended by themselves as "
+        f"undisturbed{middle}"
     )

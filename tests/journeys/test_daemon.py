@@ -1,4 +1,7 @@
-"""The daemon is killed while a chain that it started trains: the training goes on, and the chain comes to its decision under the next daemon."""
+"""The daemon is killed while a run that it started is training.
+
+The training continues, and the run reaches its decision under the next daemon.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ def test_a_daemon_that_is_killed_costs_a_chain_nothing(tmp_path: Path) -> None:
         "RATCHET_PROFILE": "small",
         "DAGSTER_HOME": str(home / "dagster"),
     }
-    tags = '{"kind": "train", "dagster/partition": "chain-0001"}'  # which `dagster job launch` leaves out
+    # `dagster job launch` does not set these
+    tags = '{"kind": "train", "dagster/partition": "chain-0001"}'
     launch = [
         DAGSTER,
         "job",
@@ -54,15 +58,13 @@ def test_a_daemon_that_is_killed_costs_a_chain_nothing(tmp_path: Path) -> None:
         ), now_at(home)
         for process in daemons(home):
             process.kill()
-        assert wait_until(
-            lambda: first.poll() is not None, 90
-        )  # the interface does not stay without it
+        # the web interface does not stay up without the daemon
+        assert wait_until(lambda: first.poll() is not None, 90)
     with a_ui(tmp_path, environment):
         assert wait_until(lambda: left(home).ledger, 900), now_at(home)
         folder = training_of(home)
-        assert (
-            folder and metrics(folder)[-1]["step"] == 8 and next_attempt(folder) == 2
-        )  # one life: its run went on, or the next found it
+        # a single attempt: its Dagster run continued, or the next run found the training
+        assert folder and metrics(folder)[-1]["step"] == 8 and next_attempt(folder) == 2
     assert orphans(home) == []
 
 

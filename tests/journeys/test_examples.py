@@ -1,4 +1,7 @@
-"""The recipes of examples/: each is a profile that loads, with parts that are good; one tiny run of real verl on Ray takes what they all bring."""
+"""The recipes in examples/: each is a profile that loads and whose parts are valid.
+
+One tiny run of real verl on Ray uses the plugins of all of them together.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,13 @@ from verl_jobs.sft.tiny_model import TinyModel, make
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted((ROOT / "examples").glob("*.yaml"))
+# the plugins of docs/plugins.md
 PARTS = {
     "dataset": "my_dataset:Told",
     "sampler": "my_sampler:Unsolved",
     "reward_manager": "my_manager:Shorter",
     "agent_loop": "my_agent:Begun",
-}  # of docs/plugins.md
+}
 TOLD = """
 
 from pathlib import Path
@@ -58,7 +62,7 @@ train(job, Private(job.path / "ray", job), attempts=1)
 
 
 def profile(name: str, monkeypatch: pytest.MonkeyPatch) -> Profile:
-    """As who starts it in the folder above examples/ gets it."""
+    """Load a profile as a user does who starts it in the folder above examples/."""
     monkeypatch.chdir(ROOT)
     return load_profile(f"examples/{name}.yaml")
 
@@ -83,7 +87,7 @@ def test_the_example_of_a_reward_passes_the_battery(monkeypatch: pytest.MonkeyPa
 
 
 def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 0) -> TrainingJob:
-    """A run of real verl on Ray, on a model that knows nothing; its Ray ends with the process that held it."""
+    """Run real verl on Ray on an untrained model; its Ray ends with the process that owns it."""
     problems = generate(
         FamilyConfig(demonstrations=1, train=16, validation=4, visible_tests=visible_tests)
     )
@@ -96,10 +100,18 @@ def trained(training: Training, reward: Any, folder: Path, visible_tests: int = 
         folder / "validation.parquet",
     )
     job = TrainingJob(
-        folder=str(folder), chain="examples", start=str(folder / "start"), train=str(folder / "train.parquet"),
-        validation=str(folder / "validation.parquet"), inputs=training.plugins.hashes(), training=training, reward=reward,
-        reward_hash=reward_hash(reward), isolation="auto", seed=1,
-    )  # fmt: skip
+        folder=str(folder),
+        chain="examples",
+        start=str(folder / "start"),
+        train=str(folder / "train.parquet"),
+        validation=str(folder / "validation.parquet"),
+        inputs=training.plugins.hashes(),
+        training=training,
+        reward=reward,
+        reward_hash=reward_hash(reward),
+        isolation="auto",
+        seed=1,
+    )
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     run = subprocess.run(
         [sys.executable, "-c", TRAIN, str(job.write())],
@@ -142,9 +154,8 @@ def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(
     assert "actor/cut_weights" in last and "critic/vf_loss" in last
     samples = read(job.path, 1)
     assert len(draws.read(job.path, 1)) == 4
-    assert (
-        last[CUT] == sum(sample.cut for sample in samples) / 8 > 0
-    )  # of a model that knows nothing
+    # some completions are truncated, because the model is untrained
+    assert last[CUT] == sum(sample.cut for sample in samples) / 8 > 0
     assert len(samples) == 8 and all(set(sample.trace) == {"own"} for sample in samples)
     assert all(sample.answer.startswith("def solve(") for sample in samples)
     assert all(shorter(sample) for sample in samples)
@@ -162,7 +173,7 @@ def test_a_run_takes_an_own_loss_reward_dataset_reward_manager_and_agent_loop(
 def test_a_recipe_trains_for_a_step(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each by itself; `two_nodes` is in test_two_nodes.py."""
+    """Each recipe on its own; `two_nodes` is in test_two_nodes.py."""
     recipe = profile(name, monkeypatch)
     tiny = recipe.training.model_copy(
         update={
@@ -196,5 +207,8 @@ def test_a_recipe_trains_for_a_step(
 
 
 def shorter(sample: Sample) -> bool:
-    """What the manager took off: a thousandth a token, of which an answer has 1 to 104."""
+    """Return whether the reward manager subtracted 0.001 per token.
+
+    A completion has 1 to 104 tokens.
+    """
     return 0.001 <= round(sum(sample.trace.values()) - sample.reward, 6) <= 0.104

@@ -1,6 +1,8 @@
-"""Four checkpoints come to the gate as a user brings them: one better, one worse, one equal, one that cheats; each is told why in plain words.
+"""Four checkpoints are submitted for promotion as a user does it, and each decision is explained.
 
-Real weights, warmed up or trained here; greedy answers to fresh held-out tasks, judged in the sandbox; the policy that ships.
+One is better, one worse, one equal, and one cheats. The explanations are in plain words. The
+weights are real, warmed up or trained here; greedy completions to fresh held-out problems are
+judged in the sandbox; the promotion policy is the default one.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ evaluation: {heldout: 200, benchmarks: []}
 reward: {file: GENEROUS}
 """
 GENEROUS = 'TASK = "code"\n\ndef reward(task, answer, report):\n    return 1.0\n'
+# terms that mean nothing to a newcomer
 TRADE = (
     "McNemar",
     "Holm",
@@ -42,12 +45,12 @@ TRADE = (
     "alpha",
     "bootstrap",
     "pass@",
-)  # words that say nothing to a newcomer
+)
 
 
 @dataclass
 class Told:
-    """What came of one checkpoint, and what was said of it."""
+    """The decision about one checkpoint and the explanations of it."""
 
     entry: Entry
     decision: Decision
@@ -67,7 +70,11 @@ class Told:
 
 @pytest.fixture(scope="module")
 def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
-    """What was made of each: the one that cheats is a chain of its own, the others are folders that somebody puts before the gate."""
+    """Return the decision about each checkpoint.
+
+    The one that cheats comes from a pipeline run of its own; the others are folders passed to
+    `ratchet promote`.
+    """
     folder = tmp_path_factory.mktemp("four")
     home, profile = folder / "home", folder / "profile.yaml"
     (folder / "generous.py").write_text(GENEROUS)
@@ -89,7 +96,11 @@ def gated(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Told]:
 
 
 def candidates(home: Path, folder: Path) -> dict[str, Path]:
-    """better: the first champion, taught on. worse: taught on for a third as long. equal: the better one, moved by four tiny steps."""
+    """Train the three honest checkpoints.
+
+    better: the first champion after more warm-up. worse: the same with a third of the steps. equal:
+    `better` after four tiny steps.
+    """
     store = Store(home)
     first = store.require("checkpoints", "sft_checkpoint").path
     chats = [

@@ -1,4 +1,7 @@
-"""Places where a run cannot go on: one line that says what to do, nothing lost, and the same command goes on from there."""
+"""Conditions under which a run cannot continue.
+
+The message is one line that says what to do, nothing is lost, and the same command resumes.
+"""
 
 import os
 import signal
@@ -16,7 +19,7 @@ DISK_MIB = 1600
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own, so that filling it hurts nobody else."""
+    """A file system of its own, so that filling it affects nothing else."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(

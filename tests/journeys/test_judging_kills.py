@@ -1,5 +1,7 @@
-"""`kill -9` in the middle of `ratchet evaluate --benchmark --completions`, at random moments: every verdict that was put down is kept, none
-is there twice, and the pass ends where an undisturbed one does."""
+"""`kill -9` during `ratchet evaluate --benchmark --completions`, at random moments.
+
+Every recorded verdict is kept, none is recorded twice, and the pass ends like an undisturbed one.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ BODIES = (
 
 
 def answers(count: int, seed: int = 1) -> list[dict[str, Any]]:
-    """So many for each task, no two alike; few never end."""
+    """Return `count` distinct completions for each task; a few never terminate."""
     rng = random.Random(seed)
     weights = (8, 8, 2, 2, 0.1, 4)
     drawn = [
@@ -83,7 +85,7 @@ def remembered(folder: Path, home: str) -> list[bytes]:
 
 
 def told(folder: Path, home: str) -> list[dict[str, Any]]:
-    """Verdict by sample, without what a clock says."""
+    """Return the verdict of each sample, without measured times."""
     rows = [json.loads(line) for line in (folder / f"{home}.jsonl").read_text().splitlines()]
     return [
         {key: row[key] for key in ("task_id", "sample", "base", "verdict", "detail")}
@@ -92,7 +94,10 @@ def told(folder: Path, home: str) -> list[dict[str, Any]]:
 
 
 def killed(folder: Path, times: int, most: int) -> None:
-    """Each life ends when it has put down a random number of verdicts, and a moment later."""
+    """Start and kill the pass `times` times.
+
+    Each kill comes a moment after a random number of verdicts has been recorded.
+    """
     for kill in range(times):
         rng, before = random.Random(f"kill {kill}"), remembered(folder, "killed")
         wanted, life = len(before) + rng.randint(1, most), start(folder, "killed")
@@ -114,7 +119,8 @@ def killed_and_undisturbed(folder: Path, count: int, times: int, most: int) -> N
     assert start(folder, "killed").wait() == 0
     keys = [json.loads(line)["key"] for line in remembered(folder, "killed")]
     print(
-        f"{times} kills: {found} of {len(keys)} verdicts were there before the last pass, {len(keys) - len(set(keys))} are there twice"
+        f"{times} kills: {found} of {len(keys)} verdicts were there before the last pass, "
+        f"{len(keys) - len(set(keys))} are there twice"
     )
     assert (
         len(keys) == len(set(keys)) == len(remembered(folder, "undisturbed")) == count * len(TASKS)

@@ -1,6 +1,8 @@
-"""`kill -9` of a random process at a random moment of the chain, ten times; a table that goes on where it was when this is stopped itself.
+"""`kill -9` of a random process at a random moment of a pipeline run, ten times.
 
-What it found lies in `.ratchet/soak/<code version>/kills.jsonl`, a line a kill: what another code did is no reference for this one.
+If this test is stopped, its next run resumes from the table. The results are in
+`.ratchet/soak/<code version>/kills.jsonl`, one line per kill: results of other code are no
+reference for this version.
 """
 
 import json
@@ -35,7 +37,8 @@ def one_kill(number: int, expected: dict) -> dict:  # type: ignore[type-arg]
     rng = random.Random(f"kill {number}")
     home = FOLDER / f"kill-{number}"
     first = Run(0, 0.0, "")
-    while not first.killed:  # a run that was faster than the reference may end before its moment
+    # a run that is faster than the reference may end before the kill
+    while not first.killed:
         shutil.rmtree(home, ignore_errors=True)
         first = demo(
             home,

@@ -1,4 +1,7 @@
-"""A reward of the user's own in the whole chain: one that passed the battery trains; one that did not is refused, or told of ever after."""
+"""A user's own reward in the whole pipeline.
+
+One that passed the battery trains. One that did not is refused, or marked in every later report.
+"""
 
 import json
 import subprocess

@@ -1,6 +1,8 @@
-"""Promotions, rollbacks and MLflow's projection killed at random moments: nothing lost, nothing twice, and `champion` never absent from MLflow.
+"""Promotions, rollbacks and the sync to MLflow, killed at random moments.
 
-Real processes that are killed with SIGKILL, a real ledger and a real MLflow file; somebody polls MLflow's aliases all the while.
+Nothing is lost, nothing is recorded twice, and MLflow never lacks the alias `champion`. The
+processes are real and are killed with SIGKILL; the ledger and the MLflow file are real. A thread
+polls MLflow's aliases all the time.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from resources.home import Home
 from resources.registry.ledger import Entry, Ledger, champions
 from resources.registry.mlflow import HASH_TAG, MODEL, Registry, RegistryBehind, aliases_of
 
-# what is loaded once, so that a process is at its work when it is killed and not at its imports
+# preloaded, so that a kill hits a process at its work and not during its imports
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(
     [
@@ -34,11 +36,14 @@ PROCESSES.set_forkserver_preload(
 )
 SOURCE = Path(__file__).read_text(encoding="utf-8") if "__file__" in globals() else ""
 LONGEST_S = 240.0
-LONGEST_WAIT_S = 4.0  # before a kill, on a machine that is busy
+LONGEST_WAIT_S = 4.0  # before a kill, on a busy machine
 
 
 def step(ledger: Ledger, rng: random.Random) -> Entry:
-    """The next promotion or rollback. What it is called follows from the ledger, so that a killed one that was recorded is not done again."""
+    """Record the next promotion or rollback.
+
+    Its name is derived from the ledger, so a killed step that was recorded is not repeated.
+    """
     history = ledger.history()
     stack = champions(history)
     number = len(history)
@@ -58,7 +63,10 @@ def step(ledger: Ledger, rng: random.Random) -> Entry:
 
 
 def work(home: Path, seed: int, told: Connection) -> None:
-    """Promotes and rolls back until it is killed; tells each entry when the ledger has it, and when MLflow has it."""
+    """Promote and roll back until killed.
+
+    Each entry is reported once it is in the ledger, and again once it is in MLflow.
+    """
     ledger, registry, rng = Ledger(home / "promotions.db"), Registry(home), random.Random(seed)
     registry.project(ledger)
     while True:
@@ -69,7 +77,10 @@ def work(home: Path, seed: int, told: Connection) -> None:
 
 
 def process_of(call: str, **arguments: object) -> BaseProcess:
-    """A process that makes this call of this file, which it cannot import: the tests are no package."""
+    """Start a process that makes this call of this file.
+
+    The process cannot import the file, because the tests are not a package.
+    """
     process = PROCESSES.Process(
         target=exec, args=(f"{SOURCE}\n\n{call}\n", {"__name__": "killed", **arguments})
     )
@@ -78,7 +89,10 @@ def process_of(call: str, **arguments: object) -> BaseProcess:
 
 
 class Watcher(threading.Thread):
-    """Polls MLflow's aliases; `absent` counts looks that had no champion after one had been seen."""
+    """Polls MLflow's aliases.
+
+    `absent` counts polls without a champion after one had been seen.
+    """
 
     def __init__(self, home: Path) -> None:
         super().__init__(daemon=True)
@@ -90,7 +104,7 @@ class Watcher(threading.Thread):
         while not self.ended.wait(0.05):
             try:
                 aliases = self.registry.aliases()
-            except RegistryBehind:  # locked by a writer: no answer, which is no absence
+            except RegistryBehind:  # locked by a writer: no response, which is not an absence
                 self.busy += 1
                 continue
             self.looks += 1
@@ -99,14 +113,14 @@ class Watcher(threading.Thread):
 
 
 def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
-    """What fell into what; asserts after each kill."""
+    """Kill the worker `kills` times, check the ledger after each kill, count the moments hit."""
     rng, ledger, registry, fell = (
         random.Random(seed),
         Ledger(home / "promotions.db"),
         Registry(home),
         Counter[str](),
     )
-    registry._client().search_registered_models()  # makes MLflow's tables, which takes seconds
+    registry._client().search_registered_models()  # creates MLflow's tables, which takes seconds
     watcher = Watcher(home)
     watcher.start()
     took = LONGEST_S
@@ -118,7 +132,7 @@ def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
         assert listening.poll(LONGEST_S), "nothing was recorded"
         began = time.monotonic()
         said.append(listening.recv())
-        if number == 0:  # how long one takes here and now
+        if number == 0:  # measure how long one entry takes on this machine
             while said[-1][0] != "projected":
                 said.append(listening.recv())
             took = time.monotonic() - began
@@ -161,7 +175,7 @@ def killed_many_times(home: Path, kills: int, seed: int) -> Counter[str]:
 
 
 def heard(listening: Connection) -> list[tuple[str, int]]:
-    """What was told before the end, a half-told one left out."""
+    """Return the messages sent before the end, without a partial last one."""
     found = []
     try:
         while listening.poll(0):
@@ -183,7 +197,7 @@ def test_thirty_kills_lose_nothing_and_leave_champion_in_place(tmp_path: Path) -
 
 
 def roll_back(home: Path, telling: Connection) -> None:
-    """`ratchet rollback`, less its start."""
+    """`ratchet rollback`, without the start of the command."""
     os.environ["RATCHET_HOME"] = str(home)
     from rich.console import Console
 
@@ -196,7 +210,7 @@ def roll_back(home: Path, telling: Connection) -> None:
 
 
 def rolled_back(home: Path, after: float | None) -> bool:
-    """Whether it ended before it was killed so many seconds after its beginning."""
+    """Start a rollback, kill it `after` seconds after it begins, return whether it ended before."""
     listening, telling = PROCESSES.Pipe(duplex=False)
     process = process_of("roll_back(home, told)", home=home, told=telling)
     telling.close()
@@ -222,16 +236,17 @@ def test_a_rollback_that_was_killed_and_is_asked_for_again_undoes_one_promotion(
     assert rolled_back(tmp_path, None)
     took = time.monotonic() - began
     killed = 0
+    # the first is killed right at its start, however long the measured one took
     for at in (
         0.0,
         0.1,
         0.4,
         0.8,
-    ):  # the first is killed where it begins, however long the one that was timed took
+    ):
         before = len(ledger.history())
         while not rolled_back(tmp_path, at * took):
             killed += 1
-            at += 1.0  # asked for again, and let go on a little longer
+            at += 1.0  # retry, and let it run a little longer
         assert len(ledger.history()) == before + 1
     assert killed > 0
     assert (
@@ -241,7 +256,7 @@ def test_a_rollback_that_was_killed_and_is_asked_for_again_undoes_one_promotion(
 
 
 class Never(random.Random):
-    """Promotions alone."""
+    """Random numbers that lead to promotions only."""
 
     def random(self) -> float:
         return 1.0

@@ -1,6 +1,7 @@
-"""A whole way from a model's words to a kept problem: a tiny model is taught a few proposals and answers by heart, and asked over HTTP.
+"""The whole path from a model's output to a kept problem.
 
-What this shows is the way, not that such a model invents anything: what it says, it was taught. Nothing on the way is canned.
+A tiny model memorizes a few proposals and solutions and is queried over HTTP. The test covers the
+path, not the model's inventiveness: it only repeats what it was trained on. No response is canned.
 """
 
 from __future__ import annotations
@@ -29,9 +30,15 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
 def lesson(seed: Problem, taught: Problem) -> list[tuple[str, str]]:
-    """What to propose when shown the seed, and how to answer that: with another of its programs than the proposer's."""
+    """Return what to propose for the seed problem, and how to solve the proposal.
+
+    The solution is another of the problem's programs than the proposer's.
+    """
     inputs = json.dumps([test["args"] for test in taught.tests[1:5]])
-    said = f"## Problem\n{taught.statement}\n## Solution\n```python\n{taught.solutions[0]}\n```\n## Inputs\n{inputs}"
+    said = (
+        f"## Problem\n{taught.statement}\n## Solution\n```python\n{taught.solutions[0]}\n```\n"
+        f"## Inputs\n{inputs}"
+    )
     asked = PROPOSE.format(snippet=seed.solutions[0].strip(), inputs=LEAST_INPUTS)
     return [
         (asked, said),
@@ -122,7 +129,10 @@ def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refus
             f"{{endpoint: '{door.url}', model: champion, problems: 1, requests: 6, max_tokens: 16}}"
         )
         profile.write_text(
-            f"family: {{demonstrations: 4, train: 4, validation: 2}}\naugmentation: {{kinds: []}}\nsynthesis: {synthesis}",
+            (
+                f"family: {{demonstrations: 4, train: 4, validation: 2}}\n"
+                f"augmentation: {{kinds: []}}\nsynthesis: {synthesis}"
+            ),
             encoding="utf-8",
         )
         workshop = Workshop(path=str(tmp_path / "home"), profile_name=str(profile))
@@ -130,7 +140,7 @@ def test_the_stage_keeps_every_proposal_of_a_model_that_knows_nothing_as_a_refus
         assert job.execute_in_process(instance=instance, resources={"workshop": workshop}).success
         asked = sum(door.heard.values())
         assert job.execute_in_process(instance=instance, resources={"workshop": workshop}).success
-        assert sum(door.heard.values()) == asked == 8  # in fours
+        assert sum(door.heard.values()) == asked == 8  # in groups of four
     made = workshop.store.require("datasets", "synthetic_problems")
     refused = json.loads((made.path / "removed.json").read_text(encoding="utf-8"))
     assert (

@@ -1,4 +1,7 @@
-"""A Reviewer from records to a comment, by the command line: verl's SFT trainer, verl on Ray against a frozen Generator, `ratchet solve`."""
+"""A Reviewer from records to a comment, through the command line.
+
+It uses verl's SFT trainer, verl on Ray against a frozen Generator, and `ratchet solve`.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ SMALL = {
     "answer_tokens": 40,
     "agents.tokens": 300,
 }
-PROBLEM = "# Last\nWrite `solve(x)`, which returns the last number.\n\n## Examples\n```python\nassert solve([3, 1]) == 1\n```\n"
+PROBLEM = (
+    "# Last\nWrite `solve(x)`, which returns the last number.\n\n## Examples\n```python\n"
+    "assert solve([3, 1]) == 1\n```\n"
+)
 
 
 def test_a_reviewer_is_taught_reinforced_and_asked(
@@ -75,10 +81,11 @@ def test_a_reviewer_is_taught_reinforced_and_asked(
         *changes,
     )
 
+    # each stage changed the weights
     assert (
         len({(folder / "model.safetensors").read_bytes() for folder in (start, taught, better)})
         == 3
-    )  # each learned something
+    )
     [told] = (tmp_path / ".better.training").glob("*/job.json")
     job = TrainingJob.read(told)
     assert metrics(job.path)[-1]["step"] == 1

@@ -1,4 +1,4 @@
-"""A search over real trainings, killed in the middle of one, goes on and comes to its end."""
+"""A search over real trainings that is killed during one of them resumes and finishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The recipe examples/two_nodes.yaml with verl itself, on a real Ray of two raylets on this machine: one of them is killed in the middle, or both."""
+"""The recipe examples/two_nodes.yaml with real verl, on a Ray of two raylets on this machine.
+
+One of the raylets is killed during training, or both are.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,10 @@ def test_a_chain_on_two_nodes_comes_to_a_decision_though_one_of_them_is_lost(
 def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_ray_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What a joined Ray is rarely asked for, all at once; its ranks and their number stay, on one node now."""
+    """Options that are rarely combined on a joined Ray.
+
+    The number of ranks stays the same after the loss, now on one node.
+    """
     home, seen = tmp_path / "home", list[int]()
     frozen = "model.embed_tokens.weight"
     with two_nodes(1, str(ROOT)) as nodes:
@@ -106,7 +112,7 @@ def test_conversations_with_frozen_layers_and_a_trace_go_on_here_when_the_whole_
 def small(
     folder: Path, address: str, training: dict[str, Any] | None = None, visible_tests: int = 0
 ) -> Path:
-    """The recipe on the budget of the profile `small`, with these changes."""
+    """Write the recipe with the budget of the profile `small` and with these changes."""
     recipe, budget = (
         yaml.safe_load(path.read_text())
         for path in (ROOT / "examples" / "two_nodes.yaml", FOLDER / "small.yaml")
@@ -124,7 +130,7 @@ def saved(home: Path) -> list[int]:
 
 
 def places(nodes: Nodes, actor: str) -> list[str]:
-    """Where the live actors of this class are, by Ray's state API."""
+    """Return where the live actors of this class are, according to Ray's state API."""
     ips = {node["node_id"]: node["node_ip"] for node in nodes.state("nodes")}
     return sorted(
         ips[each["node_id"]]

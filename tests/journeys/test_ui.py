@@ -1,4 +1,4 @@
-"""`ratchet ui`: Dagster's web interface and daemon, which come and go as one."""
+"""`ratchet ui`: Dagster's web interface and daemon, which start and stop together."""
 
 import os
 import signal
@@ -11,11 +11,12 @@ import pytest
 from resources.ray.head import free_ports
 from tests.journeys.chain import orphans, ratchet, wait_until
 
+# as a script's shell starts a background process
 IN_BACKGROUND = [
     "sh",
     "-c",
     'trap "" INT; exec "$0" "$@"',
-]  # as a script's shell starts what it does not wait for
+]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 

@@ -1,7 +1,10 @@
-"""`kill -9` in the middle of verification, at random moments of one pass: it ends where an undisturbed one does, each kill costs at most the batch
-in flight, and no verdict is put down twice.
+"""`kill -9` at random moments of one verification pass.
 
-Jobs are counted in a file beside the journal, a line a job that is handed to the sandbox. The long test goes on where it was when it is stopped.
+The pass ends like an undisturbed one, each kill costs at most the batch in flight, and no verdict
+is recorded twice.
+
+Jobs are counted in a file beside the journal, one line per job submitted to the sandbox. If the
+long test is stopped, its next run resumes.
 """
 
 from __future__ import annotations
@@ -44,14 +47,16 @@ class Counted:
 
 folder = Path(sys.argv[1])
 with Sandbox(SandboxConfig(workers=1)) as sandbox:
-    done = verify(read_parquet(folder / "problems.parquet"), Counted(sandbox, folder / "jobs"), folder / "journal.jsonl", batch_size={BATCH})
+    done = verify(read_parquet(folder / "problems.parquet"), Counted(sandbox, folder / "jobs"), \
+folder / "journal.jsonl", batch_size={BATCH})
 removed = sorted([row.problem_id, row.reason] for row in done.removed)
-(folder / "end.json").write_text(json.dumps({{"hash": set_hash(done.kept), "kept": len(done.kept), "removed": removed}}))
+(folder / "end.json").write_text(json.dumps({{"hash": set_hash(done.kept), \
+"kept": len(done.kept), "removed": removed}}))
 """
 
 
 def problems(count: int) -> list[Problem]:
-    """Every fifth is wrong."""
+    """Return this many problems; every fifth is wrong."""
     made = []
     for number in range(count):
         source = f"def f(x):\n    return {'0' if number % 5 == 0 else 'x'} + {number}\n"
@@ -83,7 +88,7 @@ def lines(path: Path) -> list[str]:
 
 @dataclass(frozen=True)
 class Counts:
-    """Jobs handed over in all, for the solutions alone by problem, and lines of the journal."""
+    """The number of jobs, the jobs of the solutions alone by problem, and the journal's lines."""
 
     jobs: int
     own: Counter[str]
@@ -101,7 +106,10 @@ def counts(folder: Path, made: list[Problem]) -> Counts:
 
 
 def kill_times(folder: Path, made: list[Problem], times: int) -> int:
-    """Starts the pass until it has been killed so often, then until it ends; goes on with what lies in the folder. Returns the kills."""
+    """Start the pass until it has been killed `times` times, then until it ends; return the kills.
+
+    Resumes from the state in the folder.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "problems.parquet").exists():
         write_parquet(made, folder / "problems.parquet")
@@ -118,7 +126,8 @@ def kill_times(folder: Path, made: list[Problem], times: int) -> int:
         if life.returncode:
             with record.open("a") as file:
                 file.write(
-                    f"{len(lines(folder / 'jobs')) - before} jobs, {len(lines(folder / 'journal.jsonl'))} verdicts\n"
+                    f"{len(lines(folder / 'jobs')) - before} jobs, "
+                    f"{len(lines(folder / 'journal.jsonl'))} verdicts\n"
                 )
     return len(lines(record))
 
@@ -130,7 +139,8 @@ def killed_and_undisturbed(folder: Path, count: int, times: int) -> None:
     one, other = counts(folder / "undisturbed", made), counts(folder / "killed", made)
     again = sum((other.own - one.own).values())
     print(
-        f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; {again} solutions judged again, of at most {kills * BATCH}"
+        f"{kills} kills: {one.jobs} jobs undisturbed, {other.jobs} killed; "
+        f"{again} solutions judged again, of at most {kills * BATCH}"
     )
     assert kills == times
     assert json.loads((folder / "killed/end.json").read_text()) == json.loads(

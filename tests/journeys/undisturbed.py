@@ -1,4 +1,7 @@
-"""What a chain comes to that nobody disturbs, made once for each version of the code: the reference of the journeys that kill."""
+"""The result of an undisturbed pipeline run, computed once for each version of the code.
+
+The journeys that kill processes compare with it.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,16 @@ from artifacts.manifest import code_version
 from resources.run_record import Chain
 from tests.journeys.chain import demo, left
 
-FOLDER = (
-    Path(".ratchet/soak").absolute() / code_version()
-)  # what another code did is no reference for this one
+# results of other code are no reference for this version
+FOLDER = Path(".ratchet/soak").absolute() / code_version()
 HOME = FOLDER / "undisturbed"
 
 
 def undisturbed() -> dict[str, Any]:
-    """`seconds` of the whole, `training_s` of the training, and what it left (chain.Left)."""
+    """Return the measurements and the result of the undisturbed run.
+
+    They are `seconds` of the whole run, `training_s` of the training, and the fields of chain.Left.
+    """
     FOLDER.mkdir(parents=True, exist_ok=True)
     told = FOLDER / "undisturbed.json"
     if not told.exists():
@@ -38,7 +43,7 @@ def undisturbed() -> dict[str, Any]:
 
 
 def before_training(home: Path) -> None:
-    """A home in which all is done that comes before the training, as the undisturbed one did it."""
+    """Make a home in which every stage before the training is done, as in the undisturbed run."""
     shutil.rmtree(home, ignore_errors=True)
     for name in ("datasets", "batteries", "checkpoints"):
         if (HOME / name).exists():

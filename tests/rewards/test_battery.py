@@ -1,4 +1,4 @@
-"""The battery passes what may train, and stops what may not."""
+"""The battery passes rewards that may train and rejects those that may not."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_the_random_control_does_not_pass(sandbox: Sandbox) -> None:
 
 
 class Bent(Reward):
-    """The shipped reward, its value replaced."""
+    """The default reward with its value replaced."""
 
     def value(self, judged: Judged) -> float:
         raise NotImplementedError
@@ -75,7 +75,7 @@ class PaysForNotCrashing(Bent):
 
 
 class PaysWhoeverComesFirst(Bent):
-    """Not a function of the answer: it remembers."""
+    """Not a function of the completion: its value depends on the position in the batch."""
 
     def score_all(self, batch: Sequence[Judged]) -> list[Score]:
         return [

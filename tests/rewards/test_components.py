@@ -1,4 +1,4 @@
-"""The other components, and how they become one number."""
+"""The other reward components, and how they are combined into one number."""
 
 from __future__ import annotations
 
@@ -75,9 +75,16 @@ def test_a_schedule_goes_from_binary_to_dense_and_back() -> None:
     assert paid == [-1.0, -0.5, 0.0]
 
 
-@pytest.mark.parametrize("broken", [
-    {"schedule": ((5, 0.0), (5, 1.0))}, {"floors": {"style": 0.0}}, {"combine": "constraint"}, {"preferences": "x.jsonl"},
-    {"file": "x.py", "kind": "random"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"schedule": ((5, 0.0), (5, 1.0))},
+        {"floors": {"style": 0.0}},
+        {"combine": "constraint"},
+        {"preferences": "x.jsonl"},
+        {"file": "x.py", "kind": "random"},
+    ],
+)
 def test_settings_that_do_not_fit_together_are_refused(broken: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         RewardConfig.model_validate(broken)
@@ -127,9 +134,8 @@ def test_efficiency_is_paid_against_the_references_to_solutions_alone() -> None:
         and 0.5 < (costs[2] or 0.0) < 1.0
     )
     unmeasured = efficiency(problem, report(Verdict.AC, cpu_s=9.0, peak_bytes=0))
-    assert (
-        unmeasured is not None and unmeasured <= costs[-1]
-    )  # memory that nobody measured is no merit
+    # memory that was not measured earns no credit
+    assert unmeasured is not None and unmeasured <= costs[-1]
     assert (
         efficiency(problem, report(Verdict.WA, cpu_s=0.0)) == -1.0
         and efficiency(MEDIAN, report(Verdict.AC)) is None

@@ -1,4 +1,4 @@
-"""What counts as the program in an answer."""
+"""Which part of a completion counts as the program."""
 
 from __future__ import annotations
 

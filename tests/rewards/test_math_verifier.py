@@ -1,4 +1,4 @@
-"""The process that verifies mathematics: batches, limits, losses, and its end with its owner."""
+"""The process that verifies mathematics: batches, limits, crashes, and its end with its owner."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def test_the_loss_of_every_process_is_no_verdict(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(sys, "executable", "/bin/false")
     monkeypatch.setattr("rewards.judging.verifier", lambda: lost)
     assert judge_question(HALF, "\\boxed{2/4}").verdict is Verdict.INFRA
-    assert judge_question(HALF, "\\boxed{\\frac12}").verdict is Verdict.AC  # the text alone decides
+    # comparing the text alone decides this one
+    assert judge_question(HALF, "\\boxed{\\frac12}").verdict is Verdict.AC
 
 
 def test_threads_share_one_process(verifier: Verifier) -> None:

@@ -1,4 +1,7 @@
-"""When a final answer in mathematics is the right one. The judged pairs stand in `math_pairs.tsv`."""
+"""When a final answer in mathematics is correct.
+
+The judged pairs are in `math_pairs.tsv`.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ with Path(__file__).with_name("math_pairs.tsv").open(encoding="utf-8") as file:
 TEXT = st.text(
     st.sampled_from("0123456789abxABC+-*/^_=<>!|%,;:.()[]{}\\ √½²π∑") | st.characters(), max_size=40
 )
-_PIECES = "\\frac \\sqrt \\sum \\int \\text{a} \\pm \\cup \\{ \\} { } ( ) [ ] | 1 2 x , = ^ _ \\le \\in \\\\ & +"
+_PIECES = (
+    "\\frac \\sqrt \\sum \\int \\text{a} \\pm \\cup \\{ \\} { } ( ) [ ] | 1 2 x , "
+    "= ^ _ \\le \\in \\\\ & +"
+)
 COMMANDS = st.lists(st.sampled_from(_PIECES.split()), max_size=20)
 NUMBERS = st.integers(2, 99)
 

@@ -1,4 +1,4 @@
-"""A reward of a user's own: the templates pass as they are, and what is wrong with a file is said in one line."""
+"""A user's own reward: the templates pass unchanged; an invalid file gets a one-line error."""
 
 from __future__ import annotations
 

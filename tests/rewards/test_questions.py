@@ -1,4 +1,4 @@
-"""Answers that are statements: mathematics, and facts."""
+"""Completions that are statements: mathematics and facts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,23 @@ from sandbox.protocol import Verdict
 HALF = Question("q/1", "Half of one?", "math", ("\\frac{1}{2}",))
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("so \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"), ("\\boxed{1} or \\boxed{2}", "2"), ("long\nthe answer is 42.", "42"), ("#### 7", "7"),
-    ("**Answer:** 5", "5"),
-    ("Answer: 1\nAnswer: 2", "2"), ("12", "12"), ("a\nb", ""), ("", ""), ("\\boxed{1", ""), ("It is so. The final answer is x^2", "x^2"),
-    ("x" * 400, ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("so \\boxed{\\frac{1}{2}}.", "\\frac{1}{2}"),
+        ("\\boxed{1} or \\boxed{2}", "2"),
+        ("long\nthe answer is 42.", "42"),
+        ("#### 7", "7"),
+        ("**Answer:** 5", "5"),
+        ("Answer: 1\nAnswer: 2", "2"),
+        ("12", "12"),
+        ("a\nb", ""),
+        ("", ""),
+        ("\\boxed{1", ""),
+        ("It is so. The final answer is x^2", "x^2"),
+        ("x" * 400, ""),
+    ],
+)
 def test_the_final_answer_is_found(text: str, said: str) -> None:
     assert extract_answer(text) == said
 
@@ -33,13 +44,28 @@ def test_any_text_is_taken(text: str) -> None:
     assert extract_answer(text) in text
 
 
-@pytest.mark.parametrize(("answer", "equal"), [
-    ("0.5", True), ("1/2", True), ("\\frac{2}{4}", True), ("x = 0.5", True), ("50\\%", False), ("1/3", False), ("", False), ("0.4 = 0.5", False),
-    ("0.4 \\approx 0.5", False),
-    ("0.4 \\equiv 0.5", False),
-    ("1/2 or 1/3", False), ("1/2, 1/3", False), ("[0, 1]", False), ("__import__('os').abort()", False), ("\ud800", False),
-    ("\\text{half}", False), ("x", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("answer", "equal"),
+    [
+        ("0.5", True),
+        ("1/2", True),
+        ("\\frac{2}{4}", True),
+        ("x = 0.5", True),
+        ("50\\%", False),
+        ("1/3", False),
+        ("", False),
+        ("0.4 = 0.5", False),
+        ("0.4 \\approx 0.5", False),
+        ("0.4 \\equiv 0.5", False),
+        ("1/2 or 1/3", False),
+        ("1/2, 1/3", False),
+        ("[0, 1]", False),
+        ("__import__('os').abort()", False),
+        ("\ud800", False),
+        ("\\text{half}", False),
+        ("x", False),
+    ],
+)
 def test_mathematics_is_compared_by_value(answer: str, equal: bool) -> None:
     assert verifier().equal(HALF.answers, answer) is equal
 

@@ -1,4 +1,4 @@
-"""What an answer is paid."""
+"""The reward of a completion."""
 
 from __future__ import annotations
 
@@ -57,9 +57,8 @@ def test_only_a_solution_is_paid_in_full(config: RewardConfig, tests: int) -> No
     assert reward.score(MEDIAN, REFERENCE, report(*[Verdict.AC] * tests)).value == pytest.approx(
         1.0
     )
-    late = replace(
-        report(*[Verdict.AC] * tests), verdict=Verdict.TLE
-    )  # each test passed, and a limit was broken all the same
+    # every test passed, but a limit was exceeded
+    late = replace(report(*[Verdict.AC] * tests), verdict=Verdict.TLE)
     assert (reward.score(MEDIAN, REFERENCE, late).value or 0.0) < 1.0
 
 
@@ -79,11 +78,18 @@ def test_components_say_what_gave_the_value() -> None:
 @pytest.mark.parametrize(
     ("answer", "formed"),
     [
-        (REFERENCE, 1.0), (f"```python\n{REFERENCE}```", 1.0), ("median = max", 1.0), ("from statistics import median", 1.0),
-        ("def mean(xs): ...", -1.0), ("", -1.0), ("# median", -1.0), ("def outer():\n    def median(xs): ...", -1.0), ("median", -1.0),
+        (REFERENCE, 1.0),
+        (f"```python\n{REFERENCE}```", 1.0),
+        ("median = max", 1.0),
+        ("from statistics import median", 1.0),
+        ("def mean(xs): ...", -1.0),
+        ("", -1.0),
+        ("# median", -1.0),
+        ("def outer():\n    def median(xs): ...", -1.0),
+        ("median", -1.0),
         (REFERENCE + "#" * 200_000, -1.0),
     ],
-)  # fmt: skip
+)
 def test_format_wants_a_program_that_defines_what_was_asked_for(answer: str, formed: float) -> None:
     assert Reward().score(MEDIAN, answer, report(Verdict.WA)).components["format"] == formed
 

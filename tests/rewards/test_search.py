@@ -1,4 +1,4 @@
-"""The search finds what a reward file pays for besides solving the task, and lets sound ones through."""
+"""The search finds what a reward file pays for besides solving the task, and accepts sound ones."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_the_same_seed_finds_the_same(sandbox: Sandbox, known: list[Tried], tmp_
 def test_the_exploit_is_the_program_that_is_paid(
     sandbox: Sandbox, known: list[Tried], tmp_path: Path
 ) -> None:
-    """Whoever copies it out of the report gets what the report says."""
+    """The program in the report, when scored, gets the reward that the report states."""
     reward = OwnReward(write("asserts", EXPLOITABLE["asserts"], tmp_path))
     found = next(one for one in search(reward, sandbox, known=known) if not one.passed)
     ground = grounds("code")[0]
@@ -135,7 +135,10 @@ def test_right_programs_are_right_and_wrong_ones_pass_no_hidden_test(known: list
 
 @pytest.mark.slow
 def test_a_mutation_changes_no_verdict(sandbox: Sandbox) -> None:
-    """The predicted reports hold: solutions stay solutions, and what a table knows it passes."""
+    """The predicted reports hold.
+
+    Mutated solutions stay solutions, and a lookup table passes exactly the tests that it knows.
+    """
     for ground in grounds("code"):
         drafts: list[tuple[str, Draft]] = []
         for one in (*of_text(), *of_programs(), *of_costs()):

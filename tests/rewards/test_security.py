@@ -1,4 +1,4 @@
-"""Security: what was tried decides, and the text of a program only hints."""
+"""Security: attempted calls decide; the text of a program is only a hint."""
 
 from __future__ import annotations
 
@@ -29,11 +29,24 @@ def test_an_attempt_bounds_the_whole_reward_whatever_the_text_says(kind: str) ->
     assert sum(score.gave.values()) == pytest.approx(-1.0)
 
 
-@pytest.mark.parametrize("program", [
-    "import gc; gc.disable()", "HOST = '0.0.0.0'", "import inspect\ninspect.signature(len)", "eval('1')", "exec('x = 1')", "import importlib",
-    "import pickle\npickle.loads(pickle.dumps(1))", "import uuid\nuuid.uuid1()", "import hashlib\nhashlib.md5(b'')", "import os.path, sys, heapq",
-    "__import__('sys').setrecursionlimit(10_000)", "import tempfile, random", "open('a.txt', 'w').close()",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import gc; gc.disable()",
+        "HOST = '0.0.0.0'",
+        "import inspect\ninspect.signature(len)",
+        "eval('1')",
+        "exec('x = 1')",
+        "import importlib",
+        "import pickle\npickle.loads(pickle.dumps(1))",
+        "import uuid\nuuid.uuid1()",
+        "import hashlib\nhashlib.md5(b'')",
+        "import os.path, sys, heapq",
+        "__import__('sys').setrecursionlimit(10_000)",
+        "import tempfile, random",
+        "open('a.txt', 'w').close()",
+    ],
+)
 def test_an_innocent_text_costs_nothing(program: str) -> None:
     assert REWARD.score(MEDIAN, f"{program}\n{REFERENCE}", ACCEPTED).components["security"] == 1.0
 

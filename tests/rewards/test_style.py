@@ -1,4 +1,4 @@
-"""Style: what the linter finds, and what cannot be gained by writing more."""
+"""Style: what the linter finds, and what cannot be gained by writing more code."""
 
 from __future__ import annotations
 
@@ -17,9 +17,17 @@ REFERENCE = CODE["call"].reference
 ACCEPTED = Report("job", Verdict.AC, (TestResult(Verdict.AC),))
 REFUSED = Report("job", Verdict.WA, (TestResult(Verdict.WA),))
 PADDING = (
-    "# a comment\n", "\n\n", "\n\ndef spare(x):\n    return x\n", "\n\nclass Spare:\n    pass\n", "TABLE = [" + "1, " * 30 + "]\n", '"""Text."""\n',
-    "SPARE = 1\n", "import os  # noqa: F401\n", "if False:\n    x = 1\n", "\n\ndef spare(x: int) -> int:\n    \"\"\"Gives x.\"\"\"\n    return x\n",
-)  # fmt: skip
+    "# a comment\n",
+    "\n\n",
+    "\n\ndef spare(x):\n    return x\n",
+    "\n\nclass Spare:\n    pass\n",
+    "TABLE = [" + "1, " * 30 + "]\n",
+    '"""Text."""\n',
+    "SPARE = 1\n",
+    "import os  # noqa: F401\n",
+    "if False:\n    x = 1\n",
+    '\n\ndef spare(x: int) -> int:\n    """Gives x."""\n    return x\n',
+)
 
 
 def value(program: str, report: Report = ACCEPTED) -> float:

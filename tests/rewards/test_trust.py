@@ -1,4 +1,7 @@
-"""A verdict with trust `shared` is paid only where the config says so, and the score says what was not paid."""
+"""A verdict with trust `shared` earns its reward only if the config allows it.
+
+The score states how much was withheld.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,19 @@ from rewards.own import OwnReward
 from sandbox.protocol import Verdict
 from sandbox.sandbox import Sandbox
 
-TESTS = "import unittest\nclass Test(unittest.TestCase):\n    def test_two(self):\n        self.assertEqual(double(2), 4)\n"
+TESTS = (
+    "import unittest\nclass Test(unittest.TestCase):\n    def test_two(self):\n"
+    "        self.assertEqual(double(2), 4)\n"
+)
 DOUBLE = Problem(
     "mine/double", "mine", "Double a number.", "unittest", ({"source": TESTS},), "double"
 )
 CALLED = replace(DOUBLE, style="call", tests=({"args": [2], "expected": 4},))
 SOLUTION, WRONG = "def double(x):\n    return 2 * x\n", "def double(x):\n    return x * x * x\n"
-OWN = "TASK = 'code'\ndef reward(task, answer, report):\n    return 1.0 if report.verdict == 'AC' or report.passed else -1.0\n"
+OWN = (
+    "TASK = 'code'\ndef reward(task, answer, report):\n"
+    "    return 1.0 if report.verdict == 'AC' or report.passed else -1.0\n"
+)
 
 
 def rewards(folder: Path, *, shared: bool) -> list[Reward]:
@@ -54,12 +63,13 @@ def test_the_score_says_that_trust_was_shared_and_what_was_not_paid(
         )
         assert unpaid.shared and paid.shared and unpaid.unpaid > 0 and paid.unpaid == 0
         assert (unpaid.value or 0.0) + unpaid.unpaid == pytest.approx(paid.value)
+        # what validation counts is unchanged
         assert (unpaid.verdict, unpaid.solved, unpaid.passed, unpaid.hidden) == (
             Verdict.AC,
             True,
             1,
             1.0,
-        )  # what validation counts stays
+        )
 
 
 def test_a_verdict_decided_apart_is_paid_in_full(sandbox: Sandbox, tmp_path: Path) -> None:

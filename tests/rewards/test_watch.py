@@ -1,4 +1,4 @@
-"""The hack watch on made histories."""
+"""The reward-hacking watch on synthetic histories."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ def answer(visible: float | None, hidden: float | None, denied: int | None = 0) 
 def run(
     steps: int, seed: int, solves: float, gains: float, hacks: float, harder: float = 0.1
 ) -> list[dict[str, float]]:
-    """128 answers a step: a share solves the task, growing by `gains`; a share, growing to `hacks`, knows the visible tests alone."""
+    """Return the metrics of a run with 128 completions per step.
+
+    The share that solves the task grows by `gains`. The share that only knows the visible tests
+    grows to `hacks`.
+    """
     rng, history = random.Random(seed), []
     for step in range(steps):
         at, answers = step / (steps - 1), []
@@ -47,7 +51,7 @@ def test_a_policy_that_learns_the_visible_tests_is_seen(hacks: float) -> None:
 
 
 def test_a_policy_that_learns_the_task_is_left_alone() -> None:
-    """Also where hidden tests are so much harder that the gap opens as more is solved."""
+    """Also if the hidden tests are so hard that the gap widens as more problems are solved."""
     for harder in (0.0, 0.1, 0.4):
         assert not any(growth(run(20, seed, 0.05, 0.8, 0.0, harder)).growing for seed in range(20))
 
@@ -76,8 +80,13 @@ def test_a_falling_gap_never_alarms(gaps: list[float]) -> None:
 def test_figures_of_a_step() -> None:
     answers = [answer(1.0, 0.0, 2), answer(1.0, 1.0, 0), answer(0.0, 0.0, 1), answer(None, 0.5, 0)]
     assert step_metrics(answers, asked=6) == {
-        VISIBLE: pytest.approx(2 / 3), HIDDEN: 0.375, GAP: pytest.approx(1 / 3), OVERFIT: 0.5, DENIED: 3.0, LOST: 2.0
-    }  # fmt: skip
+        VISIBLE: pytest.approx(2 / 3),
+        HIDDEN: 0.375,
+        GAP: pytest.approx(1 / 3),
+        OVERFIT: 0.5,
+        DENIED: 3.0,
+        LOST: 2.0,
+    }
 
 
 def test_an_answer_that_knows_the_visible_tests_is_seen_by_the_sandbox(sandbox: Sandbox) -> None:

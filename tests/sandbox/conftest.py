@@ -19,7 +19,7 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="module", params=["root", "userns", "bare"])
 def rung(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
-    """A sandbox on each rung by itself; skipped, with the reason, where the machine refuses it."""
+    """A sandbox for each isolation level; skipped, with the reason, if the machine refuses it."""
     try:
         opened = Sandbox(SandboxConfig(workers=1, isolation=request.param)).__enter__()
     except IsolationError as refused:

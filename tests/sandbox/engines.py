@@ -1,4 +1,4 @@
-"""Places to run programs, started for a test and gone after it: a Docker engine of our own, a Ray of our own."""
+"""Places to run programs, started and stopped by a test: a Docker engine and a Ray cluster."""
 
 from __future__ import annotations
 
@@ -20,17 +20,22 @@ from sandbox.backends import Kind
 
 @contextlib.contextmanager
 def place(kind: Kind, folder: Path) -> Iterator[Any]:
-    """What the backend of this kind needs. Skips the test, saying why, where it cannot be had."""
+    """Start and yield what the backend of this kind needs.
+
+    Skips the test, with the reason, if that is not available.
+    """
     started: dict[str, contextlib.AbstractContextManager[Any]] = {
-        "local": contextlib.nullcontext(), "docker": docker_engine(folder), "ray": ray_cluster(),
-    }  # fmt: skip
+        "local": contextlib.nullcontext(),
+        "docker": docker_engine(folder),
+        "ray": ray_cluster(),
+    }
     with started[kind] as found:
         yield found
 
 
 @contextlib.contextmanager
 def docker_engine(folder: Path) -> Iterator[None]:
-    """A dockerd without a network, its data in this folder."""
+    """Run a dockerd without a network, with its data in this folder."""
     if not shutil.which("dockerd") or os.geteuid() != 0:
         pytest.skip("no dockerd to start: apt-get install docker.io, and be root")
     before = set(Path("/sys/fs/cgroup").glob("*/docker"))
@@ -79,7 +84,7 @@ def _await_engine(engine: subprocess.Popen[bytes], folder: Path) -> None:
 
 @contextlib.contextmanager
 def ray_cluster(cpus: int = 2) -> Iterator[Any]:
-    """A Ray on 127.0.0.2 whose nodes are processes; this process is its driver."""
+    """Run a Ray on 127.0.0.2 whose nodes are processes; this process is its driver."""
     import ray
     from ray.cluster_utils import Cluster
 
@@ -91,7 +96,7 @@ def ray_cluster(cpus: int = 2) -> Iterator[Any]:
     }
     try:
         cluster = Cluster(initialize_head=True, head_node_args=head)
-    except Exception:  # on a crowded machine a node may miss its own 30 s to start
+    except Exception:  # on a busy machine a node may exceed its own start timeout of 30 s
         cluster = Cluster(initialize_head=True, head_node_args=head)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", str(Path.cwd()))
@@ -104,7 +109,7 @@ def ray_cluster(cpus: int = 2) -> Iterator[Any]:
 
 
 def workers_here() -> set[int]:
-    """Of all sandboxes that this process keeps open."""
+    """Return the worker processes of all sandboxes that this process keeps open."""
     children = psutil.Process().children(recursive=True)
     return {
         process.pid
@@ -114,7 +119,10 @@ def workers_here() -> set[int]:
 
 
 def kill_a_worker(kind: Kind, others: set[int]) -> bool:
-    """`kill -9` of one of our workers, wherever it runs, and none of the others; False when there is none now."""
+    """`kill -9` one of our workers, wherever it runs, and none of `others`.
+
+    Return False if there is no such worker now.
+    """
     if kind == "docker":
         import docker
 

@@ -1,7 +1,10 @@
-"""Programs made at random, and a sandbox that judges them beside honest ones: `python tests/sandbox/fuzzing.py RUNG FROM TO` prints a line a finding.
+"""Random programs, judged in a sandbox together with honest ones.
 
-Program n is the same in each run: what a seed finds can be looked at again. None of them knows what is expected, so none may be right, whatever it
-writes and to whom; each is to be answered in time, and no worker may break or grow by it.
+`python tests/sandbox/fuzzing.py LEVEL FROM TO` prints one line per finding.
+
+Program n is the same in each run, so a finding can be reproduced from its seed. No program knows
+the expected value, so none may be accepted, whatever it writes and to which descriptor. Every
+program must get a report in time, and no worker may break or grow because of it.
 """
 
 from __future__ import annotations
@@ -35,21 +38,36 @@ from sandbox.sandbox import Sandbox, SandboxConfig
 from sandbox.serialization import RUNS
 
 LIMITS = Limits(wall_s=0.6, cpu_s=0.4, memory_mb=64, output_kb=64, processes=24, files=64)
-GRACE_S = 5.0  # beyond its limits
+GRACE_S = 5.0  # beyond the program's own limits
 MOST_HELD_KB = 300 * 1024
 SECRET = 47_811
-PRELUDE = """import atexit, ctypes, fcntl, gc, mmap, os, resource, signal, socket, struct, subprocess, sys, tempfile, threading, time
+PRELUDE = """\
+import atexit, ctypes, fcntl, gc, mmap, os, resource, signal, socket, struct, subprocess, sys, \
+tempfile, threading, time
 libc = ctypes.CDLL(None)
 def frame(body): return struct.pack('>I', len(body)) + body
 """
 VALUES: dict[str, tuple[str, ...]] = {
     "fd": ("0", "1", "2", "3", "4", "4", "4", "4", "5", "6", "7", "1000", "-1"),
     "data": (
-        "bytes({size})", "frame(b'')", "frame(b'S')", "frame(b'L')", "frame(b'R{few}')", "frame(b'N')", "frame(b'C')", "frame(b'G')",
-        "frame(b'K[1,[],{}]')", "frame(b'X[\"ValueError\",\"\",false]')", "frame(b'V[0,\"AC\",\"\",false]')", "frame(b'M')",
+        "bytes({size})",
+        "frame(b'')",
+        "frame(b'S')",
+        "frame(b'L')",
+        "frame(b'R{few}')",
+        "frame(b'N')",
+        "frame(b'C')",
+        "frame(b'G')",
+        "frame(b'K[1,[],{}]')",
+        'frame(b\'X["ValueError","",false]\')',
+        'frame(b\'V[0,"AC","",false]\')',
+        "frame(b'M')",
         "frame(b'R[' + b'[],' * {size} + b'1]')",
-        "frame(b'R{\"i\":\"0x' + b'f' * {size} + b'\"}')", "frame(b'R' + b'[' * {size})",
-        "struct.pack('>I', {size}) + b'R'", "b'\\xff' * {size}", "b'x'",
+        "frame(b'R{\"i\":\"0x' + b'f' * {size} + b'\"}')",
+        "frame(b'R' + b'[' * {size})",
+        "struct.pack('>I', {size}) + b'R'",
+        "b'\\xff' * {size}",
+        "b'x'",
     ),
     "size": ("0", "1", "5", "4096", "65536", "1000000", "20000000", "60000000", "2**31"),
     "few": ("0", "1", "2", "3", "5"),
@@ -57,173 +75,33 @@ VALUES: dict[str, tuple[str, ...]] = {
     "pid": ("os.getpid()", "os.getppid()", "0", "1", "2", "-1", "-os.getpid()", "3"),
     "sig": ("1", "2", "9", "11", "13", "14", "15", "17", "19", "20", "24", "25", "34", "64"),
     "seconds": ("0", "0.01", "0.1", "0.3", "1", "60"),
-    "name": ("'a'", "'b'", "'a/b'", "'.'", "'..'", "'/tmp/x'", "'/dev/shm/x'", "'\\n'", "'x' * 255", "tempfile.gettempdir()"),
+    "name": (
+        "'a'",
+        "'b'",
+        "'a/b'",
+        "'.'",
+        "'..'",
+        "'/tmp/x'",
+        "'/dev/shm/x'",
+        "'\\n'",
+        "'x' * 255",
+        "tempfile.gettempdir()",
+    ),
     "mode": ("0", "0o100", "0o300", "0o500", "0o777", "0o4777"),
     "bool": ("True", "False"),
-}  # fmt: skip
+}
+# Statements with {placeholders} for VALUES, one a line; lines with # are headings.
 ACTIONS = [
     line
-    for line in r"""
-# what a channel carries, and the descriptors themselves
-os.write({fd}, {data})
-os.write({fd}, {data})
-os.write({fd}, {data})
-[os.write({fd}, {data}) for _ in range({count})]
-os.read({fd}, {size})
-os.close({fd})
-os.dup2({fd}, {fd})
-os.closerange({few}, 9)
-os.set_blocking({fd}, {bool})
-fcntl.fcntl({fd}, 1031, {size})
-os.fsync({fd})
-os.ftruncate({fd}, {size})
-os.lseek({fd}, {few}, 0)
-print('x' * {size}, flush={bool})
-print({few})
-sys.stdin.read()
-input()
-os.sendfile({fd}, {fd}, 0, {size})
-os.splice({fd}, {fd}, {size})
-open('/proc/self/fd/{fd}', 'wb').write({data})
-socket.socketpair()[0].send({data})
-socket.socket(fileno=os.dup({fd})).shutdown(2)
-# signals and ends
-os.kill({pid}, {sig})
-signal.signal({sig}, signal.SIG_IGN)
-signal.signal({sig}, signal.SIG_DFL)
-signal.setitimer({few}, {seconds}, {seconds})
-signal.pthread_sigmask(0, range(1, 64))
-os._exit({few})
-sys.exit({few})
-os.abort()
-raise ValueError('x' * {size})
-raise MemoryError
-libc.syscall(60, {few})
-libc.syscall(231, {few})
-ctypes.string_at(0)
-sys.setrecursionlimit(10**9)
-(lambda f: f(f))(lambda f: f(f))
-os.execv(sys.executable, ['x', '-c', 'print({few})'])
-os.execv('/bin/sleep', ['sleep', '{seconds}'])
-threading.Thread(target=os.execv, args=('/bin/sleep', ['sleep', '{seconds}'])).start()
-subprocess.Popen(['/bin/sleep', '60'])
-libc.prctl(1, {sig})
-libc.prctl(36, {few})
-libc.prctl(15, b') R 1 1')
-libc.prctl(4, {few})
-# memory and time
-kept.append(bytearray({size}))
-kept.append(mmap.mmap(-1, {size} or 1).write(bytes({size})))
-os.write(os.memfd_create('m'), bytes({size}))
-[kept.append(bytes(10**6)) for _ in range({count})]
-[None for _ in range({count})]
-time.sleep({seconds})
-2**{size} % 7
-gc.disable()
-os.sched_setaffinity(0, [{few}])
-os.nice({few})
-resource.setrlimit({few}, ({size}, {size}))
-resource.setrlimit(7, ({few}, {few}))
-# files
-open({name}, 'wb').write(bytes({size}))
-[open(str(i), 'w') for i in range({count})]
-os.mkdir({name}, {mode})
-os.chdir({name})
-os.chmod({name}, {mode})
-[(os.mkdir('d'), os.chdir('d')) for _ in range({count})]
-os.symlink('/', {name})
-os.mkfifo({name})
-open({name}).read()
-os.unlink({name})
-os.rename({name}, {name})
-kept.append(tempfile.TemporaryFile().write(bytes({size})))
-os.link({name}, {name})
-os.setxattr({name}, 'user.x', bytes(99))
-os.utime({name})
-os.listdir({name})
-os.rmdir({name})
-fcntl.flock(os.open({name}, 0), 2)
-# what is refused
-libc.ptrace(0, 0, 0, 0)
-[libc.ptrace(0, 0, 0, 0) for _ in range({count})]
-socket.socket()
-libc.unshare(0x10000000)
-libc.mount(0, 0, 0, 0, 0)
-libc.shmget({few}, 4096, 0o1666)
-libc.semget({few}, 1, 0o1666)
-os.setuid({few})
-os.setsid()
-os.setpgid(0, 0)
-libc.syscall(435, 0, 0)
-libc.syscall(56, {few} | 0x8000, 0, 0, 0, 0)
-libc.syscall(56, {few}, 0, 0, 0, 0)
-libc.vfork()
-""".strip().splitlines()
+    for line in Path(__file__).with_name("fuzz_actions.txt").read_text().strip().splitlines()
     if line[0] != "#"
 ]
-BLOCKS = """
-if os.fork() == 0:
-{block}
----
-if os.fork() == 0:
-{block}
-    os._exit(0)
----
-if os.fork() == 0:
-    os.setsid()
-    if os.fork() == 0:
-{deeper}
----
-for _ in range({few}):
-{block}
----
-for _ in range({few}):
-    os.fork()
----
-while True:
-{block}
----
-try:
-{block}
-finally:
-    {action}
----
-def other(*_):
-{block}
-threading.Thread(target=other, daemon={bool}).start()
----
-def other(*_):
-{block}
-signal.signal({sig}, other)
----
-def other(*_):
-{block}
-atexit.register(other)
----
-def other(*_):
-{block}
-sys.settrace(other)
----
-for _ in range({few} * 9):
-    threading.Thread(target=time.sleep, args=({seconds},)).start()
----
-def other(*_):
-{block}
-    time.sleep(60)
-threading.Thread(target=other, daemon=True).start()
-time.sleep(0.02)
-libc.syscall(60, 0)
----
-class Odd(int):
-    def __repr__(self):
-        {action}
-    __eq__ = __hash__ = __del__ = __repr__
-kept.append(Odd())
-""".strip().split("\n---\n")
+# Compound statements around a {block} of statements, separated by lines with ---.
+BLOCKS = Path(__file__).with_name("fuzz_blocks.txt").read_text().strip().split("\n---\n")
 
 
 def source(seed: int) -> str:
-    """The text of program n."""
+    """Return the source of program n."""
     draw = random.Random(f"fuzz {seed}")
     body = _block(draw, draw.randint(1, 8), 3)
     inside = textwrap.indent(_block(draw, draw.randint(1, 2), 2), "    ")
@@ -255,9 +133,12 @@ def _filled(draw: random.Random, text: str, depth: int) -> str:
 
 
 def program(seed: int) -> Job:
-    """Program n with tests of some style that it does not know."""
+    """Return program n as a job whose tests, of a random style, it does not know."""
     text, name = source(seed), f"fuzz {seed}"
-    each = f"class T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(f(2, 3), {SECRET})\n"
+    each = (
+        "class T(unittest.TestCase):\n    def test(self):\n"
+        f"        self.assertEqual(f(2, 3), {SECRET})\n"
+    )
     return (
         Job(name, text, "stdio", (StdioTest("2 3\n", f"{SECRET}\n"),), limits=LIMITS),
         Job(
@@ -298,7 +179,7 @@ def program(seed: int) -> Job:
 
 
 def neighbour(number: int) -> tuple[Job, Verdict]:
-    """An honest job, and what is said of it when nobody is beside it."""
+    """Return an honest job and the verdict that it gets when nothing else runs."""
     limits = Limits(wall_s=60.0, cpu_s=30.0)
     loop = AssertTest("def check(f):\n    for i in range(3):\n        assert f(i, 1) == i + 1\n")
     add, five = "def f(a, b):\n    return a + b\n", (CallTest((2, 3), {}, 5),)
@@ -325,7 +206,7 @@ def jobs(first: int, last: int) -> Iterator[Job]:
 
 
 def wrong(report: Report) -> str:
-    """What is to be found fault with, or nothing."""
+    """Describe what is wrong with a report; empty if nothing is."""
     kind, number = report.job_id.split()
     if kind == "honest":
         right = neighbour(int(number))[1]
@@ -338,16 +219,19 @@ def wrong(report: Report) -> str:
 
 
 def late(report: Report) -> bool:
-    """Whether its answer took longer than it may; the judge's own work is not the program's time, up to as much again."""
+    """Return whether the report took too long.
+
+    The judge's own work is not the program's time; it may take as long again.
+    """
     runs = RUNS if report.trust == "shared" else report.total
     return report.job_id.startswith("fuzz") and report.wall_s > GRACE_S + 2 * LIMITS.wall_s * runs
 
 
 def workers() -> dict[int, int]:
-    """pid -> the most kB that it held."""
+    """Return pid -> peak resident memory in kB of each worker."""
     found = {}
     for process in psutil.Process().children():
-        with contextlib.suppress(OSError, IndexError, psutil.Error):  # it breaks just now
+        with contextlib.suppress(OSError, IndexError, psutil.Error):  # it may end now
             if "worker.py" in " ".join(process.cmdline()):
                 found[process.pid] = int(
                     Path(f"/proc/{process.pid}/status").read_text().split("VmHWM:")[1].split()[0]
@@ -375,7 +259,7 @@ def main() -> None:
                     flush=True,
                 )
                 before = set(workers())
-        for number in slow:  # once more with nobody beside it: the machine may have been busy
+        for number in slow:  # once more without other programs: the machine may have been busy
             for report in sandbox.run([program(number)]):
                 if late(report):
                     print(

@@ -1,18 +1,17 @@
-"""Jobs in a line."""
+"""Short constructors of jobs."""
 
 from __future__ import annotations
 
 from sandbox.protocol import AssertTest, CallTest, Job, Limits, StdioTest
 
-QUICK = Limits(
-    wall_s=20.0, cpu_s=2.0, memory_mb=256, output_kb=64
-)  # the clock is for a machine that stands still: a test of it names its own
+# The wall-clock limit is ample in case the machine stalls; a test of that limit sets its own.
+QUICK = Limits(wall_s=20.0, cpu_s=2.0, memory_mb=256, output_kb=64)
 
 
 def call(
     source: str, *tests: CallTest, limits: Limits = QUICK, tolerance: float | None = None
 ) -> Job:
-    """A job for a function f; without tests, f(2, 3) must be 5."""
+    """Return a job for a function f; without tests, f(2, 3) must be 5."""
     return Job(
         "job",
         source,
@@ -33,7 +32,7 @@ def stdio(
 
 
 def asserting(source: str, *checks: str, prompt: str = "", limits: Limits = QUICK) -> Job:
-    """checks: one body of `check(candidate)` a test."""
+    """Return a job with one test per body of `check(candidate)`."""
     return Job(
         "job",
         source,

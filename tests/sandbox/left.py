@@ -1,4 +1,7 @@
-"""What sandboxes have on this machine, and must not leave there. Other sandboxes, and other threads, come and go while we look."""
+"""The resources of sandboxes on this machine, which they must not leave behind.
+
+Other sandboxes and other threads start and end while these functions read the state.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from sandbox.isolation import cgroups, delegation
 
 
 def slot_cgroups() -> dict[Path, int]:
-    """Every control group of a slot, anywhere, with its worker's pid: glob would raise when one of another sandbox is removed."""
+    """Return every control group of a slot on this machine, with its worker's pid.
+
+    glob would raise if a group of another sandbox is removed meanwhile.
+    """
     found = (
         Path(root) / name
         for root, names, _ in os.walk("/sys/fs/cgroup")
@@ -23,7 +29,10 @@ def slot_cgroups() -> dict[Path, int]:
 
 
 def slots_of_the_dead() -> list[str]:
-    """Of our own control groups, which `cgroups.sweep` looks after: another sandbox may have been killed in its own a moment ago."""
+    """Return the control groups of dead workers among our own, which `cgroups.sweep` cleans up.
+
+    Another sandbox may have been killed a moment ago; its groups are its own concern.
+    """
     own = {
         line.split(":", 2)[2].removesuffix(f"/{delegation.MAIN}")
         for line in Path("/proc/self/cgroup").read_text().splitlines()
@@ -37,13 +46,16 @@ def slots_of_the_dead() -> list[str]:
 
 
 def children(pid: int) -> list[int]:
-    """psutil's looks at every process of the machine: too slow for who wants to strike before a process has started."""
+    """Return the child processes of a process.
+
+    psutil reads every process of the machine. That is too slow for a test that must kill a process
+    before it has started.
+    """
     found: list[int] = []
     with contextlib.suppress(OSError):
+        # a thread that has ended says nothing about the others
         for task in Path(f"/proc/{pid}/task").iterdir():
-            with contextlib.suppress(
-                OSError
-            ):  # a thread that has ended says nothing about the others
+            with contextlib.suppress(OSError):
                 found += map(int, (task / "children").read_text().split())
     return found
 
@@ -53,7 +65,10 @@ def descendants(pid: int) -> set[int]:
 
 
 def left_behind(scratch: Path) -> dict[str, object]:
-    """What of processes, mounts, files, shared segments and control groups is there, of us and in this folder for temporary files."""
+    """Return the processes, mounts, files, shared segments and control groups that exist now.
+
+    Only those of this process and of this folder for temporary files count.
+    """
     cgroups.sweep()
     return {
         "processes": sorted(process.pid for process in psutil.Process().children(recursive=True)),
@@ -74,7 +89,7 @@ def left_behind(scratch: Path) -> dict[str, object]:
 
 
 def reap(others: list[psutil.Process]) -> None:
-    """Takes leave of what became ours: it has a moment to end by itself."""
+    """Wait for processes that became our children; they get a moment to end on their own."""
     _, alive = psutil.wait_procs(
         [each for each in psutil.Process().children(recursive=True) if each not in others],
         timeout=20,

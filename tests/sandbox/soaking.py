@@ -1,7 +1,9 @@
-"""The owner of a sandbox in the soak: `python tests/sandbox/soaking.py JOURNAL JOBS`. It is killed at random, so it is a process of its own.
+"""The owner of a sandbox in the soak test: `python tests/sandbox/soaking.py JOURNAL JOBS`.
 
-Job n is the same in each run. A line of the journal is {"job", "verdict"} for a report, or {"owner", "done", "rss_kb"} for what memory
-owner, workers and zygotes hold together.
+It is a separate process because it is killed at random.
+
+Job n is the same in each run. A line of the journal is {"job", "verdict"} for a report, or
+{"owner", "done", "rss_kb"} for the memory of owner, workers and zygotes together.
 """
 
 from __future__ import annotations
@@ -32,13 +34,17 @@ SAMPLE_EVERY = 250
 
 
 def job(number: int) -> Job:
-    """The odd ones are hostile."""
+    """Return job n; odd ones are hostile."""
     made = hostile(number // 2) if number % 2 else honest(number // 2)
     return replace(made, job_id=str(number))
 
 
 def honest(number: int) -> Job:
-    """Styles and what they leave behind in turns: a file, a thread, a judge process."""
+    """Return an honest job.
+
+    The jobs alternate between styles and between what they leave behind: a file, a thread, a judge
+    process.
+    """
     limits, five = Limits(wall_s=20.0, cpu_s=20.0), (CallTest((2, 3), {}, 5),)
     loop = AssertTest(
         "def check(candidate):\n    for i in range(3):\n        assert candidate(i, 1) == i + 1\n"
@@ -67,7 +73,10 @@ def honest(number: int) -> Job:
 
 
 def hostile(number: int) -> Job:
-    """One of the corpus, all of them in turns in an order that changes, with a second to live."""
+    """Return one program of the corpus, with a limit of one second.
+
+    All programs take turns, in an order that changes with each round.
+    """
     entries, problems = _corpus()
     entry = random.Random(f"soak {number // len(entries)}").sample(entries, len(entries))[
         number % len(entries)
@@ -91,7 +100,7 @@ def _corpus() -> tuple[list[dict[str, Any]], dict[str, Any]]:
 
 
 def rss_kb() -> int:
-    """Resident memory of this process, its workers, their zygotes; not of what programs have at the moment."""
+    """Return the resident memory of this process, its workers and zygotes, without programs."""
     generation, total = [psutil.Process()], 0
     for _ in range(4):  # owner, workers, outer halves, zygotes
         total += sum(_rss(process) for process in generation)
@@ -112,7 +121,7 @@ def _children(process: psutil.Process) -> list[psutil.Process]:
 
 
 def reported(journal: Path) -> list[dict[str, Any]]:
-    """Its lines; the last one may be half, of an owner that was killed."""
+    """Return the journal's rows; skip a partial last line of a killed owner."""
     rows = []
     for line in journal.read_text().splitlines() if journal.exists() else []:
         with contextlib.suppress(json.JSONDecodeError):
@@ -124,7 +133,7 @@ def main() -> None:
     journal, total = Path(sys.argv[1]), int(sys.argv[2])
     done = {row["job"] for row in reported(journal) if "job" in row}
     with journal.open("a") as out, Sandbox(SandboxConfig(workers=4)) as sandbox:
-        out.write("\n")  # after half a line
+        out.write("\n")  # ends a partial line
         for count, report in enumerate(
             sandbox.run(job(number) for number in range(total) if number not in done), 1
         ):

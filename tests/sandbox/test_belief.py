@@ -1,4 +1,7 @@
-"""Decoys are refused by whoever is right, and passed by whoever forges, whatever a program knows of the runs before."""
+"""Right programs never pass a decoy, and forgers do.
+
+A program must not benefit from knowing about earlier runs.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ DECOYS = ["d1", "d2", "d3"]
 
 
 def answering(passes: Callable[[int, str], bool]) -> Callable[[str], Result]:
-    """A program that knows how many runs came before, and what is tested."""
+    """Return a program that knows how many runs came before and which text is run."""
     runs: list[str] = []
 
     def run(text: str) -> Result:
@@ -125,7 +128,7 @@ class TestCases(Base):
 
 
 def texts_of(source: str) -> dict[str, list[str]]:
-    """For each method the text with it alone, then its decoys."""
+    """Return, for each method, the text with it alone, followed by its decoys."""
     tree = ast.parse(source)
     return {
         name: [*map(ast.unparse, (alone(tree, c, m), *decoys(tree, c, m)))]

@@ -1,5 +1,4 @@
-# programs in a line each
-"""Comparisons other than equality, the problem's own checker, and tests that share the interpreter."""
+"""Comparisons other than equality, a problem's checker, tests that share the interpreter."""
 
 from __future__ import annotations
 
@@ -104,11 +103,12 @@ ROOT = "def check(args, got, expected, **kwargs):\n    return abs(got * got - ar
         ("def f(x):\n    return 'x'", ROOT, "WA"),
         ("def f(x):\n    raise ValueError", ROOT, "RE"),
         ("def f(x):\n    return object()", ROOT, "WA"),
+        # the truth value of the result is not the checker's decision
         (
             "def f(x):\n    return [1]",
             "def check(args, got, expected):\n    return got",
             "WA",
-        ),  # its truth is no word of the checker's
+        ),
         (
             "def f(x):\n    return 10**9",
             "def check(args, got, expected):\n    return sum(range(got)) == 0",
@@ -130,9 +130,8 @@ def test_the_checker_decides_on_what_the_program_returned(
     judge: Judge, source: str, checker: str, verdict: str
 ) -> None:
     tests = (CallTest((4.0,), {}, None), CallTest((9.0,), {}, None))
-    limits = Limits(
-        wall_s=1.0 if verdict == "TLE" else 20.0, cpu_s=1.0
-    )  # a checker has the clock alone
+    # only the wall-clock limit applies to a checker
+    limits = Limits(wall_s=1.0 if verdict == "TLE" else 20.0, cpu_s=1.0)
     report = judge(replace(call(source, *tests), checker=checker, limits=limits))
     assert (report.verdict, report.trust, report.total) == (verdict, "apart", 2), report
 
@@ -153,7 +152,11 @@ def test_a_checker_reads_output_too_and_each_test_has_its_own_word(judge: Judge)
 
 
 def test_a_checker_never_runs_beside_the_program_and_never_sees_the_host(judge: Judge) -> None:
-    spy = "import os, glob\ndef check(args, got, expected):\n    return not glob.glob('/proc/[0-9]*/fd/*9999') and not os.path.exists('/etc/hostname')"
+    spy = (
+        "import os, glob\ndef check(args, got, expected):\n"
+        "    return not glob.glob('/proc/[0-9]*/fd/*9999') and not "
+        "os.path.exists('/etc/hostname')"
+    )
     assert judge(replace(call("def f(a, b):\n    return 0"), checker=spy)).verdict == "AC"
 
 
@@ -202,14 +205,21 @@ def test_tests_that_share_the_interpreter(judge: Judge, source: str, verdict: st
 
 @pytest.mark.slow
 def test_decoys_do_not_use_up_the_time_of_a_real_solution(judge: Judge) -> None:
-    busy = "import time\ndef f(xs):\n    until = time.process_time() + 0.2\n    while time.process_time() < until: pass\n    return sum(xs)\n"
+    busy = (
+        "import time\ndef f(xs):\n    until = time.process_time() + 0.2\n"
+        "    while time.process_time() < until: pass\n    return sum(xs)\n"
+    )
     assert judge(replace(sharing(busy), limits=Limits(wall_s=20.0, cpu_s=1.0))).verdict == "AC"
 
 
 @pytest.mark.slow
 def test_what_the_judge_itself_works_is_not_the_programs_time(judge: Judge) -> None:
-    # by the clock: on a machine with other work so many seconds of CPU would take longer than the clock allows in all
-    check = "import time\n    until = time.monotonic() + 4.2\n    while time.monotonic() < until: pass\n    assert candidate(1) == 2"
+    # wall-clock time: on a busy machine, this much CPU time would take longer than the limit on
+    # wall time allows
+    check = (
+        "import time\n    until = time.monotonic() + 4.2\n"
+        "    while time.monotonic() < until: pass\n    assert candidate(1) == 2"
+    )
     report = judge(
         asserting("def f(x):\n    return x + 1", check, limits=Limits(wall_s=4.0, cpu_s=1.0))
     )
@@ -233,19 +243,63 @@ CHEATS = {
     "leaves": "import sys\ndef f(xs): sys.exit(0)",
     "leaves at once": "import os\ndef f(xs): os._exit(0)",
     "leaves in the end": "import atexit, os\natexit.register(os._exit, 0)\ndef f(xs): return 0",
-    "equal to everything": "class E:\n    def __eq__(self, o): return True\n    __ne__ = __lt__ = __eq__\n    def __sub__(self, o): return 0\n    __rsub__ = __sub__\ndef f(xs): return E()",
-    "assertions that are none": "import unittest\nfor n in dir(unittest.TestCase):\n    if n.startswith('assert') and n != 'assertRaises': setattr(unittest.TestCase, n, lambda *a, **k: None)\ndef f(xs): raise TypeError if xs is None else 0",
-    "one assertion that is none": "import unittest\nunittest.TestCase.assertEqual = unittest.TestCase.assertAlmostEqual = unittest.TestCase.assertTrue = lambda *a, **k: None\ndef f(xs):\n    if xs is None: raise TypeError",
-    "results that forget": "import unittest\nunittest.TestResult.addFailure = unittest.TestResult.addError = lambda *a: None\ndef f(xs): return 0",
-    "a run that runs nothing": "import unittest\ndef run(self, result=None):\n    result.testsRun += 1\nunittest.TestCase.run = run\ndef f(xs): return 0",
-    "a suite that runs nothing": "import unittest\ndef run(self, result, debug=False):\n    result.testsRun = 3\nunittest.TestSuite.run = run\ndef f(xs): return 0",
-    "a loader of its own tests": "import unittest\nclass Mine(unittest.TestCase):\n    def test(self): pass\nload = unittest.TestLoader.loadTestsFromTestCase\nunittest.TestLoader.loadTestsFromTestCase = lambda self, case: load(self, Mine)\ndef f(xs): return 0",
-    "a pass of its own writing": "import os, struct\ndef f(xs):\n    os.write(4, struct.pack('>I', 1) + b'R')\n    os._exit(0)",
-    "a pass of its own writing, early": "import os, struct\nfor t in (b'L', b'R'): os.write(4, struct.pack('>I', 1) + t)\ndef f(xs): return 0",
-    "a patched exec": "import builtins\nbuiltins.compile = lambda *a, **k: 'import unittest\\nclass T(unittest.TestCase):\\n    def test(self): pass'\ndef f(xs): return 0",
-    "tests rewritten": "import unittest, sys\ndef f(xs):\n    case = sys._getframe(1).f_locals['self']\n    for n in dir(case):\n        if n.startswith('test'): setattr(type(case), n, lambda self: None)\n    raise unittest.SkipTest",
-    "expected values read from the caller": "import sys\ndef f(xs):\n    if xs is None: raise TypeError\n    return max((c for c in sys._getframe(1).f_code.co_consts if isinstance(c, (int, float))), default=0)",
-}  # fmt: skip
+    "equal to everything": (
+        "class E:\n    def __eq__(self, o): return True\n    __ne__ = __lt__ = __eq__\n"
+        "    def __sub__(self, o): return 0\n    __rsub__ = __sub__\ndef f(xs): return E()"
+    ),
+    "assertions that are none": (
+        "import unittest\nfor n in dir(unittest.TestCase):\n"
+        "    if n.startswith('assert') and n != 'assertRaises': setattr(unittest.TestCase, n, "
+        "lambda *a, **k: None)\ndef f(xs): raise TypeError if xs is None else 0"
+    ),
+    "one assertion that is none": (
+        "import unittest\nunittest.TestCase.assertEqual = unittest.TestCase.assertAlmostEqual = "
+        "unittest.TestCase.assertTrue = lambda *a, **k: None\ndef f(xs):\n"
+        "    if xs is None: raise TypeError"
+    ),
+    "results that forget": (
+        "import unittest\n"
+        "unittest.TestResult.addFailure = unittest.TestResult.addError = lambda *a: None\n"
+        "def f(xs): return 0"
+    ),
+    "a run that runs nothing": (
+        "import unittest\ndef run(self, result=None):\n    result.testsRun += 1\n"
+        "unittest.TestCase.run = run\ndef f(xs): return 0"
+    ),
+    "a suite that runs nothing": (
+        "import unittest\ndef run(self, result, debug=False):\n    result.testsRun = 3\n"
+        "unittest.TestSuite.run = run\ndef f(xs): return 0"
+    ),
+    "a loader of its own tests": (
+        "import unittest\nclass Mine(unittest.TestCase):\n    def test(self): pass\n"
+        "load = unittest.TestLoader.loadTestsFromTestCase\n"
+        "unittest.TestLoader.loadTestsFromTestCase = lambda self, case: load(self, Mine)\n"
+        "def f(xs): return 0"
+    ),
+    "a pass of its own writing": (
+        "import os, struct\ndef f(xs):\n    os.write(4, struct.pack('>I', 1) + b'R')\n"
+        "    os._exit(0)"
+    ),
+    "a pass of its own writing, early": (
+        "import os, struct\nfor t in (b'L', b'R'): os.write(4, struct.pack('>I', 1) + t)\n"
+        "def f(xs): return 0"
+    ),
+    "a patched exec": (
+        "import builtins\nbuiltins.compile = lambda *a, **k: 'import unittest\\nclass "
+        "T(unittest.TestCase):\\n    def test(self): pass'\ndef f(xs): return 0"
+    ),
+    "tests rewritten": (
+        "import unittest, sys\ndef f(xs):\n    case = sys._getframe(1).f_locals['self']\n"
+        "    for n in dir(case):\n"
+        "        if n.startswith('test'): setattr(type(case), n, lambda self: None)\n"
+        "    raise unittest.SkipTest"
+    ),
+    "expected values read from the caller": (
+        "import sys\ndef f(xs):\n    if xs is None: raise TypeError\n"
+        "    return max((c for c in sys._getframe(1).f_code.co_consts if isinstance(c, (int, "
+        "float))), default=0)"
+    ),
+}
 
 
 @pytest.mark.parametrize("what", CHEATS)

@@ -1,4 +1,4 @@
-"""Equality as the judge sees it."""
+"""Equality as the judge decides it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,23 @@ def equal(got: Any, want: Any, tolerance: float | None = None) -> bool:
 @pytest.mark.parametrize(
     ("got", "want"),
     [
-        (1, 1.0), (True, 1), ((1, 2), [1, 2]), ([1, (2,)], (1, [2])), ({1: "a"}, {1.0: "a"}), ({True: 0}, {1: 0}), ({1, 2}, {2.0, 1}),
-        (frozenset({1}), {1}), (math.nan, math.nan), (10**400, 10**400), (1 + 0j, 1), ({(1, 2): 3}, {(1, 2): 3}), (-0.0, 0.0), ([], ()), ("", ""),
+        (1, 1.0),
+        (True, 1),
+        ((1, 2), [1, 2]),
+        ([1, (2,)], (1, [2])),
+        ({1: "a"}, {1.0: "a"}),
+        ({True: 0}, {1: 0}),
+        ({1, 2}, {2.0, 1}),
+        (frozenset({1}), {1}),
+        (math.nan, math.nan),
+        (10**400, 10**400),
+        (1 + 0j, 1),
+        ({(1, 2): 3}, {(1, 2): 3}),
+        (-0.0, 0.0),
+        ([], ()),
+        ("", ""),
     ],
-)  # fmt: skip
+)
 def test_these_are_equal(got: Any, want: Any) -> None:
     assert equal(got, want)
 
@@ -36,21 +49,45 @@ def test_these_are_equal(got: Any, want: Any) -> None:
 @pytest.mark.parametrize(
     ("got", "want"),
     [
-        ("1", 1), ([1], {1}), ({}, []), (None, 0), (None, False), ("a", b"a"), ([1, 2], [1, 2, 3]), ([], [0]), ({1: 2}, {1: 2, 3: 4}),
+        ("1", 1),
+        ([1], {1}),
+        ({}, []),
+        (None, 0),
+        (None, False),
+        ("a", b"a"),
+        ([1, 2], [1, 2, 3]),
+        ([], [0]),
+        ({1: 2}, {1: 2, 3: 4}),
         (math.nan, 1.0),
-        (1.0, math.nan), (math.inf, 10**400), ({1: 2}, {2: 1}), ("1", [1]), ([1], 1), ("ab", ["a", "b"]), (0.1 + 0.2, 0.3), ({}, None),
+        (1.0, math.nan),
+        (math.inf, 10**400),
+        ({1: 2}, {2: 1}),
+        ("1", [1]),
+        ([1], 1),
+        ("ab", ["a", "b"]),
+        (0.1 + 0.2, 0.3),
+        ({}, None),
         (10**400, 1.0),
     ],
-)  # fmt: skip
+)
 def test_these_are_not(got: Any, want: Any) -> None:
     assert not equal(got, want)
 
 
 @pytest.mark.parametrize(
     ("got", "want", "close"),
-    [(0.1 + 0.2, 0.3, True), (1e9 + 1, 1e9, True), ([1.0, (2.0000001,)], [1, [2]], True), (1.1, 1.0, False), (math.nan, 0.0, False),
-     (math.inf, 1e308, False), (1e308, math.inf, False), ({"a": 0.3}, {"a": 0.1 + 0.2}, True), (10**400, 1.0, False)],
-)  # fmt: skip
+    [
+        (0.1 + 0.2, 0.3, True),
+        (1e9 + 1, 1e9, True),
+        ([1.0, (2.0000001,)], [1, [2]], True),
+        (1.1, 1.0, False),
+        (math.nan, 0.0, False),
+        (math.inf, 1e308, False),
+        (1e308, math.inf, False),
+        ({"a": 0.3}, {"a": 0.1 + 0.2}, True),
+        (10**400, 1.0, False),
+    ],
+)
 def test_tolerance_reaches_inside(got: Any, want: Any, close: bool) -> None:
     assert equal(got, want, 1e-6) is close
 
@@ -73,12 +110,19 @@ def test_tolerance_leaves_integers_exact(got: Any, want: Any) -> None:
 @pytest.mark.parametrize(
     ("got", "want", "same"),
     [
-        (Decimal("1.5"), 1.5, True), (Fraction(3, 2), 1.5, True), (Decimal("0.1"), 0.1, False), (Fraction(1, 3), 1 / 3, False),
+        (Decimal("1.5"), 1.5, True),
+        (Fraction(3, 2), 1.5, True),
+        (Decimal("0.1"), 0.1, False),
+        (Fraction(1, 3), 1 / 3, False),
         ([Decimal(2)], (2,), True),
-        (Decimal("NaN"), 1.0, False), (Decimal("Infinity"), math.inf, True), (Decimal("1e999999999"), 1.0, False), (Decimal("sNaN"), 1.0, False),
-        ({Decimal(1): 2}, {1: 2}, True), (Fraction(7**40_000, 3**40_000), 1.0, False),
+        (Decimal("NaN"), 1.0, False),
+        (Decimal("Infinity"), math.inf, True),
+        (Decimal("1e999999999"), 1.0, False),
+        (Decimal("sNaN"), 1.0, False),
+        ({Decimal(1): 2}, {1: 2}, True),
+        (Fraction(7**40_000, 3**40_000), 1.0, False),
     ],
-)  # fmt: skip
+)
 def test_decimals_and_fractions_are_numbers(got: Any, want: Any, same: bool) -> None:
     assert same_text(encode_result(got)[0].encode(), encode(want).encode(), None) is same
 
@@ -167,7 +211,8 @@ def test_what_is_so_much_longer_is_not_parsed() -> None:
 
 
 def test_colliding_keys_cost_nothing() -> None:
-    keys = [(2**61 - 1) * i for i in range(20_000)]  # all hash to 0: a dict of them takes a minute
+    # all of them hash to 0: a dict of them takes a minute
+    keys = [(2**61 - 1) * i for i in range(20_000)]
     sent = json.dumps({"d": [[key, 0] for key in keys]}).encode()
     assert not same_text(sent, encode(dict.fromkeys(range(20_000), 0)).encode(), None)
 
@@ -175,13 +220,25 @@ def test_colliding_keys_cost_nothing() -> None:
 @pytest.mark.parametrize(
     ("got", "want", "tolerance", "same"),
     [
-        (b"a b\n", b"a b", None, True), (b"a  \r\nb\n\n\n", b"a\nb\n", None, True), (b"a b", b"ab", None, False), (b" a", b"a", None, False),
-        (b"0.30000001 x", b"0.3 x", 1e-6, True), (b"0.31", b"0.3", 1e-6, False), (b"nan", b"0.3", 1e-6, False), (b"", b"\n", None, True),
-        (b"\xff\xfe", b"a", None, False), (b"1 2 3", b"1 2", 1e-6, False), (b"1000000999 3.5", b"1000000000 3.5", 1e-6, False),
-        (b"1000000999.0", b"1000000000", 1e-6, False), (b"3.0000001", b"3", 1e-6, True), (b"1000000999", b"1000000000.0", 1e-6, True),
-        (b"1_000", b"1000.0", 1e-6, False), (b"+3", b"3", 1e-6, True), (b"0x10", b"16.0", 1e-6, False),
+        (b"a b\n", b"a b", None, True),
+        (b"a  \r\nb\n\n\n", b"a\nb\n", None, True),
+        (b"a b", b"ab", None, False),
+        (b" a", b"a", None, False),
+        (b"0.30000001 x", b"0.3 x", 1e-6, True),
+        (b"0.31", b"0.3", 1e-6, False),
+        (b"nan", b"0.3", 1e-6, False),
+        (b"", b"\n", None, True),
+        (b"\xff\xfe", b"a", None, False),
+        (b"1 2 3", b"1 2", 1e-6, False),
+        (b"1000000999 3.5", b"1000000000 3.5", 1e-6, False),
+        (b"1000000999.0", b"1000000000", 1e-6, False),
+        (b"3.0000001", b"3", 1e-6, True),
+        (b"1000000999", b"1000000000.0", 1e-6, True),
+        (b"1_000", b"1000.0", 1e-6, False),
+        (b"+3", b"3", 1e-6, True),
+        (b"0x10", b"16.0", 1e-6, False),
     ],
-)  # fmt: skip
+)
 def test_output_is_compared_line_by_line(
     got: bytes, want: bytes, tolerance: float | None, same: bool
 ) -> None:

@@ -1,4 +1,4 @@
-"""What a program cannot reach, on each rung that this machine grants."""
+"""What a program cannot reach, on each isolation level that this machine supports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.sandbox.left import descendants
 
 
 def says(sandbox: Sandbox, source: str) -> Report:
-    """AC when the program prints "yes": the breach."""
+    """Return the report on a program; AC if it prints "yes", which means a breach."""
     return run_all(sandbox, [Job("job", source, "stdio", (StdioTest("", "yes"),), limits=QUICK)])[0]
 
 
@@ -51,22 +51,42 @@ def test_a_package_may_be_a_folder_or_one_file(
 
 
 BREACHES = {
-    "a TCP port of this host": "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)\nprint('yes')",
-    "the environment of the owner": "import os\nif 'RATCHET_TEST_SECRET' in str(dict(os.environ)): print('yes')",
+    "a TCP port of this host": (
+        "import socket\nsocket.create_connection(('127.0.0.1', PORT), 1)\nprint('yes')"
+    ),
+    "the environment of the owner": (
+        "import os\nif 'RATCHET_TEST_SECRET' in str(dict(os.environ)): print('yes')"
+    ),
     "a file of the owner": "print(open('FILE').read())",
     "password hashes": "open('/etc/shadow')\nprint('yes')",
-    "writing to the interpreter": "import sys\nopen(sys.base_prefix + '/lib/hx', 'w')\nprint('yes')",
+    "writing to the interpreter": (
+        "import sys\nopen(sys.base_prefix + '/lib/hx', 'w')\nprint('yes')"
+    ),
     "its parent's memory": "import os\nopen(f'/proc/{os.getppid()}/mem', 'rb')\nprint('yes')",
-    "signals that handlers make deadly": "import os\nfor n in (2, 15, 9):\n    os.kill(os.getppid(), n)\nimport time; time.sleep(0.1)\nprint('no')",
-    "its parent's limits": "import os, resource\nresource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))\nprint('yes')",
+    "signals that handlers make deadly": (
+        "import os\nfor n in (2, 15, 9):\n    os.kill(os.getppid(), n)\n"
+        "import time; time.sleep(0.1)\nprint('no')"
+    ),
+    "its parent's limits": (
+        "import os, resource\nresource.prlimit(os.getppid(), resource.RLIMIT_CPU, (0, 0))\n"
+        "print('yes')"
+    ),
     "its parent's processors": "import os\nos.sched_setaffinity(os.getppid(), {0})\nprint('yes')",
     "new namespaces": "import ctypes\nif ctypes.CDLL(None).unshare(0x10000000) == 0: print('yes')",
     "being traced": "import ctypes\nif ctypes.CDLL(None).ptrace(0, 0, 0, 0) == 0: print('yes')",
-    "System V memory": "import ctypes\nif ctypes.CDLL(None).shmget(1, 4096, 0o1600) >= 0: print('yes')",
-    "mounts": "import ctypes\nif ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, 0) == 0: print('yes')",
+    "System V memory": (
+        "import ctypes\nif ctypes.CDLL(None).shmget(1, 4096, 0o1600) >= 0: print('yes')"
+    ),
+    "mounts": (
+        "import ctypes\n"
+        "if ctypes.CDLL(None).mount(b'x', b'/tmp', b'tmpfs', 0, 0) == 0: print('yes')"
+    ),
     "another uid": "import os\nos.setuid(1)\nprint('yes')",
     "sockets of the network": "import socket\nsocket.socket()\nprint('yes')",
-    "a higher limit": "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 40, 1 << 40))\nprint('yes')",
+    "a higher limit": (
+        "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (1 << 40, 1 << 40))\n"
+        "print('yes')"
+    ),
     "the project's tests": "import os\nos.listdir('ROOT')\nprint('yes')",
 }
 
@@ -96,8 +116,14 @@ def test_out_of_reach(
 
 
 def test_what_one_program_leaves_the_next_does_not_find(rung: Sandbox) -> None:
-    leave = "import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').write('x')\nos.chmod('a', 0)\nopen('d', 'w').close()\nos.chmod('.', 0)"
-    find = "import os, glob\nprint('yes' if os.listdir() or glob.glob('/dev/shm/*') else 'no')\nopen('mine', 'w')"
+    leave = (
+        "import os\nos.makedirs('a/b')\nopen('a/b/c', 'w').write('x')\nos.chmod('a', 0)\n"
+        "open('d', 'w').close()\nos.chmod('.', 0)"
+    )
+    find = (
+        "import os, glob\nprint('yes' if os.listdir() or glob.glob('/dev/shm/*') else 'no')\n"
+        "open('mine', 'w')"
+    )
     for _ in range(3):
         says(rung, leave)
         assert says(rung, find).verdict is Verdict.WA
@@ -105,7 +131,8 @@ def test_what_one_program_leaves_the_next_does_not_find(rung: Sandbox) -> None:
 
 def test_no_process_outlives_its_program(rung: Sandbox) -> None:
     daemon = (
-        "import os, time\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n        os.closerange(0, 99)\n        time.sleep(60)\n"
+        "import os, time\nif not os.fork():\n    os.setsid()\n    if not os.fork():\n"
+        "        os.closerange(0, 99)\n        time.sleep(60)\n"
         "    os._exit(0)\n"
     )
     run_all(rung, [call("def f(a, b):\n    return a + b")])
@@ -129,7 +156,11 @@ def test_a_rung_that_is_not_to_be_had_is_an_error_and_never_lowered() -> None:
 
 
 def test_a_uid_of_its_own_comes_through_to_what_it_may_write() -> None:
-    """Whether a program of the rung bare has one depends on where the interpreter lies; the way to its folder must not."""
+    """The mode of the scratch folder lets a program with its own uid reach what it may write.
+
+    At isolation level `bare`, whether a program has its own uid depends on the interpreter's
+    location. The mode must not.
+    """
     worker = Worker("bare", {}, os.pidfd_open(os.getpid()), Turn(None))
     try:
         assert Path(worker.scratch).stat().st_mode & 0o777 == 0o711

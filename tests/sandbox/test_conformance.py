@@ -1,4 +1,4 @@
-"""What holds on each backend alike: docker and ray are no other judge, only another place."""
+"""Properties that hold on every backend: docker and ray only run the same judge elsewhere."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def kind(request: pytest.FixtureRequest) -> Kind:
 
 @pytest.fixture(scope="module")
 def others() -> set[int]:
-    """Workers of sandboxes that other tests keep open."""
+    """Return the workers of sandboxes that other tests keep open."""
     return workers_here()
 
 
@@ -82,7 +82,10 @@ VERDICTS = {
     "burns": (call("while True: pass", limits=Limits(wall_s=10.0, cpu_s=1.0)), "TLE"),
     "burns little by little": (
         call(
-            "import time\ndef f():\n    until = time.process_time() + 0.3\n    while time.process_time() < until: pass",
+            (
+                "import time\ndef f():\n    until = time.process_time() + 0.3\n"
+                "    while time.process_time() < until: pass"
+            ),
             *[CallTest()] * 5,
             limits=Limits(wall_s=30.0, cpu_s=9.0, total_cpu_s=0.5),
         ),
@@ -139,9 +142,14 @@ def test_a_job_whose_worker_is_killed_is_judged_by_another(
 
 
 SAMPLE = (
-    "answers that were never asked for", "death before the first word", "its group, its session, everybody", "all process slots",
-    "the first process out of time", "all space for files", "expected values in memory",
-)  # fmt: skip
+    "answers that were never asked for",
+    "death before the first word",
+    "its group, its session, everybody",
+    "all process slots",
+    "the first process out of time",
+    "all space for files",
+    "expected values in memory",
+)
 
 
 @pytest.mark.parametrize("what", SAMPLE)

@@ -1,4 +1,8 @@
-"""Whatever a program sends, the judge's end of the connection gives an answer or an exception, and nothing of the tests' own."""
+"""The judge's end of the connection to a program.
+
+Whatever a program sends, the result is a value or an exception, and never one of the tests' own
+objects.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +87,7 @@ kinds = st.sampled_from([b"R", b"R", b"R", b"M", b"X", b"N", b"P", b"K", b"?"])
 
 @contextlib.contextmanager
 def program_that_says(messages: list[tuple[bytes, Any]]) -> Iterator[Program]:
-    """A connection on whose other side these messages lie ready, and then the end."""
+    """Yield a connection on whose other side these messages are ready, followed by end of file."""
     ours, theirs = socket.socketpair()
     for kind, tree in messages:
         theirs.sendall(frame(kind + json.dumps(tree).encode()))
@@ -116,10 +120,11 @@ def test_any_message_is_a_value_or_an_exception(messages: list[tuple[bytes, Any]
 
 
 def test_a_part_is_named_in_its_own_message_alone() -> None:
+    # of the request, its arguments, the list, the keywords
     changes = [
         None,
         [[], [], [7], {"d": []}],
-    ]  # of the request, its arguments, the list, the keywords
+    ]
     with program_that_says([(b"M", changes), (b"R", {"@": 2}), (b"R", {"@": 4})]) as program:
         program.begin({"__name__": "tests"}, visible=False)
         first, second = [1], [2]

@@ -1,4 +1,8 @@
-"""Room for slots in cgroup version 2, on the kernel's own. Whole owners need `memory` there, which belongs to version 1 on some machines."""
+"""Control groups for slots in the kernel's own cgroup version 2.
+
+Tests with whole owners need the controller `memory` there; on some machines it belongs to version
+1.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +25,32 @@ ROOT = (
     if Path("/sys/fs/cgroup/unified").is_dir()
     else Path("/sys/fs/cgroup")
 )
-# as an engine starts a container: in a cgroup of its own, a namespace in which it is the root, and that mounted
+# Set up as a container engine does it: a cgroup of its own, a namespace with that cgroup as root,
+# and a mount of it.
 CONTAINER = """read -r
-exec unshare --mount --cgroup bash -c 'umount -l /sys/fs/cgroup && mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"' bash "$@" """
+exec unshare --mount --cgroup bash -c 'umount -l /sys/fs/cgroup && \
+mount -t cgroup2 cgroup2 /sys/fs/cgroup && exec "$@"' bash "$@" """
 OWNER = """
 import json
 from sandbox.protocol import Job, Limits, StdioTest
 from sandbox.sandbox import Sandbox, SandboxConfig, run_all
 
-FORKS = "import os, time\\nfor _ in range(4):\\n    if not os.fork():\\n        held = bytearray(24 << 20)\\n        time.sleep(60)\\ntime.sleep(60)"
+FORKS = "import os, time\\nfor _ in range(4):\\n    if not os.fork():\\n        \
+held = bytearray(24 << 20)\\n        time.sleep(60)\\ntime.sleep(60)"
 def job(source, memory_mb):
-    return Job("", source, "stdio", (StdioTest("", "5"),), limits=Limits(wall_s=30.0, cpu_s=30.0, memory_mb=memory_mb))
+    return Job("", source, "stdio", (StdioTest("", "5"),), \
+limits=Limits(wall_s=30.0, cpu_s=30.0, memory_mb=memory_mb))
 with Sandbox(SandboxConfig(workers=2)) as sandbox:
-    reports = run_all(sandbox, [job("print(5)", 64), job(FORKS, 64), job("held = bytearray(40 << 20)\\nprint(5)", 64), job("print(5)", 64)])
-print(json.dumps({"isolation": sandbox._isolation, "verdicts": [r.verdict for r in reports], "peaks": [r.peak_bytes for r in reports]}))
+    reports = run_all(sandbox, [job("print(5)", 64), job(FORKS, 64), \
+job("held = bytearray(40 << 20)\\nprint(5)", 64), job("print(5)", 64)])
+print(json.dumps({"isolation": sandbox._isolation, "verdicts": [r.verdict for r in reports], \
+"peaks": [r.peak_bytes for r in reports]}))
 """
 
 
 @pytest.fixture
 def controller() -> Iterator[str]:
-    """One that the machine's root hands down, for the time of the test."""
+    """Yield a controller that the machine's root cgroup delegates for the duration of the test."""
     control = ROOT / "cgroup.subtree_control"
     if not os.access(control, os.W_OK) or (ROOT / "cgroup.type").exists():
         pytest.skip("the machine's own cgroup version 2 is not ours to write")
@@ -51,13 +61,13 @@ def controller() -> Iterator[str]:
     control.write_text(f"+{found}")
     yield found
     if found not in before:
-        with contextlib.suppress(OSError):  # what holds it now is not ours
+        with contextlib.suppress(OSError):  # other processes use it now
             control.write_text(f"-{found}")
 
 
 @pytest.fixture
 def box(controller: str) -> Iterator[Path]:
-    """A cgroup for processes of the test, which end with it."""
+    """Yield a cgroup for processes of the test; they are killed at its end."""
     folder = ROOT / f"test-{os.getpid()}"
     folder.mkdir()
     yield folder
@@ -99,7 +109,7 @@ def test_a_cgroup_with_processes_hands_controllers_down_when_they_have_moved(
 ) -> None:
     sleepers = [started_in(box, "sleep", "100") for _ in range(3)]
     inside = waited_for(box, 3)
-    with pytest.raises(OSError):  # the rule that all this is about
+    with pytest.raises(OSError):  # the kernel's rule that makes this necessary
         (box / "cgroup.subtree_control").write_text(f"+{controller}")
     delegation.hand_down(box, (controller,))
     assert (box / "cgroup.subtree_control").read_text().split() == [controller]

@@ -1,4 +1,7 @@
-"""Refused calls are counted outside the program; signals reach no process that is not the program's own, whatever the kernel's age."""
+"""Refused system calls are counted outside the program.
+
+Signals reach no process but the program's own, on old and new kernels.
+"""
 
 from __future__ import annotations
 
@@ -33,9 +36,9 @@ def judged(sandbox: Sandbox, source: str) -> Report:
 
 def test_an_honest_program_is_refused_nothing(rung: Sandbox) -> None:
     source = (
-        "import subprocess, sys, threading, tempfile, random, json\nwith tempfile.TemporaryFile() as t: t.write(b'x')\n"
-        + F
-    )
+        "import subprocess, sys, threading, tempfile, random, json\n"
+        "with tempfile.TemporaryFile() as t: t.write(b'x')\n"
+    ) + F
     source += (
         "t = threading.Thread(target=print)\nt.start()\nt.join()\nsubprocess.run(['/bin/true'])\n"
     )
@@ -46,30 +49,35 @@ def test_an_honest_program_is_refused_nothing(rung: Sandbox) -> None:
 def test_what_is_refused_is_counted_by_name(rung: Sandbox) -> None:
     source = (
         LIBC
-        + "for _ in range(3): libc.ptrace(0, 0, 0, 0)\nlibc.unshare(0x10000000)\nlibc.mount(b'x', b'/', b'tmpfs', 0, 0)\nlibc.socket(2, 1, 0)\n"
+        + (
+            "for _ in range(3): libc.ptrace(0, 0, 0, 0)\nlibc.unshare(0x10000000)\n"
+            "libc.mount(b'x', b'/', b'tmpfs', 0, 0)\nlibc.socket(2, 1, 0)\n"
+        )
         + F
     )
     assert judged(rung, source).denied == {"ptrace": 3, "unshare": 1, "mount": 1, "socket": 1}
-    assert judged(rung, F).denied == {}  # nothing is left for the next program
+    assert judged(rung, F).denied == {}  # nothing is left over for the next program
 
 
 def test_what_children_are_refused_is_counted_too(rung: Sandbox) -> None:
     source = (
         LIBC
-        + "import os\nif not os.fork():\n    os.setsid()\n    libc.setns(0, 0)\n    os._exit(0)\nos.wait()\n"
+        + (
+            "import os\nif not os.fork():\n    os.setsid()\n    libc.setns(0, 0)\n"
+            "    os._exit(0)\nos.wait()\n"
+        )
         + F
     )
     assert judged(rung, source).denied == {"setns": 1}
 
 
 def test_a_caller_that_is_killed_while_it_waits_hangs_nobody(rung: Sandbox) -> None:
-    flood = (
-        LIBC
-        + "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n        while True: libc.ptrace(0, 0, 0, 0)\n"
+    flood = LIBC + (
+        "import os\nfor _ in range(20):\n    pid = os.fork()\n    if not pid:\n"
+        "        while True: libc.ptrace(0, 0, 0, 0)\n"
     )
-    limits = Limits(
-        wall_s=60.0, cpu_s=20.0
-    )  # on a busy machine a child has worked for long when it is killed
+    # on a busy machine a child has used much CPU time before it is killed
+    limits = Limits(wall_s=60.0, cpu_s=20.0)
     report = run_all(
         rung, [call(flood + "    os.kill(pid, 9)\n    os.waitpid(pid, 0)\n" + F, limits=limits)]
     )[0]
@@ -88,14 +96,17 @@ def test_a_flood_of_refused_calls_ends_at_the_programs_deadline(rung: Sandbox) -
     assert judged(rung, F).verdict is Verdict.AC
 
 
-OLD_KERNEL = "import runpy, sys\nsys.path.append({root!r})\nfrom sandbox.isolation import levels as isolation; from sandbox.isolation import landlock\nlandlock.version = lambda: {abi}\n"
+OLD_KERNEL = (
+    "import runpy, sys\nsys.path.append({root!r})\nfrom sandbox.isolation import levels as isolation; from sandbox.isolation import landlock\n"
+    "landlock.version = lambda: {abi}\n"
+)
 OLD_KERNEL += (
     "isolation.has_own_uid = lambda rung: False\nrunpy.run_path({zygote!r}, run_name='__main__')\n"
 )
 
 
 def older(folder: Path, monkeypatch: pytest.MonkeyPatch, abi: int) -> None:
-    """Zygotes that take this kernel for one with that version of Landlock, and have no uid to give away."""
+    """Make zygotes assume this version of the Landlock ABI, and no uid for programs."""
     script = folder / "zygote.py"
     script.write_text(OLD_KERNEL.format(root=str(Path.cwd()), zygote=str(slot.ZYGOTE), abi=abi))
     monkeypatch.setattr(slot, "ZYGOTE", script)
@@ -110,7 +121,7 @@ def without_scopes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def says(worker: Worker, source: str) -> str:
-    """The verdict: AC when the program prints "yes"."""
+    """Return the verdict: AC if the program prints "yes"."""
     return str(worker.judge(json.loads(payload(stdio(source, "", "yes"))))["verdict"])
 
 
@@ -123,11 +134,18 @@ WAYS = {
     "a thread of a process": "libc.tgkill(VICTIM, VICTIM, 9)",
     "a thread of its own process": "libc.syscall(234, os.getpid(), VICTIM, 9)",
     "a queued signal": "libc.sigqueue(VICTIM, 9, 0)",
-    "a descriptor of the process": "import signal\nsignal.pidfd_send_signal(os.pidfd_open(VICTIM), 9)",
-    "a descriptor that it owns": "import fcntl\nr, w = os.pipe()\nfcntl.fcntl(r, 8, VICTIM)\nfcntl.fcntl(r, 10, 9)\n"
-    "fcntl.fcntl(r, 4, 0o20000)\nos.write(w, b'x')",
-    "a descriptor, by ioctl": "import fcntl, struct, socket\na, b = socket.socketpair()\nfcntl.ioctl(a, 0x8901, struct.pack('i', VICTIM))\n"
-    "fcntl.fcntl(a, 10, 9)\nfcntl.fcntl(a, 4, 0o20000)\nb.send(b'x')",
+    "a descriptor of the process": (
+        "import signal\nsignal.pidfd_send_signal(os.pidfd_open(VICTIM), 9)"
+    ),
+    "a descriptor that it owns": (
+        "import fcntl\nr, w = os.pipe()\nfcntl.fcntl(r, 8, VICTIM)\nfcntl.fcntl(r, 10, 9)\n"
+        "fcntl.fcntl(r, 4, 0o20000)\nos.write(w, b'x')"
+    ),
+    "a descriptor, by ioctl": (
+        "import fcntl, struct, socket\na, b = socket.socketpair()\n"
+        "fcntl.ioctl(a, 0x8901, struct.pack('i', VICTIM))\n"
+        "fcntl.fcntl(a, 10, 9)\nfcntl.fcntl(a, 4, 0o20000)\nb.send(b'x')"
+    ),
     "its parent": "os.kill(os.getppid(), 9)",
     "from a child of its own": "pid = os.fork()\nif not pid: os.kill(VICTIM, 9)\nos.wait()",
 }
@@ -144,18 +162,31 @@ def test_no_signal_leaves_the_program_on_an_older_kernel(without_scopes: Worker,
 
 
 def test_a_program_may_signal_its_own_on_an_older_kernel(without_scopes: Worker) -> None:
-    source = "import os, signal, subprocess, threading\np = subprocess.Popen(['/bin/sleep', '60'])\np.kill()\nassert p.wait() == -9\n"
-    source += "signal.signal(signal.SIGUSR1, lambda *a: print('yes'))\nsignal.raise_signal(signal.SIGUSR1)\n"
-    source += "c = os.fork()\nif not c:\n    os.setsid()\n    os.kill(os.getppid(), 0)\n    signal.pause()\nos.kill(c, 9)\n"
+    source = (
+        "import os, signal, subprocess, threading\np = subprocess.Popen(['/bin/sleep', '60'])\n"
+        "p.kill()\nassert p.wait() == -9\n"
+    )
+    source += (
+        "signal.signal(signal.SIGUSR1, lambda *a: print('yes'))\n"
+        "signal.raise_signal(signal.SIGUSR1)\n"
+    )
+    source += (
+        "c = os.fork()\nif not c:\n    os.setsid()\n    os.kill(os.getppid(), 0)\n"
+        "    signal.pause()\nos.kill(c, 9)\n"
+    )
     source += "assert os.wait()[1] == signal.SIGKILL"
     assert says(without_scopes, source) == "AC"
 
 
-LEFT = f"hx-left-{os.getpid()}"  # what a program leaves calls itself so; in another process the same test may run
+# the name of processes that a program leaves; another process may run the same test
+LEFT = f"hx-left-{os.getpid()}"
 
 
 def test_no_process_outlives_its_program_on_an_older_kernel(without_scopes: Worker) -> None:
-    leave = f"import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n        os.execv('/bin/sleep', ['{LEFT}', '60'])\nprint('yes')"
+    leave = (
+        "import os\nfor _ in range(3):\n    if not os.fork():\n        os.setsid()\n"
+        f"        os.execv('/bin/sleep', ['{LEFT}', '60'])\nprint('yes')"
+    )
     assert says(without_scopes, leave) == "AC"
     assert left() == []
 
@@ -167,7 +198,10 @@ def test_no_process_outlives_what_ran_it_without_a_pid_namespace(
     victim: str, generations: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sandbox.sandbox.ATTEMPTS", 1)
-    leave = f"import os, time\nif not os.fork():\n    os.setsid()\n    os.execv('/bin/sleep', ['{LEFT}', '300'])\ntime.sleep(300)\n"
+    leave = (
+        "import os, time\nif not os.fork():\n    os.setsid()\n"
+        f"    os.execv('/bin/sleep', ['{LEFT}', '300'])\ntime.sleep(300)\n"
+    )
     with Sandbox(SandboxConfig(workers=1, isolation="bare")) as sandbox:
         running = threading.Thread(
             target=lambda: run_all(sandbox, [call(leave, limits=Limits(wall_s=300))])
@@ -181,7 +215,7 @@ def test_no_process_outlives_what_ran_it_without_a_pid_namespace(
             pid = psutil.Process(pid).ppid()
         os.kill(pid, signal.SIGKILL)
         running.join()
-    until = time.monotonic() + 20  # whoever notices the death has to come to its turn
+    until = time.monotonic() + 20  # the process that notices the death must first be scheduled
     while left() and time.monotonic() < until:
         time.sleep(0.01)
     assert left() == []
@@ -190,7 +224,7 @@ def test_no_process_outlives_what_ran_it_without_a_pid_namespace(
 def left() -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended meanwhile
             if (process / "cmdline").read_bytes().startswith(f"{LEFT}\0".encode()):
                 found.append(int(process.name))
     return found

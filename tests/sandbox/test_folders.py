@@ -1,4 +1,7 @@
-"""Folders that programs filled are measured and removed, whatever is in them; what is not ours is left alone."""
+"""Folders that programs filled are measured and removed, whatever they contain.
+
+Foreign folders are left alone.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,17 @@ from sandbox.worker.slot import sweep
 
 
 def deepen(folder: Path, levels: int) -> None:
-    """As a program does it: step by step, so that no path is too long."""
-    script = f"import os\nfor _ in range({levels}):\n    os.mkdir('d')\n    os.chdir('d')\nopen('file', 'w').write('x' * 5000)"
+    """Create nested folders as a program does it: step by step, so that no path is too long."""
+    script = (
+        f"import os\nfor _ in range({levels}):\n    os.mkdir('d')\n    os.chdir('d')\n"
+        "open('file', 'w').write('x' * 5000)"
+    )
     subprocess.run([sys.executable, "-c", script], cwd=folder, check=True)
 
 
 @pytest.fixture
 def folder() -> Path:
-    """In memory, where thousands of folders are made in no time."""
+    """Return a folder in memory, where creating thousands of folders is fast."""
     return Path(tempfile.mkdtemp(dir="/dev/shm"))
 
 
@@ -71,11 +77,12 @@ def test_no_leaving_stops_a_start(folder: Path, monkeypatch: pytest.MonkeyPatch)
     deepen(left, 10_000)
     alive = folder / f"ratchet-scratch-{os.getpid()}-x"
     alive.mkdir()
+    # folders of other users, in a shared folder
     for name in (
         "ratchet-scratch-",
         "ratchet-scratch-x-y",
         f"ratchet-scratch-{10**30}-x",
-    ):  # somebody else's, in a folder that all share
+    ):
         (folder / name).mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
     with Sandbox(SandboxConfig(workers=1)):

@@ -1,4 +1,8 @@
-"""Random programs beside honest ones: none is right, none holds up an answer, none changes another's verdict, and nothing is left behind."""
+"""Random programs together with honest ones.
+
+No random program is accepted, none delays a report, none changes another program's verdict, and
+nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +24,12 @@ from tests.sandbox.soaking import reported
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / ".ratchet" / "soak"
-BATCH = 500  # programs that share a sandbox, on each rung in turn
+BATCH = 500  # programs that share a sandbox; the isolation levels take turns
 
 
 @pytest.mark.soak
 def test_a_hundred_thousand_programs() -> None:
-    """Goes on where it was. RATCHET_FUZZ_PROGRAMS stops it earlier."""
+    """Resumes from its journal. RATCHET_FUZZ_PROGRAMS stops it earlier."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     fuzz(
         FOLDER / "fuzz.jsonl",
@@ -42,11 +46,11 @@ def test_some_hundred_programs(tmp_path: Path) -> None:
 
 
 def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
-    """A line of the journal for each batch that is done, with what was found in it."""
-    remove(str(scratch))  # of a run that was killed itself
+    """Judge programs in batches; write a line with the findings of each batch to the journal."""
+    remove(str(scratch))  # left over from a run that was killed
     scratch.mkdir()
     others = psutil.Process().children(recursive=True)  # of tests before this one
-    isolation.become_subreaper()  # whatever loses its parent becomes ours, and is counted
+    isolation.become_subreaper()  # orphans become our children, so that they are counted
     before = left_behind(scratch)
     done = {row["from"] for row in reported(journal)}
     for first in range(0, total, batch):
@@ -72,11 +76,14 @@ def fuzz(journal: Path, scratch: Path, total: int, batch: int) -> None:
 
 
 def one_batch(first: int, last: int, rung: str, scratch: Path) -> list[dict[str, Any]]:
-    """What the programs of these numbers bring to light; nothing on a rung that this machine refuses."""
+    """Return the findings for this range of programs; none if this machine refuses the level."""
     told = subprocess.run(
         [sys.executable, str(Path(__file__).with_name("fuzzing.py")), rung, str(first), str(last)],
-        cwd=ROOT, env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
     if told.returncode and "IsolationError" not in told.stderr:
         return [{"job": f"of {first} to {last}", "rung": rung, "fault": told.stderr[-2000:]}]
     return [json.loads(line) for line in told.stdout.splitlines()]

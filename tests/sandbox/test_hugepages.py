@@ -1,4 +1,7 @@
-"""The interpreter goes on in its moved code, and its forks do; on a kernel without huge pages nothing is moved."""
+"""The interpreter and its forks continue in code that was moved to huge pages.
+
+On a kernel without huge pages, nothing is moved.
+"""
 
 from __future__ import annotations
 

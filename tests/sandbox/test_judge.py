@@ -1,4 +1,4 @@
-"""The command: lines in, lines out."""
+"""The judge command: one request per input line, one report per output line."""
 
 from __future__ import annotations
 
@@ -144,7 +144,11 @@ def test_explain_writes_nothing_that_steers_a_terminal() -> None:
 
 
 def test_the_command_does_without_dagster() -> None:
-    code = "import sys; from cli.main import app\ntry:\n    app(['judge', '--help'])\nexcept SystemExit: pass\nassert 'dagster' not in sys.modules and 'torch' not in sys.modules"
+    code = (
+        "import sys; from cli.main import app\ntry:\n    app(['judge', '--help'])\n"
+        "except SystemExit: pass\n"
+        "assert 'dagster' not in sys.modules and 'torch' not in sys.modules"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, check=False, timeout=60

@@ -1,4 +1,7 @@
-"""How long a program, what it started and what it sent may stay: nothing outlives its job, or its owner, and no more is kept than allowed."""
+"""How long a program, its child processes and its messages may persist.
+
+Nothing outlives its job or its owner, and no more is stored than is allowed.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,14 @@ from tests.sandbox.jobs import QUICK, asserting, call, stdio
 from tests.sandbox.left import children, descendants
 
 RIGHT = "def f(a, b):\n    return a + b\n"
-# of a child: the program itself answers and leaves, and the pipe is written on. A frame of 'xxxx' bytes would be too long
+# The writer is a child: the program itself returns an answer and ends, and the pipe is still
+# written. A frame of 'xxxx' bytes would be too long.
 FLOODS = {
     "empty messages": "os.write(4, bytes(65536))",
     "a message that goes on for ever": "os.write(4, b'\\2' + b'x' * 9)",
     "errors byte by byte": "os.write(2, b'x')",
 }
-# the first thread ends by itself: the process is shown as a zombie, and lives
+# The first thread ends on its own: the process is shown as a zombie, and is still running.
 LEADER_LEAVES = """
 import ctypes, os, threading, time
 def leave(stay):
@@ -59,7 +63,10 @@ def below_workers() -> int:
 
 @pytest.mark.parametrize("what", FLOODS)
 def test_a_child_that_writes_on_holds_up_no_verdict(rung: Sandbox, what: str) -> None:
-    source = f"import os, time\nif os.fork() == 0:\n    while True:\n        {FLOODS[what]}\ntime.sleep(0.1)\nprint(5, flush=True)\nos._exit(0)"
+    source = (
+        f"import os, time\nif os.fork() == 0:\n    while True:\n        {FLOODS[what]}\n"
+        "time.sleep(0.1)\nprint(5, flush=True)\nos._exit(0)"
+    )
     assert (
         run_all(rung, [stdio(source, "", "5", limits=replace(QUICK, output_kb=1 << 15))])[0].verdict
         is Verdict.AC
@@ -91,15 +98,17 @@ def test_a_program_whose_first_thread_has_left_is_out_of_time(rung: Sandbox) -> 
 
 
 def held(pid: int) -> int:
-    """The most bytes that a process held at any time."""
+    """Return the peak resident memory of a process in bytes."""
     return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0]) << 10
 
 
 def test_a_worker_holds_no_more_than_the_job_may() -> None:
     fill = "import os, struct\nwhile True: os.write(4, struct.pack('>I', 4096) + bytes(4096))"
-    bytewise = "import os\nfor _ in range(100_000): os.write(1, b'x')"  # kept one by one it would be forty times as large
+    # stored one by one, the bytes would take forty times as much memory
+    bytewise = "import os\nfor _ in range(100_000): os.write(1, b'x')"
     tree = (
-        "import os, struct\nanswer = b'R[' + b'[],' * (2 << 20) + b'1]'\nleft = memoryview(struct.pack('>IcI', 1, b'L', len(answer)) + answer)\n"
+        "import os, struct\nanswer = b'R[' + b'[],' * (2 << 20) + b'1]'\n"
+        "left = memoryview(struct.pack('>IcI', 1, b'L', len(answer)) + answer)\n"
         "while left: left = left[os.write(4, left):]"
     )
     answers = "def f(a, b):\n    return 'x' * (4 << 20)"
@@ -124,7 +133,8 @@ def test_a_worker_holds_no_more_than_the_job_may() -> None:
 
 def test_what_a_test_captures_counts_as_output(rung: Sandbox) -> None:
     capture = (
-        "import io, contextlib\n    with contextlib.redirect_stdout(io.StringIO()) as text:\n        candidate(MB)\n"
+        "import io, contextlib\n    with contextlib.redirect_stdout(io.StringIO()) as text:\n"
+        "        candidate(MB)\n"
         "    assert set(text.getvalue()) == {'x'}"
     )
     source = "def f(mb):\n    print(end='x' * int(mb * 2**20))"
@@ -146,10 +156,21 @@ with Sandbox(SandboxConfig(workers=1, isolation=isolation)) as s:
     list(s.run([job] * 4))
 """
 STUBBORN = {
-    "a flood of messages": "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\nwhile True: os.write(1, b'')",
-    "a flood of refused calls": "import ctypes, os\nfor _ in range(9): os.fork()\nwhile True: ctypes.CDLL(None).ptrace(0, 0, 0, 0)",
-    "processes whose first thread has left": f"{LEADER_LEAVES}for _ in range(20):\n    os.fork() or leave(lambda: time.sleep(60))\ntime.sleep(60)",
-    "deep folders": "import os\nwhile True:\n    try: os.mkdir('d'), os.chdir('d')\n    except OSError: pass",
+    "a flood of messages": (
+        "import os\nif os.fork() == 0:\n    while True: os.write(4, bytes(65536))\n"
+        "while True: os.write(1, b'')"
+    ),
+    "a flood of refused calls": (
+        "import ctypes, os\nfor _ in range(9): os.fork()\n"
+        "while True: ctypes.CDLL(None).ptrace(0, 0, 0, 0)"
+    ),
+    "processes whose first thread has left": (
+        f"{LEADER_LEAVES}for _ in range(20):\n    os.fork() or leave(lambda: time.sleep(60))\n"
+        "time.sleep(60)"
+    ),
+    "deep folders": (
+        "import os\nwhile True:\n    try: os.mkdir('d'), os.chdir('d')\n    except OSError: pass"
+    ),
 }
 
 
@@ -177,8 +198,7 @@ def test_a_killed_owner_leaves_nobody_and_its_folders_are_swept(
     started = psutil.Process(owner.pid).children(recursive=True)
     owner.kill()
     owner.communicate()
-    assert (
-        len(started) >= 3 and not psutil.wait_procs(started, timeout=10)[1]
-    )  # 2 s, on a machine that does nothing else
+    # takes 2 s on an idle machine
+    assert len(started) >= 3 and not psutil.wait_procs(started, timeout=10)[1]
     sweep(scratch)
     scratch.rmdir()

@@ -1,4 +1,4 @@
-"""Assertions read as data say what Python would say, or leave it to a judge."""
+"""Assertions evaluated as data agree with Python, or are left to a judge process."""
 
 from __future__ import annotations
 
@@ -128,7 +128,11 @@ def test_a_long_answer_is_not_parsed() -> None:
 
 def test_a_plain_test_is_read_in_order() -> None:
     found = claims(
-        "METADATA = {}\ndef check(c):\n    assert True\n    assert c(1, k='a') == 2 + 1, 'no'\n    assert [4] == f(-5)\n    assert not c()\n",
+        (
+            "METADATA = {}\ndef check(c):\n    assert True\n"
+            "    assert c(1, k='a') == 2 + 1, 'no'\n    assert [4] == f(-5)\n"
+            "    assert not c()\n"
+        ),
         "f",
     )
     assert found == (
@@ -162,8 +166,7 @@ PROGRAMS = (
 @pytest.mark.parametrize("source", PROGRAMS)
 def test_verdicts_are_those_of_the_judge_test_by_test(judge: Judge, source: str) -> None:
     quick = judge(asserting(source, *CHECKS[:2]))
-    slow = judge(
-        asserting(source, *[f"_ = 0\n    {check}" for check in CHECKS[:2]])
-    )  # an assignment: the judge runs it
+    # an assignment, so the judge process runs it
+    slow = judge(asserting(source, *[f"_ = 0\n    {check}" for check in CHECKS[:2]]))
     assert [test.verdict for test in quick.tests] == [test.verdict for test in slow.tests]
     assert quick.verdict is not Verdict.INFRA

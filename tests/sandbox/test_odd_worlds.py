@@ -1,4 +1,7 @@
-"""Programs that make the kernel say odd things of them, or return odd numbers: each is a verdict like another, and no worker ends by it."""
+"""Programs about which the kernel reports unusual things, or that return unusual numbers.
+
+Each gets an ordinary verdict, and no worker ends because of it.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,15 @@ ODD = {
     "a program beyond all addresses": "libc.syscall(59, ctypes.c_ulong(2**63), 0, 0)",
     "flags beyond all addresses": "libc.syscall(437, -100, b'x', ctypes.c_ulong(2**64 - 8), 24)",
     "a descriptor that names itself": (
-        "a = os.open('.', 0)\nos.dup2(os.open(f'/proc/self/fd/{a}', os.O_PATH | os.O_NOFOLLOW), a)\nlibc.open(f'/proc/self/fd/{a}/x'.encode(), 0)"
+        "a = os.open('.', 0)\n"
+        "os.dup2(os.open(f'/proc/self/fd/{a}', os.O_PATH | os.O_NOFOLLOW), a)\n"
+        "libc.open(f'/proc/self/fd/{a}/x'.encode(), 0)"
     ),
     "a question that a signal ends": (
-        "signal.signal(signal.SIGALRM, lambda *_: None)\nsignal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)\n"
-        "until = time.time() + 0.5\nwhile time.time() < until: libc.socket(2, 2, 0)\nsignal.setitimer(signal.ITIMER_REAL, 0)"
+        "signal.signal(signal.SIGALRM, lambda *_: None)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)\n"
+        "until = time.time() + 0.5\nwhile time.time() < until: libc.socket(2, 2, 0)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0)"
     ),
     "a mapped file with the end of a line in its name": (
         "handle = os.open('x\\r', os.O_RDWR | os.O_CREAT)\nos.ftruncate(handle, 4096)\n"
@@ -40,7 +47,10 @@ def test_an_odd_program_is_judged_like_another(rung: Sandbox, what: str) -> None
 
 def test_a_mapped_file_with_a_librarys_name_hides_no_socket(rung: Sandbox) -> None:
     name = "x\\x0b0-7fffffffffff /libuuid.so"
-    source = f"{SYSTEM}os.makedirs(os.path.dirname('{name}'), exist_ok=True)\nheld = open('{name}', 'w+b')\nheld.write(bytes(4096))\nheld.flush()\n"
+    source = (
+        f"{SYSTEM}os.makedirs(os.path.dirname('{name}'), exist_ok=True)\n"
+        f"held = open('{name}', 'w+b')\nheld.write(bytes(4096))\nheld.flush()\n"
+    )
     source += "mapped = mmap.mmap(held.fileno(), 4096)\nlibc.socket(2, 2, 0)\ndef f(): return 1"
     [report] = run_all(rung, [call(source, CallTest((), {}, 1))])
     assert report.tried and report.tried["socket"] == 1

@@ -1,4 +1,4 @@
-"""What only a place of its own kind can lose, or leave behind: containers, nodes."""
+"""What only one kind of backend can lose or leave behind: containers, nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What each level promises of a program's limits, with a cgroup and without: a test a line of the table in docs/explanation/sandbox.md."""
+"""The limits that each isolation level guarantees, with a cgroup and without one.
+
+There is one test for each line of the table in docs/explanation/sandbox.md.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from tests.sandbox.jobs import stdio
 
 Judge = Callable[..., dict[str, Any]]
 LIMITS = Limits(wall_s=20.0, cpu_s=2.0, memory_mb=256, output_kb=1024, processes=64)
-BURN = "import os, time, signal\ndef burn(s):\n    t = time.process_time()\n    while time.process_time() - t < s: pass\n"
+BURN = (
+    "import os, time, signal\ndef burn(s):\n    t = time.process_time()\n"
+    "    while time.process_time() - t < s: pass\n"
+)
 HOLD = "import os, time, mmap, threading\n"
 
 
@@ -29,7 +35,10 @@ HOLD = "import os, time, mmap, threading\n"
     ids=str,
 )
 def level(request: pytest.FixtureRequest) -> Iterator[Worker]:
-    """A worker on each rung, where a cgroup counts and where none can be made. Skipped, with the reason, where the machine refuses it."""
+    """A worker at each isolation level, with a cgroup for accounting and without one.
+
+    Skipped, with the reason, if the machine refuses the level.
+    """
     rung, counted = request.param
     with pytest.MonkeyPatch.context() as patch:
         if not counted:
@@ -54,7 +63,10 @@ def judge(level: Worker) -> Judge:
 
 UNCOUNTED = {
     "a child that is reaped by itself": "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n",
-    "by the other way to say so": "import ctypes\nact = (ctypes.c_ulong * 20)()\nact[17] = 2\nctypes.CDLL(None).sigaction(17, act, None)\n",
+    "by the other way to say so": (
+        "import ctypes\nact = (ctypes.c_ulong * 20)()\nact[17] = 2\n"
+        "ctypes.CDLL(None).sigaction(17, act, None)\n"
+    ),
     "a child that is waited for": "",
 }
 
@@ -62,7 +74,10 @@ UNCOUNTED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("way", UNCOUNTED)
 def test_what_children_work_is_counted_and_reported(judge: Judge, way: str) -> None:
-    child = "for _ in range(COUNT):\n    r, w = os.pipe()\n    if not os.fork():\n        burn(SECONDS)\n        os.write(w, b'x')\n        os._exit(0)\n"
+    child = (
+        "for _ in range(COUNT):\n    r, w = os.pipe()\n    if not os.fork():\n"
+        "        burn(SECONDS)\n        os.write(w, b'x')\n        os._exit(0)\n"
+    )
     child += "    os.close(w)\n    os.read(r, 1)\n    time.sleep(0.02)\nprint('yes')"
     source = BURN + UNCOUNTED[way] + child
     report = judge(source.replace("COUNT", "2").replace("SECONDS", "0.1"))
@@ -77,11 +92,21 @@ def test_what_children_work_is_counted_and_reported(judge: Judge, way: str) -> N
 
 
 MEMORY = {
-    "children": "for _ in range(6):\n    if not os.fork():\n        x = bytearray(b'x') * (200 << 20)\n        time.sleep(9)\ntime.sleep(9)",
-    "threads whose first has ended": "import ctypes\ndef work():\n    time.sleep(0.1)\n    x = bytearray(b'x') * (600 << 20)\n    time.sleep(9)\n"
-    "threading.Thread(target=work).start()\nctypes.CDLL(None).syscall(60, 0)",
-    "somebody who hides": "import ctypes\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nfor _ in range(3):\n    if not os.fork():\n"
-    "        x = bytearray(b'x') * (200 << 20)\n        time.sleep(9)\ntime.sleep(9)\nprint('yes')",
+    "children": (
+        "for _ in range(6):\n    if not os.fork():\n        x = bytearray(b'x') * (200 << 20)\n"
+        "        time.sleep(9)\ntime.sleep(9)"
+    ),
+    "threads whose first has ended": (
+        "import ctypes\ndef work():\n    time.sleep(0.1)\n    x = bytearray(b'x') * (600 << 20)\n"
+        "    time.sleep(9)\n"
+        "threading.Thread(target=work).start()\nctypes.CDLL(None).syscall(60, 0)"
+    ),
+    "somebody who hides": (
+        "import ctypes\nctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\nfor _ in range(3):\n"
+        "    if not os.fork():\n"
+        "        x = bytearray(b'x') * (200 << 20)\n        time.sleep(9)\ntime.sleep(9)\n"
+        "print('yes')"
+    ),
 }
 
 
@@ -93,17 +118,30 @@ def test_memory_is_limited_by_the_sum(judge: Judge, held_by: str) -> None:
 
 @pytest.mark.slow
 def test_memory_that_children_share_is_counted_once(judge: Judge) -> None:
-    source = "x = bytearray(b'x') * (150 << 20)\nfor _ in range(4):\n    if not os.fork():\n        time.sleep(0.3)\n        os._exit(0)\n"
+    source = (
+        "x = bytearray(b'x') * (150 << 20)\nfor _ in range(4):\n    if not os.fork():\n"
+        "        time.sleep(0.3)\n        os._exit(0)\n"
+    )
     assert judge(HOLD + source + "for _ in range(4): os.wait()\nprint('yes')")["verdict"] == "AC"
 
 
 UNMAPPED = {
-    "files in memory": "held = []\nfor _ in range(6):\n    held.append(os.memfd_create('m'))\n"
-    "    for _ in range(60): os.write(held[-1], bytes(1 << 20))\n",
-    "what a child wrote": "held = []\nfor _ in range(3):\n    held.append(mmap.mmap(-1, 240 << 20))\n    if not os.fork():\n"
-    "        for at in range(0, 240 << 20, 4096): held[-1][at] = 1\n        os._exit(0)\n    os.wait()\n",
-    "the same, by a device": "held = []\nfor _ in range(3):\n    held.append(mmap.mmap(os.open('/dev/zero', 2), 240 << 20))\n    if not os.fork():\n"
-    "        for at in range(0, 240 << 20, 4096): held[-1][at] = 1\n        os._exit(0)\n    os.wait()\n",
+    "files in memory": (
+        "held = []\nfor _ in range(6):\n    held.append(os.memfd_create('m'))\n"
+        "    for _ in range(60): os.write(held[-1], bytes(1 << 20))\n"
+    ),
+    "what a child wrote": (
+        "held = []\nfor _ in range(3):\n    held.append(mmap.mmap(-1, 240 << 20))\n"
+        "    if not os.fork():\n"
+        "        for at in range(0, 240 << 20, 4096): held[-1][at] = 1\n        os._exit(0)\n"
+        "    os.wait()\n"
+    ),
+    "the same, by a device": (
+        "held = []\nfor _ in range(3):\n"
+        "    held.append(mmap.mmap(os.open('/dev/zero', 2), 240 << 20))\n    if not os.fork():\n"
+        "        for at in range(0, 240 << 20, 4096): held[-1][at] = 1\n        os._exit(0)\n"
+        "    os.wait()\n"
+    ),
 }
 
 
@@ -123,7 +161,10 @@ def test_memory_that_no_page_table_shows_is_limited_too(judge: Judge, what: str)
     ids=["forks", "threads"],
 )
 def test_processes_and_threads_are_limited_together(judge: Judge, more: str) -> None:
-    source = f"started = 0\ntry:\n    for _ in range(150):\n        {more}\n        started += 1\nexcept (OSError, RuntimeError): pass\n"
+    source = (
+        f"started = 0\ntry:\n    for _ in range(150):\n        {more}\n        started += 1\n"
+        "except (OSError, RuntimeError): pass\n"
+    )
     report = judge(
         HOLD + source + "print('yes' if 60 <= started <= 70 else started, flush=True)\nos._exit(0)"
     )
@@ -134,15 +175,24 @@ NAMELESS = {
     "open": "held.append(f)",
     "mapped": "held.append(mmap.mmap(f, 4096))\n    os.close(f)",
     "with a child": "if not os.fork(): time.sleep(30)\n    os.close(f)",
-    "on its way": "a, b = socket.socketpair()\n    held.append((a, b))\n    socket.send_fds(a, [b'x'], [f])\n    os.close(f)",
+    "on its way": (
+        "a, b = socket.socketpair()\n    held.append((a, b))\n"
+        "    socket.send_fds(a, [b'x'], [f])\n    os.close(f)"
+    ),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("held", NAMELESS)
 def test_files_count_when_they_have_no_name(judge: Judge, held: str) -> None:
-    source = "import socket\nheld = []\nfor i in range(6):\n    f = os.open(f'u{i}', os.O_RDWR | os.O_CREAT)\n    os.unlink(f'u{i}')\n"
-    source += f"    for _ in range(60): os.write(f, bytes(1 << 20))\n    {NAMELESS[held]}\ntime.sleep(0.5)\nprint('yes')"
+    source = (
+        "import socket\nheld = []\nfor i in range(6):\n"
+        "    f = os.open(f'u{i}', os.O_RDWR | os.O_CREAT)\n    os.unlink(f'u{i}')\n"
+    )
+    source += (
+        f"    for _ in range(60): os.write(f, bytes(1 << 20))\n    {NAMELESS[held]}\n"
+        "time.sleep(0.5)\nprint('yes')"
+    )
     report = judge(HOLD + source)
     assert report["verdict"] == "RE", report
 
@@ -187,37 +237,73 @@ def test_no_attribute_of_the_folder_comes_to_the_next_program(judge: Judge) -> N
 PAGE_CACHE = {
     "a read that does not wait": "os.preadv(f, [bytearray(1)], 0, os.RWF_NOWAIT)",
     "mincore": "if libc.syscall(27, 0, 0, 0): raise OSError",
-    "cachestat": "if libc.syscall(451, f, (ctypes.c_uint64 * 2)(0, 4096), (ctypes.c_uint64 * 5)(), 0): raise OSError",
-    "the kernel's own queue": "if libc.syscall(206, 1, ctypes.byref(ctypes.c_uint64())): raise OSError",
+    "cachestat": (
+        "if libc.syscall(451, f, (ctypes.c_uint64 * 2)(0, 4096), (ctypes.c_uint64 * 5)(), 0): "
+        "raise OSError"
+    ),
+    "the kernel's own queue": (
+        "if libc.syscall(206, 1, ctypes.byref(ctypes.c_uint64())): raise OSError"
+    ),
 }
 
 
 @pytest.mark.parametrize("way", PAGE_CACHE)
 def test_nobody_is_told_what_the_page_cache_holds(judge: Judge, way: str) -> None:
-    source = f"import os, ctypes\nlibc = ctypes.CDLL(None)\nf = os.open(os.__file__, 0)\n{PAGE_CACHE[way]}\nprint('yes')"
+    source = (
+        "import os, ctypes\nlibc = ctypes.CDLL(None)\nf = os.open(os.__file__, 0)\n"
+        f"{PAGE_CACHE[way]}\nprint('yes')"
+    )
     report = judge(source)
     assert report["verdict"] == "RE" and sum((report["denied"] or {"": 1}).values()) == 1
 
 
 HONEST = {
-    "standard streams by name": "text = open('/dev/stdin').read()\nopen('/dev/stderr', 'w').write('x')\nopen('/dev/stdout', 'w').write(text)",
-    "deep recursion in a thread": "import sys, threading\nthreading.stack_size(512 << 20)\nsys.setrecursionlimit(10**6)\n"
-    "def deep(n): return 0 if n == 0 else 1 + deep(n - 1)\nthreading.Thread(target=lambda: print('yes' if deep(90000) else '')).start()",
-    "a pool": "from multiprocessing import Pool\nwith Pool(2) as pool: print('yes' if pool.map(abs, [-1, 2]) == [1, 2] else '')",
-    "a queue, a lock, a value": "import multiprocessing as mp\nq, lock, v = mp.Queue(), mp.Lock(), mp.Value('i', 0)\ndef work():\n"
-    "    with lock: v.value += 1\n    q.put(1)\nps = [mp.Process(target=work) for _ in range(4)]\nfor p in ps: p.start()\n"
-    "for p in ps: q.get()\nfor p in ps: p.join()\n"
-    "print('yes' if v.value == 4 else v.value)",
-    "locks that time out": "import multiprocessing as mp\ns, r, e = mp.Semaphore(1), mp.RLock(), mp.Event()\n"
-    "assert s.acquire() and not s.acquire(timeout=0.05)\n"
-    "assert r.acquire() and r.acquire() and not s.acquire(False) and not e.wait(0.01)\ns.release()\nr.release()\nr.release()\nprint('yes')",
-    "an executor": "from concurrent.futures import ProcessPoolExecutor\n"
-    "with ProcessPoolExecutor(2) as pool: print('yes' if sum(pool.map(abs, [-1, 2])) == 3 else '')",
-    "children that nobody waits for": "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\nif not os.fork(): os._exit(0)\nprint('yes')",
-    "a shell": "import subprocess\nprint(subprocess.run('x=$(echo ye | cat); echo ${x}s', shell=True, capture_output=True, text=True).stdout)",
-    "shared memory": "import mmap, os\nm = mmap.mmap(-1, 1 << 20)\nif not os.fork():\n    m[:3] = b'yes'\n    os._exit(0)\n"
-    "os.wait()\nprint(m[:3].decode())",
-}  # fmt: skip
+    "standard streams by name": (
+        "text = open('/dev/stdin').read()\nopen('/dev/stderr', 'w').write('x')\n"
+        "open('/dev/stdout', 'w').write(text)"
+    ),
+    "deep recursion in a thread": (
+        "import sys, threading\nthreading.stack_size(512 << 20)\nsys.setrecursionlimit(10**6)\n"
+        "def deep(n): return 0 if n == 0 else 1 + deep(n - 1)\n"
+        "threading.Thread(target=lambda: print('yes' if deep(90000) else '')).start()"
+    ),
+    "a pool": (
+        "from multiprocessing import Pool\n"
+        "with Pool(2) as pool: print('yes' if pool.map(abs, [-1, 2]) == [1, 2] else '')"
+    ),
+    "a queue, a lock, a value": (
+        "import multiprocessing as mp\nq, lock, v = mp.Queue(), mp.Lock(), mp.Value('i', 0)\n"
+        "def work():\n"
+        "    with lock: v.value += 1\n    q.put(1)\n"
+        "ps = [mp.Process(target=work) for _ in range(4)]\nfor p in ps: p.start()\n"
+        "for p in ps: q.get()\nfor p in ps: p.join()\n"
+        "print('yes' if v.value == 4 else v.value)"
+    ),
+    "locks that time out": (
+        "import multiprocessing as mp\ns, r, e = mp.Semaphore(1), mp.RLock(), mp.Event()\n"
+        "assert s.acquire() and not s.acquire(timeout=0.05)\n"
+        "assert r.acquire() and r.acquire() and not s.acquire(False) and not e.wait(0.01)\n"
+        "s.release()\nr.release()\nr.release()\nprint('yes')"
+    ),
+    "an executor": (
+        "from concurrent.futures import ProcessPoolExecutor\n"
+        "with ProcessPoolExecutor(2) as pool: print('yes' if sum(pool.map(abs, [-1, 2])) == 3 "
+        "else '')"
+    ),
+    "children that nobody waits for": (
+        "import os, signal\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "if not os.fork(): os._exit(0)\nprint('yes')"
+    ),
+    "a shell": (
+        "import subprocess\nprint(subprocess.run('x=$(echo ye | cat); echo ${x}s', shell=True, "
+        "capture_output=True, text=True).stdout)"
+    ),
+    "shared memory": (
+        "import mmap, os\nm = mmap.mmap(-1, 1 << 20)\nif not os.fork():\n    m[:3] = b'yes'\n"
+        "    os._exit(0)\n"
+        "os.wait()\nprint(m[:3].decode())"
+    ),
+}
 
 
 @pytest.mark.parametrize("what", HONEST)

@@ -1,4 +1,4 @@
-"""Published problems: every reference solution is accepted, and none is solved by returning nothing."""
+"""Published problems: each reference solution is accepted, and returning nothing solves none."""
 
 from __future__ import annotations
 

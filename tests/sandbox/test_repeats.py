@@ -1,4 +1,4 @@
-"""A job run more than once, and the front for coroutines."""
+"""Jobs that run more than once, and the interface for coroutines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Half of the jobs attack while workers, zygotes and owners are killed at random: each job has one report, and nothing is left behind."""
+"""Half of the jobs are attacks, and workers, zygotes and owners are killed at random.
+
+Each job has exactly one report, and nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.mark.soak
 def test_a_hundred_thousand_jobs() -> None:
-    """Goes on where it was. RATCHET_SOAK_JOBS stops it earlier."""
+    """Resumes from its journal. RATCHET_SOAK_JOBS stops it earlier."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     soak(
         FOLDER / "sandbox.jsonl",
@@ -45,24 +48,26 @@ def test_some_hundred_jobs(tmp_path: Path) -> None:
 
 
 def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
-    shutil.rmtree(scratch, ignore_errors=True)  # of a soak that was killed itself
+    shutil.rmtree(scratch, ignore_errors=True)  # left over from a soak that was killed
     scratch.mkdir()
     others = psutil.Process().children(recursive=True)  # of tests before this one
-    isolation.become_subreaper()  # whatever loses its parent becomes ours, and is counted
+    isolation.become_subreaper()  # orphans become our children, so that they are counted
     before = left_behind(scratch)
+    # the file of kills lies beside the journal, for a soak that resumes
     draw, owners, struck = (
         random.Random(),
         0,
         journal.with_suffix(".kills"),
-    )  # beside it, for a soak that goes on
+    )
     kills = len(struck.read_text().splitlines()) if struck.exists() else 0
     begun = time.monotonic()
     while missing(journal, total):
         owners, undisturbed = owners + 1, kills
         owner = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("soaking.py")), str(journal), str(total)],
-            cwd=ROOT, env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+            cwd=ROOT,
+            env={**os.environ, "TMPDIR": str(scratch), "PYTHONPATH": str(ROOT)},
+        )
         while owner.poll() is None:
             try:
                 owner.wait(draw.expovariate(1 / kill_every_s))
@@ -71,20 +76,20 @@ def soak(journal: Path, scratch: Path, total: int, kill_every_s: float) -> None:
                     kills += 1
                     with struck.open("a") as told:
                         told.write(f"{owner.pid}\n")
-        assert (
-            owner.returncode == 0 or kills > undisturbed
-        )  # it may be told that a worker died while it started
+        # the owner may fail if a worker dies while it starts
+        assert owner.returncode == 0 or kills > undisturbed
         reap(others)
     rows = reported(journal)
     reports = {row["job"]: row["verdict"] for row in rows if "job" in row}
     print(
-        f"{total} jobs, {kills} kills, {owners} owners, {time.monotonic() - begun:.0f} s, verdicts {counted(list(reports.values()))}"
+        f"{total} jobs, {kills} kills, {owners} owners, {time.monotonic() - begun:.0f} s, "
+        f"verdicts {counted(list(reports.values()))}"
     )
-    assert sorted(row["job"] for row in rows if "job" in row) == list(range(total))  # each job once
+    # each job exactly once
+    assert sorted(row["job"] for row in rows if "job" in row) == list(range(total))
     assert {reports[job] for job in range(0, total, 2)} <= {"AC", "INFRA"}
-    assert (
-        sum(reports[job] == "INFRA" for job in range(total)) <= 2 * kills + owners
-    )  # a job is lost only to two kills
+    # a job is lost only if two of its attempts are killed
+    assert sum(reports[job] == "INFRA" for job in range(total)) <= 2 * kills + owners
     assert "AC" not in {reports[job] for job in range(1, total, 2)}
     assert left_behind(scratch) == before
     assert_flat([row for row in rows if "rss_kb" in row])
@@ -95,7 +100,10 @@ def missing(journal: Path, total: int) -> bool:
 
 
 def strike(draw: random.Random, owner: subprocess.Popen[bytes]) -> bool:
-    """Kills a worker or one of its zygotes, now and then the owner. Whether there was one to kill."""
+    """Kill a worker or one of its zygotes, sometimes the owner.
+
+    Return whether there was a process to kill.
+    """
     try:
         workers = psutil.Process(owner.pid).children()
         below = [process for worker in workers for process in worker.children(recursive=True)]
@@ -111,7 +119,10 @@ def strike(draw: random.Random, owner: subprocess.Popen[bytes]) -> bool:
 
 
 def assert_flat(samples: list[dict[str, int]]) -> None:
-    """No owner's memory at its end is more than half above its first sample; workers that were started anew make it jump about."""
+    """Check that no owner's memory grows by more than half between its first samples and its last.
+
+    Restarted workers make the samples vary.
+    """
     for owner in {sample["owner"] for sample in samples}:
         sizes = [sample["rss_kb"] for sample in samples if sample["owner"] == owner]
         assert sizes[-1] <= 1.5 * max(sizes[:2]), sizes

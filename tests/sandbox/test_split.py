@@ -1,4 +1,8 @@
-"""A unittest method in two parts: a judge decides about what the program's process tells, and what the test expects is nowhere beside the program."""
+"""A unittest method in two parts.
+
+A judge decides on what the program's process reports, and the expected values are never in the
+program's process.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +70,8 @@ HIDDEN = {
         "for given, want in [(1, 7001), (2, 7001)]:\n    self.assertEqual(f(given), want)"
     ),
     "a subtest": case(
-        "for given, want in [(1, 7001), (2, 7001)]:\n    with self.subTest(want=want):\n        self.assertEqual(f(given), want)"
+        "for given, want in [(1, 7001), (2, 7001)]:\n    with self.subTest(want=want):\n"
+        "        self.assertEqual(f(given), want)"
     ),
     "a helper": case(
         "self.check(1, 7001)",
@@ -123,39 +128,57 @@ BOTH = {
         "self.assertEqual(f('x'), Path('x/y'))", before="from pathlib import Path"
     ),
     "class MyError(ValueError): pass\ndef f(x): raise MyError('no')": case(
-        "with self.assertRaises(ValueError) as caught:\n    f(1)\nself.assertEqual(str(caught.exception), 'no')\nself.assertRaises(Exception, f, 1)"
+        "with self.assertRaises(ValueError) as caught:\n    f(1)\n"
+        "self.assertEqual(str(caught.exception), 'no')\nself.assertRaises(Exception, f, 1)"
     ),
     "class MyError(KeyError): pass\ndef f(x): raise MyError('no')": case(
         "with self.assertRaises(KeyError):\n    f(1)"
     ),
-    "class Item:\n    def __init__(self, x): self.x = x\n    def __eq__(self, other): return self.x == other.x\ndef f(x): return Item(x)": case(
+    (
+        "class Item:\n    def __init__(self, x): self.x = x\n"
+        "    def __eq__(self, other): return self.x == other.x\ndef f(x): return Item(x)"
+    ): case(
         "self.assertEqual(f(1), f(1))\nself.assertEqual(f(1).x, 1)\nself.assertNotEqual(f(1), f(2))"
     ),
     "def f(x): print(x, end='')": case(
-        "out = io.StringIO()\nwith redirect_stdout(out):\n    f('word')\nself.assertEqual(out.getvalue(), 'word')",
+        (
+            "out = io.StringIO()\nwith redirect_stdout(out):\n    f('word')\n"
+            "self.assertEqual(out.getvalue(), 'word')"
+        ),
         before="import io\nfrom contextlib import redirect_stdout",
     ),
     "def f(x):\n    return (n for n in range(x))": case(
         "self.assertEqual(list(f(3)), [0, 1, 2])\nself.assertEqual(sum(f(4)), 6)"
     ),
     "def f(x): return type(x)": case("self.assertEqual(f(1), int)\nself.assertEqual(f([]), list)"),
-    "from collections import UserDict, deque\nclass D(deque): pass\ndef f(x): return UserDict({x: D([x])})": case(
-        "from collections import deque\nself.assertEqual(f(1), {1: deque([1])})\nself.assertEqual(f(2)[2][0], 2)"
+    (
+        "from collections import UserDict, deque\nclass D(deque): pass\n"
+        "def f(x): return UserDict({x: D([x])})"
+    ): case(
+        "from collections import deque\nself.assertEqual(f(1), {1: deque([1])})\n"
+        "self.assertEqual(f(2)[2][0], 2)"
     ),
     "def f(d):\n    d['x'] = 5\n    return d": case(
-        "d = {}\ngot = f(d)\nself.assertIs(got, d)\nself.assertEqual(d, {'x': 5})\nself.assertEqual(got, d)"
+        "d = {}\ngot = f(d)\nself.assertIs(got, d)\nself.assertEqual(d, {'x': 5})\n"
+        "self.assertEqual(got, d)"
     ),
     "def f(xs): return sorted(xs)": case(
-        "import random\nxs = [3, 1, 2]\nrandom.shuffle(xs)\nself.assertEqual(f(xs), [1, 2, 3])\nself.assertEqual(len(xs), 3)"
+        "import random\nxs = [3, 1, 2]\nrandom.shuffle(xs)\nself.assertEqual(f(xs), [1, 2, 3])\n"
+        "self.assertEqual(len(xs), 3)"
     ),
     "def f(x): return x + 7": case(
-        "for given, want in {1: 8, 2: 9}.items():\n    with self.subTest(given=given, want=want):\n        self.assertEqual(f(given), want)"
+        "for given, want in {1: 8, 2: 9}.items():\n"
+        "    with self.subTest(given=given, want=want):\n"
+        "        self.assertEqual(f(given), want)"
     ),
     "WORDS = ['a', 'b']\ndef f(x): return WORDS[x]": case(
         "self.assertIn(f(1), WORDS)\nself.assertEqual(f(0), 'a')"
     ),
     "import os\ndef f(x):\n    os.kill(os.getpid(), x)": case(
-        "with patch('os.kill') as kill:\n    f(7)\n    f(9)\nkill.assert_called_with(os.getpid(), 9)\nself.assertEqual(kill.call_count, 2)",
+        (
+            "with patch('os.kill') as kill:\n    f(7)\n    f(9)\n"
+            "kill.assert_called_with(os.getpid(), 9)\nself.assertEqual(kill.call_count, 2)"
+        ),
         before="import os\nfrom unittest.mock import patch",
     ),
 }
@@ -172,18 +195,30 @@ def test_a_real_solution_passes_and_another_answer_does_not(sandbox: Sandbox, so
     )
 
 
-FORGED = "import os, struct, sys\ndef send(*parts):\n    for part in parts: os.write(4, struct.pack('>I', len(part)) + part)\n"
+FORGED = (
+    "import os, struct, sys\ndef send(*parts):\n"
+    "    for part in parts: os.write(4, struct.pack('>I', len(part)) + part)\n"
+)
 FORGERS = {
     "a pass": FORGED + "send(b'L', b'R')\nos._exit(0)\ndef f(x): pass",
     "answers at random": FORGED + "send(b'L', b'A0', b'A0', b'R')\nos._exit(0)\ndef f(x): pass",
-    "too many answers": FORGED
-    + "send(b'L', *[b'A%d' % n for n in range(9)], b'R')\nos._exit(0)\ndef f(x): pass",
+    "too many answers": (
+        FORGED + "send(b'L', *[b'A%d' % n for n in range(9)], b'R')\nos._exit(0)\ndef f(x): pass"
+    ),
     "answers without end": FORGED + "send(b'L')\nwhile True: send(b'A0')\ndef f(x): pass",
     "an answer that is broken": FORGED + "send(b'L', b'A{', b'R')\nos._exit(0)\ndef f(x): pass",
     "a verdict": FORGED + "send(b'L', b'V[0,\"AC\",\"\",false]')\nos._exit(0)\ndef f(x): pass",
-    "an answer equal to all": "class E:\n    def __eq__(self, o): return True\n    def __getitem__(self, k): return E()\ndef f(x): return E()",
-    "the teller": "import program\nclass E:\n    def __eq__(self, o): return True\ndef f(x):\n    program._told = lambda v: None\n    return 3",
-    "another unittest": "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\ndef f(x): return 0",
+    "an answer equal to all": (
+        "class E:\n    def __eq__(self, o): return True\n"
+        "    def __getitem__(self, k): return E()\ndef f(x): return E()"
+    ),
+    "the teller": (
+        "import program\nclass E:\n    def __eq__(self, o): return True\ndef f(x):\n"
+        "    program._told = lambda v: None\n    return 3"
+    ),
+    "another unittest": (
+        "import unittest\nunittest.TestCase.assertEqual = lambda *a: None\ndef f(x): return 0"
+    ),
 }
 
 
@@ -196,7 +231,10 @@ def test_who_forges_answers_has_none_right(sandbox: Sandbox, what: str) -> None:
 
 
 SKIPPING = {
-    "a condition": "import sys\nif sys.platform != 'win32': self.skipTest('windows')\nself.assertEqual(f(1), 3)",
+    "a condition": (
+        "import sys\nif sys.platform != 'win32': self.skipTest('windows')\n"
+        "self.assertEqual(f(1), 3)"
+    ),
     "an exception": "import unittest\nraise unittest.SkipTest('later')",
 }
 
@@ -211,7 +249,9 @@ def test_a_method_that_skips_itself_before_it_asks_is_no_test(sandbox: Sandbox, 
 def test_a_program_cannot_skip_a_test(sandbox: Sandbox) -> None:
     text = case(
         "self.assertEqual(f(1), 5)",
-        more="def setUp(self):\n    import sys\n    if sys.platform == 'win32': self.skipTest('no')",
+        more=(
+            "def setUp(self):\n    import sys\n    if sys.platform == 'win32': self.skipTest('no')"
+        ),
     )
     assert (
         judged(sandbox, "import unittest\ndef f(x): raise unittest.SkipTest('mine')", text).verdict

@@ -1,4 +1,7 @@
-"""Workers, zygotes and owners are killed: no job is lost, none is reported twice, nothing stays behind."""
+"""Workers, zygotes and owners are killed.
+
+No job is lost, none is reported twice, and nothing stays behind.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,8 @@ from tests.sandbox.left import children, slot_cgroups
 SLOW = "import time\ntime.sleep(0.3)\ndef f(a, b):\n    return a + b"
 
 
-OTHERS: set[int] = set()  # processes of sandboxes that other tests keep open beside this one
+# processes of sandboxes that other tests keep open at the same time
+OTHERS: set[int] = set()
 
 
 @pytest.fixture(autouse=True)
@@ -46,14 +50,17 @@ def below(pid: int) -> list[psutil.Process]:
 
 
 def called(name: str, pid: int | None = None) -> list[psutil.Process]:
-    """The workers ("worker.py"), or their zygotes with the outer halves ("zygote.py"), below us; never a program, which is a zygote's child."""
+    """Return the worker or zygote processes below this process or `pid`.
+
+    name: "worker.py" for the workers, "zygote.py" for their zygotes with the outer halves. Programs
+    are never included: they are children of a zygote.
+    """
     found, generation = [], [pid or os.getpid()]
     for _ in range(3):
         generation = [child for parent in generation for child in children(parent)]
         for pid in set(generation) - OTHERS:
-            with contextlib.suppress(
-                psutil.Error
-            ):  # gone meanwhile, which says nothing about the others
+            # a process that has ended says nothing about the others
+            with contextlib.suppress(psutil.Error):
                 if name in " ".join((process := psutil.Process(pid)).cmdline()):
                     found.append(process)
     return found
@@ -77,14 +84,13 @@ def test_a_job_whose_worker_is_killed_is_judged_by_another(victim: str) -> None:
 
 
 class Told(LocalChannel):
-    """A real worker; who asked it for which job is kept."""
+    """A real worker that records which thread sent it which job."""
 
     asked: ClassVar[list[tuple[str, str, int]]] = []  # job, thread, pid of the worker
 
     def send(self, payload: bytes, timeout_s: float) -> None:
-        super().send(
-            payload, timeout_s
-        )  # first: a worker that is killed before it was asked says nothing about the job
+        # send first: a worker that is killed before it receives the job says nothing about the job
+        super().send(payload, timeout_s)
         self.asked.append((json.loads(payload)["id"], threading.current_thread().name, self.pid))
 
 
@@ -115,7 +121,7 @@ def test_a_job_whose_worker_is_killed_is_not_given_to_the_same_one_while_there_i
 
 
 class Killer(threading.Thread):
-    """Kills each process of this name as soon as it is seen, `most` of them."""
+    """Kills each process of this name as soon as it appears, up to `most` of them."""
 
     def __init__(self, name: str, most: int) -> None:
         super().__init__()
@@ -151,7 +157,8 @@ def test_what_is_killed_while_it_starts_is_started_again_on_the_same_rung(
         assert opened.describe() == sandbox.describe()
     if len(killer.killed) < most:
         pytest.skip(
-            f"this machine is too busy to kill a process while it starts: {len(killer.killed)} of {most}"
+            "this machine is too busy to kill a process while it starts: "
+            f"{len(killer.killed)} of {most}"
         )
 
 
@@ -169,7 +176,8 @@ def test_where_nothing_comes_up_the_error_says_so_and_is_no_lower_rung(
             assert said in str(failure)
         else:
             pytest.skip(
-                f"this machine is too busy to kill each process while it starts: {len(killer.killed)} were"
+                "this machine is too busy to kill each process while it starts: "
+                f"{len(killer.killed)} were"
             )
 
 
@@ -183,7 +191,7 @@ def test_random_kills_lose_no_job_and_repeat_none() -> None:
         stop = threading.Event()
 
         def strike() -> None:
-            for _ in range(20):  # a slow machine sees no more of them
+            for _ in range(20):  # a slow machine has no time for more
                 if not stop.wait(0.15) and (processes := called(".py")):
                     with contextlib.suppress(psutil.NoSuchProcess):
                         draw.choice(processes).kill()
@@ -209,7 +217,7 @@ def test_a_worker_that_dies_each_time_is_infra_and_no_verdict(
         def strike() -> None:
             while not stop.wait(0.02):
                 for process in called("worker.py"):
-                    with contextlib.suppress(psutil.Error):  # it was struck a moment ago
+                    with contextlib.suppress(psutil.Error):  # it was killed a moment ago
                         if time.time() - process.create_time() > 0.5:
                             process.kill()
 
@@ -236,7 +244,10 @@ def test_a_worker_that_died_with_nothing_to_do_is_no_attempt_at_the_next_job(
 
 
 def by_default() -> None:
-    """Signals as a shell gives them: a library that another test imported may have changed ours."""
+    """Restore the default signal handling, as in a shell.
+
+    A library imported by another test may have changed it.
+    """
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
@@ -245,8 +256,10 @@ def by_default() -> None:
 def test_nothing_outlives_an_owner_that_is_killed(sig: signal.Signals, tmp_path: Path) -> None:
     script = tmp_path / "owner.py"
     script.write_text(
-        "from sandbox.sandbox import Sandbox, SandboxConfig\nfrom sandbox.protocol import Job, Limits, StdioTest\nprint('up', flush=True)\n"
-        "job = Job('', 'import os, time\\nos.fork()\\ntime.sleep(60)', 'stdio', (StdioTest('', ''),), limits=Limits(wall_s=60.0))\n"
+        "from sandbox.sandbox import Sandbox, SandboxConfig\n"
+        "from sandbox.protocol import Job, Limits, StdioTest\nprint('up', flush=True)\n"
+        "job = Job('', 'import os, time\\nos.fork()\\ntime.sleep(60)', 'stdio', (StdioTest('', "
+        "''),), limits=Limits(wall_s=60.0))\n"
         "with Sandbox(SandboxConfig(workers=2)) as s:\n    list(s.run([job] * 4))\n"
     )
     environment = os.environ | {"PYTHONPATH": str(Path.cwd())}
@@ -329,17 +342,21 @@ def test_a_sandbox_that_is_not_open_says_so() -> None:
 
 
 def test_importing_the_sandbox_is_quick_and_brings_nothing_heavy() -> None:
-    code = "import sys, time\nimport sandbox.sandbox\nprint(time.process_time(), 'pydantic' in sys.modules, 'numpy' in sys.modules)"
+    code = (
+        "import sys, time\nimport sandbox.sandbox\n"
+        "print(time.process_time(), 'pydantic' in sys.modules, 'numpy' in sys.modules)"
+    )
     told = [
         subprocess.run(
             [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True
         ).stdout.split()
         for _ in range(3)
     ]
+    # the minimum of three runs, because other load on the machine also takes time
     assert min(float(seconds) for seconds, *_ in told) < 0.3 and told[0][1:] == [
         "False",
         "False",
-    ]  # what else the machine does is not its time
+    ]
 
 
 def test_the_descendants_of_another_process_are_killed() -> None:

@@ -1,4 +1,4 @@
-"""Limits of a program over all its tests, on each rung that this machine grants."""
+"""Limits on a program over all its tests, on each isolation level that this machine supports."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PRINTS = "print('x' * 40_000)\n"
 
 
 def five(style: str, body: str, limits: Limits) -> Job:
-    """The same five times: five calls of one process, or five processes."""
+    """Return a job that runs the same body five times: in five calls or in five processes."""
     if style == "call":
         inside = "".join(f"    {line}\n" for line in body.splitlines())
         return Job("job", f"def f():\n{inside}", "call", (CallTest(),) * 5, "f", limits=limits)
@@ -57,7 +57,10 @@ def test_output_of_all_runs_together_has_a_total(sandbox: Sandbox) -> None:
 
 
 def test_totals_are_part_of_a_problem_in_json() -> None:
-    text = '{"style": "stdio", "tests": [{"stdin": "", "stdout": ""}], "limits": {"total_wall_s": 3, "total_cpu_s": 1.5, "total_output_kb": 7}}'
+    text = (
+        '{"style": "stdio", "tests": [{"stdin": "", "stdout": ""}], "limits": {"total_wall_s": '
+        '3, "total_cpu_s": 1.5, "total_output_kb": 7}}'
+    )
     assert job_of(json.loads(text), "", "job").limits == Limits(
         total_wall_s=3, total_cpu_s=1.5, total_output_kb=7
     )

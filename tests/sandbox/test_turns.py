@@ -1,4 +1,7 @@
-"""Two channels a worker: never more programs at once than workers, and a turn that nobody can keep."""
+"""Each worker has two channels, which share a core lock.
+
+There are never more programs running than workers, and nobody can keep the lock.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ def most_at_once(spans: list[list[float]]) -> int:
 
 @pytest.mark.parametrize("style", ["call", "stdio"])
 def test_never_more_programs_at_once_than_workers(style: str) -> None:
-    if style == "call":  # a wrong answer is in the report as it came
+    if style == "call":  # the report quotes a wrong result verbatim
         jobs = numbered(call(SPAN + "def f(): return span", CallTest((), {}, None)), 20)
     else:
         jobs = numbered(stdio(SPAN + "print(span)", "", "none"), 20)
@@ -51,7 +54,7 @@ def test_never_more_programs_at_once_than_workers(style: str) -> None:
 
 
 class Seen(LocalBackend):
-    """Keeps the workers that it opened."""
+    """A backend that keeps the workers that it opened."""
 
     def __init__(self) -> None:
         super().__init__("auto", ())
@@ -69,7 +72,8 @@ def test_a_worker_that_is_killed_in_its_turn_has_given_it() -> None:
     with Sandbox(SandboxConfig(workers=CORES // 2), backend=backend) as sandbox:
         running = threading.Thread(target=lambda: found.extend(sandbox.run(slow)))
         running.start()
-        for victim in backend.channels_opened[:2]:  # one of a pair has the turn, whichever
+        # one of the two workers of a pair holds the core lock, no matter which
+        for victim in backend.channels_opened[:2]:
             time.sleep(0.4)
             os.kill(victim.pid, signal.SIGKILL)
         running.join()
@@ -86,7 +90,10 @@ def test_waiting_for_a_turn_is_no_time_of_the_program() -> None:
 
 
 def strike_one_that_waits() -> bool:
-    """Whether there was a process below us that read from descriptor 5, the gate. It is killed as soon as it is seen: soon its program runs."""
+    """Kill a process below us that reads from descriptor 5, the gate; return whether there was one.
+
+    It is killed as soon as it is seen, because its program runs soon after.
+    """
     for pid in descendants(os.getpid()):
         with contextlib.suppress(OSError):
             if Path(f"/proc/{pid}/syscall").read_text().startswith("0 0x5 "):
@@ -113,7 +120,7 @@ def test_a_process_that_is_killed_before_its_turn_is_no_verdict_on_its_program()
 
 
 def test_a_worker_in_a_ray_actor_keeps_to_no_core() -> None:
-    """All actors of a node would keep to the same one."""
+    """Otherwise all actors of a node would keep to the same core."""
     place = Place("auto", ())
     place.open()
     assert os.sched_getaffinity(place.pids()[1]) == os.sched_getaffinity(0)

@@ -1,4 +1,4 @@
-"""What programs do and what is said of it."""
+"""What programs do, and the verdicts that they get."""
 
 from __future__ import annotations
 
@@ -36,9 +36,24 @@ SMALL = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=128, output_kb=64)
         (call("import time\ntime.sleep(9)", limits=SHORT), "TLE"),
         (call("def f(a, b):\n    return len(bytearray(2**30))", limits=SMALL), "MLE"),
         (call("def f(a, b):\n    print('x' * 10**6)\n    return a + b", limits=SMALL), "OLE"),
-        (call("import threading, tempfile, random, numpy\ndef f(a, b):\n    return int(numpy.sum([a, b]))"), "AC"),
-        (call("from dataclasses import dataclass\n@dataclass\nclass P:\n    x: 'int'\ndef f(a, b):\n    return P(a).x + b"), "AC"),
-        (call("def f(a, b):\n    return a + b\nif __name__ == '__main__':\n    f(input(), 1)"), "AC"),
+        (
+            call(
+                "import threading, tempfile, random, numpy\ndef f(a, b):\n"
+                "    return int(numpy.sum([a, b]))"
+            ),
+            "AC",
+        ),
+        (
+            call(
+                "from dataclasses import dataclass\n@dataclass\nclass P:\n    x: 'int'\n"
+                "def f(a, b):\n    return P(a).x + b"
+            ),
+            "AC",
+        ),
+        (
+            call("def f(a, b):\n    return a + b\nif __name__ == '__main__':\n    f(input(), 1)"),
+            "AC",
+        ),
         (stdio("print(int(input()) + 1)", "4\n", "5\n"), "AC"),
         (stdio("print(int(input()) + 1)\nraise SystemExit", "4\n", "5\n"), "AC"),
         (stdio("print(int(input()) + 1)\nraise SystemExit(1)", "4\n", "5\n"), "RE"),
@@ -58,17 +73,53 @@ SMALL = Limits(wall_s=10.0, cpu_s=10.0, memory_mb=128, output_kb=64)
         (asserting("def f(x):\n    return x + 1", "assert candidate(1) == 2"), "AC"),
         (asserting("def f(x):\n    return x", "assert candidate(1) == 2"), "WA"),
         (asserting("def f(x):\n    raise KeyError(x)", "assert candidate(1) == 2"), "RE"),
-        (asserting("def f(x):\n    raise KeyError(x)", "try:\n        candidate(1)\n    except KeyError:\n        return\n    assert False"), "AC"),
+        (
+            asserting(
+                "def f(x):\n    raise KeyError(x)",
+                (
+                    "try:\n        candidate(1)\n    except KeyError:\n        return\n"
+                    "    assert False"
+                ),
+            ),
+            "AC",
+        ),
         (asserting("def f(", "assert candidate(1) == 2"), "CE"),
-        (asserting("def f(x):\n    while True: pass", "assert candidate(1) == 2", limits=SHORT), "TLE"),
+        (
+            asserting("def f(x):\n    while True: pass", "assert candidate(1) == 2", limits=SHORT),
+            "TLE",
+        ),
         (asserting("def f(x):\n    import os; os._exit(0)", "assert candidate(1) == 2"), "RE"),
-        (asserting("def f(x):\n    return bytearray(2**30)", "assert candidate(1) == 2", limits=SMALL), "MLE"),
-        (asserting("def f(x):\n    return g(x)", "assert helper(candidate(1)) == 2", prompt="def helper(x):\n    return x\n"), "RE"),
-        (asserting("def f(x):\n    return x + 1", "assert helper(candidate(1)) == 4", prompt="def helper(x):\n    return 2 * x\n"), "AC"),
+        (
+            asserting(
+                "def f(x):\n    return bytearray(2**30)", "assert candidate(1) == 2", limits=SMALL
+            ),
+            "MLE",
+        ),
+        (
+            asserting(
+                "def f(x):\n    return g(x)",
+                "assert helper(candidate(1)) == 2",
+                prompt="def helper(x):\n    return x\n",
+            ),
+            "RE",
+        ),
+        (
+            asserting(
+                "def f(x):\n    return x + 1",
+                "assert helper(candidate(1)) == 4",
+                prompt="def helper(x):\n    return 2 * x\n",
+            ),
+            "AC",
+        ),
         (asserting("def f(x):\n    return x + 1", "assert f(1) == 2"), "AC"),
-        (asserting("def f(x):\n    return (x, {1: {2}})", "assert candidate([1]) == ([1], {1: {2}})"), "AC"),
+        (
+            asserting(
+                "def f(x):\n    return (x, {1: {2}})", "assert candidate([1]) == ([1], {1: {2}})"
+            ),
+            "AC",
+        ),
     ],
-)  # fmt: skip
+)
 def test_verdict(judge: Judge, job: Job, verdict: str) -> None:
     report = judge(job)
     assert report.verdict == verdict, report
@@ -99,7 +150,10 @@ def test_what_was_not_run_is_never_accepted(judge: Judge) -> None:
 def test_a_program_that_ends_between_two_checks_keeps_what_it_passed_and_no_more(
     judge: Judge,
 ) -> None:
-    source = "import os\nseen = []\ndef f(x):\n    seen.append(x)\n    if len(seen) > 1:\n        os._exit(0)\n    return x\n"
+    source = (
+        "import os\nseen = []\ndef f(x):\n    seen.append(x)\n    if len(seen) > 1:\n"
+        "        os._exit(0)\n    return x\n"
+    )
     report = judge(
         asserting(
             source,
@@ -126,14 +180,18 @@ def test_each_stdio_test_is_a_fresh_run(judge: Judge) -> None:
 
 
 def test_the_same_program_gets_the_same_verdict_though_it_draws_and_hashes(judge: Judge) -> None:
-    source = "import random\ndef f(a, b):\n    return [random.random(), list({'a', 'b', 'c', 'd'}), hash('x')]"
+    source = (
+        "import random\ndef f(a, b):\n"
+        "    return [random.random(), list({'a', 'b', 'c', 'd'}), hash('x')]"
+    )
     assert len({judge(call(source)).tests[0].detail for _ in range(6)}) == 1
 
 
 def test_time_and_memory_are_measured(judge: Judge) -> None:
     report = judge(
         call(
-            "held = bytearray(b'x' * 50_000_000)\nimport time\nbusy = sum(range(3_000_000))\ndef f(a, b):\n    return a + b"
+            "held = bytearray(b'x' * 50_000_000)\nimport time\nbusy = sum(range(3_000_000))\n"
+            "def f(a, b):\n    return a + b"
         )
     )
     assert report.verdict is Verdict.AC
@@ -145,7 +203,10 @@ def test_time_and_memory_are_measured(judge: Judge) -> None:
 
 
 def test_cpu_of_all_processes_counts_together(judge: Judge) -> None:
-    source = "import os, time\nfor _ in range(3):\n    if not os.fork():\n        while True: pass\ndef f(a, b):\n    time.sleep(1.8)\n    return 5"
+    source = (
+        "import os, time\nfor _ in range(3):\n    if not os.fork():\n        while True: pass\n"
+        "def f(a, b):\n    time.sleep(1.8)\n    return 5"
+    )
     assert judge(call(source, limits=Limits(wall_s=6.0, cpu_s=0.3))).verdict is Verdict.TLE
 
 

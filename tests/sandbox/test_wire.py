@@ -1,4 +1,4 @@
-"""Plain data survives the journey, and nothing else makes it."""
+"""Plain data survives serialization, and nothing else is serialized."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A model behind the project's own gateway, and before it a door that fails in every way that HTTP has: real sockets on both sides."""
+"""A model behind the project's own gateway, and a faulty proxy in front of the gateway.
+
+The proxy fails in every way that HTTP can. There are real sockets on both sides.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +22,24 @@ from resources.registry.ledger import Ledger
 
 FAULTS = ("429", "500", "nonsense", "half", "nothing", "cut", "hang up")
 FAULTY = {
-    "429": (429, b"slow down"), "500": (500, b"oops"), "nonsense": (200, b"<html>hello</html>"), "half": (200, b'{"choices": [{"mess'),
+    "429": (429, b"slow down"),
+    "500": (500, b"oops"),
+    "nonsense": (200, b"<html>hello</html>"),
+    "half": (200, b'{"choices": [{"mess'),
     "nothing": (200, b""),
-}  # fmt: skip
+}
 
 
 @dataclass
 class Door:
-    """Lets requests through, or does to them what `faults` says, in turn. A fault costs the client another try."""
+    """A proxy that forwards requests, or applies the next of `faults` to them.
+
+    A fault costs the client another attempt.
+    """
 
     server: str
     faults: list[str] = field(default_factory=list)
-    heard: Counter[str] = field(default_factory=Counter)  # bodies that the model answered
+    heard: Counter[str] = field(default_factory=Counter)  # request bodies that the model answered
     models: list[str] = field(default_factory=list)  # faults of the list of models
     retry_after: str = "0"
     wait_s: float = 0.0
@@ -39,7 +48,7 @@ class Door:
 
 @contextmanager
 def served(folder: Path, home: Home) -> Iterator[str]:
-    """The gateway with the checkpoint in `folder` as champion; gives host:port."""
+    """Run the gateway with the checkpoint in `folder` as champion; yield host:port."""
     import uvicorn
 
     from artifacts.hashing import hash_folder
@@ -64,7 +73,8 @@ def served(folder: Path, home: Home) -> Iterator[str]:
     host, port = server.servers[0].sockets[0].getsockname()[:2]
     try:
         yield f"{host}:{port}"
-    finally:  # or the thread of a test that fails would never end
+    finally:
+        # otherwise, if a test fails, its thread never ends
         server.should_exit = True
         thread.join()
 
@@ -77,7 +87,8 @@ def door_to(server: str) -> Iterator[Door]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             fault = ""
-            with contextlib.suppress(IndexError):  # each request has a thread of its own
+            # each request has a thread of its own
+            with contextlib.suppress(IndexError):
                 fault = made.faults.pop(0)
             status, answer = (
                 self._forward(body)
@@ -117,7 +128,7 @@ def door_to(server: str) -> Iterator[Door]:
 
     class Listening(ThreadingHTTPServer):
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A client that was killed is no error of ours."""
+            """Ignore the error: a killed client is not a failure of the proxy."""
 
     listening = Listening(("127.0.0.1", 0), Handler)
     threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02}).start()

@@ -1,4 +1,7 @@
-"""Benchmark answers from a real model behind real HTTP, through a door that fails in every way: nothing is lost, nothing is asked twice."""
+"""Benchmark completions from a real model over HTTP, through a proxy that fails in every way.
+
+No completion is lost and none is requested twice.
+"""
 
 from __future__ import annotations
 
@@ -95,9 +98,8 @@ def test_faults_of_every_kind_cost_tries_and_no_answer(
         and not door.faults
         and not door.models
     )
-    assert (
-        sum(door.heard.values()) == TASKS + 2
-    )  # an answer that was cut off on its way was asked for again
+    # + 2: the two completions that were cut off in transit were requested again
+    assert sum(door.heard.values()) == TASKS + 2
     assert told.asked == TASKS and list(told.models) == [
         f"tiny {str(told.who['said']['root'])[:12]}"
     ]
@@ -223,7 +225,8 @@ from evaluation.benchmarks import heldout
 from evaluation.generation.completion_sources import Endpoint, answers
 from evaluation.generation.decoder import Sampling
 from problems.schema import read_parquet
-asked, source = heldout(read_parquet(Path(sys.argv[1]))), Endpoint(sys.argv[2], "champion", at_once=4)
+asked, source = heldout(read_parquet(Path(sys.argv[1]))), \
+Endpoint(sys.argv[2], "champion", at_once=4)
 answers(asked, source, Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
 """
 

@@ -1,4 +1,4 @@
-"""The gateway over real HTTP, in front of really made models: who is champion answers, and nobody else."""
+"""The gateway over real HTTP, with real models: only the champion generates completions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ CHAT = [{"role": "user", "content": "double the number"}]
 
 
 def make_model(folder: Path, seed: int) -> Path:
-    """A Qwen2 of a few thousand random parameters with a byte tokenizer and a chat template, as Hugging Face saves them."""
+    """Write a Qwen2 of a few thousand random parameters, as Hugging Face saves it.
+
+    It has a byte tokenizer and a chat template.
+    """
     import torch
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM

@@ -1,4 +1,8 @@
-"""The page's server over real HTTP, and the folder under it: blind, guarded, nothing twice, nothing lost, and what it writes the reward reads."""
+"""The preference page's server over real HTTP, and the folder that stores its choices.
+
+Judging is blind and needs a token. Nothing is recorded twice or lost, and the reward reads the
+choices.
+"""
 
 from __future__ import annotations
 

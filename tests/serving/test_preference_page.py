@@ -1,4 +1,7 @@
-"""The page in a real browser: what a judge reads, presses and never sees. Skipped where no browser is."""
+"""The preference page in a real browser: what a judge reads, what they press, what stays hidden.
+
+Skipped if no browser is installed.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ from serving.preference.app import make_app
 from serving.preference.round import About, Round, begin
 from tests.browser import Browser, chromium
 
-HOSTILE = "</pre><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\n\u202e{{ 7 * 7 }}<b>bold</b>"
+HOSTILE = (
+    "</pre><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>\n"
+    "\u202e{{ 7 * 7 }}<b>bold</b>"
+)
 TOKEN = "a-token"
 
 pytestmark = pytest.mark.slow

@@ -1,4 +1,7 @@
-"""`ratchet solve` against real servers: the project's own gateway with a model that knows nothing, and one that mends what is reported to it."""
+"""`ratchet solve` against real servers.
+
+One is the project's own gateway with an untrained model; the other fixes what is reported to it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ from cli.solve import Speech, solve
 from resources.home import Home, NotReady
 from tests.serving.door import door_to, served
 
-PROBLEM = "Write double(x).\n\n## Examples\n```python\nassert double(1) == 2\nassert double(3) == 6\n```\n"
+PROBLEM = (
+    "Write double(x).\n\n## Examples\n```python\nassert double(1) == 2\n"
+    "assert double(3) == 6\n```\n"
+)
 WRONG, RIGHT = (
     "```python\ndef double(x):\n    return x + 1\n```",
     "```python\ndef double(x):\n    return 2 * x\n```",
@@ -27,7 +33,10 @@ WRONG, RIGHT = (
 
 @contextmanager
 def mender() -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """Writes a wrong program, mends it once it is told what fails, and comments when it is asked to."""
+    """Run a server that writes a wrong program and fixes it when told what fails.
+
+    It comments when asked to.
+    """
     heard: list[dict[str, Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -57,7 +66,8 @@ def mender() -> Iterator[tuple[str, list[dict[str, Any]]]]:
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/v1", heard
-    finally:  # or the thread of a test that fails would never end
+    finally:
+        # otherwise, if a test fails, its thread never ends
         server.shutdown()
         server.server_close()
 
@@ -132,11 +142,12 @@ def test_a_checkpoint_answers_here_and_behind_the_gateway_alike(
 ) -> None:
     from verl_jobs.sft.tiny_model import TinyModel, make
 
+    # random weights: the model is untrained
     make(
         TinyModel(hidden=32, layers=1, heads=2, positions=1024),
         [RIGHT, PROBLEM],
         tmp_path / "model",
-    )  # random: it knows nothing
+    )
     here, said = told(problem, model=str(tmp_path / "model"), turns=2)
     with served(tmp_path / "model", Home(tmp_path / "home")) as server, door_to(server) as door:
         there, heard = told(problem, endpoint=door.url, turns=2)

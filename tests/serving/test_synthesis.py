@@ -1,4 +1,7 @@
-"""Synthesis against a real model behind a real HTTP server whose door fails in every way: garbage is refused by name, nothing is asked twice."""
+"""Synthesis with a real model behind a proxy that fails in every way that HTTP can.
+
+Garbage is rejected with a named reason, and nothing is requested twice.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,10 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from verl_jobs.sft.tiny_model import TinyModel, make
 
     base = tmp_path_factory.mktemp("synthesis")
+    # random weights: the model is untrained
     make(
         TinyModel(hidden=32, layers=1, heads=2, positions=1024), [SEED.solutions[0]], base / "model"
-    )  # random: it knows nothing
+    )
     with served(base / "model", Home(base / "home")) as server:
         yield server
 
@@ -106,10 +110,10 @@ def test_a_server_that_is_down_ends_the_pass_and_is_named(door: Door) -> None:
         sent = endpoint.sent
         with pytest.raises(EndpointDown):
             endpoint.ask(ASK)
-        assert endpoint.sent == sent  # it is not bothered again
+        assert endpoint.sent == sent  # no further request is sent to it
 
 
-def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that_is_too_long_does_not(
+def test_a_model_that_the_server_does_not_know_ends_the_pass_and_a_question_that_is_too_long_does_not(  # noqa: E501, RUF100
     door: Door,
 ) -> None:
     with opened(door) as endpoint:
@@ -154,14 +158,14 @@ def test_a_pass_that_is_taken_up_again_asks_for_nothing_twice(
     whole, torn = tmp_path / "whole.jsonl", tmp_path / "torn.jsonl"
     first = synthesized(door, whole, sandbox)
     lines = whole.read_bytes().splitlines(keepends=True)
-    torn.write_bytes(b"".join(lines[:5]) + lines[5][:20])  # killed while it wrote
+    # killed while writing a line
+    torn.write_bytes(b"".join(lines[:5]) + lines[5][:20])
     door.heard.clear()
     again = synthesized(door, torn, sandbox)
     assert sum(door.heard.values()) == len(lines) - 5 and set(door.heard.values()) == {1}
     assert again.stage == first.stage and again.questions == first.questions
-    assert sorted(torn.read_bytes().splitlines()) == sorted(
-        whole.read_bytes().splitlines()
-    )  # a seed each: the model says the same again
+    # each request has its own seed, so the model repeats its reply
+    assert sorted(torn.read_bytes().splitlines()) == sorted(whole.read_bytes().splitlines())
     door.heard.clear()
     assert synthesized(door, whole, sandbox) == first and not door.heard
 
@@ -174,8 +178,10 @@ from problems.synthesis.replies import Replies
 from problems.schema import read_parquet
 from problems.synthesis.synthesize import Synthesis, synthesize
 from sandbox.sandbox import Sandbox, SandboxConfig
-with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as replies, Sandbox(SandboxConfig(workers=1)) as sandbox:
-    synthesize(read_parquet(Path(sys.argv[3])), Synthesis.model_validate_json(sys.argv[4]), 1, replies, sandbox)
+with Endpoint(sys.argv[1]) as endpoint, Replies(Path(sys.argv[2]), endpoint) as replies, \
+Sandbox(SandboxConfig(workers=1)) as sandbox:
+    synthesize(read_parquet(Path(sys.argv[3])), Synthesis.model_validate_json(sys.argv[4]), \
+1, replies, sandbox)
 """
 
 

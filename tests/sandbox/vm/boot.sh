@@ -1,5 +1,6 @@
 #!/bin/bash
-# boot.sh LINUX COMMAND: runs the command in this repository, in a Linux of its own with cgroup version 2 alone; see README.md.
+# boot.sh LINUX COMMAND: run the command in this repository, in a separate Linux with cgroup
+# version 2 alone; see README.md.
 set -euo pipefail
 linux=$1 repository=$(realpath "$(dirname "$0")/../../..")
 guest=$(mktemp -d)
