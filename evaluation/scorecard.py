@@ -26,8 +26,10 @@ class Sample(BaseModel):
     passed: int = 0
     total: int = 0
     cut: bool = False  # the answer ended by length
-    first_failed: str = ""  # the first test it fails, as a person reads it, where the statement shows that test; hidden tests stay hidden
-    failed_test: int = 0  # number of the first test it fails, from 1; 0 where none is told (evaluation/judging/failure_kinds.py)
+    # the first failed test in words, if the statement shows that test; hidden tests stay hidden
+    first_failed: str = ""
+    # number of the first failed test, from 1; 0 if unknown (evaluation/judging/failure_kinds.py)
+    failed_test: int = 0
     raised: str = ""  # the type of exception that it ended with
     tags: tuple[str, ...] = ()
     sets: dict[
@@ -42,7 +44,9 @@ class Sample(BaseModel):
 
 
 class Origin(BaseModel):
-    """What was asked of `ratchet evaluate --benchmark`: with it the answers are judged again, or drawn again where they are gone."""
+    """The arguments of `ratchet evaluate --benchmark`: with them the completions are judged again,
+    or generated again if they are missing.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -57,7 +61,7 @@ class Origin(BaseModel):
 
 
 class Scorecard(BaseModel):
-    """Verdicts of who answered, task by task; every score, comparison and report is made from these."""
+    """Verdicts of one model, task by task; every score, comparison and report is made from these."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -95,7 +99,9 @@ class Scorecard(BaseModel):
 
     @property
     def solved(self) -> dict[str, bool]:
-        """First sample of each task: solved or not. INFRA raises: a score over tasks that nobody judged is none."""
+        """Return whether the first sample of each task is solved. Raises ValueError for INFRA:
+        unjudged tasks have no score.
+        """
         if broken := [s.task_id for s in self.samples if s.verdict == "INFRA"]:
             raise ValueError(
                 f"{self.benchmark}: {len(broken)} answers have no verdict, the first for "
@@ -124,12 +130,16 @@ class Scorecard(BaseModel):
 
     @property
     def content_hash(self) -> str:
-        """sha256 over all but what was measured on the clock and where it was made: the same answers and verdicts give one hash on a slower day."""
+        """Return the sha256 over everything except measured times and the place: equal completions
+        and verdicts give one hash.
+        """
         left_out: Any = {"measured": True, "origin": True, "samples": {"__all__": {"detail"}}}
         return hash_data(self.model_dump(mode="json", exclude=left_out, exclude_defaults=True))
 
     def solved_by(self, tag: str) -> dict[str, tuple[int, int]]:
-        """For each tag that starts with `tag` (such as "operations-"): tasks solved, tasks in all."""
+        """Return, for each tag that starts with `tag` (such as "operations-"): tasks solved, tasks
+        in all.
+        """
         solved = self.solved
         groups: dict[str, list[bool]] = {}
         for task, sample in self.first.items():
@@ -138,7 +148,9 @@ class Scorecard(BaseModel):
         return {name: (sum(group), len(group)) for name, group in sorted(groups.items())}
 
     def write(self, path: Path, figures: Mapping[str, Any] | None = None) -> None:
-        """Whole or not at all. figures: what it comes to, for those who read the file without Ratchet; they head it, and `read` passes them over."""
+        """Write completely or not at all. figures: results for readers without Ratchet, at the head
+        of the file; `read` skips them.
+        """
         write_atomic(
             path,
             json.dumps(

@@ -19,7 +19,9 @@ def nothing(_: Problem) -> str:
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Problems in the order of `problem_id`. Prompt, limits, tests and entry point are the problems' own, the same that training sees."""
+    """Problems in the order of `problem_id`. Prompt, limits, tests and entry point are the
+    problems' own, the same as in training.
+    """
 
     name: str
     problems: tuple[Problem, ...]
@@ -41,7 +43,9 @@ class Benchmark:
         )
 
     def raw_prompt(self, problem: Problem) -> str:
-        """What a base model goes on from: the code that its answer completes, else the question and the beginning of a block of code."""
+        """Return the prompt of a base model: the code that its completion continues, else the
+        question and the beginning of a code block.
+        """
         return (
             problem.starter_code.strip() + "\n"
             if self.completes
@@ -52,7 +56,9 @@ class Benchmark:
         return [{"role": "user", "content": prompt_text(problem)}]
 
     def program(self, problem: Problem, code: str) -> str:
-        """What is judged of an answer. A whole function after the starter code replaces the unfinished one; imports and helpers stay."""
+        """Return the program to judge. A whole function after the starter code replaces the
+        unfinished one; imports and helpers stay.
+        """
         if not code:
             return code
         return (
@@ -63,7 +69,9 @@ class Benchmark:
 
     @cached_property
     def version(self) -> str:
-        """sha256 over problems and prompts: another release, draw or wording is another version, and scores of two versions are never compared."""
+        """The sha256 over problems and prompts. Another release, draw or wording is another
+        version; scores of two versions are never compared.
+        """
         return hash_data(
             [
                 [
@@ -95,7 +103,7 @@ def from_problems(
     stop: Sequence[str] = ("\n```",),
     ahead: Callable[[Problem], str] = nothing,
 ) -> Benchmark:
-    """Raises ValueError where there is no problem, or one twice: a score over those would be none."""
+    """Return the benchmark. Raises ValueError without problems, or if one occurs twice."""
     ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
     if not ordered:
         raise ValueError(f"benchmark {name} has no problems: give it at least one")

@@ -1,4 +1,8 @@
-"""BigCodeBench, 1140 tasks with unittests (Zhuo et al. 2024, arXiv:2406.15877), asked as code or in prose; `hard` is 148 of them. Gated."""
+"""BigCodeBench, 1140 tasks with unittests (Zhuo et al. 2024, arXiv:2406.15877), asked as code or in
+prose; `hard` is 148 of them.
+
+Gated.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""CodeContests, LiveCodeBench and LeetCode: tasks from contests, asked in prose and answered by a fenced program. Gated.
+"""CodeContests, LiveCodeBench and LeetCode: tasks from contests, asked in prose and answered by a
+fenced program. Gated.
 
-A LiveCodeBench score means something with a window of dates: `livecodebench@2024-08-01..2025-02-01` takes contests from the first day to the last.
+A LiveCodeBench score needs a window of dates: `livecodebench@2024-08-01..2025-02-01` takes contests
+from the first day to the last.
 """
 
 from __future__ import annotations
@@ -27,11 +29,14 @@ MODULES = (
     "functools, operator, io, sys, json"
 )
 NAMES = "".join(f"from {name} import *\n" for name in f"{MODULES}, builtins, typing".split(", "))
-LIVE = f"{NAMES}import {MODULES}\nsys.setrecursionlimit(50000)\n\n"  # what LiveCodeBench's testing_util.py gives every program without being asked
+# what LiveCodeBench's testing_util.py adds to every program
+LIVE = f"{NAMES}import {MODULES}\nsys.setrecursionlimit(50000)\n\n"
 
 
 def ahead(problem: Problem) -> str:
-    """What upstream puts before each answer. LeetCodeDataset's prompt is the imports and helper classes that solutions take for granted."""
+    """Return what upstream puts before each program. LeetCodeDataset's prompt has the imports and
+    helper classes that solutions expect.
+    """
     return {"livecodebench": LIVE, "leetcode": f"{problem.starter_code}\n"}.get(problem.source, "")
 
 

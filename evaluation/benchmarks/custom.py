@@ -1,9 +1,10 @@
-"""A benchmark of the user's own: a YAML file that names its data, how it is asked, and what of an answer is the program.
+"""A benchmark of the user's own: a YAML file with its data, its prompt, and how the program is
+extracted from a completion.
 
 name: kitchen
-data: kitchen.jsonl          # beside the YAML file; columns of the schema, tests included (docs/explanation/sources.md)
+data: kitchen.jsonl   # beside the YAML file; columns of the schema (docs/explanation/sources.md)
 prompt: "{statement}\\n\\n{starter_code}"
-extraction: fence            # the last fenced block; or `given`: the answer as it is; or `until WORD`
+extraction: fence     # the last fenced block; or `given`: the text as it is; or `until WORD`
 stop: ["\\n```"]
 max_new_tokens: 512
 """

@@ -1,4 +1,6 @@
-"""The embedded family's two benchmarks: validation picks the checkpoint of a run, a held-out draw that is fresh for each gate decides on it."""
+"""The embedded family's two benchmarks: validation picks the checkpoint of a run; a fresh held-out
+draw decides at each gate.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def regression(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Be
 
 
 def validation(problems: Sequence[Problem], sampling: Sampling = SAMPLING) -> Benchmark:
-    """Neither trained nor gated on: a curve may be tuned on it. Of the problems given, those of the family's validation part."""
+    """Return the problems of the family's validation part. They are neither trained nor gated on,
+    so a curve may be tuned on them.
+    """
     problems = [
         problem
         for problem in problems

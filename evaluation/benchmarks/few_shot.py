@@ -1,4 +1,6 @@
-"""A benchmark whose problems are asked after worked examples: each a turn of the user's and one of the assistant's, then the problem itself."""
+"""A benchmark with worked examples before each problem: each example is one turn of the user and
+one of the assistant.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class FewShot(Benchmark):
 def few_shot(
     name: str, problems: Sequence[Problem], examples: Sequence[Problem], sampling: Sampling
 ) -> FewShot:
-    """Without examples it is the benchmark as it is. Each example is answered by its first solution."""
+    """Return the benchmark with these examples, each answered by its first solution; without
+    examples, the benchmark itself.
+    """
     ordered = tuple(sorted(problems, key=lambda problem: problem.problem_id))
     return FewShot(name, ordered, sampling, examples=tuple(map(chat, examples)))
 
@@ -41,7 +45,9 @@ def chat(example: Problem) -> tuple[str, str]:
 
 
 def lacking(checkpoint: Path, benchmark: Benchmark) -> int:
-    """By how many tokens the longest prompt with its answer exceeds the model's positions; 0 where all fit, or the model names no limit."""
+    """Return by how many tokens the longest prompt with its completion exceeds the model's
+    positions; 0 if all fit, or the model names no limit.
+    """
     from transformers import AutoConfig, AutoTokenizer
 
     config = AutoConfig.from_pretrained(checkpoint, trust_remote_code=False, local_files_only=True)

@@ -1,4 +1,4 @@
-"""HumanEval, 164 tasks (Chen et al. 2021, arXiv:2107.03374). Gated: none of its tasks may be trained on."""
+"""HumanEval, 164 tasks (Chen et al. 2021, arXiv:2107.03374). Gated: no task may be trained on."""
 
 from __future__ import annotations
 

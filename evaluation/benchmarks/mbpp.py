@@ -1,4 +1,6 @@
-"""MBPP, its test tasks 11 to 510 (Austin et al. 2021, arXiv:2108.07732). Gated: none of these may be trained on."""
+"""MBPP, its test tasks 11 to 510 (Austin et al. 2021, arXiv:2108.07732). Gated: none may be trained
+on.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class Mbpp(Benchmark):
     shots: tuple[Problem, ...] = ()
 
     def raw_prompt(self, problem: Problem) -> str:
-        """As published (Austin et al. 2021, figure 1): each task with its tests, its program between [BEGIN] and [DONE]."""
+        """Return the published prompt (Austin et al. 2021, figure 1): each task with its tests, its
+        program between [BEGIN] and [DONE].
+        """
         solved = [
             f"{_asked(shot)}[BEGIN]\n{shot.solutions[0].strip()}\n[DONE]\n\n" for shot in self.shots
         ]
@@ -47,7 +51,9 @@ def _asked(problem: Problem) -> str:
 
 
 def mbpp(problems: Sequence[Problem]) -> Benchmark:
-    """Gated tasks outside the test range (MBPP+ has 108 of them) are kept from training, and are no part of this score."""
+    """Return the benchmark. Gated tasks outside the test range (MBPP+ has 108 of them) are excluded
+    from training and from this score.
+    """
     tasks = [
         problem
         for problem in problems
@@ -78,7 +84,9 @@ def mbpp(problems: Sequence[Problem]) -> Benchmark:
 
 
 def harness(at: Opened, home: Path) -> Harness:
-    """The code, the set-up and the assertions of the published test tasks; a few-shot completion ends at its [DONE]."""
+    """Return the harness: the code, the set-up and the assertions of the published test tasks; a
+    few-shot completion ends at its [DONE].
+    """
     problems = mbpp(at.problems()).problems
     tasks = tasks_of(problems, lambda each: f"Mbpp/{each.extra['task_id']}", lambda each: "")
     return ProblemHarness(

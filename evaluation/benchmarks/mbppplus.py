@@ -1,4 +1,6 @@
-"""MBPP+, 378 tasks of MBPP in release v0.2.0, 399 in v0.1.0, with some 100 inputs each (EvalPlus, arXiv:2305.01210). Gated."""
+"""MBPP+: 378 tasks of MBPP in release v0.2.0, 399 in v0.1.0, some 100 inputs each (EvalPlus,
+arXiv:2305.01210). Gated.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A published benchmark: its data source, how a model is asked, and how completions are judged.
 
-Each file of this folder with a `BENCHMARKS` tuple adds benchmarks; `evaluation.benchmarks.registry` finds them.
+Each file of this folder with a `BENCHMARKS` tuple adds benchmarks; registry.py finds them.
 """
 
 from __future__ import annotations

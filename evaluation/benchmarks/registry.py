@@ -1,4 +1,4 @@
-"""The benchmarks by name, found in the files of this folder; a new one is one file with a `BENCHMARKS` tuple."""
+"""The benchmarks by name, found in the files of this folder; a new one is a file with `BENCHMARKS`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def in_pipeline() -> list[str]:
 
 
 def opened(name: str, data: Path | None, home: Path) -> Opened:
-    """Return the benchmark over the file given, else the one that this home knows; or that of a YAML file.
+    """Return the benchmark over the given file, else the one that this home knows; or that of a
+    YAML file.
 
     Raises ProblemError or FileNotFoundError.
     """

@@ -1,6 +1,9 @@
-"""The validation benchmark as training asks it: the parquet that verl reads, with the prompts, tests and limits of the scorecard.
+"""The validation benchmark for training: a parquet for verl, with the prompts, tests and limits of
+the scorecard.
 
-In: the benchmark. Out: a file. Programs are found and judged by `rewards` on both sides, so that the curve and the scorecard agree to the last task.
+In: the benchmark. Out: a file. `rewards` extracts and judges programs on both sides, so that the
+curve
+and the scorecard agree on every task.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ from problems.dataset.rl_parquet import write_verl
 
 
 def write_validation(benchmark: Benchmark, path: Path) -> None:
-    """A row a task, in the benchmark's order. Raises ValueError for a benchmark that training cannot ask as the scorecard does."""
+    """Write one row for each task, in the benchmark's order. Raises ValueError for a benchmark that
+    training cannot ask in the same way.
+    """
     if benchmark.completes:
         raise ValueError(
             f"{benchmark.name}: its answers go on from given code, and a reward judges whole "

@@ -9,7 +9,9 @@ from problems.schema import Problem
 
 
 def between(problems: Sequence[Problem], window: str) -> list[Problem]:
-    """Those whose contest was in the window, `FIRST..LAST`, both days included. Raises ProblemError where it holds none, or is none."""
+    """Return the problems with a contest in the window `FIRST..LAST`, both days included. Raises
+    ProblemError for a malformed or empty window.
+    """
     first, dots, last = window.partition("..")
     if not dots or len(first) != 10 or len(last) != 10:
         raise ProblemError(

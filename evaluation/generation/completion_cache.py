@@ -1,6 +1,9 @@
-"""Answers on disk, a JSON line each as it comes, so that a run that was killed asks nothing twice and another run of the same asks nothing at all.
+"""Completions on disk, one JSON line each, written as they come: a killed run repeats no request,
+an equal run makes none.
 
-In: who answers, and how answers are drawn. Out: answers by (prompt, number of the draw). One file for each who and how; greedy answers have no seed.
+In: the model, and the generation settings. Out: completions by (prompt, number of the draw). One
+file
+for each model and settings; greedy completions have no seed.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ class Key(NamedTuple):
 
 
 class Kept:
-    """Held by one process at a time, a second waits; its threads may add at once. A torn last line is cut off."""
+    """Held by one process at a time; a second waits. Its threads may add at once. A torn last line
+    is removed.
+    """
 
     def __init__(self, folder: Path, who: Mapping[str, Any], sampling: Sampling) -> None:
         drawn = {"seed": sampling.seed, "top_p": sampling.top_p} if sampling.temperature > 0 else {}
@@ -72,7 +77,9 @@ class Kept:
 
 
 def keys(prompts: Sequence[Prompt], sampling: Sampling) -> list[Key]:
-    """A key a row, `sampling.n` in a row for each prompt. Greedy rows that ask the same have one answer; draws are numbered on."""
+    """Return a key for each row, `sampling.n` in a row for each prompt. Equal greedy rows share one
+    completion; draws are numbered.
+    """
     seen: Counter[str] = Counter()
     found: list[Key] = []
     for prompt in prompts:

@@ -1,7 +1,11 @@
-"""A benchmark's answers by whoever gives them: a checkpoint folder (transformers or vLLM) or an OpenAI-compatible endpoint.
+"""A benchmark's completions from a checkpoint folder (transformers or vLLM) or an OpenAI-compatible
+endpoint.
 
-In: a benchmark, a source, how answers are drawn, a folder for what is kept. Out: a `Completion` a task and draw, in the order of the tasks.
-An answer is kept as it comes, by who gave it, prompt, sampling, seed and number: a run that was killed goes on, one that is repeated asks nothing.
+In: a benchmark, a source, generation settings, a folder for the cache. Out: one `Completion` for
+each
+task and draw, in the order of the tasks. Each is cached by source, prompt, settings, seed and
+number:
+a killed run resumes, and a repeated one makes no request.
 """
 
 from __future__ import annotations
@@ -25,9 +29,10 @@ Form = Literal["auto", "chat", "base"]
 
 @dataclass(frozen=True)
 class Folder:
-    """A Hugging Face checkpoint. `form` auto: chat where its tokenizer has a chat template; `engine` auto: vLLM where it and a GPU are there.
+    """A Hugging Face checkpoint. `form` auto: chat if its tokenizer has a chat template; `engine`
+    auto: vLLM if it and a GPU are available.
 
-    Raises FileNotFoundError where there is none.
+    Raises FileNotFoundError if there is no such folder.
     """
 
     path: Path
@@ -43,7 +48,9 @@ class Folder:
 
     @cached_property
     def who(self) -> dict[str, Any]:
-        """What its answers depend on besides prompt and sampling: every file of the folder, and what computes."""
+        """Return what its completions depend on besides prompt and settings: every file of the
+        folder, and the engine.
+        """
         from artifacts.hashing import hash_folder
 
         return {
@@ -77,7 +84,9 @@ Source = Folder | Endpoint
 
 @dataclass
 class Told:
-    """What a pass says of itself besides its answers. `models`: who an endpoint says has answered, with how often; more than one is worth a look."""
+    """What a pass reports besides its completions. `models`: names that an endpoint reported, with
+    counts; more than one deserves a look.
+    """
 
     asked: int = 0
     found: int = 0
@@ -95,10 +104,12 @@ def answers(
     on_progress: Progress | None = None,
     told: Told | None = None,
 ) -> list[Completion]:
-    """`sampling.n` answers a task. A chat's answer is what the model said (`whole`); a base model's goes on from the benchmark's raw prompt.
+    """Return `sampling.n` completions for each task. A chat's is the model's message (`whole`); a
+    base model's continues the benchmark's raw prompt.
 
-    Raises EndpointDown for an endpoint that cannot be used, Unanswered where it left questions without an answer; what has come is kept, and the same
-    call goes on from there.
+    Raises EndpointDown for an endpoint that cannot be used, Unanswered if it left requests without
+    an
+    answer. What has come is cached, and the same call resumes from there.
     """
     chats = source.chats
     prompts = [
@@ -134,7 +145,9 @@ def draw(
     on_progress: Progress | None = None,
     told: Told | None = None,
 ) -> list[Answer]:
-    """Answers in the order of the prompts, `sampling.n` in a row for each; those that are kept are not asked for."""
+    """Return completions in the order of the prompts, `sampling.n` in a row for each; cached ones
+    are not requested.
+    """
     rows = keys(prompts, sampling)
     with Kept(cache, source.who, sampling) as kept:
         there = set(rows) & kept.answers.keys()
@@ -180,7 +193,9 @@ def _generate(
 
 
 def folder_of(model: str) -> Folder:
-    """A folder, or a hub id, whose files are fetched where they are not in the hub's own cache. Raises FileNotFoundError with what was tried."""
+    """Return a folder, or a hub id's folder, downloading files that are not in the hub's cache.
+    Raises FileNotFoundError with what was tried.
+    """
     path = Path(model).expanduser()
     if path.is_dir():
         return Folder(path)

@@ -1,8 +1,12 @@
-"""Answers of a checkpoint: a batched decoder on transformers, for models small enough to be asked here and now.
+"""Completions of a checkpoint: a batched decoder on transformers, for models small enough for this
+process.
 
-In: a Hugging Face folder and prompts, chats or raw texts. Out: one answer for each prompt and draw, in the order of the prompts.
-`model.generate` keeps rows that have ended in the batch until the last one ends; here they leave it (measured: measurements/generation.py).
-What it does not do: weights too large for this machine, beams, top-k. Those are an engine's work (evaluation/generation/vllm_engine.py).
+In: a Hugging Face folder and prompts, chats or raw texts. Out: one completion for each prompt and
+draw, in the order of the prompts. `model.generate` keeps finished rows in the batch until the last
+one
+ends; here they leave it (measured: measurements/generation.py). Not supported: weights too large
+for
+this machine, beams, top-k. For those there is an engine (evaluation/generation/vllm_engine.py).
 """
 
 from __future__ import annotations
@@ -26,12 +30,16 @@ if TYPE_CHECKING:
     import torch
 
 BATCH = 64  # rows decoded together
-SMALL = 20_000_000  # parameters up to which one thread a batch is best: the matrices are too small to share, and threads that wait spin
+# Parameters up to which one thread per batch is fastest: the matrices are too small to share, and
+# waiting threads spin.
+SMALL = 20_000_000
 
 
 @dataclass
 class _Row:
-    """One answer in the making. `uniform`: a number in [0, 1) a token, so that a row does not depend on its neighbours."""
+    """One completion being generated. `uniform`: one number in [0, 1) for each token, so that a row
+    does not depend on its neighbours.
+    """
 
     index: int
     prompt: list[int]
@@ -50,13 +58,20 @@ def generate(
     known: Mapping[int, Answer] | None = None,
     on_answers: Answers | None = None,
 ) -> list[Answer]:
-    """Answers in fp32 (bf16 on a GPU), `sampling.n` in a row for each prompt: the answers to prompt i lie at i * n to i * n + n - 1.
+    """Return completions in fp32 (bf16 on a GPU), `sampling.n` in a row for each prompt: those of
+    prompt i are at i * n to i * n + n - 1.
 
-    The same prompts, in whatever order, give the same answers on one machine: batches are made of prompts sorted by length and content, and a draw
-    depends on seed, prompt and its own number alone. Another set of prompts may move a tie of two tokens in the last bit.
-    A prompt that leaves no room within the model's positions gets an empty answer, marked as cut.
-    known: answers by their place, which are not made again; the batches of the others are as they would have been. on_answers: told of each batch.
-    Raises FileNotFoundError where the folder holds no model; code from a checkpoint is never run.
+    The same prompts, in any order, give the same completions on one machine: batches are made of
+    prompts
+    sorted by length and content, and a draw depends only on seed, prompt and its number. Another
+    set of
+    prompts may change a tie of two tokens in the last bit. A prompt that leaves no space within the
+    model's positions gets an empty completion, marked as truncated.
+
+    known: completions by their place, which are not generated again; the batches of the others stay
+    the
+    same. on_answers: called after each batch.
+    Raises FileNotFoundError if the folder holds no model; code from a checkpoint is never run.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -115,7 +130,9 @@ def generate(
 
 
 def encoded(tokenizer: Any, prompts: Sequence[Prompt]) -> list[list[int]]:
-    """Token ids: of a chat with the tokenizer's template, of a text with what the tokenizer puts around any text."""
+    """Return token ids: of a chat with the tokenizer's template, of a text with the tokenizer's
+    special tokens.
+    """
     texts = [
         p
         if isinstance(p, str)
@@ -195,7 +212,8 @@ def _ends(model: Any, tokenizer: Any) -> set[int]:
 
 
 def _decode(model: Any, batch: list[_Row], rule: _Rule, at_once: int) -> list[tuple[int, Answer]]:
-    """The rows' answers. Shared KV cache, left padding, so that the last column is each row's next; a row that ends leaves the batch.
+    """Return the rows' completions. Shared KV cache, left padding, so that the last column is each
+    row's next token; a finished row leaves the batch.
 
     at_once: batches that share the machine, and so the time.
     """

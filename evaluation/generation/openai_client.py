@@ -1,6 +1,8 @@
-"""Questions to an OpenAI-compatible endpoint, many at once, each answer kept before the next is asked for in its place.
+"""Requests to an OpenAI-compatible endpoint, many at once, each completion cached before the next
+request takes its place.
 
-What may pass (429, 5xx, timeouts, answers cut off or none) is tried again by problems/synthesis/endpoint.py, after the wait that the server asks for.
+Transient errors (429, 5xx, timeouts, truncated or missing answers) are retried by
+problems/synthesis/endpoint.py, after the wait that the server asks for.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from problems.synthesis import endpoint
 from problems.synthesis.replies import EndpointDown, NoReply, NoRoom, Refused, Reply
 
 MOST_STOPS = 4  # that OpenAI takes in a question; all are heeded when the answer is here
-REFUSED = 3  # questions in a row that the server calls wrong: then it is not this one's fault, and the pass ends
+# consecutive requests that the server rejects as invalid: then the cause is not one request, and
+# the pass ends
+REFUSED = 3
 SEEDS = 2**31
 
 
@@ -31,7 +35,9 @@ class Unanswered(RuntimeError):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """`url` ends where /chat/completions begins. `form` base asks /completions with the raw prompt. Keys come from the environment alone."""
+    """`url` ends before /chat/completions. `form` base uses /completions with the raw prompt. Keys
+    come from the environment alone.
+    """
 
     url: str
     model: str
@@ -46,7 +52,9 @@ class Endpoint:
 
     @cached_property
     def who(self) -> dict[str, Any]:
-        """Address, name, and what the server says of the model: of the project's own gateway, the hash of the weights. Raises EndpointDown."""
+        """Return address, name, and the server's details of the model; of Ratchet's gateway, the
+        hash of the weights. Raises EndpointDown.
+        """
         with self.open() as client:
             try:
                 said = client.describe(self.model)
@@ -69,7 +77,9 @@ def ask_all(
     kept: Kept,
     on_progress: Progress | None = None,
 ) -> None:
-    """Asks for every row that is not kept, once for each key. Raises EndpointDown, and Unanswered when all others have been asked."""
+    """Request every row that is not cached, once for each key. Raises EndpointDown, and Unanswered
+    after all others were requested.
+    """
     wanted = {
         key: prompts[at // sampling.n] for at, key in enumerate(rows) if key not in kept.answers
     }

@@ -1,7 +1,10 @@
-"""Answers by vLLM in this process, for weights too large for evaluation/generation/decoder.py. vLLM is installed beside, where there is a GPU.
+"""Completions by vLLM in this process, for weights too large for evaluation/generation/decoder.py.
+vLLM is optional, for GPUs.
 
-In and out are those of `evaluation.generation.decoder.generate`. Batches depend on what else is asked, so that, unlike there, a tie of two tokens may fall
-otherwise in another run; what a run has kept is not made again.
+In and out are those of `evaluation.generation.decoder.generate`. Unlike there, batches depend on
+other
+requests, so that a tie of two tokens may differ in another run; cached completions are not
+repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +28,9 @@ def generate(
     known: Mapping[int, Answer] | None = None,
     on_answers: Answers | None = None,
 ) -> list[Answer]:
-    """A draw's seed is the sampling's plus its own number. Raises ModuleNotFoundError without vLLM; code from a checkpoint is never run."""
+    """Generate. A draw's seed is the settings' plus its number. Raises ModuleNotFoundError without
+    vLLM; code from a checkpoint is never run.
+    """
     from vllm import LLM, SamplingParams
 
     engine = LLM(model=str(checkpoint), trust_remote_code=False, seed=sampling.seed)

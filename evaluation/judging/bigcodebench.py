@@ -1,7 +1,9 @@
-"""BigCodeBench as bigcodebench 0.2.5 judges it: behind the task's imports and a stub ("calibrated"), unittests in the same interpreter.
+"""BigCodeBench as bigcodebench 0.2.5 judges it: after the task's imports and a stub ("calibrated"),
+unittests in the same interpreter.
 
-Other than upstream: each method runs by itself; what it compares is compared in another process (sandbox/decoys/split.py), and where that is not enough it
-is believed where its decoys fail (sandbox/decoys/decoys.py); a task whose packages are not here is not measured, where upstream fails it.
+Different from upstream: each method runs separately. Its comparisons are made in another process
+(sandbox/decoys/split.py); where that is not enough, a pass counts if its decoys fail
+(sandbox/decoys/decoys.py). A task whose packages are missing is not measured; upstream fails it.
 """
 
 from __future__ import annotations

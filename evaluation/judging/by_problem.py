@@ -1,6 +1,7 @@
-"""Benchmarks whose tests our problems hold as they were published: a completion is judged as any answer to that problem is.
+"""Benchmarks whose published tests are part of our problems: a completion is judged like any
+completion of that problem.
 
-In: problems of one source. Out: a harness whose tasks bear upstream's ids.
+In: problems of one source. Out: a harness whose tasks have upstream's ids.
 """
 
 from __future__ import annotations

@@ -63,7 +63,9 @@ ORACLES = {
 
 @dataclass(frozen=True)
 class Expected:
-    """What the canonical solution gives for one set of inputs: a digest over all, or each result where a tolerance or an oracle may decide."""
+    """The canonical solution's results for one set of inputs: one digest, or each result if a
+    tolerance or an oracle may decide.
+    """
 
     digest: str
     outputs: (
@@ -203,7 +205,9 @@ def _hash(row: Row) -> str:
 
 
 def expectations(tasks: Sequence[PlusTask], sandbox: Runs) -> dict[str, dict[str, Expected]]:
-    """What the canonical solutions give, by task and set. Raises ProblemError for one that fails on its own inputs."""
+    """Return the canonical solutions' results, by task and set. Raises ProblemError for one that
+    fails on its own inputs.
+    """
     asked = [(task, which) for task in tasks for which in SETS]
     questions = [
         _question(task, task.arguments(task.canonical, which, REFERENCE_S, False, True))

@@ -31,7 +31,9 @@ class Score:
 
 
 def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = ()) -> list[Score]:
-    """A score for each set of tests. ks: without any those of KS that the answers allow. Raises Incomparable where nothing is left to score."""
+    """Return a score for each set of tests. ks: by default those of KS that the completions allow.
+    Raises Incomparable if nothing is left to score.
+    """
     found = []
     for name in card.tests or ("",):
         counts = {
@@ -54,7 +56,9 @@ def scores(card: Scorecard, ks: Sequence[int] = (), without: Collection[str] = (
 
 
 def suspects_in(card: Scorecard, lists: Suspects) -> frozenset[str] | None:
-    """The card's tasks that the data rooms' report names; None where no report covers this benchmark."""
+    """Return the card's tasks that the contamination report names; None if no report covers this
+    benchmark.
+    """
     source = card.source or card.benchmark
     if (listed := lists.get(source)) is None:
         return None
@@ -67,7 +71,9 @@ def suspects_in(card: Scorecard, lists: Suspects) -> frozenset[str] | None:
 
 
 def clean_rate(card: Scorecard, lists: Suspects, k: int = 1) -> tuple[Rate | None, int] | None:
-    """pass@k without suspect tasks, and how many were left out; no rate where none is left, None where no report covers the benchmark."""
+    """Return pass@k without suspect tasks, and how many were left out; no rate if none is left,
+    None if no report covers the benchmark.
+    """
     if (suspect := suspects_in(card, lists)) is None:
         return None
     counts = {task: count for task, count in counts_of(card).items() if task not in suspect}
@@ -90,7 +96,9 @@ def clean_text(card: Scorecard, lists: Suspects) -> str:
 
 @dataclass(frozen=True)
 class Figures:
-    """`clean`: the scores without suspect tasks; None where no report covers the benchmark, empty where no task is left."""
+    """`clean`: the scores without suspect tasks; None if no report covers the benchmark, empty if
+    no task is left.
+    """
 
     card: Scorecard
     full: list[Score]

@@ -1,6 +1,8 @@
-"""What came of what, as a picture: a row for each step away from the raw problems, the result at the bottom. SVG without a library.
+"""A lineage graph as SVG: a row for each step away from the raw problems, the result at the bottom.
 
-In: links by name. Out: SVG text without colours of its own: the page's style has them (`.node`, `.edge`), so that it is readable on light and dark.
+In: links by name. Out: SVG without colours of its own: the page's style has them (`.node`,
+`.edge`),
+so that it is readable in light and dark.
 """
 
 from __future__ import annotations
@@ -16,7 +18,9 @@ MOST = 25  # letters of a name that fit a box
 
 
 def picture(links: Sequence[Link]) -> str:
-    """Boxes with name and content, a curve from each to what was made of it; hover over a box to read what it says of itself."""
+    """Draw boxes with name and content, and a curve from each to what was made of it; a tooltip
+    shows the details of a box.
+    """
     rows = _rows(links)
     down = {link.name: number for number, row in enumerate(rows) for link in row}
     edges = [
@@ -52,7 +56,7 @@ def picture(links: Sequence[Link]) -> str:
 
 
 def _rows(links: Sequence[Link]) -> list[list[Link]]:
-    """By the longest way from what was made of nothing; within a row beside what they were made from."""
+    """Return rows by the longest path from a root; within a row beside their inputs."""
     known = {link.name: link for link in links}
     depths: dict[str, int] = {}
 

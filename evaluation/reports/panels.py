@@ -1,6 +1,7 @@
-"""Small curves side by side, as SVG written here: a few kilobytes and no plotting library, for a picture that is drawn again every few seconds.
+"""Small curves side by side, as SVG: a few kilobytes without a plotting library, for a picture that
+is redrawn every few seconds.
 
-Readable on a light page and on a dark one. In: named series of (step, value). Out: SVG text.
+Readable on light and dark pages. In: named series of (step, value). Out: SVG.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ MOST = 120  # points of a curve; of more each stands for several
 
 
 def panels(series: Mapping[str, Sequence[tuple[int, float]]]) -> str:
-    """A panel for each series that has a point: its name, its last value, its curve from lowest to highest."""
+    """Draw a panel for each series with a point: its name, its last value, its curve from lowest to
+    highest.
+    """
     drawn = {name: points for name, points in series.items() if points}
     parts = [
         (

@@ -1,6 +1,7 @@
-"""Pictures for reports and for Dagster's pages: small PNGs without a background, readable on a light page and on a dark one.
+"""Plots for reports and for Dagster's pages: small PNGs without a background, readable on light and
+dark pages.
 
-In: plain numbers. Out: PNG bytes; `data_uri` makes them fit into HTML and Markdown.
+In: plain numbers. Out: PNG bytes; `data_uri` embeds them in HTML and Markdown.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ def data_uri(png: bytes) -> str:
 def reward_curve(
     rewards: Sequence[tuple[int, float]], scores: Mapping[str, Sequence[Point]]
 ) -> bytes:
-    """Mean reward of each training step in the lower panel; above it, on the same steps, pass@1 of named benchmarks with intervals."""
+    """Plot the mean reward of each training step in the lower panel; above it, on the same steps,
+    pass@1 of benchmarks with intervals.
+    """
     from matplotlib.ticker import MaxNLocator
 
     figure, (top, below) = _figure(7.2, 3.8, rows=2, heights=(3, 2))
@@ -92,7 +95,9 @@ def reward_curve(
 
 
 def bands(figures: Sequence[Band]) -> bytes:
-    """A panel a figure: each run as a thin line, their mean, and the mean's 95 % interval (Student's t) where two runs or more have the step."""
+    """Plot a panel for each figure: each run as a thin line, their mean, and its 95 % interval
+    (Student's t) if two runs or more have the step.
+    """
     from matplotlib.ticker import MaxNLocator
 
     from evaluation.statistics.tests import t_interval
@@ -178,7 +183,9 @@ def before_after(pairs: Sequence[Pair], labels: tuple[str, str] = ("before", "af
 
 
 def contributions(rows: Sequence[tuple[str, float, tuple[float, float] | None]]) -> bytes:
-    """One line a change: (label, difference, interval), all shares; right of the line what helps. Without an interval a hollow point."""
+    """Plot a line for each change: (label, difference, interval), all shares; improvements are on
+    the right. Without an interval a hollow point.
+    """
     figure, (axes,) = _figure(7.2, 0.9 + 0.42 * len(rows))
     axes.axvline(0, color=GRID, linewidth=1.2)
     for y, (_, difference, interval) in enumerate(rows):
@@ -216,9 +223,12 @@ def difficulty(rates: Sequence[float], buckets: int = 10) -> bytes:
 def common_scale(
     difficulties: Sequence[float], abilities: Sequence[tuple[str, float, float]]
 ) -> bytes:
-    """Problems and models on one scale: above, how many problems lie where; below, each model's ability with its 95 % interval.
+    """Plot problems and models on one scale: above, the distribution of problems; below, each
+    model's ability with its 95 % interval.
 
-    abilities: (name, ability, standard error), in logits. A model solves a problem straight above it half of the time.
+    abilities: (name, ability, standard error), in logits. A model solves a problem straight above
+    it half
+    of the time.
     """
     figure, (top, below) = _figure(
         7.2, 2.2 + 0.34 * len(abilities), rows=2, heights=(4, 1 + len(abilities))

@@ -1,6 +1,8 @@
-"""The report of a chain: one HTML file that needs nothing beside it, and the same facts as JSON.
+"""The report of a pipeline run: one self-contained HTML file, and the same facts as JSON.
 
-In: `ReportFacts`. Out: `index.html` and `summary.json` in a folder. Pictures lie inside as data, styles too; nothing is fetched when it is opened.
+In: `ReportFacts`. Out: `index.html` and `summary.json` in a folder. Pictures and styles are
+embedded;
+nothing is downloaded when it is opened.
 """
 
 from __future__ import annotations
@@ -86,7 +88,9 @@ def groups(before: Scorecard, after: Scorecard, prefix: str = "operations-") -> 
 def pick_examples(
     benchmark: Benchmark, before: Scorecard, after: Scorecard, each: int = 3
 ) -> tuple[Example, ...]:
-    """At most `each` tasks of every outcome, spread over the benchmark and the same each time; of those unsolved, the nearest misses first."""
+    """Return at most `each` tasks of every outcome, spread over the benchmark and always the same;
+    of unsolved tasks, the nearest misses first.
+    """
     old, new = _first(before.samples), _first(after.samples)
     found: dict[str, list[Example]] = {outcome: [] for outcome in OUTCOMES}
     for problem in benchmark.problems:
@@ -117,7 +121,7 @@ def changed_lines(before: str, after: str) -> tuple[list[tuple[str, bool]], list
 
 
 def curve_picture(curve: Curve) -> bytes:
-    """The reward curve with its scores, as PNG; the same picture for the report and for Dagster's page."""
+    """Plot the reward curve with its scores as PNG, the same for the report and for Dagster's page."""
     scores: dict[str, list[plots.Point]] = {}
     for score in sorted(curve.scores, key=lambda s: s.step):
         scores.setdefault(score.benchmark, []).append(

@@ -1,8 +1,9 @@
-"""How much of alpha the next gate may use, where the same tasks decide again and again.
+"""Alpha spending: how much of alpha the next gate may use if the same tasks decide repeatedly.
 
-In: the p-values of the gates so far. Out: the level of the next one. At a fixed level of 0.01, a hundred gates with nothing to find promote one by
-luck; these rules keep the expected share of such promotions among all that were ever made (the false discovery rate) below the rate they are given.
-Where each gate draws fresh tasks nothing of this is needed for the single gate to hold: its level is what it says, each time anew.
+In: the p-values of the gates so far. Out: the level of the next one. At a fixed level of 0.01, a
+hundred gates without a gain promote one by chance; these rules keep the expected share of such
+promotions (the false discovery rate) below the given rate. If each gate draws fresh tasks, a single
+gate's level holds without them.
 """
 
 from __future__ import annotations
@@ -35,12 +36,15 @@ class Gate(BaseModel):
 
 
 def next_level(spending: Spending, rate: float, earlier: Sequence[Gate]) -> float:
-    """Level of the gate after these, oldest first. rate: the false discovery rate to keep, in (0, 1).
+    """Return the level of the next gate after these, oldest first. rate: the false discovery rate
+    to keep, in (0, 1).
 
     fresh    the rate itself, each time.
-    lord     LORD++: half the rate is paid out over time, and each gain that is shown pays in again (Ramdas et al. 2017, arXiv:1710.00499).
-    saffron  as LORD, but gates whose p-value is above `CANDIDATE` are what is paid for (Ramdas et al. 2018, arXiv:1802.09098): better where most
-             challengers look like an improvement.
+    lord     LORD++: half the rate is spent over time, and each shown gain adds to it (Ramdas et al.
+    2017,
+             arXiv:1710.00499).
+    saffron  like LORD, but gates with a p-value above `CANDIDATE` cost less (Ramdas et al. 2018,
+             arXiv:1802.09098): better if most challengers look like an improvement.
     """
     if spending == "fresh":
         return rate

@@ -1,8 +1,12 @@
-"""What people's choices say: who is preferred and how surely, whether the judges agree, whether a side was favoured.
+"""Statistics of people's choices: who is preferred and how surely, whether judges agree, whether a
+side was favoured.
 
-In: choices with whose answers they were between. Out: chances with intervals. Strengths are the reward's own fit (`rewards.preference`); intervals
-come from drawing tasks again with all their choices, since several judges of one task are no several tasks. To those drawn from belong two that were
-never asked, one won by each side: else a few tasks that all went one way would look sure. Whether one is preferred at all is a sign test over tasks.
+In: choices with their contestants. Out: chances with intervals. Strengths are the reward's own fit
+(`rewards.preference`). Intervals come from resampling tasks with all their choices, since several
+judges of one task are not several tasks. Each resample has two additional tasks, one won by each
+side:
+otherwise a few unanimous tasks would look certain. Whether one is preferred is a sign test over
+tasks.
 """
 
 from __future__ import annotations
@@ -23,7 +27,9 @@ Counts = tuple[tuple[tuple[str, str, str], int], ...]  # (first, second, won) ->
 
 
 class Met(NamedTuple):
-    """One judge's choice in one pair. `won` is a contestant's name or "tie"; `left` whether a decided choice fell on the left."""
+    """One judge's choice in one pair. `won` is a contestant's name or "tie"; `left`: whether a
+    decided choice was on the left.
+    """
 
     pair: str
     problem_id: str
@@ -35,8 +41,9 @@ class Met(NamedTuple):
 
 
 class Duel(NamedTuple):
-    """The chance that the first is chosen over the second, a tie being half a win for each; counts are of choices. p_value: of so clear a majority
-    of tasks on one side or the other, were both equally good (sign test, two-sided).
+    """The chance that the first is chosen over the second, a tie counting half for each; counts are
+    of choices. p_value: of such a majority of tasks on one side, if both were equally good (sign
+    test, two-sided).
     """
 
     first: str
@@ -50,7 +57,9 @@ class Duel(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """alpha: Krippendorff's, nominal: 1 all agree, 0 as by chance. same: share of pairs of judges who chose alike. None: no two judged one pair."""
+    """alpha: Krippendorff's, nominal: 1 all agree, 0 as by chance. same: share of pairs of judges
+    who chose alike. None: no two judged one pair.
+    """
 
     alpha: float | None
     interval: Interval | None
@@ -67,7 +76,9 @@ class Standing(NamedTuple):
 def standings(
     choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0
 ) -> tuple[list[Standing], list[Duel]]:
-    """Strongest first, and every two that met. Intervals are 95 %, over tasks; None with fewer than two tasks. Raises ValueError without a choice."""
+    """Return the contestants, strongest first, and every two that met. Intervals are 95 %, over
+    tasks; None with fewer than two tasks. Raises ValueError without choices.
+    """
     if not choices:
         raise ValueError("nobody has chosen yet")
     by_task: dict[str, Counter[tuple[str, str, str]]] = defaultdict(Counter)
@@ -146,9 +157,10 @@ def agreement(choices: Sequence[Met], *, draws: int = DRAWS, seed: int = 0) -> A
 
 
 def alpha(units: Sequence[Mapping[str, int]]) -> float | None:
-    """Krippendorff's alpha for names, judges missing here and there: 1 - observed / expected disagreement. None where all said one thing everywhere.
+    """Return Krippendorff's alpha for nominal data with missing judges: 1 - observed / expected
+    disagreement. None if all values are equal.
 
-    units: value -> how many judges gave it; a unit with one judgement says nothing and is left out.
+    units: value -> how many judges gave it; a unit with one judgement is left out.
     Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability", section C.
     """
     paired = [unit for unit in units if sum(unit.values()) > 1]

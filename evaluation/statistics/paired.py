@@ -1,7 +1,9 @@
-"""Two models on the same tasks: how far apart they are, whether one is worse by more than a margin, and what so many tasks can show.
+"""Two models on the same tasks: their difference, non-inferiority, and what so many tasks can show.
 
-In: counts of tasks won and lost, or a difference a task (after minus before). Out: an interval, a p-value, a smallest gain. Shares lie in [0, 1].
-One answer a task is judged exactly or by a score test, several answers a task (pass@k) by a bootstrap over tasks.
+In: counts of tasks won and lost, or a difference for each task (after minus before). Out: an
+interval,
+a p-value, a smallest gain. Shares are in [0, 1]. One completion per task is judged exactly or by a
+score test, several (pass@k) by a bootstrap over tasks.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ NORMAL = NormalDist()
 
 
 class PairedTest(NamedTuple):
-    """p-values of "better" and "worse" by chance alone, of both together, and of "worse by more than the margin" being ruled out by luck."""
+    """p-values of "better" and "worse" by chance alone, of both together, and of "worse by more
+    than the margin".
+    """
 
     better: float
     worse: float
@@ -28,10 +32,12 @@ class PairedTest(NamedTuple):
 
 
 def difference_interval(won: int, lost: int, tasks: int, confidence: float = 0.95) -> Interval:
-    """Of a difference of two shares on the same tasks, (won - lost) / tasks: the differences that Tango's score test does not refuse.
+    """Return the interval of a difference of two shares on the same tasks, (won - lost) / tasks:
+    what Tango's score test does not refuse.
 
-    Honest where hardly a task changes: none of 164 changed gives -2.3 to +2.3 points, where a bootstrap gives 0 to 0.
-    Source: Tango 1998, Statistics in Medicine 17:891.
+    Reliable if hardly any task changes: none of 164 changed gives -2.3 to +2.3 points; a bootstrap
+    gives 0
+    to 0. Source: Tango 1998, Statistics in Medicine 17:891.
     """
     z, seen = NORMAL.inv_cdf(0.5 + confidence / 2), (won - lost) / tasks
     return Interval(
@@ -40,9 +46,11 @@ def difference_interval(won: int, lost: int, tasks: int, confidence: float = 0.9
 
 
 def not_worse(won: int, lost: int, tasks: int, margin: float) -> float:
-    """p-value of "the share fell by the margin or more", by Tango's score test: small means that such a fall is ruled out.
+    """Return the p-value of "the share fell by the margin or more", by Tango's score test: a small
+    value rules such a fall out.
 
-    margin: in (0, 1). At most alpha just where the interval of confidence 1 - 2 * alpha lies above -margin.
+    margin: in (0, 1). At most alpha exactly if the interval of confidence 1 - 2 * alpha is above
+    -margin.
     """
     if not 0 < margin < 1:
         raise ValueError(
@@ -55,9 +63,12 @@ def not_worse(won: int, lost: int, tasks: int, margin: float) -> float:
 def bootstrap_test(
     differences: Sequence[float], margin: float = 0.0, *, draws: int = 10_000, seed: int = 0
 ) -> PairedTest:
-    """Paired bootstrap over tasks: how often tasks drawn again deviate from the mean as far as the mean deviates from "no difference".
+    """Paired bootstrap over tasks: how often resampled tasks deviate from the mean as far as the
+    mean deviates from "no difference".
 
-    differences: of each task, after minus before. margin: of `not_worse`. The draws' spread is widened by sqrt(n / (n - 1)), which they lack.
+    differences: of each task, after minus before. margin: of `not_worse`. The spread of the draws
+    is
+    widened by sqrt(n / (n - 1)), which the bootstrap lacks.
     """
     values = np.asarray(differences, dtype=float)
     mean, n = float(values.mean()), len(values)
@@ -74,7 +85,8 @@ def bootstrap_test(
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """p-values of several tests at once: below alpha, all of those hold with an error of at most alpha together, whatever binds them.
+    """Return adjusted p-values of several tests: all below alpha hold with a joint error of at most
+    alpha, whatever their dependence.
 
     Source: Holm 1979, Scandinavian Journal of Statistics 6:65.
     """
@@ -86,7 +98,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def mean_power(gain: float, spread: float, tasks: int, alpha: float) -> float:
-    """Chance that the one-sided test of a mean difference sees this true gain: Phi(gain * sqrt(tasks) / spread - z(1 - alpha)).
+    """Return the power of the one-sided test of a mean difference: Phi(gain * sqrt(tasks) / spread
+    - z(1 - alpha)).
 
     spread: standard deviation of a task's difference.
     """
@@ -96,18 +109,24 @@ def mean_power(gain: float, spread: float, tasks: int, alpha: float) -> float:
 
 
 def smallest_mean_gain(spread: float, tasks: int, alpha: float, wanted: float = 0.8) -> float:
-    """The true gain that so many tasks show with the wanted chance: (z(1 - alpha) + z(wanted)) * spread / sqrt(tasks)."""
+    """Return the true gain that so many tasks show with the wanted power: (z(1 - alpha) +
+    z(wanted)) * spread / sqrt(tasks).
+    """
     return (NORMAL.inv_cdf(1 - alpha) + NORMAL.inv_cdf(wanted)) * spread / sqrt(tasks)
 
 
 def expected_spread(
     values: Sequence[float] | Floats, gain: float = 0.0, shared: float = 0.5
 ) -> float:
-    """The spread of a task's difference to expect before a challenger has answered, which is better by the gain.
+    """Return the expected spread of a task's difference before a challenger has answered, if it is
+    better by the gain.
 
-    values: the champion's estimate of each task, in [0, 1]. On a `shared` part of the tasks both come to the same but for the gain, on the others
-    they know nothing of each other; a half is assumed. Exact for one answer a task, an upper bound for several: the variance is
-    2 * (1 - shared) * m * (1 - m) + gain * (1 - 2 * m * (1 - shared)) - gain ** 2, m being the mean, with var(values) for m * (1 - m).
+    values: the champion's estimate of each task, in [0, 1]. On a `shared` part of the tasks both
+    agree
+    except for the gain, on the others they are independent; a half is assumed. Exact for one
+    completion
+    per task, an upper bound for several: the variance is 2 * (1 - shared) * m * (1 - m) + gain *
+    (1 - 2 * m * (1 - shared)) - gain ** 2, m being the mean, with var(values) for m * (1 - m).
     """
     mean, apart = float(np.mean(values)), 1 - shared
     return sqrt(
@@ -116,7 +135,9 @@ def expected_spread(
 
 
 def announced_mean_gain(values: Sequence[float], alpha: float, wanted: float = 0.8) -> float | None:
-    """The smallest gain that a test of means will show with the wanted chance, at the spread to expect; to a tenth of a point, None where none is."""
+    """Return the smallest gain that a test of means shows with the wanted power, at the expected
+    spread; to a tenth of a point, or None.
+    """
     gains = (step / 1000 for step in range(1, 1001 - round(1000 * float(np.mean(values)))))
     return next(
         (
@@ -156,7 +177,9 @@ def announced_share_gain(
 
 
 def _score(won: int, lost: int, tasks: int, difference: float) -> float:
-    """Tango's statistic of "the true difference is this one"; the share of lost tasks that fits it best enters the variance."""
+    """Return Tango's statistic of "the true difference is this one"; the best-fitting share of lost
+    tasks enters the variance.
+    """
     a, b, c = (
         2 * tasks,
         -won - lost + (2 * tasks - won + lost) * difference,
@@ -169,7 +192,9 @@ def _score(won: int, lost: int, tasks: int, difference: float) -> float:
 
 
 def _crossing(won: int, lost: int, tasks: int, inside: float, outside: float, z: float) -> float:
-    """Where, between a difference that is not refused and the end of the scale, the statistic passes z; by halving, it falls all along."""
+    """Return where, between an accepted difference and the end of the scale, the statistic passes
+    z; by bisection, it is monotone.
+    """
     for _ in range(60):
         middle = (inside + outside) / 2
         refused = (

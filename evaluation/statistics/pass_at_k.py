@@ -27,11 +27,13 @@ class AtK(NamedTuple):
 
 
 def pass_at_k(correct: Sequence[int], drawn: Sequence[int], k: int) -> float:
-    """Chance that at least one of k answers to a problem is right, averaged over the problems; unbiased.
+    """Return pass@k: the chance that at least one of k completions is right, averaged over the
+    problems; unbiased.
 
-    correct, drawn: one count a problem, same length P >= 1: right answers c, scored answers n, 0 <= c <= n (INFRA is in neither).
-    Returns a share in [0, 1], not a percentage.
-    Raises ValueError, naming the first problem with n < k: there is no estimate then, and 0 would be a lie.
+    correct, drawn: one count for each problem, same length P >= 1: right completions c, scored
+    completions
+    n, 0 <= c <= n (INFRA is in neither). Returns a share in [0, 1], not a percentage.
+    Raises ValueError, naming the first problem with n < k: there is no estimate then.
     Source: Chen et al. 2021, arXiv:2107.03374, equation 1: mean of 1 - C(n - c, k) / C(n, k).
     """
     _check(correct, drawn, k)
@@ -53,11 +55,15 @@ def curve(
     draws: int = 10_000,
     seed: int = 0,
 ) -> list[AtK]:
-    """pass@k for many k, each with its percentile interval: tasks drawn again with replacement, one set of draws for all k.
+    """Return pass@k for many k, each with its percentile interval: tasks are resampled, one set of
+    draws for all k.
 
-    ks: None: 1 to 100, as far as the task with the fewest answers goes. Raises ValueError for a k beyond that.
-    Tasks with the same c and n have the same estimate at every k, so that a draw is no more than how often each such class came: 1,000 tasks of 200
-    answers are at most 201 classes, and 10,000 draws of them for 100 k one product of matrices.
+    ks: None: 1 to 100, up to the fewest completions of a task. Raises ValueError for a larger k.
+    Tasks with the same c and n have the same estimate at every k, so that a draw is a count for
+    each such
+    class: 1,000 tasks of 200 completions are at most 201 classes, and 10,000 draws of them for 100
+    k one
+    product of matrices.
     """
     wanted = list(ks) if ks is not None else list(range(1, min(MOST, min(drawn, default=1)) + 1))
     _check(correct, drawn, max(wanted, default=1))
@@ -79,7 +85,9 @@ def curve(
 def _class_draws(
     rng: np.random.Generator, counts: npt.NDArray[np.int64], tasks: int, size: int
 ) -> Floats:
-    """(size, classes): how often each class comes when so many tasks are drawn. Many classes are quicker drawn task by task."""
+    """Return (size, classes): how often each class occurs among so many drawn tasks. Many classes
+    are faster drawn task by task.
+    """
     if len(counts) * FEW < tasks:
         return rng.multinomial(tasks, counts / tasks, size=size).astype(float)
     class_of = np.repeat(np.arange(len(counts)), counts)

@@ -1,6 +1,7 @@
-"""Several runs of one recipe: what is left of a difference when the tasks and the seeds could have been others.
+"""Several runs of one recipe: a difference with an interval over both tasks and seeds.
 
-In: for each recipe a score a run and task. Out: the difference of two recipes with an interval over both levels.
+In: for each recipe one score for each run and task. Out: the difference of two recipes with an
+interval over both levels.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from evaluation.statistics.tests import Floats, Interval
 
 
 class Recipes(NamedTuple):
-    """`p_better`: chance of such a difference, were the recipes equally good; `p_two_sided` of one as far to either side."""
+    """`p_better`: chance of such a difference if the recipes were equally good; `p_two_sided`: of
+    one as large in either direction.
+    """
 
     difference: float
     interval: Interval
@@ -32,12 +35,18 @@ def compare_recipes(
     draws: int = 10_000,
     seed: int = 0,
 ) -> Recipes:
-    """Hierarchical bootstrap: tasks are drawn again, the same for all runs, and runs within each recipe.
+    """Hierarchical bootstrap: tasks are resampled, the same for all runs, and runs within each
+    recipe.
 
-    before, after: a row a run (a training seed), a column a task, the same tasks in all; values are pass@k estimates or 0 and 1.
-    A bootstrap over three runs makes their spread too small; so each run's deviation from its recipe's mean is stretched to what Student's t
-    allows for so few. Raises ValueError for fewer than two runs a side, or runs of unequal length.
-    Source: Davison & Hinkley 1997, Bootstrap Methods, 3.8 (several levels); the stretching is ours, checked by simulation (measurements/promotions.py).
+    before, after: one row for each run (a training seed), one column for each task, the same tasks
+    in all;
+    values are pass@k estimates or 0 and 1. A bootstrap over three runs underestimates their spread;
+    so
+    each run's deviation from its recipe's mean is stretched to what Student's t allows for so few.
+    Raises
+    ValueError for fewer than two runs on a side, or runs of unequal length.
+    Source: Davison & Hinkley 1997, Bootstrap Methods, 3.8 (several levels); the stretching is ours,
+    checked by simulation (measurements/promotions.py).
     """
     old, new = (_stretched(runs, confidence) for runs in (before, after))
     if old.shape[1] != new.shape[1]:

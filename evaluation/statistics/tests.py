@@ -1,7 +1,8 @@
-"""The few tests and intervals that a promotion stands on, written out so that each can be read.
+"""The tests and intervals behind a promotion, written out so that each can be read.
 
-In: counts of solved tasks, or a number a task. Out: an interval, a p-value, a power. Shares lie in [0, 1], never in percent.
-scipy has the same tests; the tests of this room compare with it.
+In: counts of solved tasks, or one number for each task. Out: an interval, a p-value, a power.
+Shares
+are in [0, 1], never in percent. scipy has the same tests; this package's tests compare with it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class Interval(NamedTuple):
 
 
 class McNemar(NamedTuple):
-    """`better`: chance of at least so many wins among the tasks that changed, were winning a coin toss. `two_sided` doubles the smaller tail."""
+    """`better`: chance of at least so many wins among the changed tasks if each win were a coin
+    toss. `two_sided` doubles the smaller tail.
+    """
 
     better: float
     worse: float
@@ -33,7 +36,8 @@ class McNemar(NamedTuple):
 
 
 def wilson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
-    """Interval of a share of independent tasks. Honest near 0 and 1, where the usual plus-minus is not: 0 of 164 gives 0 to 2.3 %.
+    """Return the interval of a share of independent tasks. Reliable near 0 and 1, unlike the normal
+    one: 0 of 164 gives 0 to 2.3 %.
 
     Raises ValueError unless 0 <= solved <= tasks and tasks >= 1. Source: Wilson 1927, JASA 22:209.
     """
@@ -51,7 +55,9 @@ def wilson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
 
 
 def clopper_pearson(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
-    """Interval that covers the true share at least so often, whatever it is; wider than need be. Clopper & Pearson 1934, Biometrika 26:404."""
+    """Return an interval with at least this coverage for every true share; conservative. Clopper &
+    Pearson 1934, Biometrika 26:404.
+    """
     from scipy.stats import beta
 
     wilson(solved, tasks)  # raises for what is no share
@@ -63,9 +69,11 @@ def clopper_pearson(solved: int, tasks: int, confidence: float = 0.95) -> Interv
 
 
 def share_interval(solved: int, tasks: int, confidence: float = 0.95) -> Interval:
-    """Wilson's interval; where no more than `EDGE` tasks are solved, or are not, widened to hold Clopper and Pearson's as well.
+    """Return Wilson's interval; if at most `EDGE` tasks are solved, or are not, widened to include
+    Clopper and Pearson's.
 
-    Wilson alone covers a true share between 0.05 and 0.95 of 100 tasks as little as 92.8 times in 100, of 20 tasks 91.7; this at least 93.
+    Wilson alone covers a true share between 0.05 and 0.95 of 100 tasks as little as 92.8 times in
+    100, of 20 tasks 91.7; this at least 93.
     """
     low, high = wilson(solved, tasks, confidence)
     if min(solved, tasks - solved) > EDGE:
@@ -75,9 +83,11 @@ def share_interval(solved: int, tasks: int, confidence: float = 0.95) -> Interva
 
 
 def mcnemar(won: int, lost: int) -> McNemar:
-    """Exact test of two models on the same tasks. Only tasks where they differ say anything; without any, nothing is shown and p is 1.
+    """Exact test of two models on the same tasks. Only tasks where they differ count; without any,
+    p is 1.
 
-    Source: McNemar 1947, Psychometrika 12:153, with binomial tails instead of the normal approximation.
+    Source: McNemar 1947, Psychometrika 12:153, with binomial tails instead of the normal
+    approximation.
     """
     better, worse = _upper_tail(won, won + lost), _upper_tail(lost, won + lost)
     return McNemar(better, worse, min(1.0, 2 * min(better, worse)))
@@ -86,7 +96,9 @@ def mcnemar(won: int, lost: int) -> McNemar:
 def fisher_fall(
     solved_before: int, tasks_before: int, solved_after: int, tasks_after: int
 ) -> float:
-    """p-value of "the share fell" for two draws of different tasks: Fisher's exact test, one-sided, a little on the careful side."""
+    """Return the p-value of "the share fell" for two draws of different tasks: Fisher's exact test,
+    one-sided, slightly conservative.
+    """
     solved, tasks = solved_before + solved_after, tasks_before + tasks_after
     ways = sum(
         comb(tasks_after, k) * comb(tasks_before, solved - k)
@@ -98,10 +110,11 @@ def fisher_fall(
 def bootstrap_mean(
     values: Sequence[float], *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
 ) -> Interval:
-    """Percentile interval of a mean over tasks, tasks drawn again with replacement.
+    """Return the percentile interval of a mean over tasks, by resampling tasks.
 
-    values: one number a task; for a paired difference, after minus before on that task.
-    Equal values are drawn together, as counts: the same distribution as task by task, at a fraction of the time.
+    values: one number for each task; for a paired difference, after minus before on that task.
+    Equal values
+    are drawn together, as counts: the same distribution at a fraction of the time.
     """
     if not len(values):
         raise ValueError("no tasks, no interval")
@@ -120,7 +133,9 @@ def draw_means(values: Sequence[float] | Floats, *, draws: int, seed: int) -> Fl
 
 
 def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval:
-    """Student's interval of a mean over a few independent runs, at least two. Raises ValueError for fewer."""
+    """Return Student's interval of a mean over independent runs, at least two. Raises ValueError
+    for fewer.
+    """
     if len(values) < 2:
         raise ValueError("one run has no interval")
     from scipy.stats import t
@@ -132,9 +147,12 @@ def t_interval(values: Sequence[float], *, confidence: float = 0.95) -> Interval
 
 
 def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
-    """Chance that the one-sided McNemar test at `alpha` sees a true gain on so many tasks, exactly.
+    """Return the exact power of the one-sided McNemar test at `alpha` for a true gain on so many
+    tasks.
 
-    gain: true difference of the two shares; discordant: share of tasks that change either way, gain <= discordant <= 1.
+    gain: true difference of the two shares; discordant: share of tasks that change either way, gain
+    <=
+    discordant <= 1.
     """
     if not 0 <= gain <= discordant <= 1:
         raise ValueError(
@@ -155,9 +173,10 @@ def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
 
 
 def smallest_gain(discordant: float, tasks: int, alpha: float, wanted: float = 0.8) -> float | None:
-    """The smallest true gain that so many tasks show with the wanted chance, to a tenth of a point; None where no gain does.
+    """Return the smallest true gain that so many tasks show with the wanted power, to a tenth of a
+    point; None if no gain does.
 
-    discordant: share of tasks expected to change either way; a gain larger than that takes its own share with it.
+    discordant: share of tasks expected to change either way; a larger gain replaces it.
     """
     low, high = 0, 1000
     if power(1.0, 1.0, tasks, alpha) < wanted:
@@ -174,11 +193,13 @@ def smallest_gain(discordant: float, tasks: int, alpha: float, wanted: float = 0
 
 
 def tasks_for_gain(gain: float, discordant: float, alpha: float, wanted: float = 0.8) -> int:
-    """How many tasks the one-sided McNemar test needs, about, to see a true gain with the wanted chance.
+    """Return about how many tasks the one-sided McNemar test needs to show a true gain with the
+    wanted power.
 
-    discordant: share of tasks expected to change either way; a gain larger than that takes its own share with it. The normal approximation:
-    (z(1 - alpha) * sqrt(d) + z(wanted) * sqrt(d - gain ** 2)) ** 2 / gain ** 2. Raises ValueError for a gain that is none.
-    Source: Connor 1987, Biometrics 43:207.
+    discordant: share of tasks expected to change either way; a larger gain replaces it. The normal
+    approximation: (z(1 - alpha) * sqrt(d) + z(wanted) * sqrt(d - gain ** 2)) ** 2 / gain ** 2.
+    Raises
+    ValueError unless 0 < gain <= 1. Source: Connor 1987, Biometrics 43:207.
     """
     if not 0 < gain <= 1:
         raise ValueError(
@@ -197,7 +218,9 @@ def _upper_tail(at_least: int, of: int) -> float:
 
 @lru_cache(maxsize=8192)
 def _wins_needed(changed: int, alpha: float) -> int:
-    """Fewest wins among the changed tasks with a p-value of at most alpha; one more than all where none is enough."""
+    """Return the fewest wins among the changed tasks with a p-value of at most alpha; one more than
+    all if none is enough.
+    """
     tail, ways = 0, comb(changed, changed)
     for wins in range(changed, -1, -1):
         tail += ways
