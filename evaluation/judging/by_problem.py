@@ -46,7 +46,9 @@ class ProblemTask:
 class ProblemHarness(Harness):
     limits: Limits | None = None  # in place of the problems' own
     extract: Callable[[str], str] | None = (
-        None  # what of a model's answer is the program, where not as usual; a file's are judged as given
+        # How to extract the program from a model's completion, if not as usual; a file's
+        # completions are judged as they are.
+        None
     )
 
     def answered(self, task: ProblemTask, completion: Completion) -> Completion:

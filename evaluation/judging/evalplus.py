@@ -1,9 +1,12 @@
-"""HumanEval+ and MBPP+ as evalplus 0.3.1 judges them: base inputs, then plus inputs, in a process each; the canonical solution says what is right.
+"""HumanEval+ and MBPP+ as evalplus 0.3.1 judges them: base inputs, then plus inputs, each in one
+process; the canonical solution is the reference.
 
-In: rows of `HumanEvalPlus.jsonl` or `MbppPlus.jsonl`, of any release. Out: a job a sample and input set, and what its report means.
-Kept from upstream: empty namespace, swallowed output, an alarm of max(1 s, 4 times the canonical solution's time) a call and min(60 s, their sum)
-+ 2 s for all, 4 GB, its special comparisons. Other than upstream: an alarm counts CPU time (three times as much by the clock), so that a busy machine
-fails no answer; and the verdict is decided outside the answer's process, so that none is forged. Plus inputs are run where the base inputs pass.
+In: rows of `HumanEvalPlus.jsonl` or `MbppPlus.jsonl`, of any release. Out: a job for each sample
+and
+input set, and the meaning of its report. As upstream: empty namespace, swallowed output, an alarm
+of
+max(1 s, 4 times the canonical solution's time) for each call and min(60 s, their sum) + 2 s for
+all,
 """
 
 from __future__ import annotations
@@ -241,7 +244,9 @@ def _question(task: PlusTask, arguments: tuple[Any, ...]) -> Question:
 
 
 def _results(task: PlusTask, which: str, sandbox: Runs) -> tuple[tuple[str, str, Any, bool], ...]:
-    """Each result of the canonical solution, asked for in pieces, for a report is short; a piece that is too long is halved."""
+    """Return each result of the canonical solution, computed in pieces, because a report is short;
+    a piece that is too long is halved.
+    """
     given, found = list(task.inputs[which]), dict[int, list[Any]]()
     waiting = [(at, min(at + PIECE, len(given))) for at in range(0, len(given), PIECE)]
     while waiting:
@@ -284,7 +289,9 @@ def _floats(kind: str, value: Any) -> bool:
 
 
 def said(report: Report) -> tuple[str, str]:
-    """The verdict of a report in our words, and why. The alarm and a text that is no Python are exceptions in the answer's process."""
+    """Return verdict and reason of a report. The alarm and invalid Python are exceptions in the
+    program's process.
+    """
     verdict, detail = report.verdict, report.tests[0].detail if report.tests else report.detail
     if detail.startswith("raised TimeoutException"):
         return Verdict.TLE.value, "over its time on one input"
@@ -374,7 +381,7 @@ def plus_harness(
     home: Path,
     releases: Mapping[int, str] | None = None,
 ) -> PlusHarness:
-    """Return the harness over EvalPlus's rows. `releases`: names of releases by their number of tasks, where known."""
+    """Return the harness over EvalPlus's rows. `releases`: names of releases by number of tasks."""
     tasks = {made.task_id: made for made in (task(row, where) for where, row in rows)}
     return PlusHarness(
         name,

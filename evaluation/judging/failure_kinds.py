@@ -1,6 +1,8 @@
-"""Why answers fail, by kind: wrong at which test, raised what, over which limit, no program found, cut by length.
+"""Why completions fail, by kind: wrong at which test, exception, limit, no program found,
+truncated.
 
-In: samples of a scorecard. Out: a `Kind` each, and counts. A hidden test is named by its number alone.
+In: samples of a scorecard. Out: a `Kind` for each, and counts. A hidden test is named only by
+number.
 """
 
 from __future__ import annotations
@@ -35,14 +37,18 @@ class Kind(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Of a report: the number of the first test that fails, from 1, and the type of what it raised; 0 and "" where there is none to tell."""
+    """Return the number of a report's first failed test, from 1, and the type of its exception; 0
+    and "" if unknown.
+    """
 
     test: int = 0
     raised: str = ""
 
 
 def fault(report: Report) -> Fault:
-    """Where a limit ended the program, the test says little, and differs from run to run: none is told."""
+    """Return nothing if a limit ended the program: the test then says little, and differs from run
+    to run.
+    """
     if report.verdict not in (Verdict.WA, Verdict.RE):
         return Fault()
     at = next((at for at, test in enumerate(report.tests, 1) if test.verdict is not Verdict.AC), 0)
@@ -51,9 +57,10 @@ def fault(report: Report) -> Fault:
 
 
 def kind(sample: Sample, as_given: bool = False) -> Kind | None:
-    """None for an answer that passes. What was cut, or holds no program, has that as its reason, whatever became of the rest.
+    """Return the kind; None for a sample that passes. A truncated completion, or one without a
+    program, has that as its reason.
 
-    as_given: nothing was extracted, the answer is the program: what is no Python is just that.
+    as_given: nothing was extracted, the completion is the program; so invalid Python is just that.
     """
     if sample.verdict == "AC":
         return None
@@ -91,7 +98,9 @@ def kinds(card: Scorecard) -> list[tuple[Sample, Kind]]:
 
 
 def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
-    """(kind, in words, answers, of which), the most frequent first; the last lists what it was: tests by number, exceptions by type."""
+    """Return (kind, in words, count, details), the most frequent first; details: tests by number,
+    exceptions by type.
+    """
     found: dict[str, Counter[str]] = {}
     for each, count in Counter(each for _, each in kinds(card)).items():
         found.setdefault(each.name, Counter())[each.of] += count
@@ -100,7 +109,9 @@ def rows(card: Scorecard, most: int = 8) -> list[tuple[str, str, int, str]]:
 
 
 def failures(card: Scorecard, wanted: str = "", task: str = "") -> list[tuple[Sample, Kind]]:
-    """The answers that fail. wanted: a kind (RE), or one with what it is of (RE ZeroDivisionError); task: an id, or its end after a slash."""
+    """Return the failing samples. wanted: a kind (RE), or one with details (RE ZeroDivisionError);
+    task: an id, or its end after a slash.
+    """
     tasks = {
         sample.task_id
         for sample in card.samples

@@ -1,6 +1,8 @@
-"""Completions to verdicts: what of them is run, in which order, what is remembered, and what is asked again.
+"""From completions to verdicts: what is run, in which order, what is cached, and what is retried.
 
-In: a harness, completions, a sandbox, what was judged before. Out: a `Judged` a completion, in their order.
+In: a harness, completions, a sandbox, earlier verdicts. Out: a `Judged` for each completion, in
+their
+order.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ class Task(Protocol):
 
 @dataclass(frozen=True)
 class Harness(ABC):
-    """One benchmark as its own harness judges it. `tasks` by upstream's id; `sets`: what a program is run on, in turn while it passes."""
+    """One benchmark as its own harness judges it. `tasks` by upstream's id; `sets`: test sets that
+    a program runs one after another while it passes.
+    """
 
     name: str
     version: str  # of the harness here: raised whenever the same program could get another verdict
@@ -76,7 +80,9 @@ class Harness(ABC):
         )
 
     def answered(self, task: Any, completion: Completion) -> Completion:
-        """What is kept of what a model said, before it is judged: of a chat the program, of a base model all."""
+        """Return what is stored of a model's completion before it is judged: of a chat the program,
+        of a base model everything.
+        """
         return (
             replace(completion, text=extract_code(completion.text))
             if completion.whole
@@ -120,7 +126,9 @@ class Ruling(NamedTuple):
 
 @dataclass(frozen=True)
 class Judged:
-    """One completion's verdict. `passed`: by set, in their order; a set that was not run since the one before failed is not passed."""
+    """The verdict of one completion. `passed`: by set, in their order; a set that was not run
+    because an earlier one failed is not passed.
+    """
 
     task_id: str
     sample: int
@@ -151,7 +159,9 @@ class Judged:
 
 
 class Verdicts:
-    """What was judged before: a file of lines in the home, each program's verdict on a set under the hash of all that decides it."""
+    """Cache of verdicts: a file of lines in the home, each program's verdict on a set under the
+    hash of everything that decides it.
+    """
 
     def __init__(self, path: Path | None) -> None:
         """Raises ProblemError where the file is broken."""
@@ -187,7 +197,9 @@ def key_of(harness: Harness, task: Task, which: str, program: str) -> str:
 
 
 def check(harness: Harness, completions: Sequence[Completion], partial: bool) -> list[str]:
-    """Tasks that nothing answers. Raises ProblemError for completions of unknown tasks, and, unless `partial`, where tasks are missing."""
+    """Return the tasks without completions. Raises ProblemError for completions of unknown tasks
+    and, unless `partial`, for missing tasks.
+    """
     if strange := sorted({each.task_id for each in completions} - harness.tasks.keys()):
         like = (
             f"{harness.name} {harness.release} has {len(harness.tasks)} tasks like "
@@ -219,9 +231,11 @@ def judge(
     told: Callable[[Sequence[Judged | None]], None] = lambda _: None,
     preparing: Callable[[int, int], None] = lambda done, of: None,
 ) -> list[Judged]:
-    """A verdict for each completion. The sandbox is opened only where something was not judged before.
+    """Return a verdict for each completion. The sandbox is opened only if some verdict is not
+    cached.
 
-    told: hears of progress, with what is decided so far. Raises NotJudged where programs stay without a verdict.
+    told: called on progress, with the verdicts so far. Raises NotJudged if programs stay without a
+    verdict.
     """
     rows = [(harness.tasks[each.task_id], each) for each in completions]
     programs = [harness.program(task, each, sanitized) for task, each in rows]

@@ -1,6 +1,7 @@
-"""How the programs read that pass: style as the reward sees it, complexity, length against the reference; and how that moves over versions.
+"""Quality of the programs that pass: style as the reward sees it, complexity, length against the
+reference; and its trend over versions.
 
-In: samples of a scorecard and reference programs. Out: a `Quality`. Failing programs are left out: what does not work has no quality.
+In: samples of a scorecard and reference programs. Out: a `Quality`. Failing programs are left out.
 """
 
 from __future__ import annotations
@@ -27,11 +28,15 @@ class Quality:
     complexity: float  # mean of the worst function's (McCabe)
     length: (
         float | None
-    )  # median of characters against the reference's, layout and comments left out; None without references
+        # median of characters against the reference's, without layout and comments; None without
+        # references
+    )
 
 
 def quality(samples: Iterable[Sample], references: Mapping[str, str]) -> Quality | None:
-    """references: a program a task. None where no answer passes. Raises OSError where ruff is not to be had."""
+    """Measure passing programs. references: a program for each task. None if no sample passes.
+    Raises OSError if ruff is missing.
+    """
     passing = [sample for sample in samples if sample.verdict == "AC"]
     read = [
         (sample, found)
@@ -58,7 +63,9 @@ def quality(samples: Iterable[Sample], references: Mapping[str, str]) -> Quality
 
 
 def size(program: str) -> int:
-    """Characters of the program written in one way: without comments, blank lines and what was laid out otherwise. 0 for what is no Python."""
+    """Return the program's length in one normal form: without comments and blank lines, with one
+    layout. 0 for invalid Python.
+    """
     try:
         return len(ast.unparse(parse(program)))
     except (SyntaxError, ValueError, RecursionError):
@@ -66,7 +73,9 @@ def size(program: str) -> int:
 
 
 def measured(samples: Iterable[Sample], references: Mapping[str, str]) -> dict[str, float]:
-    """As a scorecard keeps it, beside what the clock measured: ruff's next version may find other things."""
+    """Return the figures that a scorecard keeps with the measured times: ruff's next version may
+    find other things.
+    """
     found = quality(samples, references)
     return (
         {

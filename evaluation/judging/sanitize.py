@@ -1,7 +1,9 @@
-"""What `evalplus.sanitize` (0.3.1) makes of an answer: its longest run of lines that is Python; of that the imports and what the entry point needs.
+"""`evalplus.sanitize` (0.3.1): a completion's longest run of lines that is Python, reduced to
+imports and what the entry point needs.
 
-Written on `ast`, where upstream has tree-sitter: what it parses is Python already. Kept with all it does: decorated functions, functions without a
-`return`, `from __future__` and plain statements at the top are left out, and the first definition of a name stays.
+Written on `ast`, where upstream has tree-sitter: its input is valid Python by then. It has all of
+upstream's behaviour: decorated functions, functions without a `return`, `from __future__` and plain
+top-level statements are left out, and the first definition of a name wins.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign 
 
 
 def sanitize(text: str, entry_point: str) -> str:
-    """The program that is meant; the longest run of Python lines where nothing of it is a definition."""
+    """Return the sanitized program; the longest run of Python lines if it has no definition."""
     code = longest(text)
     return (needed(code, entry_point).strip()) or code
 
 
 def longest(text: str) -> str:
-    """The run of two or more lines with the most non-blank ones that parses, the first of several; the first line where there is none."""
+    """Return the run of two or more lines with the most non-blank ones that parses, the first of
+    several; the first line if there is none.
+    """
     lines = text.split("\n")
     filled = [0]
     for line in lines:
@@ -43,7 +47,9 @@ def longest(text: str) -> str:
 
 
 def needed(code: str, entry_point: str) -> str:
-    """Imports, and the definitions that the entry point reaches through the names they use; "" where the code is no Python or has none."""
+    """Return imports, and the definitions that the entry point reaches through the names they use;
+    "" for invalid code, or without any.
+    """
     code = code if _parses(code) else code.strip()  # upstream's parser reads on over a wrong indent
     if not _parses(code):
         return ""

@@ -1,6 +1,8 @@
-"""Judged completions as a scorecard, and a scorecard's answers as completions again.
+"""Turn judged completions into a scorecard, and a scorecard's completions back into completions.
 
-In: a harness, who answered what, the verdicts. Out: a `Scorecard` that holds what it takes to judge, or to draw, all of it again.
+In: a harness, completions with their origin, verdicts. Out: a `Scorecard` that holds everything
+needed
+to judge or generate again.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class Answers:
 
 
 def version_of(found: Harness) -> str:
-    """sha256 over all that decides a verdict of any task: another release, window or set of tests is another version."""
+    """Return the sha256 over everything that decides a verdict of any task: another release, window
+    or set of tests is another version.
+    """
     return hash_data(
         [found.name, [[name, task.content] for name, task in sorted(found.tasks.items())]]
     )
@@ -57,7 +61,9 @@ def scorecard(
     missing: Collection[str],
     judging_s: float,
 ) -> Scorecard:
-    """Tasks that cannot be measured here have no sample, but a reason. judged: in the order of the answers."""
+    """Return the scorecard. Tasks that cannot be measured here have no sample, but a reason.
+    judged: in the order of the completions.
+    """
     rows = [(each, said) for each, said in zip(judged, given.said, strict=True) if each.measured]
     samples = tuple(_sample(found, each, said) for each, said in rows)
     asked = {

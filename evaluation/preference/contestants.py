@@ -1,7 +1,8 @@
-"""Whose answers are put side by side: what a scorecard or a file of completions holds, as plain text by task.
+"""Completions to compare: those of a scorecard or a file, as plain text by task.
 
-In: a scorecard (`.json`), or completions as `evaluation.completions` reads them. Out: a `Contestant`. An answer is kept whole, as it was written: it
-is known by its text when a reward asks what it is worth.
+In: a scorecard (`.json`), or completions as `evaluation.completions` reads them. Out: a
+`Contestant`.
+Texts are kept whole: a reward finds a completion's preference by its text.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ class Contestant:
 
 
 def read_contestant(path: Path) -> Contestant:
-    """A scorecard's or a file's answers, by the checkpoint's or the file's name. Raises ProblemError with file, row and mend."""
+    """Read a scorecard's or a file's completions, named by the checkpoint or the file. Raises
+    ProblemError with file, row and fix.
+    """
     if path.suffix == ".json" and path.read_text(
         encoding="utf-8", errors="replace"
     ).lstrip().startswith("{"):
@@ -63,7 +66,9 @@ def of_card(card: Scorecard, name: str = "") -> Contestant:
 
 
 def read_statements(path: Path) -> dict[str, str]:
-    """task -> statement, of JSON lines or of a parquet file in our schema. Raises ProblemError where there is none, FileNotFoundError."""
+    """Read task -> statement from JSON lines or a parquet file in our schema. Raises ProblemError
+    for an empty file, FileNotFoundError.
+    """
     if path.suffix == ".parquet":
         from problems.dataset.rl_parquet import prompt_text
         from problems.schema import read_parquet

@@ -1,7 +1,10 @@
-"""Pairs of answers for people to choose between, in an order and on sides that a seed decides.
+"""Pairs of completions for people to choose between, in an order and on sides that a seed decides.
 
-In: contestants and what was asked. Out: pairs, each once; for each judge an order of them and a side. Whose answer stands where follows from seed,
-pair and judge, so that it is the same after a restart, and no judge sees one contestant on one side only.
+In: contestants and tasks. Out: pairs, each once; for each judge an order and a side. The sides
+follow
+from seed, pair and judge: they are the same after a restart, and no judge sees one contestant on
+one
+side only.
 """
 
 from __future__ import annotations
@@ -50,10 +53,13 @@ class Pair(BaseModel):
 def make_pairs(
     contestants: Sequence[Contestant], statements: Mapping[str, str], seed: int, most: int = 0
 ) -> tuple[list[Pair], int]:
-    """The pairs, and how many were left out since both answers are the same text.
+    """Return the pairs, and how many were left out because both texts are equal.
 
-    Every two contestants meet on every task that both answered, sample by sample; two texts meet once a task. most: so many pairs at most, drawn by
-    the seed; 0: all. Raises ProblemError where names repeat, no task is shared, or a task's statement is not known.
+    Every two contestants meet on every task that both answered, sample by sample; two texts meet
+    once per
+    task. most: maximum number of pairs, drawn by the seed; 0: all. Raises ProblemError if names
+    repeat, no
+    task is shared, or a task's statement is unknown.
     """
     if len({c.name for c in contestants}) < len(contestants):
         raise ProblemError(
@@ -97,7 +103,9 @@ def make_pairs(
 
 
 def order(pairs: Sequence[Pair], seed: int, judge: str) -> list[Pair]:
-    """All pairs in this judge's own order, so that what tires a judge falls on other pairs for each."""
+    """Return all pairs in this judge's own order, so that fatigue affects other pairs for each
+    judge.
+    """
     return sorted(pairs, key=lambda pair: _draw(seed, judge, pair.id, "order"))
 
 

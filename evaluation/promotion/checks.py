@@ -1,6 +1,8 @@
-"""What the policy asks of a challenger, one function a question.
+"""The conditions of the promotion policy, one function for each.
 
-In: comparisons, facts, the policy. Out: a `Check` each: whether it held, and a sentence for somebody who reads such a thing for the first time.
+In: comparisons, facts, the policy. Out: a `Check` for each: whether it held, and a sentence that
+needs
+no prior knowledge.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ WORDS: dict[Measure, str] = {
 
 
 class Facts(Plain):
-    """What is known of a challenger beside its scores. The defaults say that nobody looked, which blocks nothing but what the policy limits."""
+    """What is known of a challenger besides its scores. The defaults mean "not looked at"; they
+    block only what the policy limits.
+    """
 
     picked_on: str = (
         ""  # benchmark by which it was picked among the saves of its run; empty: not picked here
@@ -44,7 +48,9 @@ class Facts(Plain):
 
 
 class Check(Plain):
-    """One thing that the policy asks: whether it held, and the sentence that says so. `failed` ones refuse."""
+    """One condition: whether it held, and the sentence that says so. `failed` ones refuse the
+    challenger.
+    """
 
     name: str  # win, gain, not worse, tags, limit, provenance, battery, fresh tasks, picked apart, measured
     about: str  # the benchmark or the measure
@@ -176,7 +182,7 @@ def holds(others: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
 
 
 def tags(compared: Sequence[Comparison], policy: Policy) -> Iterator[Check]:
-    """Every tag of every benchmark, and the benchmarks that block on harm alone, tested together."""
+    """Test every tag of every benchmark, and the benchmarks that block on harm alone, together."""
     groups = [
         (f"tasks tagged {b.tag} of {c.benchmark}", b.tasks, b.before, b.after, b.p_worse)
         for c in compared

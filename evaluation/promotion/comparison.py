@@ -1,7 +1,7 @@
-"""Two scorecards task by task: champion before, challenger after.
+"""Compare two scorecards task by task: the champion before, the challenger after.
 
-In: two scorecards of one benchmark. Out: a `Comparison` with p-values, an interval and what so many tasks can show; refused where they measure
-different things.
+In: two scorecards of one benchmark. Out: a `Comparison` with p-values, an interval and what so many
+tasks can show. Scorecards that measure different things are refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ Counts = dict[str, tuple[int, int]]  # task -> answers that pass, answers
 
 
 class Incomparable(ValueError):
-    """Scorecards that cannot be compared: they measure different things, or too little; the message says what, and the mend."""
+    """Scorecards that cannot be compared: they measure different things, or too little; the message
+    says what, and the fix.
+    """
 
 
 class Plain(BaseModel):
@@ -44,7 +46,9 @@ class Plain(BaseModel):
 
 
 class Rate(Plain):
-    """pass@k over tasks and its 95 % interval: `solved` where it is a count of tasks (Wilson, wider at the edges), None where it is an estimate."""
+    """pass@k over tasks with its 95 % interval. `solved`: a count of tasks (Wilson, wider at the
+    edges), None for an estimate.
+    """
 
     solved: int | None
     tasks: int
@@ -112,13 +116,16 @@ class Comparison(Plain):
     p_two_sided: float
     won: tuple[
         str, ...
-    ]  # ids of tasks that only the challenger solves; with several answers, where its pass@k is higher
+        # ids of tasks that only the challenger solves; with several samples, where its pass@k is higher
+    ]
     lost: tuple[str, ...]
     both_solved: int
     neither_solved: int
     smallest_gain: (
         float | None
-    )  # true gain that so many tasks show with a chance of 80 %, at the policy's alpha and the seen share of changed tasks
+        # true gain that so many tasks show with a power of 80 %, at the policy's alpha and the measured
+        # share of changed tasks
+    )
     k: int = 1
     answers: int = 1  # a task, the fewest
     margin: float | None = None  # a fall so large is to be ruled out
@@ -136,7 +143,9 @@ class CleanScore(Plain):
 
 
 def counts_of(card: Scorecard, tests: str = "") -> Counts:
-    """By all tests, or by those of one set. Raises Incomparable where an answer has no verdict, and where there is none."""
+    """Return the scores, by all tests or by those of one set. Raises Incomparable for a sample
+    without a verdict, and without samples.
+    """
     if broken := [s.task_id for s in card.samples if s.verdict == "INFRA"]:
         raise Incomparable(
             f"{card.benchmark}: {len(broken)} answers have no verdict, the first for "
@@ -161,7 +170,9 @@ def is_greedy(counts: Counts, k: int = 1) -> bool:
 def compare(
     before: Scorecard, after: Scorecard, policy: Policy | None = None, k: int = 1
 ) -> Comparison:
-    """Both cards task by task. Raises Incomparable unless they measure the same thing, ValueError where a task has fewer than k answers."""
+    """Compare both cards task by task. Raises Incomparable unless they measure the same thing,
+    ValueError for a task with fewer than k samples.
+    """
     policy = policy or Policy()
     check_comparable(before, after)
     old, new = counts_of(before), counts_of(after)
@@ -188,8 +199,10 @@ def compare(
 
 
 def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
-    """The smallest gain that this suite will show four times in five, said before a challenger has answered: on half of the tasks it is expected to
-    come to the same but for the gain (`paired.expected_spread`). None where no gain can be shown."""
+    """Return the smallest gain that this suite shows with 80 % power, before a challenger has
+    answered: half of the tasks are expected to agree except for the gain
+    (`paired.expected_spread`). None if no gain can be shown.
+    """
     counts = counts_of(card)
     if is_greedy(counts, k):
         return announced_share_gain(sum(c for c, _ in counts.values()), len(counts), alpha)
@@ -199,7 +212,9 @@ def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
 def clean_score(
     benchmark: str, before: Scorecard, after: Scorecard, suspect: Iterable[str], k: int = 1
 ) -> CleanScore | None:
-    """Both scores without the suspect tasks; None where the benchmark has none of them, no rates where nothing else is left."""
+    """Return both scores without the suspect tasks; None if the benchmark has none, no rates if
+    nothing else is left.
+    """
     old, new = counts_of(before), counts_of(after)
     left_out = old.keys() & set(suspect)
     if not left_out:
@@ -213,7 +228,9 @@ def clean_score(
 
 
 def check_comparable(before: Scorecard, after: Scorecard) -> None:
-    """Raises Incomparable. How the answers of a file were drawn is not known, and nothing is asked of it."""
+    """Check that both were made alike. Raises Incomparable. How a file's completions were drawn is
+    unknown, and not checked.
+    """
     for name in ("benchmark", "benchmark_version", "harness_version", "sampling"):
         ours, theirs = getattr(before, name), getattr(after, name)
         if ours != theirs and not (name == "sampling" and not (ours and theirs)):
@@ -311,7 +328,9 @@ def count(tasks: float) -> str:
 
 
 def odds(p_value: float) -> str:
-    """A p-value for whoever has never met one: "less often than once in 10,000 times", "about once in 250 times", "in about 38 of 100 cases"."""
+    """Return a p-value in words: "less often than once in 10,000 times", "about once in 250 times",
+    "in about 38 of 100 cases".
+    """
     if p_value < 0.0001:
         return "less often than once in 10,000 times"
     return (

@@ -1,7 +1,9 @@
-"""The gate: whether a challenger replaces the champion, as a pure function of scorecards, facts and policy.
+"""The gate: whether a challenger replaces the champion, as a pure function of scorecards, facts and
+policy.
 
-In: both scorecards of the gated benchmark, pairs of scorecards of other benchmarks, what is known of the challenger beside its scores, the policy.
-Out: a `Decision` with its reasons in sentences. Nothing is read or written here; resources/registry/ledger.py keeps what was decided.
+In: both scorecards of the gated benchmark, pairs of scorecards of other benchmarks, facts about the
+challenger, the policy. Out: a `Decision` with its reasons in sentences. Nothing is read or written
+here; resources/registry/ledger.py records decisions.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Decision(Plain):
     reasons: tuple[str, ...]
     policy: Policy
     level: float | None = (
-        None  # the alpha that this gate was given; None in decisions older than alpha's ledger, whose level is the policy's
+        # The alpha of this gate; None in decisions older than alpha spending, whose level is the
+        # policy's.
+        None
     )
     checks: tuple[Check, ...] = ()
     clean: tuple[CleanScore, ...] = ()
@@ -104,11 +108,15 @@ def decide(
     others: Sequence[tuple[Scorecard, Scorecard]] = (),
     facts: Facts | None = None,
 ) -> Decision:
-    """Whether the challenger becomes champion. `others`: (champion's, challenger's) cards of further benchmarks, on which it must not lose.
+    """Decide whether the challenger becomes champion. `others`: (champion's, challenger's) cards of
+    further benchmarks, on which it must not lose.
 
-    All that the policy asks must hold at once; an "and" of tests, each at its own level, needs no correction (intersection-union test: the chance
-    of passing all is at most that of passing the one that should have failed). Raises Incomparable where a pair differs in benchmark, version,
-    tasks, harness or sampling, and ValueError where a verdict is missing (INFRA) or a task has fewer than k answers.
+    All conditions of the policy must hold; a conjunction of tests, each at its own level, needs no
+    correction (intersection-union test: the chance of passing all is at most that of passing the
+    one that
+    should have failed). Raises Incomparable if a pair differs in benchmark, version, tasks, harness
+    or
+    sampling, and ValueError for a missing verdict (INFRA) or a task with fewer than k samples.
     """
     policy, facts = policy or Policy(), facts or Facts()
     score, new = (
@@ -212,7 +220,9 @@ def _clean(c: CleanScore) -> str:
 
 
 def _power(c: Comparison, level: float, asked: float) -> str:
-    """The smallest gain that this suite shows, and how many tasks would show the least one that the policy asks for."""
+    """Return the smallest gain that this suite shows, and how many tasks would show the policy's
+    smallest gain.
+    """
     tasks = c.before.tasks
     if c.smallest_gain is None:
         return f"{tasks} tasks are too few to show any gain at {level:.3g}: gate on more tasks."

@@ -1,4 +1,6 @@
-"""The promotion policy: what a challenger must show before it replaces the champion. Part of the profile, or a YAML file of its own that it names."""
+"""The promotion policy: what a challenger must show before it replaces the champion. Part of the
+profile, or a YAML file of its own.
+"""
 
 from __future__ import annotations
 

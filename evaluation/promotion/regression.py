@@ -18,10 +18,12 @@ class Regression(Plain):
 
 
 def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regression:
-    """Compares one checkpoint's scores on two draws of a benchmark: Fisher's exact test, since the tasks are others.
+    """Compare one checkpoint's scores on two draws of a benchmark: Fisher's exact test, because the
+    tasks differ.
 
-    A champion was picked for a good score, so that a small fall on fresh tasks is expected: hence a strict alpha.
-    Raises Incomparable where the cards belong to different checkpoints or benchmarks.
+    A champion was selected for a good score, so a small fall on fresh tasks is expected: hence a
+    strict
+    alpha. Raises Incomparable if the cards belong to different checkpoints or benchmarks.
     """
     if before.checkpoint_hash != after.checkpoint_hash:
         raise Incomparable(
@@ -50,7 +52,9 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
 
 
 def lost_tasks(before: Scorecard, after: Scorecard) -> tuple[str, ...]:
-    """Tasks that the first solved reliably, with every answer, and the second with at most half of its answers."""
+    """Return the tasks that the first solved in every sample, and the second in at most half of its
+    samples.
+    """
     old, new = counts_of(before), counts_of(after)
     return tuple(
         task

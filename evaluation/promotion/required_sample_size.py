@@ -1,7 +1,9 @@
-"""What would have sufficed: how far a refused challenger was from being promoted, in tasks.
+"""The required sample size: how far a refused challenger was from promotion, in tasks.
 
-In: a recorded decision, as plain JSON of any version of the gate. Out: a sentence for each thing that stood in the way. Exact for greedy answers,
-where the test is McNemar's and can be asked again; for several answers a task by the normal approximation of the recorded interval, and said so.
+In: a recorded decision, as plain JSON of any version of the gate. Out: a sentence for each failed
+condition. Exact for greedy completions, where the test is McNemar's; for several samples per task
+by
+the normal approximation of the recorded interval, and the sentence says so.
 """
 
 from __future__ import annotations
@@ -46,7 +48,9 @@ def sufficed(decision: dict[str, Any]) -> list[str]:
 
 
 def wins_needed(lost: int, tasks: int, level: float, gain: float) -> int | None:
-    """Fewest tasks to win, beside so many lost, that the exact test and the least gain accept; None where there are not so many tasks."""
+    """Return the fewest tasks to win, with so many lost, that the exact test and the least gain
+    accept; None if there are too few tasks.
+    """
     return next(
         (
             won
@@ -58,7 +62,9 @@ def wins_needed(lost: int, tasks: int, level: float, gain: float) -> int | None:
 
 
 def tasks_needed(won: int, lost: int, tasks: int, level: float) -> int | None:
-    """Fewest tasks on which the same shares of won and lost would show a gain; None where there is none to show."""
+    """Return the fewest tasks on which the same shares of won and lost would show a gain; None if
+    there is no gain.
+    """
     if won <= lost:
         return None
 
@@ -82,7 +88,9 @@ def losses_allowed(won: int, lost: int, level: float) -> int:
 
 
 def failed(decision: dict[str, Any]) -> list[tuple[str, str]]:
-    """(check, what it is about); found out anew for decisions that were recorded before checks were."""
+    """Return (check, its subject); computed again for decisions that were recorded before checks
+    were.
+    """
     if decision.get("checks"):
         return [
             (check["name"], check["about"]) for check in decision["checks"] if not check["passed"]

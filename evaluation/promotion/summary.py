@@ -1,6 +1,8 @@
-"""A decision in a sentence or two, for somebody who has never read one: no test, no term that only the trade knows.
+"""A decision in one or two sentences without statistical terms.
 
-In: a recorded decision, as plain JSON of any version of the gate. Out: text. The reasons and numbers below it are the gate's own.
+In: a recorded decision, as plain JSON of any version of the gate. Out: text. The reasons and
+numbers
+below it are the gate's own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
-"""What a setting contributes: a baseline against the same training with one thing changed, over the same seeds and tasks.
+"""What a setting contributes: a baseline against the same training with one thing changed, over the
+same seeds and tasks.
 
-In: for each seed whether a task was solved, 0 or 1. Out: the difference with an interval, and in words what so few runs can show.
+In: for each seed whether a task was solved, 0 or 1. Out: the difference with an interval, and in
+words
+what so few runs can show.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ Runs = Sequence[Sequence[float]]  # a row a seed, a column a task
 
 
 class Contribution(NamedTuple):
-    """baseline - changed, as shares. `interval` is None where no task differs in any of several seeds."""
+    """baseline - changed, as shares. `interval` is None if no task differs in any of several seeds."""
 
     baseline: float
     changed: float
@@ -35,9 +38,12 @@ class Contribution(NamedTuple):
 def contribution(
     baseline: Runs, changed: Runs, *, confidence: float = 0.95, draws: int = 10_000, seed: int = 0
 ) -> Contribution:
-    """Paired by seed and task. Tasks are drawn again, and where there are several seeds, seeds too (evaluation/statistics/seeds.py).
+    """Compare, paired by seed and task. Tasks are resampled and, with several seeds, seeds too
+    (evaluation/statistics/seeds.py).
 
-    With one seed the interval (Tango's) holds for other tasks and this seed alone. Raises ValueError where runs differ in seeds or tasks.
+    With one seed the interval (Tango's) holds for other tasks and this seed alone. Raises
+    ValueError if
+    runs differ in seeds or tasks.
     """
     old, new = np.asarray(baseline, dtype=float), np.asarray(changed, dtype=float)
     if old.shape != new.shape or old.ndim != 2 or not old.size:

@@ -1,6 +1,8 @@
-"""Any models side by side: each against the first, on every benchmark that both answered, all tests corrected together.
+"""Compare any models: each with the first, on every benchmark that both answered, all tests
+corrected together.
 
-In: for each contestant its scorecards, one a run (a training seed). Out: a `Row` a benchmark and contestant, with Holm's correction over all of them.
+In: for each contestant its scorecards, one for each run (a training seed). Out: a `Row` for each
+benchmark and contestant, with Holm's correction over all of them.
 """
 
 from __future__ import annotations
@@ -69,7 +71,9 @@ def versus(
     alpha: float = 0.05,
     suspects: Suspects | None = None,
 ) -> list[Row]:
-    """Raises Incomparable where a contestant shares no benchmark with the first or was asked other tasks, ValueError for fewer than k answers."""
+    """Compare. Raises Incomparable if a contestant shares no benchmark with the first or has other
+    tasks, ValueError for fewer than k samples.
+    """
     first, rows = contestants[0], []
     for other in contestants[1:]:
         shared = [name for name in first.cards if name in other.cards]

@@ -1,4 +1,5 @@
-"""What answers cost: tokens and seconds a solved problem, and money where somebody has said a price. None is ever made up.
+"""What completions cost: tokens and seconds for each solved problem, and money if a price is given.
+Nothing is estimated.
 
 In: a scorecard, a price. Out: a `Spent`.
 """

@@ -21,7 +21,9 @@ class Model(Fact):
     """Such as "Qwen2, made from scratch" or a hub id."""
     parameters: int
     warm_up: str
-    """One or two sentences: what it was taught before reinforcement learning, mistakes of the demonstrations included."""
+    """One or two sentences: what the model was taught before reinforcement learning, including
+    mistakes of the demonstrations.
+    """
     training: str
     """One or two sentences: what reinforcement learning did with it."""
     settings: dict[str, str | int | float | bool] = {}
@@ -73,7 +75,9 @@ class Example(Fact):
     before_verdict: str
     after_verdict: str
     first_failed: str = ""
-    """The first test that the later program fails, where the statement shows that test; hidden tests stay hidden."""
+    """The first test that the later program fails, if the statement shows that test; hidden tests
+    stay hidden.
+    """
 
 
 class BenchmarkScore(Fact):
@@ -83,7 +87,7 @@ class BenchmarkScore(Fact):
     champion: Rate | None
     challenger: Rate | None
     left_out: int | None = None
-    """Tasks that resemble something in the training data; None where no contamination report covers the benchmark."""
+    """Tasks that resemble training data; None if no contamination report covers the benchmark."""
     champion_clean: Rate | None = None
     """Without those; None where none is left."""
     challenger_clean: Rate | None = None
@@ -141,7 +145,9 @@ class ReportFacts(Fact):
     version: int | None = None
     """Of the challenger in the ledger."""
     before_name: str = "champion"
-    """What "before" is in groups and examples: the champion, or the model that training started from."""
+    """The meaning of "before" in groups and examples: the champion, or the model that training
+    started from.
+    """
     funnel: tuple[Step, ...] = ()
     curve: Curve | None = None
     pass_rates: tuple[float, ...] = ()
