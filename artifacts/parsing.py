@@ -13,10 +13,8 @@ def parse(source: str | bytes) -> ast.Module:
     """Return the syntax tree of a module. Invalid escapes like "\\d" raise no warning.
 
     Python 3.11 keeps one recursion counter for all threads (CPython issue 106905): `ast.parse`
-    fails
-    with SystemError when another thread parses at the same moment, such as one of Ray's that
-    formats a
-    traceback. Such a failure is retried.
+    fails with SystemError when another thread parses at the same moment, such as one of Ray's that
+    formats a traceback. Such a failure is retried.
 
     Raises:
         SyntaxError: the source is not Python.

@@ -1,8 +1,7 @@
 """The passport of an artifact: everything that it was made from, as a graph.
 
 In: manifests, and where to begin. Out: a `Passport`: nodes, each with its inputs, and the main
-facts
-for a reader.
+facts for a reader.
 """
 
 from __future__ import annotations

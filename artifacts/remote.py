@@ -20,8 +20,7 @@ def put(system: Any, path: Path, remote: str) -> None:
     """Upload a finished file, read it back and compare the hashes; retry if they differ.
 
     system: an fsspec file system. Reading back costs a second transfer and needs no support from
-    the
-    store. Raises CorruptUpload after TRIES uploads.
+    the store. Raises CorruptUpload after TRIES uploads.
     """
     _until_it_arrives(system, remote, hash_file(path), lambda: system.put_file(str(path), remote))
 

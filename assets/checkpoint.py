@@ -2,8 +2,7 @@
 the best validation score is kept.
 
 In: clean problems, the start policy, the rankings. Out: a Hugging Face folder, one partition for
-each
-pipeline run.
+each pipeline run.
 """
 
 import json

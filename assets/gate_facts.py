@@ -2,8 +2,7 @@
 tasks, and earlier gates.
 
 In: the run's context and its scorecards. Out: `Facts`. They are the same at every call, because
-only
-what was recorded before this run's decision counts.
+only what was recorded before this run's decision counts.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 that RL has something to weigh.
 
 It trains all weights, some (`warm_up.frozen`), or adapters (`warm_up.lora`). After a kill it
-resumes
-from its last state, at most half a minute old.
+resumes from its last state, at most half a minute old.
 """
 
 import json

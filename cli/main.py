@@ -2,8 +2,7 @@
 
 A command is one file (or package) of this folder with a `GROUP`, the heading under which `ratchet
 --help` lists it. It has a function `command`, or a Typer `app` of subcommands. Help is read from
-the
-files' docstrings; a command's file is imported only when the command runs.
+the files' docstrings; a command's file is imported only when the command runs.
 """
 
 from __future__ import annotations

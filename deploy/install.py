@@ -2,9 +2,8 @@
 runs it with Python 3.11 on Linux x86-64.
 
 A stamp in the environment names what it was made from. If it is equal, there is nothing to do.
-After
-another lock, a moved clone or a killed install the environment is made again: pip does not install
-atomically, and a partial environment cannot be repaired safely.
+After another lock, a moved clone or a killed install the environment is made again: pip does not
+install atomically, and a partial environment cannot be repaired safely.
 """
 
 from __future__ import annotations

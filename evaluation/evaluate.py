@@ -1,8 +1,7 @@
 """Evaluate one checkpoint on one benchmark: generate, extract, judge, store.
 
 In: a checkpoint folder, a benchmark, a sandbox. Out: a `Scorecard`, the same for the same weights
-and
-seed except for measured times. The store decides whether a score exists already.
+and seed except for measured times. The store decides whether a score exists already.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ def evaluate(
     resumes; without it all are generated now.
 
     Raises FileNotFoundError if the folder holds no model, and NotJudged if completions stay without
-    a
-    verdict.
+    a verdict.
     """
     started = time.perf_counter()
     prompts = [benchmark.prompt(problem) for problem in benchmark.problems]

@@ -2,8 +2,7 @@
 contributes.
 
 Every run has the baseline's start, problems, seeds and number of steps, and is scored on one
-held-out
-draw that no gate uses. Runs that ended are found again when the command is repeated.
+held-out draw that no gate uses. Runs that ended are found again when the command is repeated.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 families of problems.
 
 In: a start checkpoint, families with examples and held-out problems, an `Adaptation`. Out: one row
-for
-each family, method and k, with intervals, and one JSON with everything needed to repeat it. Each
-scorecard is stored at once: after a kill the measurement resumes with the next.
+for each family, method and k, with intervals, and one JSON with everything needed to repeat it.
+Each scorecard is stored at once: after a kill the measurement resumes with the next.
 """
 
 from __future__ import annotations

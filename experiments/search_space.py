@@ -2,8 +2,7 @@
 starts.
 
 In: a profile. Out: its ranges, the same for Ray Tune and Optuna, and a point of it as changes to
-the
-profile.
+the profile.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ def checked(profile: Profile) -> Mapping[str, Span]:
     """Return the space.
 
     Raises ProfileError, with key and fix, for an unknown key, a bound that the profile refuses, and
-    an
-    empty space; CannotTrain for a setting that no training can have.
+    an empty space; CannotTrain for a setting that no training can have.
     """
     check_settings(profile.training)
     data, space = profile.model_dump(mode="json"), space_of(profile)

@@ -2,8 +2,7 @@
 W&B.
 
 In: a profile. Out: a file for `wandb sweep FILE`; its agents then run `ratchet train --seeds 1`,
-which
-trains and promotes nothing.
+which trains and promotes nothing.
 """
 
 from __future__ import annotations

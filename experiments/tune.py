@@ -2,9 +2,8 @@
 early by Ray Tune's ASHA.
 
 The state of a search is its trials' folders. When the command is repeated, the searcher gets them
-in
-their order, with their results, and the search resumes: a kill loses no more than a training's last
-save, and more trials can be added later.
+in their order, with their results, and the search resumes: a kill loses no more than a training's
+last save, and more trials can be added later.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 the scorecard.
 
 In: the benchmark. Out: a file. `rewards` extracts and judges programs on both sides, so that the
-curve
-and the scorecard agree on every task.
+curve and the scorecard agree on every task.
 """
 
 from __future__ import annotations

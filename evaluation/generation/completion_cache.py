@@ -2,8 +2,7 @@
 an equal run makes none.
 
 In: the model, and the generation settings. Out: completions by (prompt, number of the draw). One
-file
-for each model and settings; greedy completions have no seed.
+file for each model and settings; greedy completions have no seed.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 endpoint.
 
 In: a benchmark, a source, generation settings, a folder for the cache. Out: one `Completion` for
-each
-task and draw, in the order of the tasks. Each is cached by source, prompt, settings, seed and
-number:
-a killed run resumes, and a repeated one makes no request.
+each task and draw, in the order of the tasks. Each is cached by source, prompt, settings, seed and
+number: a killed run resumes, and a repeated one makes no request.
 """
 
 from __future__ import annotations
@@ -108,8 +106,7 @@ def answers(
     base model's continues the benchmark's raw prompt.
 
     Raises EndpointDown for an endpoint that cannot be used, Unanswered if it left requests without
-    an
-    answer. What has come is cached, and the same call resumes from there.
+    an answer. What has come is cached, and the same call resumes from there.
     """
     chats = source.chats
     prompts = [

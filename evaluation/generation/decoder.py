@@ -3,10 +3,9 @@ process.
 
 In: a Hugging Face folder and prompts, chats or raw texts. Out: one completion for each prompt and
 draw, in the order of the prompts. `model.generate` keeps finished rows in the batch until the last
-one
-ends; here they leave it (measured: measurements/generation.py). Not supported: weights too large
-for
-this machine, beams, top-k. For those there is an engine (evaluation/generation/vllm_engine.py).
+one ends; here they leave it (measured: measurements/generation.py). Not supported: weights too
+large for this machine, beams, top-k. For those there is an engine
+(evaluation/generation/vllm_engine.py).
 """
 
 from __future__ import annotations
@@ -62,15 +61,12 @@ def generate(
     prompt i are at i * n to i * n + n - 1.
 
     The same prompts, in any order, give the same completions on one machine: batches are made of
-    prompts
-    sorted by length and content, and a draw depends only on seed, prompt and its number. Another
-    set of
-    prompts may change a tie of two tokens in the last bit. A prompt that leaves no space within the
-    model's positions gets an empty completion, marked as truncated.
+    prompts sorted by length and content, and a draw depends only on seed, prompt and its number.
+    Another set of prompts may change a tie of two tokens in the last bit. A prompt that leaves no
+    space within the model's positions gets an empty completion, marked as truncated.
 
     known: completions by their place, which are not generated again; the batches of the others stay
-    the
-    same. on_answers: called after each batch.
+    the same. on_answers: called after each batch.
     Raises FileNotFoundError if the folder holds no model; code from a checkpoint is never run.
     """
     import torch

@@ -2,8 +2,7 @@
 vLLM is optional, for GPUs.
 
 In and out are those of `evaluation.generation.decoder.generate`. Unlike there, batches depend on
-other
-requests, so that a tie of two tokens may differ in another run; cached completions are not
+other requests, so that a tie of two tokens may differ in another run; cached completions are not
 repeated.
 """
 

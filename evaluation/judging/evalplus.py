@@ -2,11 +2,12 @@
 process; the canonical solution is the reference.
 
 In: rows of `HumanEvalPlus.jsonl` or `MbppPlus.jsonl`, of any release. Out: a job for each sample
-and
-input set, and the meaning of its report. As upstream: empty namespace, swallowed output, an alarm
-of
-max(1 s, 4 times the canonical solution's time) for each call and min(60 s, their sum) + 2 s for
-all,
+and input set, and the meaning of its report. As upstream: empty namespace, swallowed output, an
+alarm of max(1 s, 4 times the canonical solution's time) for each call and of min(60 s, their sum) +
+2 s for all, a limit of 4 GB, its special comparisons.
+Different: an alarm counts CPU time (three times as much wall time), so that a busy machine fails no
+completion. The verdict is decided outside the program's process, so that it cannot be forged. Plus
+inputs run only if the base inputs pass.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """From completions to verdicts: what is run, in which order, what is cached, and what is retried.
 
 In: a harness, completions, a sandbox, earlier verdicts. Out: a `Judged` for each completion, in
-their
-order.
+their order.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Turn judged completions into a scorecard, and a scorecard's completions back into completions.
 
 In: a harness, completions with their origin, verdicts. Out: a `Scorecard` that holds everything
-needed
-to judge or generate again.
+needed to judge or generate again.
 """
 
 from __future__ import annotations

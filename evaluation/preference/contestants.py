@@ -1,8 +1,7 @@
 """Completions to compare: those of a scorecard or a file, as plain text by task.
 
 In: a scorecard (`.json`), or completions as `evaluation.completions` reads them. Out: a
-`Contestant`.
-Texts are kept whole: a reward finds a completion's preference by its text.
+`Contestant`. Texts are kept whole: a reward finds a completion's preference by its text.
 """
 
 from __future__ import annotations

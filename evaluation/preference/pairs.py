@@ -1,10 +1,8 @@
 """Pairs of completions for people to choose between, in an order and on sides that a seed decides.
 
 In: contestants and tasks. Out: pairs, each once; for each judge an order and a side. The sides
-follow
-from seed, pair and judge: they are the same after a restart, and no judge sees one contestant on
-one
-side only.
+follow from seed, pair and judge: they are the same after a restart, and no judge sees one
+contestant on one side only.
 """
 
 from __future__ import annotations
@@ -56,10 +54,8 @@ def make_pairs(
     """Return the pairs, and how many were left out because both texts are equal.
 
     Every two contestants meet on every task that both answered, sample by sample; two texts meet
-    once per
-    task. most: maximum number of pairs, drawn by the seed; 0: all. Raises ProblemError if names
-    repeat, no
-    task is shared, or a task's statement is unknown.
+    once per task. most: maximum number of pairs, drawn by the seed; 0: all. Raises ProblemError if
+    names repeat, no task is shared, or a task's statement is unknown.
     """
     if len({c.name for c in contestants}) < len(contestants):
         raise ProblemError(

@@ -1,8 +1,7 @@
 """The conditions of the promotion policy, one function for each.
 
 In: comparisons, facts, the policy. Out: a `Check` for each: whether it held, and a sentence that
-needs
-no prior knowledge.
+needs no prior knowledge.
 """
 
 from __future__ import annotations

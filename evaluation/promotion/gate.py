@@ -113,10 +113,9 @@ def decide(
 
     All conditions of the policy must hold; a conjunction of tests, each at its own level, needs no
     correction (intersection-union test: the chance of passing all is at most that of passing the
-    one that
-    should have failed). Raises Incomparable if a pair differs in benchmark, version, tasks, harness
-    or
-    sampling, and ValueError for a missing verdict (INFRA) or a task with fewer than k samples.
+    one that should have failed). Raises Incomparable if a pair differs in benchmark, version,
+    tasks, harness or sampling, and ValueError for a missing verdict (INFRA) or a task with fewer
+    than k samples.
     """
     policy, facts = policy or Policy(), facts or Facts()
     score, new = (

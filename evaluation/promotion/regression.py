@@ -22,8 +22,7 @@ def regressed(before: Scorecard, after: Scorecard, alpha: float = 0.01) -> Regre
     tasks differ.
 
     A champion was selected for a good score, so a small fall on fresh tasks is expected: hence a
-    strict
-    alpha. Raises Incomparable if the cards belong to different checkpoints or benchmarks.
+    strict alpha. Raises Incomparable if the cards belong to different checkpoints or benchmarks.
     """
     if before.checkpoint_hash != after.checkpoint_hash:
         raise Incomparable(

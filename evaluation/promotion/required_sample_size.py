@@ -2,8 +2,7 @@
 
 In: a recorded decision, as plain JSON of any version of the gate. Out: a sentence for each failed
 condition. Exact for greedy completions, where the test is McNemar's; for several samples per task
-by
-the normal approximation of the recorded interval, and the sentence says so.
+by the normal approximation of the recorded interval, and the sentence says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A decision in one or two sentences without statistical terms.
 
 In: a recorded decision, as plain JSON of any version of the gate. Out: text. The reasons and
-numbers
-below it are the gate's own.
+numbers below it are the gate's own.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 same seeds and tasks.
 
 In: for each seed whether a task was solved, 0 or 1. Out: the difference with an interval, and in
-words
-what so few runs can show.
+words what so few runs can show.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ def contribution(
     (evaluation/statistics/seeds.py).
 
     With one seed the interval (Tango's) holds for other tasks and this seed alone. Raises
-    ValueError if
-    runs differ in seeds or tasks.
+    ValueError if runs differ in seeds or tasks.
     """
     old, new = np.asarray(baseline, dtype=float), np.asarray(changed, dtype=float)
     if old.shape != new.shape or old.ndim != 2 or not old.size:

@@ -1,8 +1,7 @@
 """A lineage graph as SVG: a row for each step away from the raw problems, the result at the bottom.
 
 In: links by name. Out: SVG without colours of its own: the page's style has them (`.node`,
-`.edge`),
-so that it is readable in light and dark.
+`.edge`), so that it is readable in light and dark.
 """
 
 from __future__ import annotations

@@ -227,8 +227,7 @@ def common_scale(
     model's ability with its 95 % interval.
 
     abilities: (name, ability, standard error), in logits. A model solves a problem straight above
-    it half
-    of the time.
+    it half of the time.
     """
     figure, (top, below) = _figure(
         7.2, 2.2 + 0.34 * len(abilities), rows=2, heights=(4, 1 + len(abilities))

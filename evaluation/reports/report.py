@@ -1,8 +1,7 @@
 """The report of a pipeline run: one self-contained HTML file, and the same facts as JSON.
 
 In: `ReportFacts`. Out: `index.html` and `summary.json` in a folder. Pictures and styles are
-embedded;
-nothing is downloaded when it is opened.
+embedded; nothing is downloaded when it is opened.
 """
 
 from __future__ import annotations

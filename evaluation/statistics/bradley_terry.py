@@ -4,9 +4,8 @@ side was favoured.
 In: choices with their contestants. Out: chances with intervals. Strengths are the reward's own fit
 (`rewards.preference`). Intervals come from resampling tasks with all their choices, since several
 judges of one task are not several tasks. Each resample has two additional tasks, one won by each
-side:
-otherwise a few unanimous tasks would look certain. Whether one is preferred is a sign test over
-tasks.
+side: otherwise a few unanimous tasks would look certain. Whether one is preferred is a sign test
+over tasks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Two models on the same tasks: their difference, non-inferiority, and what so many tasks can show.
 
 In: counts of tasks won and lost, or a difference for each task (after minus before). Out: an
-interval,
-a p-value, a smallest gain. Shares are in [0, 1]. One completion per task is judged exactly or by a
-score test, several (pass@k) by a bootstrap over tasks.
+interval, a p-value, a smallest gain. Shares are in [0, 1]. One completion per task is judged
+exactly or by a score test, several (pass@k) by a bootstrap over tasks.
 """
 
 from __future__ import annotations
@@ -36,8 +35,7 @@ def difference_interval(won: int, lost: int, tasks: int, confidence: float = 0.9
     what Tango's score test does not refuse.
 
     Reliable if hardly any task changes: none of 164 changed gives -2.3 to +2.3 points; a bootstrap
-    gives 0
-    to 0. Source: Tango 1998, Statistics in Medicine 17:891.
+    gives 0 to 0. Source: Tango 1998, Statistics in Medicine 17:891.
     """
     z, seen = NORMAL.inv_cdf(0.5 + confidence / 2), (won - lost) / tasks
     return Interval(
@@ -67,8 +65,7 @@ def bootstrap_test(
     mean deviates from "no difference".
 
     differences: of each task, after minus before. margin: of `not_worse`. The spread of the draws
-    is
-    widened by sqrt(n / (n - 1)), which the bootstrap lacks.
+    is widened by sqrt(n / (n - 1)), which the bootstrap lacks.
     """
     values = np.asarray(differences, dtype=float)
     mean, n = float(values.mean()), len(values)
@@ -122,11 +119,10 @@ def expected_spread(
     better by the gain.
 
     values: the champion's estimate of each task, in [0, 1]. On a `shared` part of the tasks both
-    agree
-    except for the gain, on the others they are independent; a half is assumed. Exact for one
-    completion
-    per task, an upper bound for several: the variance is 2 * (1 - shared) * m * (1 - m) + gain *
-    (1 - 2 * m * (1 - shared)) - gain ** 2, m being the mean, with var(values) for m * (1 - m).
+    agree except for the gain, on the others they are independent; a half is assumed. Exact for one
+    completion per task, an upper bound for several: the variance is 2 * (1 - shared) * m * (1 - m)
+    + gain * (1 - 2 * m * (1 - shared)) - gain ** 2, m being the mean, with var(values) for m * (1 -
+    m).
     """
     mean, apart = float(np.mean(values)), 1 - shared
     return sqrt(

@@ -31,8 +31,7 @@ def pass_at_k(correct: Sequence[int], drawn: Sequence[int], k: int) -> float:
     problems; unbiased.
 
     correct, drawn: one count for each problem, same length P >= 1: right completions c, scored
-    completions
-    n, 0 <= c <= n (INFRA is in neither). Returns a share in [0, 1], not a percentage.
+    completions n, 0 <= c <= n (INFRA is in neither). Returns a share in [0, 1], not a percentage.
     Raises ValueError, naming the first problem with n < k: there is no estimate then.
     Source: Chen et al. 2021, arXiv:2107.03374, equation 1: mean of 1 - C(n - c, k) / C(n, k).
     """
@@ -62,8 +61,7 @@ def curve(
     Tasks with the same c and n have the same estimate at every k, so that a draw is a count for
     each such
     class: 1,000 tasks of 200 completions are at most 201 classes, and 10,000 draws of them for 100
-    k one
-    product of matrices.
+    k one product of matrices.
     """
     wanted = list(ks) if ks is not None else list(range(1, min(MOST, min(drawn, default=1)) + 1))
     _check(correct, drawn, max(wanted, default=1))

@@ -39,12 +39,10 @@ def compare_recipes(
     recipe.
 
     before, after: one row for each run (a training seed), one column for each task, the same tasks
-    in all;
-    values are pass@k estimates or 0 and 1. A bootstrap over three runs underestimates their spread;
-    so
-    each run's deviation from its recipe's mean is stretched to what Student's t allows for so few.
-    Raises
-    ValueError for fewer than two runs on a side, or runs of unequal length.
+    in all; values are pass@k estimates or 0 and 1. A bootstrap over three runs underestimates their
+    spread; so each run's deviation from its recipe's mean is stretched to what Student's t allows
+    for so few.
+    Raises ValueError for fewer than two runs on a side, or runs of unequal length.
     Source: Davison & Hinkley 1997, Bootstrap Methods, 3.8 (several levels); the stretching is ours,
     checked by simulation (measurements/promotions.py).
     """

@@ -1,8 +1,8 @@
 """The tests and intervals behind a promotion, written out so that each can be read.
 
 In: counts of solved tasks, or one number for each task. Out: an interval, a p-value, a power.
-Shares
-are in [0, 1], never in percent. scipy has the same tests; this package's tests compare with it.
+Shares are in [0, 1], never in percent. scipy has the same tests; this package's tests compare with
+it.
 """
 
 from __future__ import annotations
@@ -113,8 +113,7 @@ def bootstrap_mean(
     """Return the percentile interval of a mean over tasks, by resampling tasks.
 
     values: one number for each task; for a paired difference, after minus before on that task.
-    Equal values
-    are drawn together, as counts: the same distribution at a fraction of the time.
+    Equal values are drawn together, as counts: the same distribution at a fraction of the time.
     """
     if not len(values):
         raise ValueError("no tasks, no interval")
@@ -151,8 +150,7 @@ def power(gain: float, discordant: float, tasks: int, alpha: float) -> float:
     tasks.
 
     gain: true difference of the two shares; discordant: share of tasks that change either way, gain
-    <=
-    discordant <= 1.
+    <= discordant <= 1.
     """
     if not 0 <= gain <= discordant <= 1:
         raise ValueError(
@@ -198,8 +196,7 @@ def tasks_for_gain(gain: float, discordant: float, alpha: float, wanted: float =
 
     discordant: share of tasks expected to change either way; a larger gain replaces it. The normal
     approximation: (z(1 - alpha) * sqrt(d) + z(wanted) * sqrt(d - gain ** 2)) ** 2 / gain ** 2.
-    Raises
-    ValueError unless 0 < gain <= 1. Source: Connor 1987, Biometrics 43:207.
+    Raises ValueError unless 0 < gain <= 1. Source: Connor 1987, Biometrics 43:207.
     """
     if not 0 < gain <= 1:
         raise ValueError(

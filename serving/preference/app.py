@@ -3,8 +3,7 @@ It never shows which model wrote what.
 
 In: a `Round` and a token. Out: an ASGI application in which every path except the page's own style
 and script needs the token. Completions are sent as JSON and shown as text; the page may load
-nothing
-from elsewhere and run nothing inline (Content-Security-Policy).
+nothing from elsewhere and run nothing inline (Content-Security-Policy).
 """
 
 from __future__ import annotations
