@@ -258,7 +258,7 @@ def test_a_path_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_an_unknown_source_without_a_path_is_refused() -> None:
     with pytest.raises(
         ProblemError,
-        match="unknown source 'mbbp': give its path, or use one of embedded, .*mbpp",
+        match=r"unknown source 'mbbp': give its path, or use one of embedded, .*mbpp",
     ):
         load("mbbp")
 
