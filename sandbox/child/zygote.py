@@ -330,9 +330,9 @@ def _role(*, judge: bool) -> Callable[[str], NoReturn]:
     """
     if not judge:
         return program.run
-    from sandbox.child import test_process
+    from sandbox.child import judge_process
 
-    return lambda _: test_process.judge()
+    return lambda _: judge_process.judge()
 
 
 def main() -> None:
