@@ -14,9 +14,20 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 PACKAGES = (
-    "verl", "ray", "torch", "transformers", "dagster", "numpy", "tokenizers", "mlflow", "TransferQueue", "tensordict", "rensa", "detect-secrets",
+    "verl",
+    "ray",
+    "torch",
+    "transformers",
+    "dagster",
+    "numpy",
+    "tokenizers",
+    "mlflow",
+    "TransferQueue",
+    "tensordict",
+    "rensa",
+    "detect-secrets",
     "phonenumbers",
-)  # fmt: skip
+)
 NAME = "manifest.json"
 
 

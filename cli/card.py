@@ -85,17 +85,29 @@ def model_card(
 
     results = [
         EvalResult(
-            task_type="text-generation", dataset_type=each.benchmark, dataset_name=each.benchmark, dataset_revision=each.benchmark_version,
-            metric_type="pass@1", metric_name="pass@1", metric_value=round(each.pass_at_1, 4), verified=False,
+            task_type="text-generation",
+            dataset_type=each.benchmark,
+            dataset_name=each.benchmark,
+            dataset_revision=each.benchmark_version,
+            metric_type="pass@1",
+            metric_name="pass@1",
+            metric_value=round(each.pass_at_1, 4),
+            verified=False,
         )
         for each in cards
-    ]  # fmt: skip
+    ]
     summary = passport.summary()
     base = summary["base"] if summary["base"] and summary["base"] != "made from scratch" else None
     data = ModelCardData(
-        model_name=entry.checkpoint, eval_results=results or None, library_name="transformers", pipeline_tag="text-generation", language="code",
-        base_model=base, tags=["code", "reinforcement-learning", "verl", "ratchet"], checkpoint_hash=entry.checkpoint_hash,
-    )  # fmt: skip
+        model_name=entry.checkpoint,
+        eval_results=results or None,
+        library_name="transformers",
+        pipeline_tag="text-generation",
+        language="code",
+        base_model=base,
+        tags=["code", "reinforcement-learning", "verl", "ratchet"],
+        checkpoint_hash=entry.checkpoint_hash,
+    )
     return str(
         ModelCard(
             f"---\n{data.to_yaml()}\n---\n\n"
@@ -150,12 +162,20 @@ def _body(
     config = summary["config"]
     told = {name: config[name] for name in SETTINGS if name in config}
     origin = {
-        "checkpoint": entry.checkpoint_hash, "dataset": summary["dataset"], "contamination report": summary["contamination_report"],
-        "reward": summary["reward"], "base model": f"{summary['base_model']} ({summary['base']})" if summary["base_model"] else None,
-        "config": summary["config_hash"], **{f"seed of {name}": seed for name, seed in summary["seeds"].items()},
-        "code": ", ".join(summary["code_versions"]), "harness": ", ".join(summary["harness"]), "sandbox": ", ".join(summary["isolation"]),
+        "checkpoint": entry.checkpoint_hash,
+        "dataset": summary["dataset"],
+        "contamination report": summary["contamination_report"],
+        "reward": summary["reward"],
+        "base model": f"{summary['base_model']} ({summary['base']})"
+        if summary["base_model"]
+        else None,
+        "config": summary["config_hash"],
+        **{f"seed of {name}": seed for name, seed in summary["seeds"].items()},
+        "code": ", ".join(summary["code_versions"]),
+        "harness": ", ".join(summary["harness"]),
+        "sandbox": ", ".join(summary["isolation"]),
         "nowhere any more": ", ".join(summary["missing"]),
-    }  # fmt: skip
+    }
     scores = [
         (
             each.benchmark,
@@ -166,30 +186,33 @@ def _body(
         for each in cards
     ]
     columns = ("benchmark", *FULL_AND_CLEAN, "tasks", "version")
-    return "\n\n".join(
-        [
-            f"# {entry.checkpoint}, version {entry.version}",
-            (
-                f"A language model that writes Python, {became} on {entry.created_at[:10]} by a "
-                f"statistical gate (entry {entry.entry} of its ledger)."
-            ),
-            f"## Scores\n\n{_table(columns, scores) if scores else 'None are kept here.'}",
-            f"## Why it was {became.split(',')[0]}\n\n{reasons}",
-            (
-                "## Training\n\n"
-                f"{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}"
-            ),
-            (
-                "## Origin\n\n"
-                f"{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}"
-            ),
-            f"```mermaid\n{passport.mermaid()}```",
-            (
-                "## Limits\n\nIts programs are untrusted: run them in a sandbox. Scores hold for "
-                "the benchmarks and versions above, no others."
-            ),
-        ]
-    ) + "\n"  # fmt: skip
+    return (
+        "\n\n".join(
+            [
+                f"# {entry.checkpoint}, version {entry.version}",
+                (
+                    f"A language model that writes Python, {became} on {entry.created_at[:10]} by a "
+                    f"statistical gate (entry {entry.entry} of its ledger)."
+                ),
+                f"## Scores\n\n{_table(columns, scores) if scores else 'None are kept here.'}",
+                f"## Why it was {became.split(',')[0]}\n\n{reasons}",
+                (
+                    "## Training\n\n"
+                    f"{_table(('setting', 'value'), told.items()) if told else 'No run of this home trained it.'}"
+                ),
+                (
+                    "## Origin\n\n"
+                    f"{_table(('what', 'which'), ((name, value) for name, value in origin.items() if value))}"
+                ),
+                f"```mermaid\n{passport.mermaid()}```",
+                (
+                    "## Limits\n\nIts programs are untrusted: run them in a sandbox. Scores hold for "
+                    "the benchmarks and versions above, no others."
+                ),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _table(head: tuple[str, ...], rows: Any) -> str:

@@ -188,10 +188,18 @@ def _table(rows: Sequence[Row], k: int, alpha: float) -> Table:
     for row in rows:
         runs = "" if row.runs == (1, 1) else f" ({row.runs[0]} and {row.runs[1]} runs)"
         table.add_row(
-            row.benchmark, f"{row.tasks}{runs}", row.first, row.other, f"{points(row.before)} → {points(row.after)} %",
-            f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)})", f"{row.won}, {row.lost}", p_text(row.p).removeprefix("p = "),
-            p_text(row.p_holm).removeprefix("p = "), row.verdict(alpha), f"{points(row.smallest_gain)}" if row.smallest_gain is not None else "",
-        )  # fmt: skip
+            row.benchmark,
+            f"{row.tasks}{runs}",
+            row.first,
+            row.other,
+            f"{points(row.before)} → {points(row.after)} %",
+            f"{signed(row.difference)} ({signed(row.low)} to {signed(row.high)})",
+            f"{row.won}, {row.lost}",
+            p_text(row.p).removeprefix("p = "),
+            p_text(row.p_holm).removeprefix("p = "),
+            row.verdict(alpha),
+            f"{points(row.smallest_gain)}" if row.smallest_gain is not None else "",
+        )
     return table
 
 

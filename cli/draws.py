@@ -44,9 +44,13 @@ def _drawn_steps(folder: Path) -> Table:
         ids = {draw.problem_id for draw in drawn}
         expected = [draw.expected for draw in drawn if draw.expected is not None]
         table.add_row(
-            str(step), str(len(drawn)), str(len(ids - known)), f"{fmean(expected):.0%}" if expected else "",
-            f"{fmean(draw.pass_rate for draw in drawn):.0%}", f"{fmean(0 < draw.passed < draw.n for draw in drawn):.0%}",
-        )  # fmt: skip
+            str(step),
+            str(len(drawn)),
+            str(len(ids - known)),
+            f"{fmean(expected):.0%}" if expected else "",
+            f"{fmean(draw.pass_rate for draw in drawn):.0%}",
+            f"{fmean(0 < draw.passed < draw.n for draw in drawn):.0%}",
+        )
         known |= ids
     return table
 

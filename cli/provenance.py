@@ -114,11 +114,18 @@ def show(found: Passport, console: Console) -> None:
     console.print(tree, soft_wrap=True)
     summary = found.summary()
     told = {
-        "dataset": summary["dataset"], "contamination report": summary["contamination_report"], "reward": summary["reward"],
-        "base model": f"{summary['base_model']} ({summary['base']})" if summary["base_model"] else None, "config": summary["config_hash"],
-        "seeds": ", ".join(f"{name} {seed}" for name, seed in summary["seeds"].items()), "code": ", ".join(summary["code_versions"]),
-        "harness": ", ".join(summary["harness"]), "isolation": ", ".join(summary["isolation"]),
-    }  # fmt: skip
+        "dataset": summary["dataset"],
+        "contamination report": summary["contamination_report"],
+        "reward": summary["reward"],
+        "base model": f"{summary['base_model']} ({summary['base']})"
+        if summary["base_model"]
+        else None,
+        "config": summary["config_hash"],
+        "seeds": ", ".join(f"{name} {seed}" for name, seed in summary["seeds"].items()),
+        "code": ", ".join(summary["code_versions"]),
+        "harness": ", ".join(summary["harness"]),
+        "isolation": ", ".join(summary["isolation"]),
+    }
     console.print()
     for name, value in told.items():
         console.print(f"{name:<21}{value or 'not known here'}", soft_wrap=True, highlight=False)

@@ -161,10 +161,19 @@ def reviewer_job(
         {"generator": hash_folder(generator)} if generator.is_dir() else {}
     )  # an endpoint is known by its address alone
     job = TrainingJob(
-        folder="", chain=f"reviewer-{to.name}", start=str(start.absolute()), train="", validation="", inputs=inputs, training=profile.training,
-        reward=profile.reward, reward_hash=reward_hash(profile.reward), isolation=profile.sandbox.isolation,
-        backend=profile.sandbox.backend, seed=profile.seed,
-    )  # fmt: skip
+        folder="",
+        chain=f"reviewer-{to.name}",
+        start=str(start.absolute()),
+        train="",
+        validation="",
+        inputs=inputs,
+        training=profile.training,
+        reward=profile.reward,
+        reward_hash=reward_hash(profile.reward),
+        isolation=profile.sandbox.isolation,
+        backend=profile.sandbox.backend,
+        seed=profile.seed,
+    )
     folder = to.absolute().with_name(f".{to.name}.training") / job.key[:12]
     folder.mkdir(parents=True, exist_ok=True)
     for split, each in told.items():

@@ -278,11 +278,17 @@ def report(found: dict[str, Contribution], failed: dict[str, str], made: Study, 
 def rows(found: dict[str, Contribution]) -> list[tuple[str, ...]]:
     return [
         (
-            change, f"{points(each.baseline)} %", f"{points(each.changed)} %", signed(each.difference),
-            f"{signed(each.interval.low)} to {signed(each.interval.high)}" if each.interval else "no task differs", seen(each),
+            change,
+            f"{points(each.baseline)} %",
+            f"{points(each.changed)} %",
+            signed(each.difference),
+            f"{signed(each.interval.low)} to {signed(each.interval.high)}"
+            if each.interval
+            else "no task differs",
+            seen(each),
         )
         for change, each in found.items()
-    ]  # fmt: skip
+    ]
 
 
 def seen(each: Contribution) -> str:

@@ -135,9 +135,15 @@ def table(rows: Sequence[Row]) -> Table:
             else ("", "")
         )
         made.add_row(
-            row.family, row.way, str(row.k or ""), f"{row.share:.1%} of {row.tasks}", f"{100 * low:.1f} to {100 * high:.1f}", *gain,
-            f"{row.seconds:.1f}", style=style,
-        )  # fmt: skip
+            row.family,
+            row.way,
+            str(row.k or ""),
+            f"{row.share:.1%} of {row.tasks}",
+            f"{100 * low:.1f} to {100 * high:.1f}",
+            *gain,
+            f"{row.seconds:.1f}",
+            style=style,
+        )
     return made
 
 

@@ -126,9 +126,16 @@ class Study:
                 else bootstrap_mean(list(after.values()))
             )
             yield Row(
-                family=family, way=way, k=k, tasks=len(after), share=share, interval=interval, gain=sum(gains) / len(gains),
-                gain_interval=bootstrap_mean(gains), seconds=sum(cell.seconds for cell in group),
-            )  # fmt: skip
+                family=family,
+                way=way,
+                k=k,
+                tasks=len(after),
+                share=share,
+                interval=interval,
+                gain=sum(gains) / len(gains),
+                gain_interval=bootstrap_mean(gains),
+                seconds=sum(cell.seconds for cell in group),
+            )
 
     def _told(self, rows: Sequence[Row]) -> dict[str, Any]:
         inputs = {"start": hash_folder(self.start)} | {

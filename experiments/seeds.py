@@ -119,11 +119,17 @@ def report(found: Sequence[Outcome], failed: dict[int, str], made: Study) -> Pat
 def rows(found: Sequence[Outcome]) -> list[tuple[str, ...]]:
     return [
         (
-            str(each.seed), f"{100 * each.start:.1f} %", f"{100 * each.best:.1f} %", f"{100 * (each.best - each.start):+.1f}", str(each.best_step),
-            str(each.steps), f"{each.minutes:.1f}", each.stopped or "no",
+            str(each.seed),
+            f"{100 * each.start:.1f} %",
+            f"{100 * each.best:.1f} %",
+            f"{100 * (each.best - each.start):+.1f}",
+            str(each.best_step),
+            str(each.steps),
+            f"{each.minutes:.1f}",
+            each.stopped or "no",
         )
         for each in found
-    ]  # fmt: skip
+    ]
 
 
 def summary(found: Sequence[Outcome]) -> str:

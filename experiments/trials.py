@@ -193,11 +193,16 @@ def rows(told: Trials, tasks: int) -> list[tuple[str, ...]]:
     )
     return [
         (
-            str(each.number), *map(_figure, each.point.values()), *_told(each.best, tasks), str(each.best_step) if each.best is not None else "",
-            str(each.step), f"{each.minutes:.1f}", each.end,
+            str(each.number),
+            *map(_figure, each.point.values()),
+            *_told(each.best, tasks),
+            str(each.best_step) if each.best is not None else "",
+            str(each.step),
+            f"{each.minutes:.1f}",
+            each.end,
         )
         for each in found
-    ]  # fmt: skip
+    ]
 
 
 def summary(best: Outcome | None, tasks: int) -> str:

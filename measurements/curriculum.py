@@ -205,10 +205,18 @@ class Seeded:
     def _job(self, schedule: str, training: Training) -> TrainingJob:
         reward = RewardConfig()
         return TrainingJob(
-            folder=str(self.folder / schedule), chain=f"curriculum-{self.seed}-{schedule}", start=str(self.folder / "start"),
-            train=str(self.folder / "train.parquet"), validation=str(self.folder / "validation.parquet"), inputs={"seed": str(self.seed)},
-            training=training, reward=reward, reward_hash=reward_hash(reward), isolation="auto", seed=self.seed,
-        )  # fmt: skip
+            folder=str(self.folder / schedule),
+            chain=f"curriculum-{self.seed}-{schedule}",
+            start=str(self.folder / "start"),
+            train=str(self.folder / "train.parquet"),
+            validation=str(self.folder / "validation.parquet"),
+            inputs={"seed": str(self.seed)},
+            training=training,
+            reward=reward,
+            reward_hash=reward_hash(reward),
+            isolation="auto",
+            seed=self.seed,
+        )
 
     def _before(self) -> dict[str, bool]:
         path = self.folder / "before.json"

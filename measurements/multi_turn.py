@@ -136,13 +136,27 @@ def trained(
     for split, path in rows.items():
         write_verl([problem for problem in problems if problem.split == split], path)
     training = Training(
-        steps=size.steps, save_every=max(1, size.steps // 10), problems_per_step=size.problems_per_step, group_size=group, prompt_tokens=PROMPT,
-        answer_tokens=ANSWER, agents=agents,
-    )  # fmt: skip
+        steps=size.steps,
+        save_every=max(1, size.steps // 10),
+        problems_per_step=size.problems_per_step,
+        group_size=group,
+        prompt_tokens=PROMPT,
+        answer_tokens=ANSWER,
+        agents=agents,
+    )
     job = TrainingJob(
-        folder=str(folder / arm), chain=f"{arm}-{seed}", start=str(folder / "start"), train=str(rows["train"]), validation=str(rows["validation"]),
-        inputs={}, training=training, reward=RewardConfig(), reward_hash=reward_hash(RewardConfig()), isolation="auto", seed=seed,
-    )  # fmt: skip
+        folder=str(folder / arm),
+        chain=f"{arm}-{seed}",
+        start=str(folder / "start"),
+        train=str(rows["train"]),
+        validation=str(rows["validation"]),
+        inputs={},
+        training=training,
+        reward=RewardConfig(),
+        reward_hash=reward_hash(RewardConfig()),
+        isolation="auto",
+        seed=seed,
+    )
     job.path.mkdir(parents=True, exist_ok=True)
     train(job, Private(folder.parent / "ray", job))
     return job

@@ -135,9 +135,17 @@ def batch(asked: dict[str, Any], training: Training, step: int) -> Any:
         for key in mine[0]
     }
     about = {
-        "temperature": 1.0, "calculate_entropy": False, "distillation_use_topk": False, "distillation_only": False, "global_batch_size": count,
-        "mini_batch_size": count // training.scale.updates, "epochs": 1, "seed": 1, "dataloader_kwargs": {"shuffle": False}, "pad_token_id": 0,
-    }  # fmt: skip
+        "temperature": 1.0,
+        "calculate_entropy": False,
+        "distillation_use_topk": False,
+        "distillation_only": False,
+        "global_batch_size": count,
+        "mini_batch_size": count // training.scale.updates,
+        "epochs": 1,
+        "seed": 1,
+        "dataloader_kwargs": {"shuffle": False},
+        "pad_token_id": 0,
+    }
     return tu.get_tensordict(nested, about)
 
 

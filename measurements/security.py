@@ -27,12 +27,14 @@ SHARED = Path(__file__).resolve().parents[1].parent / "shared"
 DATA = Path(os.environ.get("RATCHET_DATA", SHARED / "data"))
 HOSTILE = Path(os.environ.get("RATCHET_HOSTILE", SHARED / "hostile"))
 SETS = {
-    "HumanEval+": ("humanevalplus", "humanevalplus/HumanEvalPlus.jsonl.gz"), "MBPP+": ("mbppplus", "mbppplus/MbppPlus.jsonl.gz"),
-    "MBPP": ("mbpp", "mbpp/mbpp.jsonl"), "LeetCode, train": ("leetcode_train", "leetcode/LeetCodeDataset-v0.1.0-train.jsonl.gz"),
+    "HumanEval+": ("humanevalplus", "humanevalplus/HumanEvalPlus.jsonl.gz"),
+    "MBPP+": ("mbppplus", "mbppplus/MbppPlus.jsonl.gz"),
+    "MBPP": ("mbpp", "mbpp/mbpp.jsonl"),
+    "LeetCode, train": ("leetcode_train", "leetcode/LeetCodeDataset-v0.1.0-train.jsonl.gz"),
     "LeetCode, test": ("leetcode", "leetcode/LeetCodeDataset-v0.3.1-test.jsonl.gz"),
     "CodeContests": ("codecontests", "codecontests/codecontests_300_problems.jsonl"),
     "BigCodeBench": ("bigcodebench", "bigcodebench/BigCodeBench.jsonl.gz"),
-}  # fmt: skip
+}
 FAMILIES = {"H": "reward hacks", "C": "containment attacks", "control": "honest controls"}
 AT_ONCE = 400
 

@@ -30,9 +30,16 @@ DATA = Path(
     os.environ.get("RATCHET_DATA", Path(__file__).resolve().parents[1].parent / "shared" / "data")
 )
 SETS = {
-    "simple": None, "humaneval": "humaneval", "mbpp": "mbpp", "mbpp_sanitized": "mbpp", "codecontests": "codecontests", "leetcode_train": "leetcode",
-    "leetcode": "leetcode", "mbppplus": "mbppplus", "humanevalplus": "humanevalplus",
-}  # source and folder  # fmt: skip
+    "simple": None,
+    "humaneval": "humaneval",
+    "mbpp": "mbpp",
+    "mbpp_sanitized": "mbpp",
+    "codecontests": "codecontests",
+    "leetcode_train": "leetcode",
+    "leetcode": "leetcode",
+    "mbppplus": "mbppplus",
+    "humanevalplus": "humanevalplus",
+}  # source and folder
 CHUNK = 24
 PART = 240  # problems of a set, for the throughput
 

@@ -111,25 +111,54 @@ def _loop(base: Path, scratch: Path, config: WarmUp, number: int) -> list[str]:
 
 def _verl(base: Path, scratch: Path, config: WarmUp, number: int) -> list[str]:
     return [
-        str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node=1", "-m", "verl.trainer.sft_trainer",
-        f"data.train_files={scratch / 'chats.parquet'}", f"data.train_batch_size={config.batch}", f"data.micro_batch_size_per_gpu={config.batch}",
-        "data.use_dynamic_bsz=False", "data.max_length=256", "data.num_workers=0", f"model.path={base}", "model.use_remove_padding=False",
-        "model.enable_gradient_checkpointing=False", "+model.override_config.attn_implementation=sdpa", "engine=fsdp", "engine.strategy=fsdp2",
-        "engine.dtype=float32", "engine.use_torch_compile=False", f"+engine.mixed_precision={FP32}", f"optim.lr={config.learning_rate}",
-        "optim.betas=[0.9,0.98]", "optim.weight_decay=0.01", "optim.clip_grad=1.0", "optim.lr_warmup_steps_ratio=0.1",
-        "optim.lr_scheduler_type=cosine", "checkpoint.save_contents=[model,optimizer,extra,hf_model]",
-        f"trainer.total_training_steps={config.steps}", "trainer.total_epochs=100",
-        "trainer.device=cpu", "trainer.logger=[console]", f"trainer.save_freq={config.steps}", f"trainer.seed={config.seed}",
-        f"trainer.default_local_dir={scratch / f'verl-{config.steps}-{number}'}", f"hydra.run.dir={scratch / 'hydra'}",
-    ]  # fmt: skip
+        str(Path(sys.executable).with_name("torchrun")),
+        "--standalone",
+        "--nproc_per_node=1",
+        "-m",
+        "verl.trainer.sft_trainer",
+        f"data.train_files={scratch / 'chats.parquet'}",
+        f"data.train_batch_size={config.batch}",
+        f"data.micro_batch_size_per_gpu={config.batch}",
+        "data.use_dynamic_bsz=False",
+        "data.max_length=256",
+        "data.num_workers=0",
+        f"model.path={base}",
+        "model.use_remove_padding=False",
+        "model.enable_gradient_checkpointing=False",
+        "+model.override_config.attn_implementation=sdpa",
+        "engine=fsdp",
+        "engine.strategy=fsdp2",
+        "engine.dtype=float32",
+        "engine.use_torch_compile=False",
+        f"+engine.mixed_precision={FP32}",
+        f"optim.lr={config.learning_rate}",
+        "optim.betas=[0.9,0.98]",
+        "optim.weight_decay=0.01",
+        "optim.clip_grad=1.0",
+        "optim.lr_warmup_steps_ratio=0.1",
+        "optim.lr_scheduler_type=cosine",
+        "checkpoint.save_contents=[model,optimizer,extra,hf_model]",
+        f"trainer.total_training_steps={config.steps}",
+        "trainer.total_epochs=100",
+        "trainer.device=cpu",
+        "trainer.logger=[console]",
+        f"trainer.save_freq={config.steps}",
+        f"trainer.seed={config.seed}",
+        f"trainer.default_local_dir={scratch / f'verl-{config.steps}-{number}'}",
+        f"hydra.run.dir={scratch / 'hydra'}",
+    ]
 
 
 def _run(command: list[str], scratch: Path) -> tuple[float, float, str]:
     """Wall seconds, CPU seconds, and the last loss that it printed."""
     environment = os.environ | {
-        "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE", "VERL_PLATFORM": "cpu", "VERL_ENGINE_DEVICE": "cuda",
-        "PYTHONPATH": str(Path(__file__).resolve().parent.parent), "TOKENIZERS_PARALLELISM": "false",
-    }  # fmt: skip
+        "OMP_NUM_THREADS": "2",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "VERL_PLATFORM": "cpu",
+        "VERL_ENGINE_DEVICE": "cuda",
+        "PYTHONPATH": str(Path(__file__).resolve().parent.parent),
+        "TOKENIZERS_PARALLELISM": "false",
+    }
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(command, env=environment, cwd=scratch, capture_output=True, text=True)
     wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -31,10 +31,14 @@ def list_jobs(console: Console) -> int:
             rows = metrics(folder) if (folder := training_folder(home, record.id)) else []
             job = TrainingJob.read(folder / "job.json") if folder else None
             table.add_row(
-                record.id, run_state(home, record), f"{rows[-1]['step'] if rows else 0} of {job.training.steps}" if job else "",
-                last_value(rows, REWARD, ".3f"), last_value(rows, VALIDATION, ".1%"), f"{record.took_minutes:.1f}",
+                record.id,
+                run_state(home, record),
+                f"{rows[-1]['step'] if rows else 0} of {job.training.steps}" if job else "",
+                last_value(rows, REWARD, ".3f"),
+                last_value(rows, VALIDATION, ".1%"),
+                f"{record.took_minutes:.1f}",
                 " ".join([record.profile, *record.changes]),
-            )  # fmt: skip
+            )
     console.print(
         table
         if table.row_count

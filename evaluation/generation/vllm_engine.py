@@ -45,11 +45,14 @@ def generate(
         chunk, began = waiting[start : start + CHUNK], time.perf_counter()
         params = [
             SamplingParams(
-                temperature=sampling.temperature, top_p=sampling.top_p, stop=list(sampling.stop) or None, seed=sampling.seed + row % sampling.n,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                stop=list(sampling.stop) or None,
+                seed=sampling.seed + row % sampling.n,
                 max_tokens=min(sampling.max_new_tokens, room - len(ids[at])),
             )
             for row, at in chunk
-        ]  # fmt: skip
+        ]
         outputs = [
             out.outputs[0]
             for out in engine.generate(

@@ -308,6 +308,15 @@ def _decided(
             break
         passed[which] = True
     return Judged(
-        completion.task_id, completion.sample, passed, ruling.verdict, detail, seconds, completion.cut, program, ruling.test, ruling.raised,
+        completion.task_id,
+        completion.sample,
+        passed,
+        ruling.verdict,
+        detail,
+        seconds,
+        completion.cut,
+        program,
+        ruling.test,
+        ruling.raised,
         ", ".join(sorted(isolation)),
-    )  # fmt: skip
+    )

@@ -108,10 +108,19 @@ def completions_of(card: Scorecard) -> list[Completion]:
 
 def _sample(found: Harness, each: Judged, said: Completion) -> Sample:
     return Sample(
-        task_id=each.task_id, sample=each.sample, answer=said.text, program=each.program, verdict=each.verdict, cut=each.cut,
-        first_failed=found.shown(found.tasks[each.task_id], each.failed_test), failed_test=each.failed_test, raised=each.raised,
-        sets={name: passed is True for name, passed in each.passed.items()}, whole=said.whole, detail=each.detail,
-    )  # fmt: skip
+        task_id=each.task_id,
+        sample=each.sample,
+        answer=said.text,
+        program=each.program,
+        verdict=each.verdict,
+        cut=each.cut,
+        first_failed=found.shown(found.tasks[each.task_id], each.failed_test),
+        failed_test=each.failed_test,
+        raised=each.raised,
+        sets={name: passed is True for name, passed in each.passed.items()},
+        whole=said.whole,
+        detail=each.detail,
+    )
 
 
 def _references(found: Harness, samples: Sequence[Sample]) -> dict[str, str]:

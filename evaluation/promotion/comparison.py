@@ -189,13 +189,27 @@ def compare(
     test = paired_test(differences, greedy, margin or policy.margin)
     low, high = interval_of(differences, greedy)
     return Comparison(
-        benchmark=before.benchmark, benchmark_version=before.benchmark_version, before=Rate.over(old, k), after=Rate.over(new, k),
-        difference=float(np.mean(differences)), difference_low=low, difference_high=high, p_better=test.better, p_worse=test.worse,
-        p_two_sided=test.two_sided, won=won, lost=lost, both_solved=sum(c > 0 and new[task][0] > 0 for task, (c, _) in old.items()),
+        benchmark=before.benchmark,
+        benchmark_version=before.benchmark_version,
+        before=Rate.over(old, k),
+        after=Rate.over(new, k),
+        difference=float(np.mean(differences)),
+        difference_low=low,
+        difference_high=high,
+        p_better=test.better,
+        p_worse=test.worse,
+        p_two_sided=test.two_sided,
+        won=won,
+        lost=lost,
+        both_solved=sum(c > 0 and new[task][0] > 0 for task, (c, _) in old.items()),
         neither_solved=sum(c == 0 and new[task][0] == 0 for task, (c, _) in old.items()),
-        smallest_gain=_smallest_gain(differences, greedy, policy.alpha), k=k, answers=min(n for counts in (old, new) for _, n in counts.values()),
-        margin=margin, p_not_worse=test.not_worse if margin else None, buckets=_buckets(before, was, now, greedy, policy),
-    )  # fmt: skip
+        smallest_gain=_smallest_gain(differences, greedy, policy.alpha),
+        k=k,
+        answers=min(n for counts in (old, new) for _, n in counts.values()),
+        margin=margin,
+        p_not_worse=test.not_worse if margin else None,
+        buckets=_buckets(before, was, now, greedy, policy),
+    )
 
 
 def announced_gain(card: Scorecard, alpha: float, k: int = 1) -> float | None:
@@ -298,12 +312,17 @@ def _buckets(
                 members.setdefault(tag, []).append(task)
     return tuple(
         Bucket(
-            tag=tag, tasks=len(tasks), before=sum(was[t] for t in tasks) / len(tasks), after=sum(now[t] for t in tasks) / len(tasks),
-            p_worse=paired_test([now[t] - was[t] for t in sorted(tasks)], greedy, policy.margin).worse,
+            tag=tag,
+            tasks=len(tasks),
+            before=sum(was[t] for t in tasks) / len(tasks),
+            after=sum(now[t] for t in tasks) / len(tasks),
+            p_worse=paired_test(
+                [now[t] - was[t] for t in sorted(tasks)], greedy, policy.margin
+            ).worse,
         )
         for tag, tasks in sorted(members.items())
         if policy.tag_tasks <= len(tasks) < len(was)  # a tag of all tasks is the benchmark
-    )  # fmt: skip
+    )
 
 
 def points(share: float) -> str:

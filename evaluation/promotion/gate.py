@@ -36,9 +36,26 @@ from evaluation.statistics.alpha_spending import Gate, next_level
 from evaluation.statistics.tests import tasks_for_gain
 
 __all__ = [
-    "Bucket", "Candidate", "Check", "CleanScore", "Comparison", "Decision", "Facts", "Gate", "Incomparable", "Policy", "Rate", "Regression",
-    "announced", "compare", "decide", "p_text", "points", "regressed", "signed",
-]  # fmt: skip
+    "Bucket",
+    "Candidate",
+    "Check",
+    "CleanScore",
+    "Comparison",
+    "Decision",
+    "Facts",
+    "Gate",
+    "Incomparable",
+    "Policy",
+    "Rate",
+    "Regression",
+    "announced",
+    "compare",
+    "decide",
+    "p_text",
+    "points",
+    "regressed",
+    "signed",
+]
 
 
 class Candidate(Plain):
@@ -179,9 +196,19 @@ def decide(
         ),
     )
     return Decision(
-        kind=kind, champion=old, challenger=new, score=score, comparison=compared, others=further, reasons=reasons, policy=policy, level=level,
-        checks=checks, clean=tuple(c for c in clean if c), facts=facts,
-    )  # fmt: skip
+        kind=kind,
+        champion=old,
+        challenger=new,
+        score=score,
+        comparison=compared,
+        others=further,
+        reasons=reasons,
+        policy=policy,
+        level=level,
+        checks=checks,
+        clean=tuple(c for c in clean if c),
+        facts=facts,
+    )
 
 
 def _result(c: Comparison) -> str:

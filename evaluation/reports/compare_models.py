@@ -143,11 +143,20 @@ def _row(
         return Row.model_validate(
             common
             | {
-                "tasks": c.before.tasks, "runs": (1, 1), "before": c.before.share, "after": c.after.share, "difference": c.difference,
-                "low": c.difference_low, "high": c.difference_high, "p": c.p_two_sided, "p_holm": c.p_two_sided, "won": len(c.won),
-                "lost": len(c.lost), "smallest_gain": c.smallest_gain,
+                "tasks": c.before.tasks,
+                "runs": (1, 1),
+                "before": c.before.share,
+                "after": c.after.share,
+                "difference": c.difference,
+                "low": c.difference_low,
+                "high": c.difference_high,
+                "p": c.p_two_sided,
+                "p_holm": c.p_two_sided,
+                "won": len(c.won),
+                "lost": len(c.lost),
+                "smallest_gain": c.smallest_gain,
             }
-        )  # fmt: skip
+        )
     if min(len(old), len(new)) < 2:
         raise Incomparable(
             f"{benchmark}: {len(old)} runs of {first.name} against {len(new)} of "
@@ -170,8 +179,17 @@ def _row(
     return Row.model_validate(
         common
         | {
-            "tasks": len(ids), "runs": found.runs, "before": before, "after": after, "difference": found.difference, "low": found.interval.low,
-            "high": found.interval.high, "p": found.p_two_sided, "p_holm": found.p_two_sided, "won": sum(b > a for a, b in means),
-            "lost": sum(b < a for a, b in means), "smallest_gain": None,
+            "tasks": len(ids),
+            "runs": found.runs,
+            "before": before,
+            "after": after,
+            "difference": found.difference,
+            "low": found.interval.low,
+            "high": found.interval.high,
+            "p": found.p_two_sided,
+            "p_holm": found.p_two_sided,
+            "won": sum(b > a for a, b in means),
+            "lost": sum(b < a for a, b in means),
+            "smallest_gain": None,
         }
-    )  # fmt: skip
+    )

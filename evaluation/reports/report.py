@@ -98,9 +98,15 @@ def pick_examples(
             continue
         outcome: Any = "won" if b.verdict == "AC" else "lost" if a.verdict == "AC" else "unsolved"
         example = Example(
-            outcome=outcome, task_id=problem.problem_id, prompt=benchmark.prompt(problem)[-1]["content"], before=a.program or a.answer,
-            after=b.program or b.answer, before_verdict=_said(a), after_verdict=_said(b), first_failed=b.first_failed,
-        )  # fmt: skip
+            outcome=outcome,
+            task_id=problem.problem_id,
+            prompt=benchmark.prompt(problem)[-1]["content"],
+            before=a.program or a.answer,
+            after=b.program or b.answer,
+            before_verdict=_said(a),
+            after_verdict=_said(b),
+            first_failed=b.first_failed,
+        )
         found[outcome].append(example)
     return tuple(
         example
