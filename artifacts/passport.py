@@ -31,7 +31,9 @@ class Made(BaseModel):
 
     id: str  # name@hash: two stages may make the same content, such as nothing
     content_hash: str
-    kind: str  # datasets, checkpoints, scores; version for an entry of the ledger; input for what is no artifact
+    # datasets, checkpoints, scores; version for an entry of the ledger; input for what is no
+    # artifact
+    kind: str
     name: str
     made_from: tuple[tuple[str, str], ...] = ()  # (role, id)
     missing: bool = False  # it should be an artifact and is nowhere

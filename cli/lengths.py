@@ -66,8 +66,9 @@ def show_lengths(
 def changes_to_train(
     data: str, share: float, profile_name: str | None, console: Console
 ) -> list[str]:
-    """The limits as changes to the profile. Raises NotReady, with the numbers, where the engine on this machine does not hold such answers; one
-    elsewhere is not asked."""
+    """Return the limits as changes to the profile. Raises NotReady, with the numbers, if this
+    machine's engine does not hold such completions.
+    """
     profile = load_profile(profile_name)
     gpu = gpu_of(profile)
     try:

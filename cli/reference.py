@@ -31,12 +31,13 @@ ROOT = Path(__file__).resolve().parent.parent
 BOUNDS = {"gt": ">", "ge": "≥", "lt": "<", "le": "≤"}
 INTRO = """# Configuration
 
-Made by `make docs` from the typed profile (`resources/config/profile.py`): change that, not this page.
+Made by `make docs` from the typed profile (`resources/config/profile.py`); change that, not this page.
 
-A profile is a YAML file of what differs from the defaults below; the defaults are the profile `embedded`. Choose one by name or by path:
-`ratchet demo --profile gpu`, or `RATCHET_PROFILE=gpu`. A profile may extend another: `extends: gpu`, or the path of a file beside it. Changes of the
-command line (`--set section.key=value`) come last. `ratchet config show` prints every value and the layer that set it. An unknown key is refused
-with its layer, its path and the nearest known key.
+A profile is a YAML file of differences from the defaults below; the defaults are the profile
+`embedded`. Choose one by name or by path: `ratchet demo --profile gpu`, or `RATCHET_PROFILE=gpu`. A
+profile may extend another: `extends: gpu`, or the path of a file beside it. Changes of the command line
+(`--set section.key=value`) come last. `ratchet config show` prints every value and the layer that set
+it. An unknown key is refused with its layer, its path and the nearest known key.
 """
 ENVIRONMENT = {
     "RATCHET_HOME": "where everything that a run writes lies; default `.ratchet` in the current folder",

@@ -1,7 +1,8 @@
-"""A scorecard of `ratchet evaluate --benchmark` run again: its own answers through the sandbox, none of the verdicts that are remembered.
+"""Run a scorecard of `ratchet evaluate --benchmark` again: its own completions through the sandbox,
+without cached verdicts.
 
-In: the scorecard, the benchmark's file. Out: another one. Where the answers were left out, they are read again from the file that they came from,
-else drawn again by the model and sampling that the scorecard notes.
+In: the scorecard, the benchmark's file. Out: another scorecard. Completions that were left out are
+read again from their file, or from the model.
 """
 
 from __future__ import annotations

@@ -96,9 +96,11 @@ def teach(start: Path, records: Path, to: Path, lessons: Lessons, console: Conso
 
 
 def reinforce(start: Path, to: Path, profile: str | None, console: Console) -> int:
-    """By what its comments change in the verdict on another Generator's mends (`training.agents.generator`).
+    """Train the Reviewer by what its comments change in the verdict on another Generator's fixes
+    (`training.agents.generator`).
 
-    Goes on where it was. Exit code: 0 done, 3 somebody trains here. Raises what `ready` does, before anything starts.
+    It resumes. Exit code: 0 done, 3 another process trains here. Raises what `ready` raises, before
+    anything starts.
     """
     training = load_profile(profile).training
     if training.agents.trains != "reviewer":

@@ -1,6 +1,5 @@
-"""Scorecards as a person names them on the command line: a file, or a folder of files, that `ratchet evaluate` wrote.
-
-What is no path is a name in the home's store, which each command looks up as it needs.
+"""Scorecards as named on the command line: a file, or a folder of files, written by `ratchet
+evaluate`.
 """
 
 from __future__ import annotations

@@ -61,7 +61,8 @@ def solve(
 ) -> int:
     """Exits 0 where the last program passes every example, 1 where not.
 
-    model: a folder, or none: the champion. reviewer: none, self, a folder or an endpoint. Raises NotReady, ProblemError and FileNotFoundError.
+    model: a folder; by default the champion. reviewer: none, self, a folder or an endpoint. Raises
+    NotReady, ProblemError and FileNotFoundError.
     """
     problem = read_markdown(path)
     if endpoint and model:

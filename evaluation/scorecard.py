@@ -61,7 +61,7 @@ class Origin(BaseModel):
 
 
 class Scorecard(BaseModel):
-    """Verdicts of one model, task by task; every score, comparison and report is made from these."""
+    """Verdicts of one model, task by task; scores, comparisons and reports are made from these."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -1,4 +1,4 @@
-"""HumanEval+: HumanEval's 164 tasks with some 750 inputs each (EvalPlus, arXiv:2305.01210). Gated."""
+"""HumanEval+: HumanEval's 164 tasks, some 750 inputs each (EvalPlus, arXiv:2305.01210). Gated."""
 
 from __future__ import annotations
 

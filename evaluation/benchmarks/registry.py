@@ -1,4 +1,4 @@
-"""The benchmarks by name, found in the files of this folder; a new one is a file with `BENCHMARKS`."""
+"""The benchmarks by name, found in the files of this folder; a new one needs `BENCHMARKS`."""
 
 from __future__ import annotations
 

@@ -268,7 +268,9 @@ def _choose(logits: torch.Tensor, rows: list[_Row], sampling: Sampling) -> torch
     chances = (logits / sampling.temperature).softmax(-1).double()
     if (
         sampling.top_p < 1
-    ):  # a token stays while those before it have less than the share (Holtzman et al. 2020, arXiv:1904.09751)
+        # a token stays while those before it have less than the share (Holtzman et al. 2020,
+        # arXiv:1904.09751)
+    ):
         falling, order = chances.sort(-1, descending=True)
         falling[falling.cumsum(-1) - falling >= sampling.top_p] = 0.0
         chances = torch.zeros_like(chances).scatter(-1, order, falling)

@@ -1,7 +1,8 @@
-"""EvalPlus's comparison where a tolerance decides (0.3.1, `eval/__init__.py`); a checker of the sandbox: its text runs apart from the answer.
+"""EvalPlus's comparison with a tolerance (0.3.1, `eval/__init__.py`), as a checker of the sandbox:
+this text runs apart from the program.
 
-got: of each input [type, digest, numbers], from plus_program.py; expected: the same of the canonical solution, with `atol` and the task's `oracle`.
-It imports nothing of ours.
+got: for each input [type, digest, numbers], from plus_program.py; expected: the same of the
+canonical solution, with `atol` and the task's `oracle`. It imports nothing of ours.
 """
 
 from __future__ import annotations

@@ -1,9 +1,12 @@
-"""What stands around an answer in the program's process when EvalPlus's inputs are run. Its text is sent there; nothing in it is trusted.
+"""The code around a completion in the program's process when EvalPlus's inputs run. This text is
+sent there; nothing in it is trusted.
 
-The answer is executed as evalplus 0.3.1 does (`eval/__init__.py`, `unsafe_execute`): in an empty namespace, what it prints swallowed, each call
-under an alarm of its own, no input copied, the first exception the end. What comes out leaves as a digest, or where only a tolerance can decide as
-[type, digest, value]: equal digests are equal values in the sense of Python's ==. The digests to be met stay with the owner, so a program that
-claims one has computed it. It imports nothing of ours: the sandbox runs this text as it stands.
+The completion is executed as in evalplus 0.3.1 (`eval/__init__.py`, `unsafe_execute`): in an empty
+namespace, its output swallowed, each call under its own alarm, no input copied, the first exception
+ends it. Results leave as a digest, or if only a tolerance can decide as [type, digest, value]:
+equal digests are equal values in the sense of Python's ==. The expected digests stay with the
+owner, so a program that claims one has computed it. It imports nothing of ours: the sandbox runs
+this text as is.
 """
 
 from __future__ import annotations
@@ -19,8 +22,11 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-FRAMES = 20  # by how many frames evalplus's stack is deeper than ours where an answer is called: what recurses to the limit ends alike
-LOAD = 10.0  # by how much more the clock may show than the CPU time that an alarm is set to: other processes may want the core
+# by how many frames evalplus's stack is deeper than ours when a completion is called, so that
+# recursion to the limit ends alike
+FRAMES = 20
+# how much more wall time than CPU time an alarm allows: other processes may use the core
+LOAD = 10.0
 HUGE = 10**4300  # from here on Python writes no digits
 WRITTEN = {int, str, type(None)}  # whose repr is the same for equal values, and for no others
 
@@ -80,10 +86,11 @@ def run(
     whole: bool,
     reference: bool,
 ) -> Any:
-    """All inputs through the answer's function.
+    """Call the completion's function with all inputs.
 
-    inputs: JSON text as problems/encoding.py writes it; limits: seconds for all, or for each. view: what is looked at of a result, see `seen`.
-    whole: give every result, [type, digest, value]; else one digest over all. reference: of the canonical solution, [digest, whether a result is made
+    inputs: JSON text as problems/encoding.py writes it; limits: seconds for all, or for each. view:
+    the part of a result that counts, see `seen`. whole: return every result, [type, digest, value];
+    else one digest over all. reference: of the canonical solution, [digest, whether a result is made
     of floats, {input: seconds} of the slow ones, seconds for all with their digests].
     """
     given = [restored(one) for one in json.loads(inputs)]
@@ -114,7 +121,9 @@ def run(
 
 
 def seen(out: Any, view: str) -> Any:
-    """set: the order and number of its elements do not count; given: whether there is something; any: nothing counts; else all of it."""
+    """set: order and number of its elements are ignored; given: whether there is a value; any:
+    everything is ignored; else all of it.
+    """
     if view == "set":
         return set(out)
     if view == "given":
@@ -131,7 +140,9 @@ def is_floats(out: Any) -> bool:
 
 
 def numbers(out: Any) -> Any:
-    """A result that a tolerance may be asked about: numbers, alone or in lists and tuples; None for any other."""
+    """Return a result that a tolerance may apply to: numbers, alone or in lists and tuples; None
+    for any other.
+    """
     kinds: tuple[Any, ...] = (bool, int, float, complex)
     for kind in kinds:
         if isinstance(out, kind):

@@ -51,7 +51,8 @@ class Check(Plain):
     challenger.
     """
 
-    name: str  # win, gain, not worse, tags, limit, provenance, battery, fresh tasks, picked apart, measured
+    # win, gain, not worse, tags, limit, provenance, battery, fresh tasks, picked apart, measured
+    name: str
     about: str  # the benchmark or the measure
     passed: bool
     sentence: str

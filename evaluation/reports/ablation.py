@@ -20,7 +20,7 @@ Runs = Sequence[Sequence[float]]  # a row a seed, a column a task
 
 
 class Contribution(NamedTuple):
-    """baseline - changed, as shares. `interval` is None if no task differs in any of several seeds."""
+    """baseline - changed, as shares. `interval` is None if no task differs in several seeds."""
 
     baseline: float
     changed: float

@@ -1,6 +1,8 @@
-"""What a scorecard comes to: pass@k by set of tests, the same without suspect tasks, verdicts by kind, what it took.
+"""The figures of a scorecard: pass@k by set of tests, the same without suspect tasks, verdicts by
+kind, cost.
 
-In: a scorecard, the data rooms' lists of suspect tasks, a price. Out: scores for a table, and all figures as plain JSON for the head of its file.
+In: a scorecard, the datasets' lists of suspect tasks, a price. Out: scores for a table, and all
+figures as plain JSON for the head of its file.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ def changed_lines(before: str, after: str) -> tuple[list[tuple[str, bool]], list
 
 
 def curve_picture(curve: Curve) -> bytes:
-    """Plot the reward curve with its scores as PNG, the same for the report and for Dagster's page."""
+    """Plot the reward curve with its scores as PNG, for the report and for Dagster's page."""
     scores: dict[str, list[plots.Point]] = {}
     for score in sorted(curve.scores, key=lambda s: s.step):
         scores.setdefault(score.benchmark, []).append(

@@ -95,7 +95,9 @@ class Round:
         self._file.close()
 
     def next(self, judge: str) -> Pair | None:
-        """Return the first pair in this judge's order without their choice; None when all are done."""
+        """Return the first pair in this judge's order without a choice of theirs; None when all are
+        done.
+        """
         return next(
             (
                 pair
