@@ -22,7 +22,7 @@ from artifacts.hashing import hash_file
 
 
 class PluginError(ValueError):
-    """A plugin cannot be used. The message is one line: the file, the name, the error and the fix."""
+    """A plugin cannot be used. The message is one line: file, name, error and fix."""
 
 
 class Plugins(BaseModel):
