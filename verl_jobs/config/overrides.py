@@ -174,7 +174,8 @@ def _own(t: Training) -> list[str]:
         told += [
             (
                 "data.custom_cls.path="
-                f"pkg://verl_jobs.{'curriculum.curriculum_dataset' if t.drawn else 'config.references'}"
+                "pkg://verl_jobs."
+                f"{'curriculum.curriculum_dataset' if t.drawn else 'config.references'}"
             ),
             f"data.custom_cls.name='{plugins.dataset}'",
         ]
