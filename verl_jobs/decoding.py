@@ -1,4 +1,7 @@
-"""Batched sampling with transformers: a row's answer depends on its own prompt and its own random numbers, never on its neighbours."""
+"""Batched sampling with transformers.
+
+A row's completion depends only on its own prompt and random numbers, never on the other rows.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from typing import Any
 
 import torch
 
-Answer = tuple[list[int], list[float], str]  # token ids, their log-probabilities, why it ended
+Answer = tuple[list[int], list[float], str]  # token ids, their log-probabilities, the stop reason
 
 
 @torch.inference_mode()
@@ -15,10 +18,10 @@ def decode_batch(
 ) -> list[Answer]:
     """Sample one continuation per request with a shared KV cache; finished rows leave the batch.
 
-    Each request holds prompt_ids, max_tokens, temperature, top_k, top_p, stop (token ids) and `uniform`
-    (one number in [0, 1) a token): inverse-CDF sampling makes a row independent of its neighbours and of arrival order.
-    Returns (token_ids, log_probs, stop_reason) per request; log_probs are those of the distribution
-    that was sampled from (vLLM's "processed_logprobs").
+    Each request holds prompt_ids, max_tokens, temperature, top_k, top_p, stop (token ids) and
+    `uniform` (one number in [0, 1) per token). Inverse-CDF sampling makes a row independent of the
+    other rows and of the arrival order. Returns (token_ids, log_probs, stop_reason) per request;
+    log_probs are those of the sampled distribution (vLLM's "processed_logprobs").
     """
     n = len(requests)
     width = max(len(r["prompt_ids"]) for r in requests)
@@ -81,7 +84,7 @@ def decode_batch(
 
 
 def _truncate(logits: torch.Tensor, requests: list[dict[str, Any]]) -> torch.Tensor:
-    """Apply top-k and top-p; all requests of a verl batch share them, so take the first's."""
+    """Apply top-k and top-p of the first request; all requests of a verl batch share them."""
     top_k, top_p = requests[0]["top_k"], requests[0]["top_p"]
     if top_k > 0:
         kth = logits.topk(min(top_k, logits.shape[1])).values[:, -1:]

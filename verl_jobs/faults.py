@@ -1,4 +1,4 @@
-"""What went wrong with a training that went on all the same: `faults.jsonl` in its folder, a line each, for whoever asks afterwards."""
+"""Faults that a training survived: `faults.jsonl` in its folder, one line each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ FILE = "faults.jsonl"
 @dataclass(frozen=True)
 class Fault:
     at: str  # UTC, ISO 8601
-    what: str  # a sentence: what happened, and what was done about it
+    what: str  # one sentence: what happened, and what was done about it
 
     def __str__(self) -> str:
         return f"{self.at} {self.what}"
 
 
 def record(folder: Path, what: str) -> None:
-    """Appends one whole line, and prints it into the trainer's log; processes may share the file."""
+    """Append one complete line, and print it into the trainer's log; processes may share the file."""
     line = Fault(datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"), " ".join(what.split())[:500])
     handle = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
@@ -32,7 +32,7 @@ def record(folder: Path, what: str) -> None:
 
 
 def read(folder: Path) -> list[Fault]:
-    """In order of time."""
+    """Return the faults in order of time."""
     path = folder / FILE
     return (
         [Fault(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,4 +1,4 @@
-"""Which parameters learn: names with wildcards, checked against the model that they are meant for."""
+"""Frozen parameters: names with wildcards, checked against the model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Any
 
 
 def freeze(model: Any, patterns: Sequence[str]) -> int:
-    """Parameters whose names match keep their values; how many numbers that is. Raises ValueError, as `chosen` does."""
+    """Freeze the parameters that match; return how many numbers they hold.
+
+    Raises ValueError, as `chosen` does.
+    """
     names = chosen((name for name, _ in model.named_parameters()), patterns)
     frozen = [
         parameter.requires_grad_(False)
@@ -20,7 +23,10 @@ def freeze(model: Any, patterns: Sequence[str]) -> int:
 
 
 def chosen(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
-    """The names that a pattern matches (`model.layers.0.*`). Raises ValueError for one that matches none, and where nothing is left to learn."""
+    """Return the names that a pattern matches (`model.layers.0.*`).
+
+    Raises ValueError if a pattern matches none, or if no name is left to train.
+    """
     there = list(names)
     found: set[str] = set()
     for pattern in patterns:
@@ -28,7 +34,8 @@ def chosen(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
         if not hit:
             near = difflib.get_close_matches(pattern, there, 2, cutoff=0.3) or there[:2]
             raise ValueError(
-                f"frozen: {pattern!r} matches no parameter of this model, which has e.g. {' and '.join(near)}"
+                f"frozen: {pattern!r} matches no parameter of this model, which has e.g. "
+                f"{' and '.join(near)}"
             )
         found |= hit
     if there and len(found) == len(set(there)):
@@ -39,5 +46,8 @@ def chosen(names: Iterable[str], patterns: Sequence[str]) -> set[str]:
 
 
 def lower_half(layers: int) -> tuple[str, ...]:
-    """The embedding and the first half of the blocks, under the names that most decoders of transformers have."""
+    """Return patterns for the embedding and the first half of the blocks.
+
+    The names are those of most decoders of transformers.
+    """
     return ("model.embed_tokens.*", *(f"model.layers.{number}.*" for number in range(layers // 2)))

@@ -1,16 +1,18 @@
-"""One training run on disk: what it was told, what it did, what it made. The folder is the whole interface.
+"""One training run on disk: its settings, logs and results. The folder is the whole interface.
 
-job.json                what it was told
-metrics-<attempt>.jsonl verl's own metrics, a line a step (verl's file logger begins anew with each attempt)
-messages.jsonl          Dagster Pipes messages
-samples/step-000012.jsonl  what the policy wrote at a step (verl_jobs/samples.py)
-saves/                  verl's checkpoints, to go on from
-candidates/step-000010/ Hugging Face folders with a manifest, published whole
-sweep.json              the run of a W&B sweep that it is, if it is one
-stopped.json            why it ended early, if it did
-lease, notice.json      that its owner lives, and that it is asked to end (verl_jobs/trainer/trainer_lease.py)
-faults.jsonl            what went wrong and was got over (verl_jobs/faults.py)
-done.json               written last
+job.json                  the settings
+metrics-<attempt>.jsonl   verl's metrics, one line per step; one file per attempt, because
+                          verl's file logger overwrites its file
+messages.jsonl            Dagster Pipes messages
+samples/step-000012.jsonl completions of a step (verl_jobs/samples.py)
+saves/                    verl's checkpoints, to resume from
+candidates/step-000010/   Hugging Face folders with a manifest, published atomically
+sweep.json                the W&B sweep's run, if the training belongs to one
+stopped.json              why the training stopped early, if it did
+lease, notice.json        the owner's lease, and the request to end
+                          (verl_jobs/trainer/trainer_lease.py)
+faults.jsonl              faults that the training survived (verl_jobs/faults.py)
+done.json                 written last
 """
 
 from __future__ import annotations
@@ -27,18 +29,19 @@ from artifacts.store import write_atomic
 from rewards.composite import RewardConfig
 from verl_jobs.config.training import Training
 
+# environment variables that a sweep's agent sets for its command
 SWEEP = (
     "WANDB_SWEEP_ID",
     "WANDB_RUN_ID",
     "WANDB_SWEEP_PARAM_PATH",
     "WANDB_ENTITY",
     "WANDB_PROJECT",
-)  # what a sweep's agent tells its command
+)
 VALIDATION = "val-core/embedded/acc/mean@1"
 
 
 class TrainingJob(BaseModel):
-    """What one run is told. Two jobs with the same `key` are the same work."""
+    """Settings of one run. Two jobs with the same `key` are the same work."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -51,19 +54,21 @@ class TrainingJob(BaseModel):
     training: Training
     reward: RewardConfig
     reward_hash: str
-    battery: str = ""  # what the exploit battery said of the reward; its hash where it passed
-    isolation: Literal["auto", "root", "userns", "bare"]  # of the sandbox, as asked for
+    battery: str = ""  # result of the exploit battery on the reward; its hash if the reward passed
+    isolation: Literal["auto", "root", "userns", "bare"]  # requested isolation of the sandbox
     backend: Literal["local", "docker", "ray"] = "local"  # of the sandbox
     seed: int
     tracking_uri: str = ""  # MLflow; empty: no MLflow logger
     store: str = (
-        ""  # root of the object store that its saves are copied to, any fsspec URL; empty: none
+        ""  # root URL (fsspec) of the object store that its saves are copied to; empty: none
     )
 
     @model_validator(mode="before")
     @classmethod
     def _of_an_older_file(cls, told: Any) -> Any:
-        """Once a job said where its copies lie, and those that were made of it said the same place."""
+        """Read job files of an older version, which stored the mirror's URL instead of the store's
+        root.
+        """
         if not isinstance(told, dict) or "mirror" not in told:
             return told
         return {name: value for name, value in told.items() if name != "mirror"} | {
@@ -79,14 +84,14 @@ class TrainingJob(BaseModel):
 
     @property
     def mirror(self) -> str:
-        """Where copies of its saves go, a URL that no other work has; empty: nowhere."""
+        """URL of the copies of its saves, unique to this job; empty: no copies."""
         return (
             f"{self.store.rstrip('/')}/trainings/{self.chain}/{self.key[:12]}" if self.store else ""
         )
 
     @property
     def tags(self) -> dict[str, str]:
-        """What its runs in W&B and in MLflow are found by, the same in both."""
+        """Tags of its runs, the same in W&B and MLflow."""
         told = {
             "chain": self.chain,
             "algorithm": self.training.algorithm,
@@ -114,21 +119,24 @@ class TrainingJob(BaseModel):
 
     @property
     def done(self) -> dict[str, Any] | None:
-        """What a finished run says of itself, None while it has not finished."""
+        """Contents of `done.json`; None while the run has not finished."""
         path = self.path / "done.json"
         return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
     @property
     def stopped(self) -> str:
-        """Why the training ended before its last step; empty where it did not (verl_jobs/trainer/early_stop.py)."""
+        """Why the training stopped before its last step; empty if it did not
+        (verl_jobs/trainer/early_stop.py).
+        """
         path = self.path / "stopped.json"
         return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
 
     def validations(self) -> dict[int, float]:
-        """Validation score by step, of the steps at which the run was to be scored.
+        """Return the validation score by step, for the scheduled validation steps.
 
-        A run that is stopped saves where it is, and is scored there when it goes on. That step is left out, so that it ends early, keeps and chooses
-        as one that was never stopped; unless no other has been scored.
+        An interrupted run saves at its current step, and is scored there when it resumes. That step
+        is left out, so that early stopping, retention and selection are the same as in a run
+        without interruption. If only such steps were scored, they are returned.
         """
         scored = {
             int(row["step"]): float(row[VALIDATION])
@@ -138,11 +146,15 @@ class TrainingJob(BaseModel):
         due = {
             step: score for step, score in scored.items() if step % self.training.save_every == 0
         }
-        return due if any(due) else scored  # the start's alone, of step 0, chooses nothing
+        # a score of the start policy alone (step 0) selects nothing
+        return due if any(due) else scored
 
 
 def candidates(folder: Path) -> dict[int, Path]:
-    """Step -> published candidate, in order of steps. Half-written ones carry no manifest and are not seen."""
+    """Return step -> published candidate, in order of steps.
+
+    Incomplete candidates have no manifest and are left out.
+    """
     found = {
         int(path.name.removeprefix("step-")): path
         for path in (folder / "candidates").glob("step-*")
@@ -152,10 +164,11 @@ def candidates(folder: Path) -> dict[int, Path]:
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
-    """One dictionary a step, in order, over all attempts: what a later attempt did again replaces what an earlier one said.
+    """Return one dictionary per step, in order, over all attempts; a later attempt's values replace
+    earlier ones.
 
-    A line torn by a kill is passed over. Each holds `step` and verl's own keys, and is not to be changed: files that have not grown are not read
-    again.
+    A line truncated by a kill is skipped. Each dictionary holds `step` and verl's own keys. Callers
+    must not modify it: the result is cached until a file changes.
     """
     found = [(path, path.stat()) for path in sorted(folder.glob("metrics-*.jsonl"))]
     return list(_read(tuple((path, about.st_size, about.st_mtime_ns) for path, about in found)))
@@ -163,7 +176,9 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=8)
 def _read(files: tuple[tuple[Path, int, int], ...]) -> list[dict[str, Any]]:
-    """files: each with its size and time, by which it is known that it is the same."""
+    """Read the metrics files. files: each with its size and modification time, the key of the
+    cache.
+    """
     steps: dict[int, dict[str, Any]] = {}
     for path, _, _ in files:
         for line in path.read_bytes().splitlines():

@@ -1,1 +1,1 @@
-"""Training settings and the Hydra overrides made of them."""
+"""Training settings, and their translation into Hydra overrides."""

@@ -1,4 +1,4 @@
-"""Who takes part in a conversation, and how long it may be."""
+"""Settings of multi-turn conversations: the participants and the length limits."""
 
 from __future__ import annotations
 
@@ -8,30 +8,43 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 
 class Agents(BaseModel):
-    """Conversations instead of single answers: the Generator writes, the Executor reports, the Reviewer comments, the Generator mends."""
+    """Multi-turn conversations instead of single completions.
+
+    The Generator writes a program, the Executor reports its test results, the Reviewer comments,
+    and the Generator writes a corrected program.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     turns: PositiveInt = 1
-    """Programs a conversation may hold; 1: an answer, no conversation."""
+    """Maximum number of programs in a conversation; 1: a single completion, no conversation."""
     tokens: PositiveInt = 336
-    """Most tokens of a conversation after its first question, what is told to the policy included. With the question they must fit the model."""
+    """Maximum tokens of a conversation after its first prompt, including messages to the policy.
+    Together with the prompt they must fit the model's context.
+    """
     reviewer: str = "none"
-    """Who comments between two programs: `none`; `self`, the policy in the same conversation; or a folder or an endpoint, not trained."""
+    """Who comments between two programs: `none`; `self`, the policy in the same conversation; or a
+    folder or an endpoint of a model that is not trained.
+    """
     trains: Literal["generator", "reviewer"] = "generator"
-    """Whose words are learned. `reviewer`: another Generator writes and mends, and the reward is what the comment changed in the verdict."""
+    """Whose messages are trained. `reviewer`: another model is the Generator, and the reward is the
+    change of the verdict after the comment.
+    """
     generator: str = ""
-    """With `trains: reviewer`: who writes and mends, a folder or an endpoint."""
+    """With `trains: reviewer`: the model that writes the programs, a folder or an endpoint."""
     other_tokens: PositiveInt = 104
-    """Longest message of a model that is not trained."""
+    """Maximum tokens of one message of a model that is not trained."""
     shaping: float = Field(0.0, ge=0, le=1)
-    """Most that a conversation gains by visible tests that no program before passed, the first one's included; 0: the last answer alone counts."""
+    """Maximum bonus of a conversation for visible tests that no earlier program passed, the first
+    program's tests included; 0: only the last program counts.
+    """
 
     @model_validator(mode="after")
     def parts_fit(self) -> Agents:
         if (self.trains == "reviewer") != bool(self.generator):
             raise ValueError(
-                "trains: reviewer needs a generator, and only it has one: give agents.generator, a folder or an endpoint"
+                "trains: reviewer needs a generator, and only it has one: give agents.generator, "
+                "a folder or an endpoint"
             )
         if self.trains == "reviewer" and self.reviewer != "none":
             raise ValueError(
@@ -43,7 +56,8 @@ class Agents(BaseModel):
             and self.trains == "generator"
         ):
             raise ValueError(
-                "with one turn there is nothing to review or to improve: give agents.turns of 2 or more"
+                "with one turn there is nothing to review or to improve: give agents.turns of 2 "
+                "or more"
             )
         return self
 

@@ -1,7 +1,8 @@
-"""Every algorithm of reinforcement learning that a profile may name, as the verl overrides it stands for.
+"""The reinforcement-learning algorithms that a profile can name, as sets of verl overrides.
 
-In: a name. Out: an `Algorithm`: its paper, its rule in a line, the overrides that differ from those of every run (verl_jobs/config/overrides.py). Nothing of
-verl is imported here, so that `ratchet train --algorithm X --show` answers at once.
+Each `Algorithm` has its paper, its rule in one line, and the overrides that differ from those of
+every run (verl_jobs/config/overrides.py). This module does not import verl, so that `ratchet train
+--algorithm X --show` answers immediately.
 """
 
 from __future__ import annotations
@@ -10,33 +11,38 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 Name = Literal[
-    "ppo", "grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline", "remax", "dapo", "gspo", "cispo", "gdpo", "grpo_passk"
+    "ppo", "grpo", "dr_grpo", "rloo", "reinforce_plus_plus", "reinforce_plus_plus_baseline",
+    "remax", "dapo", "gspo", "cispo", "gdpo", "grpo_passk",
 ]  # fmt: skip
 NAMES: tuple[Name, ...] = get_args(Name)
-REMAX = "remax_greedy"  # our estimator (verl_jobs/trainer/remax.py): verl's own gets no baselines from its v1 trainer
-MOST_DROPPED = (
-    3  # batches' worth of groups that DAPO may drop in one step before it takes them as they are
-)
-OVERLONG_SHARE = (
-    0.2  # of the longest answer: where DAPO's penalty begins; 4,096 of 20,480 in the paper
-)
+# our estimator (verl_jobs/trainer/remax.py): verl's v1 trainer passes no baselines to verl's own
+REMAX = "remax_greedy"
+# maximum number of groups, in batches, that DAPO drops in one step; later groups are accepted
+MOST_DROPPED = 3
+# DAPO's length penalty applies to this last share of the maximum length; the paper: 4,096 of 20,480
+OVERLONG_SHARE = 0.2
 
 
 @dataclass(frozen=True)
 class Algorithm:
-    """`rule` in the paper's terms: r a reward, G answers a problem, A an advantage, rho the ratio of new to old probability of a token."""
+    """An algorithm and its verl overrides.
+
+    `rule` uses the paper's notation: r is a reward, G the number of completions of a problem, A an
+    advantage, and rho the ratio of a token's new probability to its old one.
+    """
 
     title: str
     paper: str
     rule: str
     overrides: tuple[str, ...]
-    least: int = 2  # scored answers a problem needs, else there is nothing to compare with
+    # minimum number of scored completions of a problem; with fewer there is no baseline
+    least: int = 2
     unrun: str = ""  # why no training has been run with it
-    blocked: str = ""  # why none can be
+    blocked: str = ""  # why training with it is impossible
 
     @property
     def greedy(self) -> bool:
-        """Whether each problem needs one greedy answer beside the sampled ones."""
+        """Whether each problem needs a greedy completion in addition to the sampled ones."""
         return f"algorithm.adv_estimator={REMAX}" in self.overrides
 
     @property
@@ -45,12 +51,14 @@ class Algorithm:
 
     @property
     def clips(self) -> bool:
-        """Whether how far its ratio may go is part of what it is."""
+        """Whether the algorithm defines its own clip range."""
         return any("clip_ratio_low=" in override for override in self.overrides)
 
     @property
     def sums_over_tokens(self) -> bool:
-        """Whether an answer's loss is a sum over a constant: the longest that an answer may be."""
+        """Whether the loss is summed over tokens and divided by a constant, the maximum completion
+        length.
+        """
         return _actor("loss_agg_mode", "seq-mean-token-sum-norm") in self.overrides
 
     @property
@@ -73,7 +81,10 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "ppo": Algorithm(
         "PPO with a critic",
         "Schulman et al. 2017, arXiv:1707.06347; GAE: arXiv:1506.02438",
-        "A_t = sum over l of (gamma lambda)^l (r_{t+l} + gamma V_{t+l+1} - V_{t+l}), whitened over the batch; min(rho A, clip(rho, 0.8, 1.2) A)",
+        (
+            "A_t = sum over l of (gamma lambda)^l (r_{t+l} + gamma V_{t+l+1} - V_{t+l}), whitened "
+            "over the batch; min(rho A, clip(rho, 0.8, 1.2) A)"
+        ),
         _estimator("gae", "algorithm.gamma=1.0", "algorithm.lam=1.0"),
         least=1,
     ),
@@ -83,7 +94,10 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "dr_grpo": Algorithm(
         "Dr. GRPO",
         "Liu et al. 2025, arXiv:2503.20783",
-        "A = r - mean of the G answers; the loss is summed over tokens and divided by a constant, the longest that an answer may be",
+        (
+            "A = r - mean of the G answers; the loss is summed over tokens and divided by a "
+            "constant, the longest that an answer may be"
+        ),
         _estimator(
             "grpo",
             "algorithm.norm_adv_by_std_in_grpo=False",
@@ -99,7 +113,10 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "reinforce_plus_plus": Algorithm(
         "REINFORCE++",
         "Hu 2025, arXiv:2501.03262",
-        "A_t = return from t, less the batch's mean and over its standard deviation, over all tokens",
+        (
+            "A_t = return from t, less the batch's mean and over its standard deviation, over all "
+            "tokens"
+        ),
         _estimator("reinforce_plus_plus"),
         least=1,
     ),
@@ -119,12 +136,16 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "dapo": Algorithm(
         "DAPO, decoupled clip and dynamic sampling",
         "Yu et al. 2025, arXiv:2503.14476",
-        f"{GROUP}; groups that are all solved or all unsolved are drawn again until {MOST_DROPPED} batches' worth are dropped; clip(rho, 0.8, 1.28); "
-        f"mean over tokens; an answer that reaches into the last {OVERLONG_SHARE:.0%} of its length loses up to 1",
+        f"{GROUP}; groups that are all solved or all unsolved are drawn again until "
+        f"{MOST_DROPPED} batches' worth are dropped; clip(rho, 0.8, 1.28); "
+        f"mean over tokens; an answer that reaches into the last {OVERLONG_SHARE:.0%} of its "
+        "length loses up to 1",
         _estimator(
             "grpo",
             "algorithm.filter_groups.enable=True",
-            "algorithm.filter_groups.metric=acc",  # as in the paper: by `reward` an unsolved group stays for its answers' lengths
+            # as in the paper: by `reward`, an unsolved group would stay because its completions
+            # differ in length
+            "algorithm.filter_groups.metric=acc",
             _actor("clip_ratio_low", 0.2),
             _actor("clip_ratio_high", 0.28),
             _actor("loss_agg_mode", "token-mean"),
@@ -133,7 +154,10 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "gspo": Algorithm(
         "GSPO",
         "Zheng et al. 2025, arXiv:2507.18071",
-        f"{GROUP}; the ratio is that of the whole answer, to the power of 1 over its length, clipped to (1 - 3e-4, 1 + 4e-4)",
+        (
+            f"{GROUP}; the ratio is that of the whole answer, to the power of 1 over its length, "
+            "clipped to (1 - 3e-4, 1 + 4e-4)"
+        ),
         _estimator(
             "grpo",
             _actor("policy_loss.loss_mode", "gspo"),
@@ -146,7 +170,10 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "cispo": Algorithm(
         "CISPO",
         "MiniMax 2025 (MiniMax-M1), arXiv:2506.13585",
-        f"{GROUP}; the gradient of log p is weighed by the ratio, cut at 1.2 and held constant, so that no token loses its gradient",
+        (
+            f"{GROUP}; the gradient of log p is weighed by the ratio, cut at 1.2 and held "
+            "constant, so that no token loses its gradient"
+        ),
         _estimator(
             "grpo",
             _actor("policy_loss.loss_mode", "cispo"),
@@ -158,10 +185,16 @@ ALGORITHMS: dict[Name, Algorithm] = {
     "gdpo": Algorithm(
         "GDPO, several rewards normalised apart",
         "Liu et al. 2026, arXiv:2601.05242",
-        "for each reward k: A_k = (r_k - its group's mean) / its standard deviation; A = sum of A_k, whitened over the batch",
+        (
+            "for each reward k: A_k = (r_k - its group's mean) / its standard deviation; A = sum "
+            "of A_k, whitened over the batch"
+        ),
         _estimator("gdpo", "+algorithm.gdpo_reward_keys=[tests_passed,format]"),
         unrun=CONFIG_ONLY,
-        blocked="verl 0.9.1's v1 trainer does not hand the single rewards to the estimator: a run would stop at its first step",
+        blocked=(
+            "verl 0.9.1's v1 trainer does not hand the single rewards to the estimator: a run "
+            "would stop at its first step"
+        ),
     ),
     "grpo_passk": Algorithm(
         "GRPO for pass@k",

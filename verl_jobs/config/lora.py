@@ -1,8 +1,11 @@
-"""Low-rank adapters (LoRA; Hu et al. 2021, arXiv:2106.09685): W' = W + (alpha / rank) B A, with A and B alone learned.
+"""Low-rank adapters (LoRA; Hu et al. 2021, arXiv:2106.09685): W' = W + (alpha / rank) B A.
 
-In: a config; or the state of a model that wears an adapter, under PEFT's names. Out: merged weights that any loader reads, and the adapter by itself
-in PEFT's format. verl wraps the model with PEFT; what it saves as a Hugging Face model bears PEFT's names and loads nowhere, so it is merged here, in
-fp32 as it was trained. (verl's own `lora.merge` hands the engine weights in bfloat16: on a CPU the policy would be sampled from others than it has.)
+Only A and B are trained. verl wraps the model with PEFT. The Hugging Face model that verl saves
+then uses PEFT's parameter names, which no loader reads. So this module merges the adapter into the
+weights in fp32, the precision of training. It also writes the adapter alone in PEFT's format.
+
+verl's own `lora.merge` passes bfloat16 weights to the engine. On a CPU the rollouts would then be
+sampled from weights other than the policy's.
 """
 
 from __future__ import annotations
@@ -19,23 +22,25 @@ from artifacts.store import write_atomic
 if TYPE_CHECKING:
     from torch import Tensor
 
-ADAPTER = "adapter"  # folder beside the merged weights, in PEFT's format
-WRAPPER = "base_model.model."  # what PEFT puts before every name
+ADAPTER = "adapter"  # folder next to the merged weights, in PEFT's format
+WRAPPER = "base_model.model."  # PEFT's prefix of every parameter name
 A, B = "lora_A", "lora_B"
-LINEAR = "all-linear"  # PEFT's word for every linear layer but the output's
+LINEAR = "all-linear"  # PEFT's name for every linear layer except the output layer
 
 
 class Lora(BaseModel):
-    """Adapters instead of all weights."""
+    """Train low-rank adapters instead of all weights."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     rank: PositiveInt = 8
-    """Width of the two matrices."""
+    """Rank of the two matrices."""
     alpha: PositiveInt = 16
-    """What they add is scaled by alpha / rank."""
+    """The adapter's product is scaled by alpha / rank."""
     modules: tuple[str, ...] = ()
-    """Names of the linear layers that get one, e.g. [q_proj, v_proj]; empty: all but the output's."""
+    """Names of the linear layers that get an adapter, e.g. [q_proj, v_proj]; empty: all but the
+    output layer.
+    """
 
     @property
     def scale(self) -> float:
@@ -43,7 +48,10 @@ class Lora(BaseModel):
 
 
 def wrap(model: Any, lora: Lora) -> Any:
-    """The model wearing a new adapter, the only part that learns. Raises ValueError where no layer has such a name."""
+    """Return the model with a new adapter, its only trainable part.
+
+    Raises ValueError if no layer has one of the configured names.
+    """
     from peft import LoraConfig, TaskType, get_peft_model
 
     modules = list(lora.modules) or LINEAR
@@ -60,12 +68,16 @@ def wrap(model: Any, lora: Lora) -> Any:
 
 
 def plain(name: str) -> str:
-    """A parameter's name without what PEFT added."""
+    """Return a parameter's name without PEFT's additions."""
     return name.removeprefix(WRAPPER).replace(".base_layer.", ".")
 
 
 def apart(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Weights under their plain names, and the adapter's matrices under PEFT's names on disk (`....lora_A.weight`)."""
+    """Split a state into weights and adapter.
+
+    The weights get their plain names; the adapter's matrices get the names that PEFT uses on disk
+    (`....lora_A.weight`).
+    """
     adapter = {
         name.replace(".default.", "."): tensor
         for name, tensor in state.items()
@@ -81,9 +93,10 @@ def apart(state: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Ten
 def merged(
     weights: Mapping[str, Tensor], adapter: Mapping[str, Tensor], scale: float
 ) -> dict[str, Tensor]:
-    """The weights with scale * B A added where the adapter has a pair; those that it leaves alone are the same tensors.
+    """Return the weights with scale * B A added wherever the adapter has a pair of matrices.
 
-    weights: (out, in) under plain names; adapter: A (rank, in) and B (out, rank). Raises KeyError for a pair without its weight.
+    weights: (out, in) under plain names; adapter: A (rank, in) and B (out, rank). Weights without a
+    pair are returned as the same tensors. Raises KeyError if a pair has no matching weight.
     """
     found = dict(weights)
     for name, a in adapter.items():
@@ -99,7 +112,10 @@ def merged(
 
 
 def merge_folder(folder: Path, lora: Lora) -> None:
-    """Makes a saved model that wears an adapter one that any loader reads, with the adapter beside; done twice, it changes nothing."""
+    """Merge the adapter of a saved model into its weights, and save the adapter next to them.
+
+    The result can be read by any loader. Calling it a second time changes nothing.
+    """
     from safetensors.torch import load_file, save_file
 
     files = sorted(folder.glob("*.safetensors"))
@@ -109,7 +125,7 @@ def merge_folder(folder: Path, lora: Lora) -> None:
         return
     config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if config.get("tie_word_embeddings"):
-        weights.pop("lm_head.weight", None)  # the embedding's own
+        weights.pop("lm_head.weight", None)  # shares the embedding's weights
     write_adapter(folder / ADAPTER, adapter, lora, base=str(config.get("_name_or_path", "")))
     beside = folder / ".merged"
     save_file(
@@ -127,7 +143,10 @@ def merge_folder(folder: Path, lora: Lora) -> None:
 
 
 def write_adapter(folder: Path, adapter: Mapping[str, Tensor], lora: Lora, base: str) -> None:
-    """The adapter alone, as `peft.PeftModel.from_pretrained` reads it. base: the checkpoint that it belongs to."""
+    """Write the adapter alone, in the format of `peft.PeftModel.from_pretrained`.
+
+    base: the checkpoint that the adapter belongs to.
+    """
     from safetensors.torch import save_file
 
     folder.mkdir(parents=True, exist_ok=True)

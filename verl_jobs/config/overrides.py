@@ -1,4 +1,7 @@
-"""A `Training` as the Hydra overrides of `verl.trainer.main_ppo`: each line is something verl would otherwise do differently."""
+"""Translate a `Training` into Hydra overrides of `verl.trainer.main_ppo`.
+
+Each override changes a default of verl.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,22 @@ from verl_jobs.config.scale import scale_overrides
 from verl_jobs.config.training import Training
 
 PACKAGE = Path(__file__).resolve().parents[1]
-BATCHED = "+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.batched.BatchedAgentLoopManager"
+BATCHED = (
+    "+actor_rollout_ref.rollout.agent.agent_loop_manager_class="
+    "verl_jobs.cpu.batched.BatchedAgentLoopManager"
+)
 
-TRACES = "trace"  # folder in the job's
-KL_STEPS = 10  # 1 / K of the KL's controller
+TRACES = "trace"  # subfolder of the job's folder
+KL_STEPS = 10  # the KL controller's horizon in steps, 1 / K
 
 CPU = [
     "trainer.device=cpu",
-    "data.dataloader_num_workers=0",  # the replay buffer and the dataset share the TaskRunner's process
+    # the replay buffer and the dataset share the TaskRunner's process
+    "data.dataloader_num_workers=0",
     "trainer.v1.sampler.custom_sampler.path=pkg://verl_jobs.cpu.replay_buffer",
     "trainer.v1.sampler.custom_sampler.name=FastReplayBuffer",
     BATCHED,
-    "actor_rollout_ref.model.use_remove_padding=False",  # flash attention only
+    "actor_rollout_ref.model.use_remove_padding=False",  # needs flash attention
     "+actor_rollout_ref.model.override_config.attn_implementation=sdpa",
     "actor_rollout_ref.actor.fsdp_config.use_torch_compile=False",
     "actor_rollout_ref.ref.fsdp_config.use_torch_compile=False",
@@ -55,7 +62,10 @@ def overrides(
     loggers: list[str],
     name: str,
 ) -> list[str]:
-    """All overrides of one run, each key once: the algorithm's own before those of every run."""
+    """Return all overrides of one run, each key once.
+
+    Where a key occurs twice, the later override wins.
+    """
     t = training
     told = [
         *(CPU if t.engine == "hf" else [*GPU, f"actor_rollout_ref.rollout.name={t.engine}"]),
@@ -89,7 +99,7 @@ def overrides(
         ),
         f"actor_rollout_ref.actor.entropy_coeff={t.entropy_coefficient}",
         *t.method.overrides,
-        # without it verl divides each micro-batch by the longest answer that happens to be in it
+        # without it verl divides each micro-batch by the length of its longest completion
         *(
             [f"actor_rollout_ref.actor.loss_scale_factor={t.response_tokens}"]
             if t.method.sums_over_tokens
@@ -102,7 +112,10 @@ def overrides(
         *_betas(t),
         "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra,hf_model]",
         f"actor_rollout_ref.rollout.n={t.group_size}",
-        f"+trainer.v1.sampler.sampler_kwargs={{{','.join(f'{key}:{value}' for key, value in _sampler(t).items())}}}",
+        (
+            "+trainer.v1.sampler.sampler_kwargs="
+            f"{{{','.join(f'{key}:{value}' for key, value in _sampler(t).items())}}}"
+        ),
         f"actor_rollout_ref.rollout.temperature={t.temperature}",
         f"actor_rollout_ref.rollout.seed={seed}",
         "actor_rollout_ref.rollout.calculate_log_probs=True",
@@ -113,13 +126,17 @@ def overrides(
         f"trainer.logger=[{','.join(['file', *loggers])}]",
         "trainer.project_name=ratchet",
         f"trainer.experiment_name={name}",
-        "trainer.val_before_train=True",  # the start policy's score; on a resumed run, that of the step it resumes from
+        # the start policy's score; on a resumed run, the score of the checkpoint that it resumes
+        # from
+        "trainer.val_before_train=True",
         f"trainer.test_freq={t.save_every}",
         f"trainer.save_freq={t.save_every}",
         f"trainer.total_training_steps={t.steps}",
         "trainer.total_epochs=1000",
         "trainer.resume_mode=auto",
-        "trainer.max_actor_ckpt_to_keep=null",  # verl's own retention removes before the new one is whole; saving.py does it after
+        # verl's retention deletes a checkpoint before the new one is complete; checkpoints.py
+        # deletes after
+        "trainer.max_actor_ckpt_to_keep=null",
         f"trainer.default_local_dir='{folder / 'saves'}'",
         "trainer.checkpoint_callback_class=verl_jobs.trainer.callback.AfterSave",
         *_own(t),
@@ -130,17 +147,24 @@ def overrides(
 
 
 def _first_weights(t: Training, seed: int) -> list[str]:
-    """The seed of what the engines make anew (verl_jobs/cpu/seeded.py); on GPUs verl reads it with `full_determinism` alone."""
+    """Return the seed of newly initialized weights (verl_jobs/cpu/seeded.py).
+
+    On GPUs verl reads the seed only with `full_determinism`.
+    """
     engines = ["actor_rollout_ref.actor.fsdp_config", *(["critic.fsdp"] if t.method.critic else [])]
     return [f"{engine}.seed={seed}" for engine in engines] if t.engine == "hf" else []
 
 
 def _own(t: Training) -> list[str]:
-    """A user's own parts, after all that they replace (verl_jobs/config/references.py)."""
+    """Return the overrides of the user's plugins (verl_jobs/config/references.py).
+
+    They follow the overrides that they replace.
+    """
     plugins, told = t.plugins, []
     if plugins.loss or plugins.advantage:
         told.append(
-            f"actor_rollout_ref.model.external_lib=verl_jobs.{'own_and_frozen' if t.frozen else 'own_algorithms'}"
+            "actor_rollout_ref.model.external_lib="
+            f"verl_jobs.{'own_and_frozen' if t.frozen else 'own_algorithms'}"
         )
     if plugins.loss:
         told.append(f"actor_rollout_ref.actor.policy_loss.loss_mode='{plugins.loss}'")
@@ -148,7 +172,11 @@ def _own(t: Training) -> list[str]:
         told.append(f"algorithm.adv_estimator='{plugins.advantage}'")
     if plugins.dataset:
         told += [
-            f"data.custom_cls.path=pkg://verl_jobs.{'curriculum.curriculum_dataset' if t.drawn else 'config.references'}",
+            (
+                "data.custom_cls.path="
+                "pkg://verl_jobs."
+                f"{'curriculum.curriculum_dataset' if t.drawn else 'config.references'}"
+            ),
             f"data.custom_cls.name='{plugins.dataset}'",
         ]
     if plugins.reward_manager:
@@ -158,14 +186,18 @@ def _own(t: Training) -> list[str]:
         ]
     if plugins.agent_loop:
         told.append(
-            f"actor_rollout_ref.rollout.agent.agent_loop_config_path='{PACKAGE / 'plugins' / 'own_agent.yaml'}'"
+            "actor_rollout_ref.rollout.agent.agent_loop_config_path="
+            f"'{PACKAGE / 'plugins' / 'own_agent.yaml'}'"
         )
         told.append("actor_rollout_ref.rollout.agent.default_agent_loop=own")
     return told
 
 
 def _sampler(t: Training) -> dict[str, object]:
-    """What the replay buffer is told (verl_jobs/trainer/replay_buffer.py). verl hands `algorithm.filter_groups` to its own buffer alone."""
+    """Return the arguments of the replay buffer (verl_jobs/trainer/replay_buffer.py).
+
+    verl passes `algorithm.filter_groups` only to its own buffer.
+    """
     told: dict[str, object] = {
         "answers": t.group_size,
         "least": t.method.least,
@@ -187,7 +219,9 @@ def _sampler(t: Training) -> dict[str, object]:
 
 
 def _trace(t: Training, folder: Path) -> list[str]:
-    """torch's profiler on the policy's rank 0 (and the critic's), and Ray's timeline when the run ends."""
+    """Enable torch's profiler on rank 0 of the policy (and of the critic), and Ray's timeline at
+    the end.
+    """
     learners = ["actor_rollout_ref.actor", *(["critic"] if t.method.critic else [])]
     contents = "[cpu]" if t.engine == "hf" else "[cpu,cuda]"
     return [
@@ -201,10 +235,13 @@ def _trace(t: Training, folder: Path) -> list[str]:
 
 
 def _kl(t: Training) -> list[str]:
-    """With a target: beta <- beta (1 + K e) a step, e = clip(KL / target - 1, -0.2, 0.2), K = 0.1: arXiv:1909.08593, section 2.2.
+    """Return the overrides of the KL term.
 
-    verl has answers of a step / horizon for K. Its own horizon of 10,000 answers would make K 0.026 at 256 answers a step, and another one for
-    every other batch; ten steps' answers make it the paper's for all. So beta moves by 2 % a step at most: twice as much takes 35 steps.
+    With a target, each step updates beta <- beta (1 + K e), with e = clip(KL / target - 1, -0.2,
+    0.2) and K = 0.1 (arXiv:1909.08593, section 2.2). verl uses K = completions of a step / horizon.
+    verl's default horizon of 10,000 completions would make K 0.026 at 256 completions a step, and
+    different for every other batch size. A horizon of ten steps' completions gives the paper's K
+    for every batch size. Beta then changes by at most 2 % a step; doubling takes 35 steps.
     """
     if t.kl_in == "loss" or not t.kl_coefficient:
         return [
@@ -237,7 +274,9 @@ def _importance(t: Training) -> list[str]:
 
 
 def _learned_part(t: Training) -> list[str]:
-    """Adapters by verl's own PEFT, or parameters that stay (verl_jobs/trainer/freezing.py)."""
+    """Return the overrides for LoRA with verl's own PEFT, or for frozen parameters
+    (verl_jobs/trainer/freezing.py).
+    """
     if t.frozen:
         return [
             "actor_rollout_ref.model.external_lib=verl_jobs.trainer.freezing",
@@ -248,14 +287,16 @@ def _learned_part(t: Training) -> list[str]:
         return []
     modules = f"[{','.join(t.lora.modules)}]" if t.lora.modules else LINEAR
     told = [f"lora_rank={t.lora.rank}", f"lora_alpha={t.lora.alpha}", f"target_modules={modules}"]
-    loaded = (
-        ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []
-    )  # the engine's own copy of the frozen weights
+    # the engine loads its own copy of the frozen weights
+    loaded = ["actor_rollout_ref.rollout.load_format=safetensors"] if t.engine != "hf" else []
     return [*(f"actor_rollout_ref.model.{line}" for line in told), *loaded]
 
 
 def _curriculum(t: Training) -> list[str]:
-    """The dataset that draws, and in the trainer's own process, where the replay buffer tells it what was observed."""
+    """Return the overrides of a dataset that selects problems by curriculum.
+
+    It runs in the trainer's process, where the replay buffer reports observed pass rates to it.
+    """
     if not t.drawn:
         return []
     own = {"sampler": f"'{t.plugins.sampler}'"} if t.plugins.sampler else {}
@@ -271,8 +312,11 @@ def _curriculum(t: Training) -> list[str]:
 
 
 def _critic(t: Training, model: Path) -> list[str]:
-    """A value head on the start policy. It learns from scratch, so ten times as fast as the policy on a GPU, three times on a tiny model; its rate
-    rises and falls with the policy's."""
+    """Return the overrides of the critic: a value head on the start policy.
+
+    The head is trained from scratch, so its learning rate is ten times the policy's on a GPU and
+    three times on a tiny model. It follows the policy's schedule.
+    """
     cpu = t.engine == "hf"
     return [
         f"critic.model.path='{model}'",
@@ -294,31 +338,51 @@ def _pace(t: Training, learner: str, learning_rate: float) -> list[str]:
 
 
 def _betas(t: Training) -> list[str]:
-    """The policy's; verl hands `betas` to torch's AdamW, and Megatron's optimizer only what is overridden."""
+    """Return the policy's AdamW betas.
+
+    verl passes `betas` to torch's AdamW; Megatron's optimizer receives only
+    `override_optimizer_config`.
+    """
     if t.scale.megatron:
         return [
-            "+actor_rollout_ref.actor.optim.override_optimizer_config={adam_beta1:0.9,adam_beta2:0.95}"
+            (
+                "+actor_rollout_ref.actor.optim.override_optimizer_config={adam_beta1:0.9,"
+                "adam_beta2:0.95}"
+            )
         ]
     return ["actor_rollout_ref.actor.optim.betas=[0.9,0.95]"]
 
 
 def _agent_loops(t: Training) -> list[str]:
-    """On a CPU the batched loop writes greedy answers and follows the temperature's schedule itself."""
+    """Return the agent-loop manager for greedy completions or a temperature schedule.
+
+    On a CPU the batched loop does both itself.
+    """
     if (t.engine == "hf" and not t.plugins.unbatched) or not (
         t.method.greedy or t.final_temperature
     ):
         return []
     manager = "GreedyFirstManager" if t.method.greedy else "ScheduledManager"
     return [
-        f"+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.trainer.greedy.{manager}"
+        (
+            "+actor_rollout_ref.rollout.agent.agent_loop_manager_class="
+            f"verl_jobs.trainer.greedy.{manager}"
+        )
     ]
 
 
 def _conversations(t: Training) -> list[str]:
-    """On a CPU the batched loop plays them; elsewhere verl's own workers do, a conversation each (verl_jobs/agents/loop.py)."""
+    """Return the overrides of multi-turn conversations.
+
+    On a CPU the batched loop runs them. Elsewhere verl's own workers do, one conversation each
+    (verl_jobs/agents/loop.py).
+    """
     if t.engine == "hf":
         return [
-            "+actor_rollout_ref.rollout.agent.agent_loop_manager_class=verl_jobs.cpu.conversing.ConversingManager"
+            (
+                "+actor_rollout_ref.rollout.agent.agent_loop_manager_class="
+                "verl_jobs.cpu.conversing.ConversingManager"
+            )
         ]
     loops = PACKAGE / "agents" / "loops.yaml"
     return [
@@ -328,34 +392,38 @@ def _conversations(t: Training) -> list[str]:
 
 
 def environment(training: Training, folder: Path) -> dict[str, str]:
-    """What every process of a run must find in its environment before it imports verl."""
+    """Return the environment variables that every process of a run needs before it imports verl."""
     common = {
         "TRANSFER_QUEUE_ENABLE": "1",
         "TOKENIZERS_PARALLELISM": "false",
-        "HYDRA_FULL_ERROR": "1",  # else hydra turns whatever verl raises, a death too, into exit code 1
-        "TQ_NUM_THREADS": "1",  # its default of 8 logs a warning at every put and get on a small host
+        # without it hydra turns every exception of verl, including dead actors, into exit code 1
+        "HYDRA_FULL_ERROR": "1",
+        # the default of 8 logs a warning at every put and get on a small host
+        "TQ_NUM_THREADS": "1",
         "RAY_USAGE_STATS_ENABLED": "0",
         "RAY_DEDUP_LOGS": "0",
-        "RAY_JOB_STOP_WAIT_TIME_S": "60",  # from `ray job stop` to SIGKILL, for a step to end and a save; Ray's 3 s are too few
+        # from `ray job stop` to SIGKILL: time to finish a step and save; Ray's default of 3 s is
+        # too short
+        "RAY_JOB_STOP_WAIT_TIME_S": "60",
         "HF_HUB_OFFLINE": os.environ.get("HF_HUB_OFFLINE", "1"),
         "WANDB_MODE": "online" if os.environ.get("WANDB_API_KEY") else "offline",
     }
     if training.engine != "hf":
         return (
             common
-            | {  # as verl sets them where it starts its Ray itself (verl/trainer/constants_ppo.py)
+            # the values that verl sets when it starts Ray itself (verl/trainer/constants_ppo.py)
+            | {
                 "VLLM_LOGGING_LEVEL": "WARN",
                 "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "true",
                 "VLLM_DISABLE_COMPILE_CACHE": "1",
                 **({"CUDA_DEVICE_MAX_CONNECTIONS": "1"} if training.scale.megatron else {}),
             }
         )
-    return (
-        common
-        | {
-            "VERL_PLATFORM": "cpu",
-            "VERL_ENGINE_DEVICE": "cuda",  # verl registers its FSDP engine for cuda and npu; the code is device-neutral
-            "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # else Ray hides the logical GPUs
-            "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin take the cores from the process that has work
-        }
-    )
+    return common | {
+        "VERL_PLATFORM": "cpu",
+        # verl registers its FSDP engine for cuda and npu; the code is device-neutral
+        "VERL_ENGINE_DEVICE": "cuda",
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # otherwise Ray hides the logical GPUs
+        # spinning threads would take cores from the process that has work
+        "OMP_WAIT_POLICY": "PASSIVE",
+    }

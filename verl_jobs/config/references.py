@@ -1,8 +1,9 @@
-"""Parts of a training that a user brings, each named `FILE.py:NAME` or `MODULE:NAME`. In: such a reference. Out: what it names, and its file's hash.
+"""User plugins of a training, each named by a reference `FILE.py:NAME` or `MODULE:NAME`.
 
-Neither verl nor torch is imported here, so that a profile is read at once; `verl_jobs/plugins/plugin_check.py` tries what is named before anything starts.
-verl's own loaders come here as well (`pkg://verl_jobs.config.references`, with the reference for a name): so a file is run once a process, and its parts share
-what it holds.
+Imports neither verl nor torch, so that a profile loads quickly; `verl_jobs/plugins/plugin_check.py`
+tries each plugin before a training starts. verl's own loaders also use this module
+(`pkg://verl_jobs.config.references`, with the reference as the name). So each file is executed once
+per process, and plugins from the same file share its state.
 """
 
 from __future__ import annotations
@@ -21,31 +22,43 @@ from artifacts.hashing import hash_file
 
 
 class PluginError(ValueError):
-    """A part that cannot be used: one line with the file, the name, what is wrong and the mend."""
+    """A plugin cannot be used. The message is one line: file, name, error and fix."""
 
 
 class Plugins(BaseModel):
-    """Parts of your own, each `FILE.py:NAME` or `MODULE:NAME`; empty: ours. Tried before anything starts (`ratchet plugins`, docs/plugins.md)."""
+    """Your own plugins, each `FILE.py:NAME` or `MODULE:NAME`; empty: the built-in part. They are
+    tried before a training starts (`ratchet plugins`, docs/plugins.md).
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loss: str = ""
-    """A function with the arguments of verl's policy losses (`register_policy_loss`), instead of the algorithm's."""
+    """A function with the signature of verl's policy losses (`register_policy_loss`); replaces the
+    algorithm's loss.
+    """
     advantage: str = ""
-    """A function with the arguments of verl's advantage estimators (`register_adv_est`), instead of the algorithm's."""
+    """A function with the signature of verl's advantage estimators (`register_adv_est`); replaces
+    the algorithm's estimator.
+    """
     dataset: str = ""
-    """A subclass of verl's `RLHFDataset`: which problems, in which words; validation problems too."""
+    """A subclass of verl's `RLHFDataset`: selects and words the problems, including validation
+    problems.
+    """
     sampler: str = ""
-    """A class that draws each step's problems by what was observed, instead of `training.curriculum` (verl_jobs/curriculum/own_sampler.py)."""
+    """A class that selects each step's problems from observed results; replaces
+    `training.curriculum` (verl_jobs/curriculum/own_sampler.py).
+    """
     reward_manager: str = ""
-    """A subclass of verl's `RewardManagerBase`. The exploit battery cannot try it: it trains with `--unverified` alone. A reward file needs none."""
+    """A subclass of verl's `RewardManagerBase`. The exploit battery cannot test it, so it needs
+    `--unverified`. A reward file does not need a reward manager.
+    """
     agent_loop: str = ""
-    """A subclass of verl's `AgentLoopBase`: how an answer comes about."""
+    """A subclass of verl's `AgentLoopBase`: generates each completion."""
 
     @field_validator("*")
     @classmethod
     def absolute(cls, reference: str) -> str:
-        """Ray's workers have a working directory of their own."""
+        """Make file references absolute: Ray's workers have their own working directory."""
         if not reference:
             return reference
         where, _, name = reference.rpartition(":")
@@ -55,16 +68,21 @@ class Plugins(BaseModel):
 
     @property
     def named(self) -> dict[str, str]:
-        """Kind -> reference of those that are given."""
+        """Return kind -> reference of the plugins that are set."""
         return {kind: reference for kind, reference in self.model_dump().items() if reference}
 
     @property
     def unbatched(self) -> bool:
-        """Whether each rollout goes through verl's own agent loop: there own loops and reward managers are asked."""
+        """Whether each rollout goes through verl's own agent loop, which calls custom loops and
+        reward managers.
+        """
         return bool(self.agent_loop or self.reward_manager)
 
     def hashes(self) -> dict[str, str]:
-        """`plugins.<kind>` -> hash of the file that is named, as passports keep it; what that file imports is not in it. Raises PluginError."""
+        """Return `plugins.<kind>` -> hash of the plugin's file, as stored in manifests.
+
+        Files that the plugin imports are not hashed. Raises PluginError.
+        """
         return {
             f"plugins.{kind}": hash_file(source(reference))
             for kind, reference in self.named.items()
@@ -76,12 +94,13 @@ def is_reference(name: object) -> bool:
 
 
 def source(reference: str) -> Path:
-    """The file that a reference names. Raises PluginError where there is none."""
+    """Return the file that a reference names. Raises PluginError if there is none."""
     where = reference.rpartition(":")[0]
     if _is_file(where):
         if not Path(where).is_file():
             raise PluginError(
-                f"{where}: no such file: give the path of a Python file, or a module that can be imported"
+                f"{where}: no such file: give the path of a Python file, or a module that can be "
+                "imported"
             )
         return Path(where)
     try:
@@ -90,13 +109,17 @@ def source(reference: str) -> Path:
         raise PluginError(f"{where}: cannot be imported: {error}") from error
     if spec is None or not spec.origin:
         raise PluginError(
-            f"{where}: no such module: install it, put its folder on PYTHONPATH, or give the path of a file (./{where}.py)"
+            f"{where}: no such module: install it, put its folder on PYTHONPATH, or give the path "
+            f"of a file (./{where}.py)"
         )
     return Path(spec.origin)
 
 
 def load(reference: str) -> Any:
-    """What a reference names; a file is run once a process. Raises PluginError."""
+    """Return the object that a reference names. Raises PluginError.
+
+    A file is executed once per process.
+    """
     where, _, name = reference.rpartition(":")
     module = _module(where, source(reference))
     if hasattr(module, name):
@@ -112,7 +135,7 @@ def load(reference: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """For verl's `getattr(module, name)` with a reference for a name."""
+    """Resolve verl's `getattr(module, reference)`."""
     if is_reference(name):
         return load(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

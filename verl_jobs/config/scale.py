@@ -1,7 +1,8 @@
-"""How one training is laid over processes and memory: a typed object, and the overrides of verl that it stands for.
+"""Distribution of a training over processes and memory, and the matching verl overrides.
 
-The defaults are the embedded profile's. FSDP2 has been run here on CPUs; `vllm` and `sglang` are for GPUs; Megatron, a teacher (distillation) and
-asynchronous placement are passed to verl as said and have not been run (`Scale.unrun`).
+The defaults are the embedded profile's. FSDP2 has been run on CPUs; `vllm` and `sglang` are for
+GPUs. Megatron, distillation and asynchronous placement are passed to verl as given and have not
+been run (`Scale.unrun`).
 """
 
 from __future__ import annotations
@@ -12,39 +13,40 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat
 
 Engine = Literal["hf", "vllm", "sglang"]
 ACTOR, CRITIC = "actor_rollout_ref.actor", "critic"
+# values of verl's trainer.v1.trainer_mode
 TRAINERS = {
     "colocated": "sync",
     "colocated_async": "colocate_async",
     "separate_async": "separate_async",
-}  # verl's trainer.v1.trainer_mode
+}
 
 
 class Megatron(BaseModel):
-    """Megatron-LM in place of FSDP2."""
+    """Use Megatron-LM instead of FSDP2."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     tensor_parallel: PositiveInt = 1
     """Processes that share each matrix."""
     pipeline_parallel: PositiveInt = 1
-    """Stages that the layers are divided into."""
+    """Pipeline stages that the layers are divided into."""
     context_parallel: PositiveInt = 1
     """Processes that share each sequence."""
 
 
 class Distillation(BaseModel):
-    """On-policy distillation: a teacher scores what the policy writes (arXiv:2306.13649)."""
+    """On-policy distillation: a teacher scores the policy's completions (arXiv:2306.13649)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     teacher: str
     """Hub id or folder of the teacher."""
     gpus: PositiveInt = 1
-    """GPUs of its own for the teacher."""
+    """GPUs reserved for the teacher."""
     loss: Literal["k1", "k2", "k3", "forward_kl_topk"] = "k3"
     """verl's name of the divergence."""
     coefficient: PositiveFloat = 1.0
-    """Its weight beside the reward's loss."""
+    """Weight of the distillation loss relative to the reward's loss."""
 
 
 class Scale(BaseModel):
@@ -55,19 +57,31 @@ class Scale(BaseModel):
     nodes: PositiveInt = 1
     """Machines that the ranks are spread over evenly."""
     precision: Literal["auto", "fp32", "bf16"] = "auto"
-    """What the policy computes in; weights, gradients and moments stay fp32. auto: fp32 on a CPU, bf16 on GPUs."""
+    """Precision of the policy's computation; weights, gradients and moments stay fp32. auto: fp32
+    on a CPU, bf16 on GPUs.
+    """
     shards: NonNegativeInt = 0
-    """Ranks that share one copy of the weights; the others hold copies of it. 0: all ranks share one."""
+    """Ranks that share one copy of the weights; the other ranks hold further copies. 0: all ranks
+    share one copy.
+    """
     reshard: bool = True
-    """Whether gathered weights are given up after the forward pass, and gathered again for the backward pass."""
+    """Whether gathered weights are freed after the forward pass and gathered again for the backward
+    pass.
+    """
     offload: Literal["none", "idle", "always"] = "none"
-    """When weights, gradients and moments lie in the host's memory: never, while the engine writes, or always but for the layer at work."""
+    """When weights, gradients and moments are in host memory. `none`: never; `idle`: while the
+    engine generates; `always`: except for the layer being computed.
+    """
     activation_checkpointing: bool | None = None
-    """Whether activations are computed again in the backward pass. None: on GPUs."""
+    """Whether activations are recomputed in the backward pass. None: on GPUs."""
     micro_batch_tokens: NonNegativeInt = 0
-    """Tokens of one forward pass on a rank, filled with whole sequences. 0: 16,384 on a CPU, 16 sequences of full length on GPUs."""
+    """Tokens of one forward pass on a rank, filled with whole sequences. 0: 16,384 on a CPU, 16
+    sequences of maximum length on GPUs.
+    """
     accumulation: NonNegativeInt = 0
-    """Forward passes that each update's gradient is gathered from, of as many answers each; 0: as many as `micro_batch_tokens` asks for."""
+    """Forward passes per update, each with the same number of completions; 0: as many as
+    `micro_batch_tokens` requires.
+    """
     updates: PositiveInt = 1
     """Optimizer updates that a step's batch is divided into."""
     sequence_parallel: PositiveInt = 1
@@ -77,17 +91,22 @@ class Scale(BaseModel):
     engine_memory: float = Field(0.5, gt=0, lt=1)
     """Share of a GPU's memory for the engine: its weights and its KV cache."""
     placement: Literal["colocated", "colocated_async", "separate_async"] = "colocated"
-    """Trainer and engine by turns on the same GPUs, the same with answers that outlive a step, or apart and at once."""
+    """`colocated`: trainer and engine take turns on the same GPUs. `colocated_async`: the same, and
+    completions may continue into the next step. `separate_async`: on separate GPUs, at the same
+    time.
+    """
     engine_gpus: NonNegativeInt = 0
-    """GPUs of the engine's own, with `separate_async`."""
+    """GPUs reserved for the engine, with `separate_async`."""
     megatron: Megatron | None = None
-    """In place of FSDP2."""
+    """Replaces FSDP2."""
     distillation: Distillation | None = None
-    """A teacher beside the reward."""
+    """A teacher in addition to the reward."""
 
     @property
     def unrun(self) -> str:
-        """What of this no training was run with, as a sentence; empty where there is nothing."""
+        """Return a sentence naming the options no training has been run with; empty if there are
+        none.
+        """
         found = [
             *(["Megatron"] if self.megatron else []),
             *(["distillation"] if self.distillation else []),
@@ -97,7 +116,11 @@ class Scale(BaseModel):
 
 
 def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) -> str:
-    """Why this cannot be, with the numbers and the mend; empty where it can. problems, group: of a step."""
+    """Return why these settings do not fit together, with the numbers and the fix; empty if they
+    fit.
+
+    problems: problems in a step; group: completions per problem.
+    """
     answers = problems * group
     parts = (ranks, scale.updates * max(1, scale.accumulation))
     cut = scale.megatron or Megatron()
@@ -105,14 +128,19 @@ def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) 
         cut.tensor_parallel * cut.pipeline_parallel * cut.context_parallel * scale.sequence_parallel
     )
     gpu_only = [
-        *(["sequence_parallel"] if scale.sequence_parallel > 1 else []), *(["tensor_parallel"] if scale.tensor_parallel > 1 else []),
-        *(["offload"] if scale.offload != "none" else []), *(["megatron"] if scale.megatron else []),
-        *(["distillation"] if scale.distillation else []), *(["placement"] if scale.placement != "colocated" else []),
-    ]  # fmt: skip
+        *(["sequence_parallel"] if scale.sequence_parallel > 1 else []),
+        *(["tensor_parallel"] if scale.tensor_parallel > 1 else []),
+        *(["offload"] if scale.offload != "none" else []),
+        *(["megatron"] if scale.megatron else []),
+        *(["distillation"] if scale.distillation else []),
+        *(["placement"] if scale.placement != "colocated" else []),
+    ]
     fsdp_only = [
-        *(["shards"] if scale.shards else []), *([] if scale.reshard else ["reshard"]),
-        *(["sequence_parallel"] if scale.sequence_parallel > 1 else []), *(["precision"] if scale.precision == "fp32" else []),
-    ]  # fmt: skip
+        *(["shards"] if scale.shards else []),
+        *([] if scale.reshard else ["reshard"]),
+        *(["sequence_parallel"] if scale.sequence_parallel > 1 else []),
+        *(["precision"] if scale.precision == "fp32" else []),
+    ]
     if engine == "hf" and gpu_only:
         return f"scale.{gpu_only[0]} is for GPUs: give engine: vllm or sglang, or leave it out"
     if scale.megatron and fsdp_only:
@@ -120,27 +148,37 @@ def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) 
     if ranks % scale.nodes:
         return f"{ranks} ranks cannot be spread evenly over {scale.nodes} nodes: give a multiple"
     if answers % ranks:
-        return f"{problems} problems x {group} answers do not divide among {ranks} ranks: give a multiple"
+        return (
+            f"{problems} problems x {group} answers do not divide among {ranks} ranks: give a "
+            "multiple"
+        )
     if problems % scale.updates:
         return f"{problems} problems do not divide into {scale.updates} updates: give a divisor"
     if answers % (parts[0] * parts[1]):
-        return f"{answers} answers do not divide among {ranks} ranks into {parts[1]} forward passes each: give divisors"
+        return (
+            f"{answers} answers do not divide among {ranks} ranks into {parts[1]} forward passes "
+            "each: give divisors"
+        )
     if scale.shards and ranks % scale.shards:
         return f"{ranks} ranks do not divide into groups of {scale.shards} shards: give a divisor"
     if ranks % scale.tensor_parallel or ranks % model_ranks:
-        return f"{ranks} ranks do not divide into groups of {scale.tensor_parallel if ranks % scale.tensor_parallel else model_ranks}: give a divisor"
+        return (
+            f"{ranks} ranks do not divide into groups of "
+            f"{scale.tensor_parallel if ranks % scale.tensor_parallel else model_ranks}: give a "
+            "divisor"
+        )
     if (scale.placement == "separate_async") != bool(scale.engine_gpus):
         return "placement: separate_async and engine_gpus go together: give both or neither"
     return ""
 
 
 def token_budget(scale: Scale, engine: Engine, longest: int) -> int:
-    """Tokens of one forward pass on a rank, where it is filled by tokens."""
+    """Return the tokens of one forward pass on a rank, where passes are filled by tokens."""
     return scale.micro_batch_tokens or (16_384 if engine == "hf" else 16 * longest)
 
 
 def recomputes(scale: Scale, engine: Engine) -> bool:
-    """Whether activations are computed again in the backward pass."""
+    """Whether activations are recomputed in the backward pass."""
     return (
         engine != "hf" if scale.activation_checkpointing is None else scale.activation_checkpointing
     )
@@ -149,7 +187,11 @@ def recomputes(scale: Scale, engine: Engine) -> bool:
 def scale_overrides(
     scale: Scale, engine: Engine, ranks: int, problems: int, group: int, longest: int, critic: bool
 ) -> list[str]:
-    """What verl is told of it. longest: tokens of prompt and answer; critic: whether one is trained beside the policy."""
+    """Return the verl overrides for this distribution.
+
+    longest: maximum tokens of prompt and completion; critic: whether a critic is trained with the
+    policy.
+    """
     cpu = engine == "hf"
     budget = token_budget(scale, engine, longest)
     learners = [ACTOR, *([CRITIC] if critic else [])]
@@ -182,7 +224,11 @@ def scale_overrides(
 
 
 def _batches(scale: Scale, budget: int, share: int) -> list[str]:
-    """Of the policy, and by verl's own references of the engine's and the reference model's passes. share: answers of a step on one rank."""
+    """Return the policy's batch sizes; verl's configuration reuses them for the engine and the
+    reference model.
+
+    share: completions of a step on one rank.
+    """
     if not scale.accumulation:
         return [f"{ACTOR}.use_dynamic_bsz=True", f"{ACTOR}.ppo_max_token_len_per_gpu={budget}"]
     each = share // scale.updates // scale.accumulation
@@ -197,12 +243,17 @@ def _batches(scale: Scale, budget: int, share: int) -> list[str]:
 
 
 def _critic_batches(scale: Scale, budget: int, share: int) -> list[str]:
-    """verl's v1 trainer takes the critic's tokens, of a training pass too, from the key for inference, and all else from the engine's own section."""
+    """Return the critic's batch sizes.
+
+    verl's v1 trainer reads the critic's token budget from the key for inference, even for training
+    passes, and all else from the engine's own section.
+    """
     if not scale.accumulation:
         return [f"+{CRITIC}.ppo_infer_max_token_len_per_gpu={budget}"]
     each = share // scale.updates // scale.accumulation
     return [
-        f"{CRITIC}.ppo_micro_batch_size_per_gpu={each}",  # looked for when the configuration is checked, and nowhere else
+        # only read by verl's check of the configuration
+        f"{CRITIC}.ppo_micro_batch_size_per_gpu={each}",
         f"+{CRITIC}.fsdp.use_dynamic_bsz=False",
         f"+{CRITIC}.fsdp.micro_batch_size_per_gpu={each}",
         f"+{CRITIC}.fsdp.infer_micro_batch_size_per_gpu={each}",
@@ -210,7 +261,11 @@ def _critic_batches(scale: Scale, budget: int, share: int) -> list[str]:
 
 
 def _fsdp(scale: Scale, cpu: bool, learner: str) -> list[str]:
-    """The reference model is laid out as the policy is; verl keeps it in the host's memory whatever it is told."""
+    """Return the FSDP2 overrides of one learner.
+
+    The reference model is sharded like the policy. verl always keeps it in host memory, whatever
+    the settings.
+    """
     section = f"{learner}.{'fsdp_config' if learner == ACTOR else 'fsdp'}"
     told = [
         f"{learner}.strategy=fsdp2",
@@ -224,13 +279,18 @@ def _fsdp(scale: Scale, cpu: bool, learner: str) -> list[str]:
             f"{each}.fsdp_size={scale.shards or -1}",
             f"{each}.reshard_after_forward={scale.reshard}",
             f"{each}.ulysses_sequence_parallel_size={scale.sequence_parallel}",
-            f"+{each}.mixed_precision={{param_dtype:{'bf16' if low else 'fp32'},reduce_dtype:fp32,buffer_dtype:fp32}}",
+            (
+                f"+{each}.mixed_precision={{param_dtype:{'bf16' if low else 'fp32'},"
+                f"reduce_dtype:fp32,buffer_dtype:fp32}}"
+            ),
         ]
     return told
 
 
 def _megatron(megatron: Megatron, offload: str, again: bool) -> list[str]:
-    """again: whether activations are computed again in the backward pass."""
+    """Return the Megatron overrides. again: whether activations are recomputed in the backward
+    pass.
+    """
     recompute = {"granularity": "full", "method": "uniform", "num_layers": 1} if again else {}
     return [
         "model_engine=megatron",
@@ -266,7 +326,10 @@ def _distillation(given: Distillation) -> list[str]:
         "distillation.nnodes=1",
         f"distillation.n_gpus_per_node={given.gpus}",
         f"distillation.teacher_models.teacher_model.model_path='{given.teacher}'",
-        f"distillation.teacher_models.teacher_model.inference.tensor_model_parallel_size={given.gpus}",
+        (
+            "distillation.teacher_models.teacher_model.inference.tensor_model_parallel_size="
+            f"{given.gpus}"
+        ),
         f"distillation.distillation_loss.loss_mode={given.loss}",
         f"distillation.distillation_loss.distillation_loss_coef={given.coefficient}",
         f"distillation.distillation_loss.use_policy_gradient={given.loss == 'k1'}",

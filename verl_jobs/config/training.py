@@ -1,4 +1,4 @@
-"""What one verl run is told. Every default is the embedded profile's, and has been run."""
+"""Settings of one verl run. Every default is the embedded profile's and has been run."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from verl_jobs.config.lora import Lora
 from verl_jobs.config.references import Plugins
 from verl_jobs.config.scale import Engine, Scale, misfit
 
-CLIP = 0.2  # arXiv:1707.06347, and verl's own
+CLIP = 0.2  # arXiv:1707.06347, and verl's default
 
 
 class Stop(BaseModel):
-    """When a training ends before its last step; its best checkpoint is kept. Loss or reward that is no number, and a growing gap between visible
-    and hidden tests, always end it (verl_jobs/trainer/early_stop.py).
+    """When a training stops before its last step; its best checkpoint is kept.
+
+    A loss or reward that is not a number always stops it, and so does a growing gap between visible
+    and hidden tests (verl_jobs/trainer/early_stop.py).
     """
 
     model_config = ConfigDict(
@@ -34,16 +36,21 @@ class Stop(BaseModel):
     )
 
     kl: PositiveFloat = 0.5
-    """KL in nats a token, mean of three steps: to the start policy where a KL coefficient has it measured, and of the update."""
+    """Maximum KL in nats a token, mean of three steps. It applies to the KL of the update, and to
+    the KL to the start policy if a KL coefficient has it measured.
+    """
     entropy: float = Field(0.1, ge=0, lt=1)
-    """Share of the first steps' entropy below which the policy has collapsed; 0: never."""
+    """Share of the first steps' entropy below which the policy counts as collapsed; 0: never."""
     patience: NonNegativeInt = 10
-    """Validations without a new best after which there is no progress; 0: goes on to the end."""
+    """Validations without a new best before the training stops; 0: never stop for lack of progress.
+    """
 
 
 class Curriculum(BaseModel):
-    """Which problems a step draws, by how often the present policy passes them (verl_jobs/curriculum/curriculum.py); the weights beside the dataset count
-    too.
+    """Which problems a step selects, by the current policy's pass rate
+    (verl_jobs/curriculum/curriculum.py).
+
+    The dataset's weights count too.
     """
 
     model_config = ConfigDict(
@@ -51,87 +58,116 @@ class Curriculum(BaseModel):
     )
 
     schedule: Literal["uniform", "weighted", "window", "mixed", "competence", "reverse"] = "uniform"
-    """`uniform`: all in turn, shuffled by verl. `weighted`: by the dataset's weights alone. `window`: near the target. `mixed`: half of them near the
-    target. `competence`: the easiest first, then more and more, all after half of the steps. `reverse`: the hardest first.
+    """`uniform`: all in turn, shuffled by verl. `weighted`: by the dataset's weights only.
+    `window`: near the target. `mixed`: half of them near the target. `competence`: the easiest
+    first, then gradually more; all after half of the steps. `reverse`: the hardest first.
     """
     target: float = Field(0.5, gt=0, lt=1)
-    """Pass rate that `window` and `mixed` draw near."""
+    """Pass rate near which `window` and `mixed` select problems."""
     width: PositiveFloat = 0.2
-    """How far a pass rate may be from the target and still be drawn 0.6 times as often; twice as far: 0.14 times."""
+    """Distance from the target at which a problem is selected 0.6 times as often; at twice the
+    distance: 0.14 times.
+    """
     half_life: PositiveFloat = 10.0
-    """Steps after which an answer counts half in its problem's pass rate, for the policy that wrote it has gone on."""
+    """Steps after which a completion counts half in its problem's pass rate, because the policy has
+    changed since.
+    """
 
 
 class Keep(BaseModel):
-    """Which checkpoints stay on disk: saves to go on from, and candidates to choose from."""
+    """Which checkpoints stay on disk: saves to resume from, and candidates to choose from."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
     )
 
     last: int = Field(2, ge=2)
-    """The newest: one to go on from, and at least the one before it, should that be damaged."""
+    """Number of newest saves: one to resume from, and at least one earlier in case that is damaged.
+    """
     best: PositiveInt = 1
-    """Those with the best validation scores; the run's result is the best of them."""
+    """Number of saves with the best validation scores; the run's result is the best of them."""
     every: NonNegativeInt = 0
-    """Also each whose step is a multiple of this; 0: none."""
+    """Also keep each save whose step is a multiple of this; 0: none."""
 
 
 class Training(BaseModel):
-    """Reinforcement learning by verl on Ray."""
+    """Reinforcement learning with verl on Ray."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False
     )
 
     algorithm: Name = "grpo"
-    """What is optimised; `ratchet train --algorithm NAME --show` gives each one's paper, rule and verl overrides (verl_jobs/config/algorithms.py)."""
+    """The algorithm; `ratchet train --algorithm NAME --show` prints its paper, rule and verl
+    overrides (verl_jobs/config/algorithms.py).
+    """
     engine: Engine = "hf"
-    """What writes the rollouts: `hf` on CPU, `vllm` or `sglang` on GPU."""
+    """Engine that generates the rollouts: `hf` on CPU, `vllm` or `sglang` on GPU."""
     steps: PositiveInt = 20
     """Optimizer steps; a step is one batch of problems."""
     problems_per_step: PositiveInt = 32
-    """Problems a step."""
+    """Problems per step."""
     group_size: int = Field(8, ge=2)
-    """Answers a problem; the group is each answer's baseline."""
+    """Completions per problem; the group is the baseline of each of its completions."""
     learning_rate: PositiveFloat = 3e-4
-    """At its highest; 7e-4 destroys a model of this size, 1e-6 is usual at 7 B."""
+    """Peak learning rate; 7e-4 destroys a model of this size, 1e-6 is usual at 7 B."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """How the learning rate goes on after the warm-up: as it is, or down to nothing at the last step."""
+    """Learning rate after the warm-up: constant, or cosine decay to 0 at the last step."""
     warm_up_steps: NonNegativeInt = 0
     """Steps over which the learning rate rises from 0."""
     clip: PositiveFloat = CLIP
-    """How far the ratio of new to old probability may go from 1 in the loss; dapo, gspo, cispo bring their own. Matters from `scale.updates` 2 on."""
+    """Maximum distance from 1 of the ratio of new to old probability in the loss; dapo, gspo and
+    cispo define their own. Has an effect only with `scale.updates` of 2 or more.
+    """
     entropy_coefficient: NonNegativeFloat = 0.0
-    """Weight of the entropy in the loss: above 0 the policy is paid for staying undecided."""
+    """Weight of the entropy in the loss; above 0, higher entropy is rewarded."""
     gradient_clip: PositiveFloat = 1.0
-    """Longest gradient; a longer one is scaled down."""
+    """Maximum norm of the gradient; a longer gradient is scaled down."""
     temperature: PositiveFloat = 1.0
-    """Of the rollouts."""
+    """Sampling temperature of the rollouts."""
     final_temperature: NonNegativeFloat = 0.0
-    """That of the last step's rollouts: it goes there in a straight line; 0: it stays as it is."""
+    """Temperature of the last step's rollouts, approached linearly; 0: the temperature stays
+    constant.
+    """
     kl_coefficient: NonNegativeFloat = 0.0
-    """Weight of the KL to the start policy; 0 keeps no reference model."""
+    """Weight of the KL to the start policy; 0: no reference model is loaded."""
     kl_in: Literal["loss", "reward"] = "loss"
-    """Where it counts: as a term of the loss (arXiv:2402.03300), or taken off each token's reward (arXiv:1909.08593)."""
+    """Where the KL counts: as a term of the loss (arXiv:2402.03300), or subtracted from each
+    token's reward (arXiv:1909.08593).
+    """
     kl_target: NonNegativeFloat = 0.0
-    """With `kl_in: reward`: the coefficient is moved by up to 2 % a step until the KL is this many nats a token; 0 leaves it as it is."""
+    """With `kl_in: reward`: target KL in nats a token; the coefficient changes by up to 2 % a step
+    to reach it. 0: the coefficient is constant.
+    """
     reward_normalised: bool = False
-    """Each step's rewards less their mean, over their standard deviation: for rloo, remax, dr_grpo and the critic of ppo; others divide anyway."""
+    """Whether each step's rewards are normalised to mean 0 and standard deviation 1. For rloo,
+    remax, dr_grpo and the critic of ppo; the others divide by a standard deviation anyway.
+    """
     reward_clip: NonNegativeFloat = 0.0
-    """Rewards beyond this, in standard deviations where they are normalised, are cut; 0: none."""
+    """Rewards are clipped to this absolute value, in standard deviations if they are normalised; 0:
+    no clipping.
+    """
     importance_cap: NonNegativeFloat = 0.0
-    """Truncated importance sampling between the engine's and the trainer's probabilities, cut here (2 is usual with vLLM); 0: none."""
+    """Cap of truncated importance sampling between the engine's and the trainer's probabilities (2
+    is usual with vLLM); 0: none.
+    """
     lora: Lora | None = None
-    """Learns adapters in place of all weights; checkpoints hold the merged weights, and the adapter beside them."""
+    """Train adapters instead of all weights; checkpoints hold the merged weights, and the adapter
+    next to them.
+    """
     frozen: tuple[str, ...] = ()
-    """Names of parameters that keep their values, e.g. [model.embed_tokens.*, model.layers.0.*]; with adapters all others do anyway."""
+    """Names of parameters that are not trained, e.g. [model.embed_tokens.*, model.layers.0.*]; with
+    adapters, no other parameter is trained anyway.
+    """
     prompt_tokens: PositiveInt = 96
-    """Longest prompt; longer problems are dropped when the data is loaded."""
+    """Maximum tokens of a prompt; problems with a longer one are dropped when the data is loaded.
+    """
     answer_tokens: PositiveInt = 104
-    """Longest answer; a longer one is cut and counted as cut."""
+    """Maximum tokens of a completion; a longer one is truncated and counted as truncated."""
     save_every: PositiveInt = 5
-    """Steps between checkpoints, each scored on the validation problems; at most so many are done again after a kill."""
+    """Steps between checkpoints, each scored on the validation problems; the most steps that a
+    killed training repeats.
+    """
     curriculum: Curriculum = Curriculum()
     keep: Keep = Keep()
     agents: Agents = Agents()
@@ -140,10 +176,14 @@ class Training(BaseModel):
     ranks: PositiveInt = 1
     """Data-parallel trainer processes: GPUs, or CPU processes over gloo."""
     threads: NonNegativeInt = 2
-    """OpenMP threads of a process; part of what makes a run bitwise repeatable. 0 leaves the choice to the machine."""
+    """OpenMP threads per process; bitwise repeatable runs need a fixed number. 0: the machine's
+    default.
+    """
     scale: Scale = Scale()
     trace: tuple[PositiveInt, ...] = ()
-    """Steps whose operations torch's profiler notes on rank 0, and with them Ray's timeline of the run; `ratchet jobs profile` sums them up."""
+    """Steps that torch's profiler records on rank 0, with Ray's timeline of the run; `ratchet jobs
+    profile` summarizes them.
+    """
 
     @model_validator(mode="after")
     def fits_its_ranks(self) -> Training:
@@ -153,7 +193,8 @@ class Training(BaseModel):
             raise ValueError(why)
         if self.scale.megatron and self.method.critic:
             raise ValueError(
-                f"{self.algorithm} trains a critic, which is not passed to Megatron here: take FSDP2, or an algorithm without one"
+                f"{self.algorithm} trains a critic, which is not passed to Megatron here: take "
+                "FSDP2, or an algorithm without one"
             )
         return self
 
@@ -161,13 +202,15 @@ class Training(BaseModel):
     def parts_fit(self) -> Training:
         if self.kl_target and (self.kl_in != "reward" or not self.kl_coefficient):
             raise ValueError(
-                "kl_target moves a KL in the reward: give kl_in: reward and a kl_coefficient to begin with"
+                "kl_target moves a KL in the reward: give kl_in: reward and a kl_coefficient to "
+                "begin with"
             )
         if self.lora and self.frozen:
             raise ValueError("lora leaves every other weight as it is: give lora or frozen")
         if self.warm_up_steps >= self.steps:
             raise ValueError(
-                f"warm_up_steps {self.warm_up_steps} leaves none of {self.steps} steps with the whole learning rate"
+                f"warm_up_steps {self.warm_up_steps} leaves none of {self.steps} steps with the "
+                "whole learning rate"
             )
         return self
 
@@ -175,7 +218,8 @@ class Training(BaseModel):
     def clip_is_one(self) -> Training:
         if self.clip != CLIP and self.method.clips:
             raise ValueError(
-                f"{self.algorithm} clips by a rule of its own: leave out clip, or take an algorithm such as grpo"
+                f"{self.algorithm} clips by a rule of its own: leave out clip, or take an "
+                "algorithm such as grpo"
             )
         return self
 
@@ -183,7 +227,8 @@ class Training(BaseModel):
     def estimator_is_one(self) -> Training:
         if self.plugins.advantage and (self.method.critic or self.method.greedy):
             raise ValueError(
-                f"plugins.advantage takes the place of {self.algorithm}'s estimator, for which it alone draws more: take algorithm: grpo"
+                f"plugins.advantage takes the place of {self.algorithm}'s estimator, for which it "
+                "alone draws more: take algorithm: grpo"
             )
         return self
 
@@ -191,7 +236,8 @@ class Training(BaseModel):
     def sampler_is_one(self) -> Training:
         if self.plugins.sampler and self.curriculum.schedule != "uniform":
             raise ValueError(
-                f"plugins.sampler draws instead of curriculum.schedule {self.curriculum.schedule}: give one of them"
+                "plugins.sampler draws instead of curriculum.schedule "
+                f"{self.curriculum.schedule}: give one of them"
             )
         return self
 
@@ -199,12 +245,13 @@ class Training(BaseModel):
     def saves_at_the_end(self) -> Training:
         if self.steps % self.save_every:
             raise ValueError(
-                f"steps {self.steps} is no multiple of save_every {self.save_every}: the last steps would be saved by no checkpoint"
+                f"steps {self.steps} is no multiple of save_every {self.save_every}: the last "
+                "steps would be saved by no checkpoint"
             )
         return self
 
     def temperature_at(self, step: int) -> float:
-        """Of the rollouts of this step, which is counted from 1."""
+        """Return the sampling temperature of a step, counted from 1."""
         if not self.final_temperature or self.steps == 1:
             return self.temperature
         share = (min(max(step, 1), self.steps) - 1) / (self.steps - 1)
@@ -214,22 +261,26 @@ class Training(BaseModel):
     def conversations_fit(self) -> Training:
         if self.agents.on and self.plugins.unbatched:
             raise ValueError(
-                "conversations have a loop and a reward of their own: leave out agents, or plugins.agent_loop and plugins.reward_manager"
+                "conversations have a loop and a reward of their own: leave out agents, or "
+                "plugins.agent_loop and plugins.reward_manager"
             )
         if self.agents.turns > 1 and self.agents.tokens < 2 * self.answer_tokens:
             raise ValueError(
-                f"agents.tokens {self.agents.tokens} leaves no room for a second program of {self.answer_tokens} tokens"
+                f"agents.tokens {self.agents.tokens} leaves no room for a second program of "
+                f"{self.answer_tokens} tokens"
             )
         return self
 
     @property
     def response_tokens(self) -> int:
-        """Most tokens after the prompt: of an answer, or of a whole conversation."""
+        """Maximum tokens after the prompt, of a completion or of a whole conversation."""
         return self.agents.tokens if self.agents.turns > 1 else self.answer_tokens
 
     @property
     def drawn(self) -> bool:
-        """Whether something of ours or of the user's chooses each step's problems; else verl shuffles them."""
+        """Whether a curriculum or a plugin selects each step's problems; otherwise verl shuffles
+        them.
+        """
         return self.curriculum.schedule != "uniform" or bool(self.plugins.sampler)
 
     @property

@@ -1,8 +1,11 @@
-"""verl's agent loop for single-turn tasks on CPU: a whole batch is tokenized, decoded, judged and stored at once.
+"""verl's agent loop for single-turn tasks on CPU: whole batches are tokenized, decoded, judged and
+stored.
 
-verl runs a task a rollout, about 10 ms each beside the decoding: more than half of a step at this size. The contract is verl's own
-(verl/trainer/main_ppo.py: an agent loop manager has `generate_sequences` and puts its outputs into TransferQueue); keys, fields and tags are those
-of verl/trainer/ppo/v1/agent_loop_tq.py, whose per-rollout code this follows. A rollout without a score is left out and its group says "failure".
+verl runs one task per rollout, which costs about 10 ms each in addition to the decoding: more than
+half of a step at this size. The interface is verl's (verl/trainer/main_ppo.py: an agent-loop
+manager has `generate_sequences` and puts its outputs into TransferQueue). Keys, fields and tags
+follow the per-rollout code of verl/trainer/ppo/v1/agent_loop_tq.py. A rollout without a score is
+left out, and its group gets the status "failure".
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def generate_sequences(self, batch: Any) -> None:
-        """Returns at once, as verl expects; the outputs arrive in TransferQueue."""
+        """Start a batch and return immediately, as verl expects; the outputs arrive in
+        TransferQueue.
+        """
         validate = bool(batch["validate"]) if "validate" in batch else False
         batch.pop("validate", None)
         prompts = [{key: _row(value, i) for key, value in batch.items()} for i in range(len(batch))]
@@ -57,7 +62,7 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
             failed = await self._answer(prompts, validate, partition)
         except (
             Exception
-        ) as error:  # verl waits for a status of every prompt: without one a step never ends
+        ) as error:  # verl waits for a status of every prompt; without it a step never ends
             logger.exception("a batch of %d prompts failed", len(prompts))
             faults.record(
                 self.job.path,
@@ -70,7 +75,7 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
     async def _answer(
         self, prompts: list[dict[str, Any]], validate: bool, partition: str
     ) -> set[str]:
-        """Decodes, judges and stores; returns the prompts of which an answer has no score."""
+        """Decode, judge and store; return the prompts with a completion that has no score."""
         rollout = self.config.actor_rollout_ref.rollout
         sampling = rollout.val_kwargs if validate else rollout
         tokens = [
@@ -96,9 +101,8 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
             best, _ = await server.generate_batch.remote(
                 ids_of, [1] * len(ids_of), {"temperature": 0.0, "top_p": 1.0, "top_k": -1}
             )
-            answers = [
-                first + group for first, group in zip(best, answers, strict=True)
-            ]  # session 0 (verl_jobs/trainer/remax.py)
+            # session 0 (verl_jobs/trainer/remax.py)
+            answers = [first + group for first, group in zip(best, answers, strict=True)]
         rows = [
             (prompt, ids, session, answer)
             for prompt, ids, group in zip(prompts, tokens, answers, strict=True)
@@ -172,7 +176,9 @@ def _output(
 
 
 def fields_of(prompt: dict[str, Any], output: AgentLoopOutput) -> dict[str, Any]:
-    """One rollout as verl's trainer reads it (agent_loop_tq.py, `_agent_loop_postprocess`)."""
+    """Return one rollout in the form that verl's trainer reads (agent_loop_tq.py,
+    `_agent_loop_postprocess`).
+    """
     field: dict[str, Any] = output.as_dict() | prompt
     field["loss_mask"] = field["response_mask"]
     field["input_ids"] = torch.cat([field["prompts"], field["responses"]])

@@ -1,4 +1,7 @@
-"""Conversations on a CPU: a batch of them takes each turn at once, as verl_jobs/cpu/batched.py does with single answers."""
+"""Multi-turn conversations on a CPU: all conversations of a batch take each turn together.
+
+verl_jobs/cpu/batched.py does the same with single completions.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ class ConversingWorker(BatchedAgentLoopWorker):
     async def _answer(
         self, prompts: list[dict[str, Any]], validate: bool, partition: str
     ) -> set[str]:
-        """Plays, judges and stores; returns the prompts of which a conversation has no score."""
+        """Run, judge and store conversations; return the prompts with a conversation that has no
+        score.
+        """
         rollout = self.config.actor_rollout_ref.rollout
         sampling = rollout.val_kwargs if validate else rollout
         temperature = (
@@ -72,7 +77,10 @@ class ConversingWorker(BatchedAgentLoopWorker):
         return failed
 
     def _fields(self, prompt: dict[str, Any], played: Rollout, version: int) -> dict[str, Any]:
-        """verl puts the whole reward on the last token; here each part lies where it was earned."""
+        """Return a conversation's fields, with each part of the reward on the token that earned it.
+
+        verl puts the whole reward on the last token.
+        """
         fields = fields_of(prompt, output_of(played, self.job.training, version))
         for at, reward in played.rewards.items():
             if at != len(played.stream.tokens) - 1:
@@ -106,7 +114,7 @@ class ConversingManager(AgentLoopManagerTQ):  # type: ignore[misc]  # verl has n
 
 
 def _numbered(prompts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each with its number among those of its prompt."""
+    """Number the prompts' sessions: each row gets its `session_id` among the rows of its prompt."""
     seen: dict[str, int] = {}
     numbered = []
     for prompt in prompts:

@@ -1,7 +1,8 @@
-"""Registers the CPU platform and the hf_cpu rollout, and gives each training a queue of its own; imported by verl itself in every process.
+"""Plugin that verl imports in every process of a run.
 
-verl logs a failing plugin at DEBUG only and then falls back to CUDA, so keep this module free of
-imports that may be missing.
+It registers the CPU platform and the hf_cpu rollout, and gives each training its own queue. verl
+logs a failing plugin only at DEBUG and then falls back to CUDA, so this module must not import
+packages that may be missing.
 """
 
 import os
@@ -20,8 +21,11 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     from verl_jobs.cpu import platform  # noqa: F401  (registers PlatformCPU)
 
     def _on_gloo(init: Callable[..., Any]) -> Callable[..., Any]:
-        """verl builds "cpu:gloo,<device>:<backend>", which torch refuses when <device> is cpu:
-        ValueError: Duplicate device type cpu in backend string."""
+        """Make a verl function initialize gloo only.
+
+        verl builds "cpu:gloo,<device>:<backend>", which torch rejects if <device> is cpu:
+        "ValueError: Duplicate device type cpu in backend string".
+        """
 
         @functools.wraps(init)
         def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +50,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     def _load_valuehead_model(
         local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool
     ) -> Any:
-        """verl loads the critic with attn_implementation="flash_attention_2", whatever the config says."""
+        """Load the critic with sdpa; verl's own uses "flash_attention_2", whatever the config says."""
         from transformers import AutoModelForTokenClassification
 
         return AutoModelForTokenClassification.from_pretrained(
@@ -60,7 +64,8 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     verl_model.load_valuehead_model = _load_valuehead_model
 
     # verl always offloads the reference model to pinned host memory, which needs an accelerator:
-    # RuntimeError: Cannot access accelerator device when none is available. It is in host memory anyway.
+    # "RuntimeError: Cannot access accelerator device when none is available". The model is in host
+    # memory anyway.
     verl_fsdp.CPUOffloadPolicy = lambda pin_memory=True: OffloadPolicy()
 
     def _load_replica() -> type:
@@ -71,6 +76,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     base._ROLLOUT_REGISTRY[("hf_cpu", "async")] = "verl_jobs.cpu.rollout.HFRollout"
     replica.RolloutReplicaRegistry.register("hf_cpu", _load_replica)
 
-    from verl_jobs.cpu import seeded  # noqa: F401  (seeds what is made anew; after the names above, which its engine takes over)
+    # seeds new weights; imported after the registrations above, which its engine uses
+    from verl_jobs.cpu import seeded  # noqa: F401
 
 from verl_jobs.trainer import own_queue  # noqa: F401  (replaces names in transfer_queue; last, so that the CPU never hangs on it)

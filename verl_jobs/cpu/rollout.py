@@ -1,8 +1,8 @@
 """Rollout backend "hf_cpu": a Ray actor that batches requests and decodes with transformers.
 
-HFServer  - the actor: collects requests that arrive together, decodes them as one batch.
-HFReplica - starts one server per data-parallel rank (tensor parallelism must be 1).
-HFRollout - lives in the trainer process and ships fresh weights to its server.
+- HFServer: the actor; collects requests that arrive together and decodes them as one batch.
+- HFReplica: starts one server per data-parallel rank (tensor parallelism must be 1).
+- HFRollout: runs in the trainer process and sends new weights to its server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from verl.workers.rollout.replica import RolloutReplica, TokenOutput
 from verl_jobs.config.lora import merged, plain
 from verl_jobs.decoding import Answer, decode_batch
 
-QUIET_SECONDS = 0.03  # a batch starts once no request arrived for this long
+QUIET_SECONDS = 0.03  # a batch starts after this long without a new request
 
 
 def server_name(replica_rank: int) -> str:
@@ -38,7 +38,8 @@ class HFServer:
         torch.set_num_threads(threads)
         self.config = config
         hf_config = AutoConfig.from_pretrained(model_path)
-        # Weights arrive with the first update; building from the config skips reading them from disk.
+        # Weights arrive with the first update; building from the config avoids reading them from
+        # disk.
         self.model = (
             AutoModelForCausalLM.from_config(hf_config, attn_implementation="sdpa").float().eval()
         )
@@ -49,7 +50,7 @@ class HFServer:
         self.eos = set(eos if isinstance(eos, list) else [eos])
         self.pad = hf_config.pad_token_id if hf_config.pad_token_id is not None else 0
         self.max_len = hf_config.max_position_embeddings
-        self.base: dict[str, torch.Tensor] = {}  # with LoRA: what an adapter is added to
+        self.base: dict[str, torch.Tensor] = {}  # with LoRA: the weights that adapters are added to
         self.version = 0
         self.pending: list[tuple[dict[str, Any], asyncio.Future[Answer]]] = []
         self.seen: Counter[bytes] = Counter()
@@ -85,9 +86,11 @@ class HFServer:
         params: dict[str, Any],
         limits: list[int] | None = None,
     ) -> tuple[list[list[Answer]], int]:
-        """`counts[i]` answers to prompt i as (token ids, log-probabilities, reason), and the weights' version that wrote them.
+        """Return completions per prompt as (token ids, log-probabilities, reason), and the weights'
+        version.
 
-        limits: most tokens of an answer to prompt i; none: the configuration's.
+        Prompt i gets `counts[i]` completions. limits: maximum tokens of a completion of prompt i;
+        None: the configuration's.
         """
         most: list[dict[str, int]] = (
             [{"max_tokens": limit} for limit in limits] if limits else [{}] * len(prompts)
@@ -112,7 +115,7 @@ class HFServer:
             c["response_length"], c["prompt_length"] + c["response_length"] - len(prompt_ids)
         )
         limit = max(1, min(limit, self.max_len - len(prompt_ids)))
-        # The k-th request for a prompt at a weight version always draws the same numbers.
+        # The k-th request for a prompt at one weight version always uses the same random numbers.
         digest = hashlib.sha256(
             np.array([c["seed"], self.version, *prompt_ids], np.int64).tobytes()
         ).digest()
@@ -125,7 +128,7 @@ class HFServer:
             "temperature": float(sampling_params.get("temperature", 1.0)),
             "top_k": int(sampling_params.get("top_k", -1)),
             "top_p": float(sampling_params.get("top_p", 1.0)),
-            "stop": frozenset(sampling_params.get("stop_token_ids") or ()),  # tool parsers set it
+            "stop": frozenset(sampling_params.get("stop_token_ids") or ()),  # set by tool parsers
             "uniform": rng.random(limit),
             "order": (digest, occurrence),
         }
@@ -159,14 +162,14 @@ class HFServer:
                 results = await asyncio.to_thread(
                     decode_batch, self.model, [request for request, _ in batch], self.eos, self.pad
                 )
-            except BaseException as error:  # hand it to the callers: their agent loops report it
+            except BaseException as error:  # pass it to the callers; their agent loops report it
                 for _, future in batch:
                     future.set_exception(error)
                 continue
             for (_, future), result in zip(batch, results, strict=True):
                 future.set_result(result)
 
-    # Nothing is freed between phases: weights and caches live in host memory anyway.
+    # Nothing is freed between phases: weights and caches are in host memory anyway.
     async def wake_up(self, *args: Any, **kwargs: Any) -> None: ...
 
     async def sleep(self, *args: Any, **kwargs: Any) -> None: ...
@@ -235,7 +238,7 @@ class HFRollout(BaseRollout):  # type: ignore[misc]  # verl has no types
         state = {name: tensor.detach().float().cpu().clone() for name, tensor in weights}
         if peft_config is None:
             await self.server.load_weights.remote(state, global_steps)
-        elif base_sync_done:  # verl sends the frozen weights once, and after them adapters alone
+        elif base_sync_done:  # verl sends the frozen weights once, then only adapters
             await self.server.load_adapter.remote(
                 state, peft_config["lora_alpha"] / peft_config["r"], global_steps
             )

@@ -1,6 +1,7 @@
-"""Weights that are made anew, a critic's value head and adapters, begin alike for equal seeds.
+"""Reproducible initialization of new weights: a critic's value head and adapters.
 
-verl seeds nothing there unless its `full_determinism` sets every kernel to its slow way too. Imported by the plugin, in every process of a run.
+verl seeds these only with `full_determinism`, which also makes every kernel slow. The plugin
+imports this module in every process of a run.
 """
 
 from __future__ import annotations

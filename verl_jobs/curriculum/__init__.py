@@ -1,1 +1,1 @@
-"""Choose which problems each training step draws."""
+"""Selection of the problems of each training step."""

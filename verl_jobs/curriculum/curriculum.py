@@ -1,17 +1,21 @@
-"""Which problems the next step answers: a chance each, from how often the present policy passes it, refreshed by what training itself observes.
+"""Curriculum: each problem's probability of selection, from the policy's current pass rate on it.
 
-In: what is believed of each problem before training (problems/difficulty/pass_rate_prior.py), then each step's verdicts. Out: rows to draw. numpy alone, no verl:
-`verl_jobs/curriculum/curriculum_dataset.py` draws for verl's dataloader, `verl_jobs/trainer/replay_buffer.py` tells what was observed; both live in the trainer's process and share the
-table that `use` set.
+In: a prior for each problem (problems/difficulty/pass_rate_prior.py), then each step's verdicts.
+Out: rows to train on. Uses only numpy, not verl: `verl_jobs/curriculum/curriculum_dataset.py`
+selects for verl's dataloader, and `verl_jobs/trainer/replay_buffer.py` reports the verdicts. Both
+run in the trainer's process and share the table set by `use`.
 
-The pass rate of a problem is a Beta posterior whose evidence halves every `half_life` steps, for the policy that showed it is gone by then; a draw
-that aims at a rate takes a sample of it, so that what is little known is tried (Qu et al. 2025, MoPPS, arXiv:2507.04632).
+A problem's pass rate is a Beta posterior. Its evidence halves every `half_life` steps, because the
+policy has changed since. Schedules that aim at a rate use a sample of the posterior, so that
+uncertain problems are explored (Qu et al. 2025, MoPPS, arXiv:2507.04632).
 
-window      near the target: a group's gradient grows with the variance p(1 - p) of its verdicts (Bae et al. 2025, arXiv:2504.03380)
-mixed       half of the draws from all, beside the window (Zaremba & Sutskever 2014, arXiv:1410.4615)
-competence  the easiest first, then more and more (Platanios et al. 2019, arXiv:1903.09848)
-reverse     the order turned round, the hardest first (Hacohen & Weinshall 2019, arXiv:1904.03626, the anti-curriculum)
-weighted    by the weights alone
+    window      near the target: a group's gradient grows with the variance p(1 - p) of its
+                verdicts (Bae et al. 2025, arXiv:2504.03380)
+    mixed       half from the window, half from all (Zaremba & Sutskever 2014, arXiv:1410.4615)
+    competence  the easiest first, then gradually more (Platanios et al. 2019, arXiv:1903.09848)
+    reverse     the hardest first (Hacohen & Weinshall 2019, arXiv:1904.03626, the
+                anti-curriculum)
+    weighted    by the weights only
 """
 
 from __future__ import annotations
@@ -31,33 +35,39 @@ from verl_jobs.curriculum.own_sampler import OwnTable
 
 Floats = NDArray[np.float64]
 
-PRIOR = 2.0  # answers' worth of what a problem's tags say
-START = 0.1  # share of the problems that competence and reverse begin with
-FULL_AT = 0.5  # share of the training after which they draw from all
-UNIFORM_SHARE = 0.5  # of the draws of `mixed`
-FLOOR = (
-    1e-6  # of all chance is shared by all, so that none is drawn with a chance that is no number
-)
-SAMPLED = ("window", "mixed")  # schedules that aim at a rate
+PRIOR = 2.0  # weight of the prior from a problem's tags, in completions
+START = 0.1  # share of the problems that competence and reverse start with
+FULL_AT = 0.5  # share of the training after which they select from all problems
+UNIFORM_SHARE = 0.5  # share of `mixed` that is selected from all problems
+FLOOR = 1e-6  # probability mass spread over all problems, so that none has probability 0
+SAMPLED = ("window", "mixed")  # schedules that aim at a pass rate
 
 
 def competence(progress: float) -> float:
-    """Share of the problems that may be drawn at this share of the training, `START` to 1: the square root of Platanios et al."""
+    """Return the share of the problems that may be selected at this progress, `START` to 1.
+
+    The square-root rule of Platanios et al.
+    """
     return min(1.0, float(np.sqrt(progress / FULL_AT * (1 - START**2) + START**2)))
 
 
 @dataclass(frozen=True)
 class Pool:
-    """What may be drawn: `rates` (N) pass rates in [0, 1]; `weights` (N) positive, how often to draw a problem where nothing else speaks."""
+    """Candidate problems.
+
+    `rates`: (N) pass rates in [0, 1]; `weights`: (N) positive, relative frequency of a problem if
+    nothing else matters.
+    """
 
     rates: Floats
     weights: Floats
 
 
 def chances(plan: Curriculum, pool: Pool, progress: float, count: int = 1) -> Floats:
-    """The chance of each problem to be the first one drawn, (N); sums to 1, and at least `count` problems have one.
+    """Return each problem's probability to be selected first, (N); sums to 1.
 
-    progress: share of the training that is over, in [0, 1].
+    At least `count` problems have a substantial probability. progress: share of the training that
+    is over, in [0, 1].
     """
     allowed = max(count, int(np.ceil(competence(progress) * len(pool.rates))))
     match plan.schedule:
@@ -86,19 +96,24 @@ def _shared(values: Floats) -> Floats:
 
 
 def _place(values: Floats) -> NDArray[np.int64]:
-    """The place of each value when they are sorted, the earlier of equals first."""
+    """Return the rank of each value, the earlier of equal values first."""
     place = np.empty(len(values), np.int64)
     place[np.argsort(values, kind="stable")] = np.arange(len(values))
     return place
 
 
 class Table:
-    """What is believed of each problem, and the next draw from it. The same state draws the same, and the state goes into checkpoints."""
+    """Pass-rate estimates of all problems, and the selection from them.
+
+    Equal states select equally, and the state is part of checkpoints.
+    """
 
     def __init__(
         self, plan: Curriculum, expected: Sequence[Expected], *, steps: int, seed: int
     ) -> None:
-        """expected: a row a problem, no two of one id, in the dataset's order. steps: of the whole training."""
+        """expected: one row per problem with unique ids, in the dataset's order. steps: of the
+        whole training.
+        """
         self.plan, self.steps, self.seed = plan, steps, seed
         self.ids = [row.problem_id for row in expected]
         self.at = {problem_id: place for place, problem_id in enumerate(self.ids)}
@@ -118,21 +133,23 @@ class Table:
         self.step = self.draws = 0
 
     def posterior(self) -> tuple[Floats, Floats]:
-        """The two parameters of each problem's Beta distribution, (N) each."""
+        """Return the two parameters of each problem's Beta distribution, (N) each."""
         kept = 0.5 ** ((self.step - self.shown_at) / self.plan.half_life)
         return PRIOR * self.prior + kept * self.passed, PRIOR * (
             1 - self.prior
         ) + kept * self.failed
 
     def rates(self) -> Floats:
-        """(N) pass rates that the present policy is expected to have."""
+        """Return the expected pass rates of the current policy, (N)."""
         passes, fails = self.posterior()
         return passes / (passes + fails)
 
     def draw(self, count: int) -> list[int]:
-        """Rows of so many different problems, none that this step has drawn already while there are others.
+        """Return `count` different rows; rows already selected in this step only if there are no
+        others.
 
-        Without replacement by exponential clocks, whose first to ring are the draw (Efraimidis & Spirakis 2006).
+        Samples without replacement by exponential clocks: the first to ring are selected
+        (Efraimidis & Spirakis 2006).
         """
         rng = np.random.default_rng([self.seed, self.draws])
         free = np.flatnonzero(self.drawn_at < self.step)
@@ -148,9 +165,11 @@ class Table:
         return [int(row) for row in rows]
 
     def observe(self, outcomes: Iterable[tuple[str, bool]]) -> list[Draw]:
-        """Takes in a step's verdicts, (problem, whether the answer passed) each; what they came to, beside what was expected before, by id.
+        """Update the estimates with a step's verdicts, (problem, whether the completion passed)
+        each.
 
-        Raises ValueError for a problem that no row has.
+        Returns the results per problem with the previously expected pass rate, sorted by id. Raises
+        ValueError for a problem without a row.
         """
         rates, passed, answered = self.rates(), Counter[str](), Counter[str]()
         for problem_id, solved in outcomes:
@@ -160,7 +179,8 @@ class Table:
             (problem_id for problem_id in answered if problem_id not in self.at), None
         ):
             raise ValueError(
-                f"{strange} is in no training row: a dataset class of one's own keeps extra_info.problem_id as it is"
+                f"{strange} is in no training row: a dataset class of one's own keeps "
+                "extra_info.problem_id as it is"
             )
         draws = []
         for problem_id in sorted(answered):
@@ -183,10 +203,11 @@ class Table:
         return {"ids": list(self.ids), "step": self.step, "draws": self.draws} | kept
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises ValueError when the state is of other problems."""
+        """Raises ValueError if the state belongs to other problems."""
         if state["ids"] != self.ids:
             raise ValueError(
-                f"the checkpoint's curriculum is of {len(state['ids'])} other problems than these {len(self.ids)}: start a new run"
+                f"the checkpoint's curriculum is of {len(state['ids'])} other problems than these "
+                f"{len(self.ids)}: start a new run"
             )
         self.step, self.draws = state["step"], state["draws"]
         for name in ("passed", "failed", "shown_at", "drawn_at"):
@@ -194,14 +215,16 @@ class Table:
 
 
 def figures(draws: Sequence[Draw], table: Table | OwnTable) -> dict[str, float]:
-    """Of a step, for verl's metrics: the pass rate that was expected and that was seen, how far these were apart for a problem, the share of problems
-    whose answers differ in their verdict (the others bring a group's baseline no gradient), and the share of all problems drawn so far.
+    """Return a step's curriculum metrics for verl.
+
+    They are the observed and the expected pass rate, the mean error per problem, the share of
+    problems with mixed verdicts (only these give a group-based algorithm a gradient), and the share
+    of all problems selected so far.
     """
     if not draws:
         return {}
-    expected = [
-        (draw.expected, draw.pass_rate) for draw in draws if draw.expected is not None
-    ]  # a sampler of the user's own expects nothing
+    # a user's sampler has no expectation
+    expected = [(draw.expected, draw.pass_rate) for draw in draws if draw.expected is not None]
     found = {
         "pass_rate": np.mean([draw.pass_rate for draw in draws]),
         "informative": np.mean([0 < draw.passed < draw.n for draw in draws]),
@@ -217,11 +240,11 @@ _present: Table | OwnTable | None = None
 
 
 def use(table: Table | OwnTable) -> None:
-    """Makes this the table of the process."""
+    """Set the table of this process."""
     global _present
     _present = table
 
 
 def present() -> Table | OwnTable | None:
-    """The table of the process; None where problems are drawn uniformly."""
+    """Return the table of this process; None if problems are selected uniformly."""
     return _present

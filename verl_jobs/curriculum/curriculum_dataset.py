@@ -1,8 +1,10 @@
-"""verl's dataset whose rows a curriculum draws: `data.custom_cls`, for verl 0.9.1 has no hook for a sampler.
+"""verl dataset whose rows are selected by a curriculum.
 
-verl's dataloader asks for a batch of positions; `Drawn` answers with the rows that the table draws, as many. The table's state lies in the
-dataloader's state (torchdata asks each dataset for one), so verl's own `data.pt` holds it. A dataset class of the user's own is drawn the
-same way. `data.curriculum` holds the schedule and the `steps` of the training; `data.dataloader_num_workers` must be 0.
+It is set as `data.custom_cls`, because verl 0.9.1 has no hook for a sampler. verl's dataloader asks
+for a batch of positions; `Drawn` returns as many rows selected by the table. The table's state is
+part of the dataloader's state (torchdata asks each dataset for one), so verl's own `data.pt` holds
+it. A user's dataset class is wrapped in the same way. `data.curriculum` holds the schedule and the
+`steps` of the training; `data.dataloader_num_workers` must be 0.
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ from verl_jobs.curriculum.own_sampler import OwnTable
 
 
 class Drawn:
-    """Before a dataset class of verl's kind; draws for the training files alone, validation stays as it is."""
+    """Mix-in for a dataset class of verl's kind.
+
+    Selects rows of the training files only; validation is unchanged.
+    """
 
     table: Table | OwnTable | None = None
 
     def __init__(self, data_files: Any, tokenizer: Any, config: Any, **options: Any) -> None:
-        super().__init__(data_files=data_files, tokenizer=tokenizer, config=config, **options)  # type: ignore[call-arg]  # RLHFDataset's
+        # RLHFDataset's
+        super().__init__(data_files=data_files, tokenizer=tokenizer, config=config, **options)  # type: ignore[call-arg]
         if config.get("curriculum") and _listed(data_files) == _listed(config.train_files):
             self.table = self._make(config)
             curriculum.use(self.table)
@@ -39,7 +45,8 @@ class Drawn:
         known = {
             row.problem_id: row for file in dict.fromkeys(files) for row in read_expected(file)
         }
-        ids = [str(about["problem_id"]) for about in self.dataframe["extra_info"]]  # type: ignore[attr-defined]  # less what is too long
+        # without problems that are too long
+        ids = [str(about["problem_id"]) for about in self.dataframe["extra_info"]]  # type: ignore[attr-defined]
         if missing := next((problem_id for problem_id in ids if problem_id not in known), None):
             raise ValueError(
                 f"{files[0]} does not know {missing}, which is in the training rows: make both anew"
@@ -62,11 +69,14 @@ class Drawn:
 
 
 class CurriculumDataset(Drawn, RLHFDataset):
-    """verl's own dataset, drawn."""
+    """verl's own dataset with selected rows."""
 
 
 def __getattr__(name: str) -> Any:
-    """For verl's `getattr(module, name)` with a reference to a dataset class of the user's own (verl_jobs/config/references.py): that class, drawn."""
+    """Resolve verl's `getattr(module, name)` for a reference to a user's dataset class.
+
+    Returns that class with `Drawn` mixed in. References: verl_jobs/config/references.py.
+    """
     if not is_reference(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     own = load(name)

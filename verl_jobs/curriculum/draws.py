@@ -1,6 +1,8 @@
-"""What a training step drew and how often it passed: `draws/step-000012.jsonl` in the job's folder, where a curriculum drew.
+"""Problems selected in a training step, with their pass rates: `draws/step-000012.jsonl` in the
+job's folder.
 
-A step that is done again after a kill replaces its file. Of a uniform training the samples tell the same, but for what was expected.
+Written if a curriculum selects. A step that is repeated after a kill replaces its file. Without a
+curriculum, the samples give the same information except for the expected pass rate.
 """
 
 from __future__ import annotations
@@ -19,7 +21,10 @@ FOLDER = "draws"
 
 @dataclass(frozen=True)
 class Draw:
-    """`passed` of `n` answers with a verdict; `expected` is the pass rate before they were seen, None where none was."""
+    """One problem of a step: `passed` of `n` completions with a verdict.
+
+    `expected` is the previously expected pass rate, None if there is none.
+    """
 
     problem_id: str
     passed: int
@@ -36,7 +41,9 @@ def write(folder: Path, step: int, draws: Sequence[Draw]) -> None:
 
 
 def read(folder: Path, step: int) -> list[Draw]:
-    """By problem. Raises FileNotFoundError that names the steps there are."""
+    """Return the step's draws, sorted by problem. Raises FileNotFoundError that names the existing
+    steps.
+    """
     path = _path(folder, step)
     if path.exists():
         return [Draw(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,9 +1,13 @@
-"""A user's sampler in the place of our curriculum's table (verl_jobs/curriculum/curriculum.py): which rows the next step draws, by what was observed.
+"""A user's sampler in place of the curriculum's table (verl_jobs/curriculum/curriculum.py).
 
-A sampler is made by `Sampler(expected, steps=..., seed=...)`, a row of `problems.difficulty.pass_rate_prior.Expected` a problem in the dataset's order, and has
-    draw(count) -> rows                                         as many numbers from 0 to len(expected) - 1
-    observe([(problem_id, solved), ...])                        a step's verdicts, one an answer
-    state_dict() -> anything that pickles, load_state_dict(it)  so that a resumed run draws as if nothing had happened
+It selects the next step's rows from observed results. A sampler is created by `Sampler(expected,
+steps=..., seed=...)`, with one `problems.difficulty.pass_rate_prior.Expected` per problem in the
+dataset's order. Its methods:
+
+    draw(count) -> rows                      `count` numbers from 0 to len(expected) - 1
+    observe([(problem_id, solved), ...])     a step's verdicts, one per completion
+    state_dict() -> any picklable object, load_state_dict(it)
+                                             so that a resumed run selects the same rows
 """
 
 from __future__ import annotations
@@ -30,7 +34,9 @@ class Sampler(Protocol):
 
 
 class OwnTable:
-    """What the dataset and the replay buffer ask of a curriculum's table, answered by a user's sampler."""
+    """A user's sampler with the interface of a curriculum's table, for the dataset and the replay
+    buffer.
+    """
 
     def __init__(
         self, reference: str, expected: Sequence[Expected], *, steps: int, seed: int
@@ -41,17 +47,18 @@ class OwnTable:
         self.drawn_at = np.full(len(self.ids), -1, np.int64)
 
     def draw(self, count: int) -> list[int]:
-        """Raises PluginError for another number of rows, or rows that are not there."""
+        """Return `count` rows. Raises PluginError for another number of rows, or rows out of range."""
         rows = [int(row) for row in self.sampler.draw(count)]
         if len(rows) != count or not all(0 <= row < len(self.ids) for row in rows):
             raise PluginError(
-                f"{self.reference}: draw({count}) gave {rows[:8]}: give {count} rows, each from 0 to {len(self.ids) - 1}"
+                f"{self.reference}: draw({count}) gave {rows[:8]}: give {count} rows, each from 0 "
+                f"to {len(self.ids) - 1}"
             )
         self.drawn_at[rows] = self.step
         return rows
 
     def observe(self, outcomes: Iterable[tuple[str, bool]]) -> list[Draw]:
-        """Hands a step's verdicts on; what they came to, by problem."""
+        """Pass a step's verdicts to the sampler; return the results per problem."""
         told = list(outcomes)
         self.sampler.observe(told)
         self.step += 1
@@ -72,10 +79,11 @@ class OwnTable:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Raises ValueError when the state is of other problems."""
+        """Raises ValueError if the state belongs to other problems."""
         if state["ids"] != self.ids:
             raise ValueError(
-                f"the checkpoint's sampler is of {len(state['ids'])} other problems than these {len(self.ids)}: start a new run"
+                f"the checkpoint's sampler is of {len(state['ids'])} other problems than these "
+                f"{len(self.ids)}: start a new run"
             )
         self.step, self.drawn_at = state["step"], state["drawn_at"].copy()
         self.sampler.load_state_dict(state["own"])

@@ -1,1 +1,1 @@
-"""A user's own losses, advantages, samplers and agent loops, and their dry run."""
+"""User-defined losses, advantages, samplers and agent loops, and their dry run."""

@@ -1,4 +1,4 @@
-"""The tiny training on which a user's parts are tried: problems, rows, a model, verl's whole config."""
+"""The tiny training that user plugins are tried on: problems, rows, a model, verl's whole config."""
 
 from __future__ import annotations
 
@@ -21,12 +21,15 @@ PROBLEMS = 6
 
 
 class Bench:
-    """What a step needs: a few problems of the embedded family, a tiny model without training, and verl's whole config of this training on a CPU."""
+    """Everything that one training step needs, on a CPU.
+
+    A few problems of the embedded family, a tiny untrained model, and verl's whole config of this
+    training.
+    """
 
     def __init__(self, training: Training, folder: Path) -> None:
-        plugins = training.plugins.model_copy(
-            update={"sampler": ""}
-        )  # it and a curriculum draw from what is not there yet
+        # samplers and curricula need pass rates, which do not exist yet
+        plugins = training.plugins.model_copy(update={"sampler": ""})
         ours = {"engine": "hf", "scale": Scale(), "curriculum": Curriculum(), "plugins": plugins}
         self.training, self.folder = training.model_copy(update=ours), folder
 
@@ -56,7 +59,7 @@ class Bench:
 
     @cached_property
     def config(self) -> Any:
-        """verl's, of this training; `job.json` lies where our own parts look for it."""
+        """verl's config of this training; also writes `job.json` where our parts read it."""
         from hydra import compose, initialize_config_module
 
         paths = {
@@ -67,15 +70,16 @@ class Bench:
         }
         told = overrides(self.training, seed=1, loggers=[], name="trial", **paths)
         TrainingJob(
-            folder=str(self.folder), chain="trial", start=str(self.model), train=str(self.rows), validation=str(self.rows), inputs={},
-            training=self.training, reward=RewardConfig(), reward_hash=reward_hash(RewardConfig()), isolation="auto", seed=1,
+            folder=str(self.folder), chain="trial", start=str(self.model), train=str(self.rows), validation=str(self.rows),
+            inputs={},             training=self.training, reward=RewardConfig(), reward_hash=reward_hash(RewardConfig()),
+            isolation="auto", seed=1,
         ).write()  # fmt: skip
         with initialize_config_module(config_module="verl.trainer.config", version_base=None):
             return compose("ppo_trainer", overrides=told)
 
     @cached_property
     def dataset(self) -> Any:
-        """The training set as verl makes it: of the user's class where there is one."""
+        """The training set as verl builds it, with the user's class if there is one."""
         from verl.trainer.ppo.utils import create_rl_dataset
 
         return create_rl_dataset([str(self.rows)], self.config.data, self.tokenizer, None)

@@ -1,4 +1,4 @@
-"""Dry steps of what makes and pays rollouts: reward managers and agent loops."""
+"""Dry runs of reward managers and agent loops."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ MANAGER = (
 
 
 def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
-    """A right answer, a wrong one and an empty one to a problem: the right one must be worth most."""
+    """Score a correct, a wrong and an empty completion; the correct one must get the highest
+    reward.
+    """
     from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
     is_subclass(cls, reference, RewardManagerBase)
@@ -47,20 +49,24 @@ def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
             and isinstance(said.get("reward_extra_info"), Mapping)
         ):
             raise PluginError(
-                f'{reference}: gave {said!r}: return {{"reward_score": number, "reward_extra_info": {{"acc": 0 or 1, ...}}}}'
+                f'{reference}: gave {said!r}: return {{"reward_score": number, '
+                f'"reward_extra_info": {{"acc": 0 or 1, ...}}}}'
             )
         if "acc" not in said["reward_extra_info"]:
             raise PluginError(
-                f'{reference}: reward_extra_info has no "acc", 1.0 for a solved problem else 0.0: checkpoints are chosen by it'
+                f'{reference}: reward_extra_info has no "acc", 1.0 for a solved problem else 0.0: '
+                "checkpoints are chosen by it"
             )
     if len({tuple(sorted(said["reward_extra_info"])) for said in found}) > 1:
         raise PluginError(
-            f"{reference}: reward_extra_info has other keys from answer to answer: verl needs the same"
+            f"{reference}: reward_extra_info has other keys from answer to answer: verl needs the "
+            "same"
         )
     right, wrong, empty = (float(said["reward_score"]) for said in found)
     if right <= max(wrong, empty):
         raise PluginError(
-            f"{reference}: pays {right:g} for a right answer, {wrong:g} for a wrong one, {empty:g} for none: the right one must get most"
+            f"{reference}: pays {right:g} for a right answer, {wrong:g} for a wrong one, "
+            f"{empty:g} for none: the right one must get most"
         )
     return f"pays {right:g} for a right answer, {wrong:g} for a wrong one, {empty:g} for none"
 
@@ -81,7 +87,9 @@ async def _paid(bench: Bench) -> list[Any]:
 
 
 def _rollout(bench: Bench, answer: str) -> DataProto:
-    """As verl hands an answer to a reward manager (agent_loop.py, `_compute_score`)."""
+    """Return a completion in the form that verl passes to a reward manager (agent_loop.py,
+    `_compute_score`).
+    """
     row = bench.dataset[0]
     prompt = bench.tokenizer.apply_chat_template(
         list(row["raw_prompt"]), add_generation_prompt=True, return_dict=False
@@ -115,7 +123,7 @@ def _rollout(bench: Bench, answer: str) -> DataProto:
 
 
 def agent_loop(cls: Any, reference: str, bench: Bench) -> str:
-    """One rollout on a model that knows nothing, decoded in this process by the engine of the CPU."""
+    """Run one rollout with an untrained model, decoded in this process by the CPU engine."""
     from verl.experimental.agent_loop import AgentLoopBase
 
     is_subclass(cls, reference, AgentLoopBase)
@@ -127,7 +135,9 @@ def agent_loop(cls: Any, reference: str, bench: Bench) -> str:
 
 
 class Recorded:
-    """verl's client of an engine: ours, in this process; it remembers which tokens the policy wrote."""
+    """verl's engine client, served by our engine in this process; records the tokens that the
+    policy generated.
+    """
 
     def __init__(self, bench: Bench) -> None:
         from verl_jobs.cpu.rollout import HFServer
@@ -152,10 +162,16 @@ async def _rolled_out(cls: Any, bench: Bench, engine: Recorded) -> Any:
     from verl.utils.dataset.rl_dataset import get_dataset_class
 
     loop = cls(
-        name="own", trainer_config=DictConfigWrap(bench.config), server_manager=engine, tokenizer=bench.tokenizer, processor=None,
-        hf_model_type="qwen2", dataset_cls=get_dataset_class(bench.config.data), data_config=DictConfigWrap(bench.config.data),
+        name="own",
+        trainer_config=DictConfigWrap(bench.config),
+        server_manager=engine,
+        tokenizer=bench.tokenizer,
+        processor=None,
+        hf_model_type="qwen2",
+        dataset_cls=get_dataset_class(bench.config.data),
+        data_config=DictConfigWrap(bench.config.data),
         tools=ToolListWrap([]),
-    )  # fmt: skip
+    )
     row = {key: value for key, value in bench.dataset[0].items() if key != "dummy_tensor"}
     sampling = {
         "temperature": 1.0,
@@ -172,28 +188,34 @@ def _check_output(output: Any, reference: str, bench: Bench, engine: Recorded) -
 
     if not isinstance(output, AgentLoopOutput):
         raise PluginError(
-            f"{reference}: run() gave {_kind(output)}: return verl's AgentLoopOutput, or a list of them"
+            f"{reference}: run() gave {_kind(output)}: return verl's AgentLoopOutput, or a list "
+            "of them"
         )
     tokens, mask, limit = output.response_ids, output.response_mask, bench.training.answer_tokens
     if len(tokens) != len(mask) or not 0 < len(tokens) <= limit:
         raise PluginError(
-            f"{reference}: {len(tokens)} response_ids, {len(mask)} in response_mask: give as many, 1 to rollout.response_length ({limit})"
+            f"{reference}: {len(tokens)} response_ids, {len(mask)} in response_mask: give as "
+            f"many, 1 to rollout.response_length ({limit})"
         )
     if len(output.prompt_ids) > bench.training.prompt_tokens:
         raise PluginError(
-            f"{reference}: {len(output.prompt_ids)} prompt_ids, rollout.prompt_length is {bench.training.prompt_tokens}"
+            f"{reference}: {len(output.prompt_ids)} prompt_ids, rollout.prompt_length is "
+            f"{bench.training.prompt_tokens}"
         )
     own = [token for token, inside in zip(tokens, mask, strict=True) if inside]
     written = iter(engine.written)
     if not own or not all(token in written for token in own):
         raise PluginError(
-            f"{reference}: response_mask is 1 on tokens that the model did not write, or nowhere: 1 for its own tokens, 0 for all others"
+            f"{reference}: response_mask is 1 on tokens that the model did not write, or nowhere: "
+            "1 for its own tokens, 0 for all others"
         )
     if output.response_logprobs is None or len(output.response_logprobs) != len(tokens):
         raise PluginError(
-            f"{reference}: give response_logprobs, one a token of response_ids; 0.0 for tokens that are not the model's"
+            f"{reference}: give response_logprobs, one a token of response_ids; 0.0 for tokens "
+            "that are not the model's"
         )
     if output.reward_score is not None:
         raise PluginError(
-            f"{reference}: sets reward_score: leave it out, so that the reward decides, which the exploit battery has tried"
+            f"{reference}: sets reward_score: leave it out, so that the reward decides, which the "
+            "exploit battery has tried"
         )

@@ -1,4 +1,4 @@
-"""What every dry step needs: is a part callable as verl calls it, and does it run."""
+"""Helpers of every dry run: check the signature of a plugin, and run it."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ LENGTHS = [5, 3, 1, 4]
 
 
 def takes(part: Callable[..., Any], reference: str, names: Sequence[str]) -> None:
-    """Raises PluginError unless `part` may be called with arguments of these names."""
+    """Raise PluginError unless `part` accepts arguments of these names."""
     try:
         inspect.signature(part).bind(**dict.fromkeys(names))
     except TypeError as error:
         raise PluginError(
-            f"{reference}: {error}; verl calls it with {', '.join(names)} by name: take these, and **_ for what you do not read"
+            f"{reference}: {error}; verl calls it with {', '.join(names)} by name: take these, "
+            "and **_ for what you do not read"
         ) from error
 
 
 def asked(reference: str, step: Callable[[], Any]) -> Any:
-    """What a step of the user's code gives. Raises PluginError, with the line of their file, for whatever it raises."""
+    """Return the result of user code. Raises PluginError, with the line in the user's file, for any
+    exception.
+    """
     try:
         return step()
     except PluginError:
@@ -54,7 +57,8 @@ def is_subclass(part: Any, reference: str, base: type) -> None:
         )
     if missing := sorted(getattr(part, "__abstractmethods__", ())):
         raise PluginError(
-            f"{reference}: write its method {', '.join(missing)}, which {base.__qualname__} leaves to you"
+            f"{reference}: write its method {', '.join(missing)}, which {base.__qualname__} "
+            "leaves to you"
         )
 
 

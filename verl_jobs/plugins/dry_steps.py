@@ -1,6 +1,8 @@
-"""One step of each kind of part that a user may bring, on small tensors or a tiny model, by verl's own functions and with its own config.
+"""Dry run of each kind of plugin: one step on small tensors or a tiny model.
 
-In: the part, its reference, a `Bench` (verl_jobs/plugins/bench.py). Out: a sentence on what it gave. Each raises PluginError with what is wrong and the mend.
+Each uses verl's own functions and config. Input: the plugin, its reference, a `Bench`
+(verl_jobs/plugins/bench.py). Output: a sentence on the result. Each raises PluginError with the
+error and the fix.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ SAMPLER = ("expected", "steps", "seed")
 
 
 def loss(function: Any, reference: str, bench: Bench) -> str:
-    """Four answers of unequal length; the loss is differentiated to the log-probabilities."""
+    """Compute the loss of four completions of unequal length, and its gradient to the
+    log-probabilities.
+    """
     from verl.utils.config import omega_conf_to_dataclass
 
     takes(function, reference, LOSS)
@@ -86,7 +90,8 @@ def loss(function: Any, reference: str, bench: Bench) -> str:
     value, metrics = said
     if value.numel() != 1 or not torch.isfinite(value).all():
         raise PluginError(
-            f"{reference}: its loss is {value.detach().tolist()}: give one finite number, e.g. by verl's agg_loss(losses, response_mask, ...)"
+            f"{reference}: its loss is {value.detach().tolist()}: give one finite number, e.g. by "
+            "verl's agg_loss(losses, response_mask, ...)"
         )
     if unequal := [key for key, figure in metrics.items() if not _is_number(figure)]:
         raise PluginError(
@@ -94,7 +99,8 @@ def loss(function: Any, reference: str, bench: Bench) -> str:
         )
     if not value.requires_grad:
         raise PluginError(
-            f"{reference}: its loss has no gradient: compute it from log_prob, without detach() or no_grad()"
+            f"{reference}: its loss has no gradient: compute it from log_prob, without detach() "
+            "or no_grad()"
         )
     value.backward()
     gradient = torch.zeros_like(new) if new.grad is None else new.grad
@@ -102,7 +108,8 @@ def loss(function: Any, reference: str, bench: Bench) -> str:
         raise PluginError(f"{reference}: its gradient is not finite")
     if gradient[~mask].any():
         raise PluginError(
-            f"{reference}: tokens outside response_mask have a gradient: average with verl's agg_loss(losses, response_mask, ...)"
+            f"{reference}: tokens outside response_mask have a gradient: average with verl's "
+            "agg_loss(losses, response_mask, ...)"
         )
     if not gradient[mask].any():
         raise PluginError(
@@ -112,7 +119,11 @@ def loss(function: Any, reference: str, bench: Bench) -> str:
 
 
 def advantage(function: Any, reference: str, bench: Bench) -> str:
-    """Two problems with three and two answers, and a row with an empty mask, as verl pads batches."""
+    """Compute advantages for two problems with three and two completions, and a row with an empty
+    mask.
+
+    verl pads batches with such rows.
+    """
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
     takes(function, reference, ADVANTAGE)
@@ -134,22 +145,27 @@ def advantage(function: Any, reference: str, bench: Bench) -> str:
         values = done.batch[name]
         if not isinstance(values, torch.Tensor) or values.shape != mask.shape:
             raise PluginError(
-                f"{reference}: its {name} are {_kind(values)}, token_level_rewards {tuple(mask.shape)}: give the same shape"
+                f"{reference}: its {name} are {_kind(values)}, token_level_rewards "
+                f"{tuple(mask.shape)}: give the same shape"
             )
         if not torch.isfinite(values).all():
             raise PluginError(
-                f"{reference}: its {name} are not finite; a row may have an empty mask, for verl pads batches with such: divide with care"
+                f"{reference}: its {name} are not finite; a row may have an empty mask, for verl "
+                "pads batches with such: divide with care"
             )
     found = done.batch["advantages"] * mask
     if not found.any():
         raise PluginError(
             f"{reference}: its advantages are all 0 where rewards differ: nothing would be learned"
         )
-    return f"advantages from {found.min().item():.3f} to {found.max().item():.3f} on 5 answers and a row of padding"
+    return (
+        f"advantages from {found.min().item():.3f} to {found.max().item():.3f} on 5 answers and a "
+        "row of padding"
+    )
 
 
 def dataset(cls: Any, reference: str, bench: Bench) -> str:
-    """A file of six problems; two rows are put together as verl's dataloader does."""
+    """Load a file of six problems, and collate two rows as verl's dataloader does."""
     from torch.utils.data import Dataset
     from verl.utils.dataset.rl_dataset import collate_fn
 
@@ -162,7 +178,8 @@ def dataset(cls: Any, reference: str, bench: Bench) -> str:
     for item in items:
         if missing := [key for key in ROW if key not in item]:
             raise PluginError(
-                f"{reference}: a row has no {', '.join(missing)}: begin with what RLHFDataset.__getitem__ gives"
+                f"{reference}: a row has no {', '.join(missing)}: begin with what "
+                "RLHFDataset.__getitem__ gives"
             )
         asked(
             reference,
@@ -174,11 +191,16 @@ def dataset(cls: Any, reference: str, bench: Bench) -> str:
         )
         asked(reference, partial(task_from_ground_truth, item["reward_model"]["ground_truth"]))
     asked(reference, lambda: collate_fn(items))
-    return f"{size} rows of a file of {len(bench.problems)}, e.g. {str(items[0]['raw_prompt'][-1]['content'])[:60]!r}"
+    return (
+        f"{size} rows of a file of {len(bench.problems)}, e.g. "
+        f"{str(items[0]['raw_prompt'][-1]['content'])[:60]!r}"
+    )
 
 
 def sampler(cls: Any, reference: str, bench: Bench) -> str:
-    """Three steps of draws and verdicts; a sampler that was resumed after the first must draw as this one does."""
+    """Run three steps of draws and results; a sampler resumed after the first must draw the same
+    rows.
+    """
     takes(cls, reference, SAMPLER)
     if missing := [
         name
@@ -186,7 +208,8 @@ def sampler(cls: Any, reference: str, bench: Bench) -> str:
         if not callable(getattr(cls, name, None))
     ]:
         raise PluginError(
-            f"{reference}: write its method {', '.join(missing)} (verl_jobs/curriculum/own_sampler.py says what each is asked)"
+            f"{reference}: write its method {', '.join(missing)} "
+            "(verl_jobs/curriculum/own_sampler.py says what each is asked)"
         )
     expected = [
         Expected(problem.problem_id, rate=0.5, passed=1, n=2, weight=1.0)
@@ -202,13 +225,14 @@ def sampler(cls: Any, reference: str, bench: Bench) -> str:
     )
     if drawn != again:
         raise PluginError(
-            f"{reference}: drew {again} after load_state_dict, and {drawn} where it went on: keep in state_dict all that draw() reads"
+            f"{reference}: drew {again} after load_state_dict, and {drawn} where it went on: keep "
+            "in state_dict all that draw() reads"
         )
     return f"drew rows {drawn} of {len(expected)}, and the same after it was resumed"
 
 
 def _draw(table: OwnTable) -> list[int]:
-    """A step of three problems with two answers each."""
+    """Run a step of three problems with two completions each."""
     rows = table.draw(3)
     table.observe(
         [(table.ids[row], (row + answer) % 2 == 0) for row in rows for answer in range(2)]
@@ -217,5 +241,10 @@ def _draw(table: OwnTable) -> list[int]:
 
 
 STEPS: dict[str, Callable[[Any, str, Bench], str]] = {
-    "loss": loss, "advantage": advantage, "dataset": dataset, "sampler": sampler, "reward_manager": reward_manager, "agent_loop": agent_loop,
-}  # fmt: skip
+    "loss": loss,
+    "advantage": advantage,
+    "dataset": dataset,
+    "sampler": sampler,
+    "reward_manager": reward_manager,
+    "agent_loop": agent_loop,
+}

@@ -1,4 +1,7 @@
-"""A user's agent loop where verl makes one for each rollout: the job says which (`training.plugins.agent_loop`), `own_agent.yaml` names `make`."""
+"""Factory of a user's agent loop, which verl calls for each rollout.
+
+`own_agent.yaml` names `make`; the job names the loop (`training.plugins.agent_loop`).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from verl_jobs.trainer.reward_manager import job_path
 
 
 def make(**given: Any) -> Any:
-    """The loop with what verl gives every agent loop; hydra calls it."""
+    """Return the loop, built with verl's usual arguments of an agent loop; called by hydra."""
     return _loop(job_path(given["trainer_config"].config))(**given)
 
 

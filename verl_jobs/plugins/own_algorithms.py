@@ -1,7 +1,8 @@
-"""A user's policy losses and advantage estimators in verl's registries, under their references (verl_jobs/config/references.py).
+"""User-defined policy losses and advantage estimators in verl's registries, under their references.
 
-verl imports this module in each process that looks one up, for `actor_rollout_ref.model.external_lib` names it. A registry knows names that were
-registered before; a reference is loaded when it is asked for, so that a process needs to know nothing of the run beforehand.
+References: verl_jobs/config/references.py. verl imports this module in each process that looks one
+up, because `actor_rollout_ref.model.external_lib` names it. A reference is loaded when it is looked
+up, so a process needs no earlier knowledge of the run.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from verl_jobs.config.references import is_reference, load
 
 
 class Registry(dict[str, Any]):
-    """verl's own entries; a name that is a reference is loaded."""
+    """verl's own entries; a name that is a reference is loaded on access."""
 
     def __contains__(self, name: object) -> bool:
         return super().__contains__(name) or is_reference(name)

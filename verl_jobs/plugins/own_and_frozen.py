@@ -1,4 +1,7 @@
-"""Both at once for verl's `actor_rollout_ref.model.external_lib`, which takes one module: layers that stay, and a user's own algorithms."""
+"""Frozen layers and user-defined algorithms together: verl's `external_lib` takes only one module.
+
+The key is `actor_rollout_ref.model.external_lib`.
+"""
 
 from verl_jobs.plugins import own_algorithms
 from verl_jobs.trainer import freezing

@@ -1,7 +1,10 @@
-"""Tries a user's parts before anything starts: each is loaded, is asked for what verl will give it, and does one step without Ray.
+"""Check user plugins before a training starts: load each, check its signature, run one step without
+Ray.
 
-`python -m verl_jobs.plugins.plugin_check` reads a `Training` as JSON from stdin; its last line is a JSON list, a sentence a part; it exits 2 with the error of the
-first that cannot be used. It is a process of its own, for the parts are their user's code, and verl reads the environment when it is imported.
+`python -m verl_jobs.plugins.plugin_check` reads a `Training` as JSON from stdin. Its last output
+line is a JSON list with one sentence per plugin. It exits with status 2 and the error of the first
+plugin that cannot be used. It is a separate process because plugins are user code, and because verl
+reads the environment at import.
 """
 
 from __future__ import annotations
@@ -18,7 +21,9 @@ from verl_jobs.plugins.dry_steps import STEPS
 
 
 def try_all(training: Training) -> list[str]:
-    """A line a part, what its step gave. Raises PluginError for the first that cannot be used."""
+    """Return one line per plugin with the result of its step. Raises PluginError for the first
+    failure.
+    """
     with tempfile.TemporaryDirectory(prefix="ratchet-trial-") as folder:
         bench = Bench(training, Path(folder))
         return [

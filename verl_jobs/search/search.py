@@ -1,6 +1,7 @@
-"""A search over a training's settings, as its files tell it: what a trial is, where it trains, and which of its validations count.
+"""Files of a hyperparameter search: the trials, their folders, and the validations that count.
 
-In: the search's folder, with the job that all trials change. Knows no Ray, which reads its settings when it is imported.
+In: the search's folder, with the job that all trials modify. Does not import Ray, which reads its
+settings at import.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from typing import Any
 from verl_jobs.config.training import Training
 from verl_jobs.job import TrainingJob
 
-BASE, COMMAND = "base.json", "command.json"  # what all trials share, and what trains one
+BASE, COMMAND = "base.json", "command.json"  # the base job, and the command that trains a trial
 
 
 def trial_job(base: TrainingJob, point: Mapping[str, Any]) -> TrainingJob:
-    """The job of one trial: `point` has keys as a profile writes them, training.scale.updates. Its folder follows from what it is told."""
+    """Return the job of one trial, with a folder derived from its settings.
+
+    `point` has keys as in a profile, e.g. training.scale.updates.
+    """
     told = base.training.model_dump()
     for key, value in point.items():
         *sections, last = key.split(".")[1:]
@@ -30,7 +34,7 @@ def trial_job(base: TrainingJob, point: Mapping[str, Any]) -> TrainingJob:
 
 
 def mark(study: Path, job: TrainingJob) -> Path:
-    """Says, when it is there, at which step a trial was ended for being worse than others."""
+    """Return the path of the marker with the step at which a bad trial was stopped."""
     return study / f"worse-{job.key[:12]}.json"
 
 
@@ -40,7 +44,10 @@ def worse_at(study: Path, job: TrainingJob) -> int | None:
 
 
 def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:
-    """(step, share solved) of each validation of a trial, after the start's and up to where it was ended."""
+    """Return (step, share solved) of each validation of a trial.
+
+    Leaves out the start policy's, and those after the step at which the trial was stopped.
+    """
     last = worse_at(study, job)
     return [
         (step, score)
@@ -50,7 +57,7 @@ def validations(study: Path, job: TrainingJob) -> list[tuple[int, float]]:
 
 
 def last_words(job: TrainingJob) -> str:
-    """Why the process that trained it ended, in a line."""
+    """Return the last line of the training process's log: why it ended."""
     log = job.path / "trial.log"
     lines = (
         [

@@ -1,8 +1,9 @@
-"""A trial of a search as Ray Tune runs it: it starts a training as a process, and tells each validation of it.
+"""A search trial for Ray Tune: runs a training as a child process and reports its validations.
 
-In: Tune's config, of which `study` names a folder of files about the search. Out: after each validation the step and the best validation so far,
-that of the start left out. What it says is read from the training's own files, so a trial that ended before says it again and trains nothing.
-Importable by name: Tune's workers find it as any other module.
+In: Tune's config, whose `study` names the search's folder. Out: after each validation, the step and
+the best validation so far, without the start policy's. Reports are read from the training's own
+files, so a trial that has already finished reports them again without training. Importable by name,
+so that Tune's workers find it like any other module.
 """
 
 from __future__ import annotations
@@ -25,17 +26,18 @@ from verl_jobs.search.search import BASE, COMMAND, last_words, mark, trial_job, 
 from verl_jobs.trainer.remote_checkpoints import Mirror
 
 POLL_S = 0.5
-END_S = 90.0  # a training that is asked to end saves first, for which it is given 60 s (resources/ray/job.py)
+END_S = 90.0  # a training saves before it ends, and gets 60 s for that (resources/ray/job.py)
+# variables that Tune's Ray sets in this process for itself
 OF_TUNE = (
     "RAY_",
     "RATCHET_RAY_",
     "OMP_NUM_THREADS",
     "PYTHONBREAKPOINT",
-)  # put into this process's environment by Tune's Ray, for itself
+)
 
 
 class TrialFailed(RuntimeError):
-    """The training of a trial did not come to its end; the message gives its last words."""
+    """The training of a trial failed; the message is its last log line."""
 
 
 class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
@@ -48,7 +50,7 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
             self.process = self._start()
 
     def step(self) -> dict[str, Any]:
-        """Waits for the next validation. Raises TrialFailed."""
+        """Wait for the next validation and return it. Raises TrialFailed."""
         while True:
             running, ended = self.process is not None and self.process.poll() is None, self._ended()
             found = validations(self.study, self.job)
@@ -68,12 +70,12 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
         return {"step": step, "validation": best, "done": ended and self.told == len(found)}
 
     def save_checkpoint(self, checkpoint_dir: str) -> dict[str, Any]:
-        return {}  # the training saves itself
+        return {}  # the training saves its own state
 
     def load_checkpoint(self, checkpoint: dict[str, Any] | None) -> None: ...
 
     def cleanup(self) -> None:
-        """Ends the training, which saves; of a trial that is over only its figures stay."""
+        """End the training, which saves first; of a finished one, keep only the metrics."""
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -95,12 +97,14 @@ class Trial(tune.Trainable):  # type: ignore[misc]  # ray has no types
             return
         try:
             Mirror(self.job.mirror).clear()
-        except (
-            Exception
-        ) as error:  # whatever the client of the store raises: it costs room there, and no search
+        # any error of the store's client: it leaves files there, but must not end the search
+        except Exception as error:
             faults.record(
                 self.job.path,
-                f"what lies in {self.job.mirror} could not be removed: {type(error).__name__}: {error}",
+                (
+                    f"what lies in {self.job.mirror} could not be removed: "
+                    f"{type(error).__name__}: {error}"
+                ),
             )
 
     def _ended(self) -> bool:

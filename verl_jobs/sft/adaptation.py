@@ -1,7 +1,8 @@
-"""Adaptation to a new family of problems: what is compared, and the gradient steps of each way.
+"""Adaptation to a new problem family: the settings of the comparison, and the gradient steps.
 
-In: a start checkpoint and k examples. Out: an adapted checkpoint. The other way, the examples in the prompt, needs no training
-(evaluation/benchmarks/few_shot.py); `experiments/adaptation.py` measures both.
+In: a start checkpoint and k examples. Out: an adapted checkpoint. The alternative, examples in the
+prompt, needs no training (evaluation/benchmarks/few_shot.py); `experiments/adaptation.py` measures
+both.
 """
 
 from __future__ import annotations
@@ -18,37 +19,51 @@ from verl_jobs.frozen import lower_half
 from verl_jobs.sft.warm_up import WarmUp, warm_up
 
 Way = Literal["prompt", "all", "lora", "frozen"]
-LORA_FACTOR = 10.0  # an adapter's best learning rate is about ten times that of all weights (Schulman et al. 2025, LoRA Without Regret)
+# an adapter's best learning rate is about ten times that of full training (Schulman et al. 2025,
+# LoRA Without Regret)
+LORA_FACTOR = 10.0
 
 
 class Adaptation(BaseModel):
-    """What `ratchet adapt` compares: k examples in the prompt, and k gradient steps on the same k examples."""
+    """What `ratchet adapt` compares: k examples in the prompt, and k gradient steps on the same k
+    examples.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     seed: NonNegativeInt = 1
-    """Of the examples' choice and of the batches; further seeds count up from it."""
+    """Seed of the selected examples and of the batches; further seeds count up from it."""
     seeds: PositiveInt = 1
-    """Choices of examples; the interval is over problems, each with its mean over them."""
+    """Number of selections of examples; the interval is over problems, each with its mean over the
+    selections.
+    """
     shots: tuple[PositiveInt, ...] = Field((1, 2, 4, 16, 64), min_length=1)
-    """k: examples, and gradient steps. A prompt that does not fit into the model's positions is said so."""
+    """k: examples, and gradient steps. A prompt that exceeds the model's positions is reported."""
     ways: tuple[Way, ...] = Field(("prompt", "all", "lora", "frozen"), min_length=1)
-    """`prompt`: examples in the prompt; gradient steps on `all` weights, on `lora` adapters, or with the `frozen` ones left as they are."""
+    """`prompt`: examples in the prompt; gradient steps on `all` weights, on `lora` adapters, or
+    with the `frozen` parameters unchanged.
+    """
     families: tuple[Literal["digits", "parity", "slices", "tables"], ...] = Field(
         ("digits", "parity", "slices", "tables"), min_length=1
     )
-    """Of the embedded problems (problems/sources/families.py); without effect where problems of your own are given."""
+    """Families of the embedded problems (problems/sources/families.py); ignored with problems of
+    your own.
+    """
     problems: PositiveInt = 100
-    """Held-out problems a family."""
+    """Held-out problems per family."""
     batch: PositiveInt = 16
-    """Most examples in one gradient step."""
+    """Maximum number of examples in one gradient step."""
     learning_rate: PositiveFloat = 1e-3
-    """Of all weights, constant; adapters learn ten times as fast. 1e-5 is usual at 0.5 B."""
+    """Constant learning rate of full training; adapters get ten times as much. 1e-5 is usual at 0.5
+    B.
+    """
     lora: Lora = Lora()
     frozen: tuple[str, ...] = ()
-    """Names of parameters that stay in the way `frozen`; empty: the embedding and the lower half of the blocks."""
+    """Names of parameters that `frozen` leaves unchanged; empty: the embedding and the lower half
+    of the blocks.
+    """
     threads: NonNegativeInt = 2
-    """torch's threads on the CPU; part of what makes a comparison repeatable. 0: one a core."""
+    """torch's threads on the CPU; a repeatable comparison needs a fixed number. 0: one per core."""
 
 
 def learn(
@@ -59,7 +74,9 @@ def learn(
     seed: int,
     folder: Path,
 ) -> list[float]:
-    """As many gradient steps as there are chats, on these alone; writes the adapted checkpoint to `folder`; returns the losses."""
+    """Make one gradient step per chat, on these chats only; write the checkpoint to `folder`;
+    return the losses.
+    """
     told = WarmUp(
         seed=seed,
         steps=len(chats),

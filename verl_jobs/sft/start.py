@@ -1,6 +1,7 @@
-"""Whether training can start from a checkpoint: config, tokenizer and the shapes of its weights are read, the weights themselves are not.
+"""Check that training can start from a checkpoint.
 
-In: a Hugging Face folder. Out: nothing, or `UnfitStart` that names file, key and mend. A second on a model of 0.5 B; before any Ray, any GPU.
+Reads config, tokenizer and the shapes of the weights, but not the weights. Takes a second on a
+model of 0.5 B, and needs neither Ray nor a GPU. Raises `UnfitStart`, which names file, key and fix.
 """
 
 from __future__ import annotations
@@ -17,25 +18,30 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "spiece.model")
 
 
 class UnfitStart(ValueError):
-    """A checkpoint that cannot be trained from; one line that says what to do."""
+    """A checkpoint that training cannot start from; one line that says what to do."""
 
 
 def check_start(
     folder: Path, *, tokens: int = 0, frozen: Sequence[str] = (), lora: Lora | None = None
 ) -> None:
-    """tokens: longest prompt and answer together. Raises UnfitStart for another kind of model, weights or a tokenizer of another one, a tokenizer
-    that cannot chat, too few positions, and names in `frozen` or `lora` that the model does not have.
+    """Raise UnfitStart if training cannot start from this folder.
+
+    Reasons: a model of another kind, weights or a tokenizer of another model, a tokenizer without
+    chat template, too few positions, and names in `frozen` or `lora` that the model does not have.
+    tokens: maximum length of prompt and completion together.
     """
     from huggingface_hub.errors import StrictDataclassError
     from transformers import AutoConfig, AutoModelForCausalLM
 
     if (folder / "adapter_config.json").exists():
         raise UnfitStart(
-            f"{folder} is an adapter without its base: start from the folder above it, or merge it first (PEFT: merge_and_unload)"
+            f"{folder} is an adapter without its base: start from the folder above it, or merge "
+            "it first (PEFT: merge_and_unload)"
         )
     if not (folder / "config.json").is_file():
         raise UnfitStart(
-            f"{folder}: no config.json: a checkpoint is a Hugging Face folder with config, tokenizer and safetensors weights"
+            f"{folder}: no config.json: a checkpoint is a Hugging Face folder with config, "
+            "tokenizer and safetensors weights"
         )
     try:
         config = AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
@@ -53,13 +59,15 @@ def check_start(
     ):
         said = f"{named[0] if named else 'none'} (model_type {config.model_type})"
         raise UnfitStart(
-            f"{folder}/config.json: key architectures is {said}: training needs a model that writes text, a ...ForCausalLM"
+            f"{folder}/config.json: key architectures is {said}: training needs a model that "
+            "writes text, a ...ForCausalLM"
         )
     _check_tokenizer(folder, config)
     positions = getattr(config, "max_position_embeddings", None)
     if positions and tokens > positions:
         raise UnfitStart(
-            f"{folder}/config.json: max_position_embeddings is {positions}, prompt and answer take {tokens}: lower training.prompt_tokens"
+            f"{folder}/config.json: max_position_embeddings is {positions}, prompt and answer "
+            f"take {tokens}: lower training.prompt_tokens"
         )
     _check_weights(folder, config, frozen, lora)
 
@@ -69,9 +77,10 @@ def _check_tokenizer(folder: Path, config: Any) -> None:
 
     if not any(
         (folder / name).exists() for name in TOKENIZERS
-    ):  # transformers would make an empty one
+    ):  # transformers would create an empty one
         raise UnfitStart(
-            f"{folder}: no tokenizer ({', '.join(TOKENIZERS)}): save the model's own beside the weights with save_pretrained"
+            f"{folder}: no tokenizer ({', '.join(TOKENIZERS)}): save the model's own beside the "
+            "weights with save_pretrained"
         )
     try:
         tokenizer = AutoTokenizer.from_pretrained(
@@ -79,15 +88,18 @@ def _check_tokenizer(folder: Path, config: Any) -> None:
         )
     except (OSError, ValueError, KeyError) as error:
         raise UnfitStart(
-            f"{folder}: no tokenizer that loads ({_line(error)}): save the model's own beside the weights"
+            f"{folder}: no tokenizer that loads ({_line(error)}): save the model's own beside the "
+            "weights"
         ) from None
     if not getattr(tokenizer, "chat_template", None):
         raise UnfitStart(
-            f"{folder}: its tokenizer has no chat_template: put that of the instruct model of this family into tokenizer_config.json"
+            f"{folder}: its tokenizer has no chat_template: put that of the instruct model of "
+            "this family into tokenizer_config.json"
         )
     if len(tokenizer) > config.vocab_size:
         raise UnfitStart(
-            f"{folder}: its tokenizer has {len(tokenizer)} tokens, the model's embedding {config.vocab_size} (config.json, vocab_size): "
+            f"{folder}: its tokenizer has {len(tokenizer)} tokens, the model's embedding "
+            f"{config.vocab_size} (config.json, vocab_size): "
             "it belongs to another model"
         )
 
@@ -102,25 +114,27 @@ def _check_weights(folder: Path, config: Any, frozen: Sequence[str], lora: Lora 
     there = _shapes(folder, model.base_model_prefix)
     if not there:
         raise UnfitStart(
-            f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled weights are never loaded)"
+            f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled "
+            "weights are never loaded)"
         )
     missing = [
         name
         for name in shapes
         if name not in there and not (name == "lm_head.weight" and config.tie_word_embeddings)
     ]
-    converted = any(
-        ".experts." in name for name in there
-    )  # transformers fuses experts while it loads, so that their names differ
+    # transformers fuses experts while loading, so their names differ
+    converted = any(".experts." in name for name in there)
     if missing and (not converted or len(missing) > len(shapes) / 2):
         raise UnfitStart(
-            f"{folder}: its weights are not those of its config.json ({config.architectures[0]}): they lack {missing[0]}"
+            f"{folder}: its weights are not those of its config.json ({config.architectures[0]}): "
+            f"they lack {missing[0]}"
         )
     wrong = [name for name, shape in shapes.items() if name in there and there[name] != shape]
     if wrong:
         first = wrong[0]
         raise UnfitStart(
-            f"{folder}: {first} has the shape {there[first]}, its config.json asks for {shapes[first]}: they are of two models"
+            f"{folder}: {first} has the shape {there[first]}, its config.json asks for "
+            f"{shapes[first]}: they are of two models"
         )
     check_names(str(folder), shapes, frozen, lora)
 
@@ -128,7 +142,10 @@ def _check_weights(folder: Path, config: Any, frozen: Sequence[str], lora: Lora 
 def check_names(
     model: str, shapes: Mapping[str, list[int]], frozen: Sequence[str], lora: Lora | None
 ) -> None:
-    """shapes: of the model's parameters, by name. Raises UnfitStart for names in `frozen` or `lora.modules` that it does not have."""
+    """Raise UnfitStart for names in `frozen` or `lora.modules` that the model does not have.
+
+    shapes: of the model's parameters, by name.
+    """
     try:
         if frozen:
             chosen(shapes, frozen)
@@ -138,18 +155,24 @@ def check_names(
         layers = {name.rsplit(".", 2)[-2] for name in shapes if name.endswith(".weight")}
         if absent := [name for name in lora.modules if name.rsplit(".", 1)[-1] not in layers]:
             raise UnfitStart(
-                f"{model}: lora.modules: the model has no layer {absent[0]}, it has {', '.join(sorted(layers))}"
+                f"{model}: lora.modules: the model has no layer {absent[0]}, it has "
+                f"{', '.join(sorted(layers))}"
             )
 
 
 def _shapes(folder: Path, prefix: str) -> dict[str, list[int]]:
-    """Shapes of all tensors, also under the model's prefix, which files of a bare decoder lack."""
+    """Return the shapes of all tensors, also under the model's prefix, which files of a bare
+    decoder lack.
+    """
     found = stored_shapes(folder)
     return {f"{prefix}.{name}": shape for name, shape in found.items()} | found
 
 
 def stored_shapes(folder: Path) -> dict[str, list[int]]:
-    """Name -> shape of all tensors, from the headers of the safetensors files alone. Raises UnfitStart for a file that is none."""
+    """Return name -> shape of all tensors, read only from the headers of the safetensors files.
+
+    Raises UnfitStart for an invalid file.
+    """
     found: dict[str, list[int]] = {}
     for path in sorted(folder.glob("*.safetensors")):
         with path.open("rb") as file:

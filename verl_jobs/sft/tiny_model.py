@@ -1,6 +1,8 @@
-"""A language model made from scratch: Qwen2 architecture, its own BPE tokenizer and chat template, deterministic by seed.
+"""A new language model: Qwen2 architecture, its own BPE tokenizer and chat template, deterministic
+by seed.
 
-In: the texts it will see and a `TinyModel` config. Out: a Hugging Face folder that any loader reads. It knows nothing: a warm-up comes next.
+In: the texts it will see and a `TinyModel` config. Out: a Hugging Face folder that any loader
+reads. The weights are random; a warm-up comes next.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
 
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 CHAT_TEMPLATE = (
-    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}{% endfor %}"
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + "
+    "'\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
@@ -29,7 +32,7 @@ class TinyModel(BaseModel):
     seed: NonNegativeInt = 1
     """Seed of the initial weights."""
     vocabulary: PositiveInt = 512
-    """Size of the BPE vocabulary, the 256 bytes included."""
+    """Size of the BPE vocabulary, including the 256 bytes."""
     hidden: PositiveInt = 128
     """Width of the residual stream."""
     layers: PositiveInt = 3
@@ -37,11 +40,13 @@ class TinyModel(BaseModel):
     heads: PositiveInt = 4
     """Attention heads; half as many for keys and values."""
     positions: PositiveInt = 512
-    """Longest prompt and answer together, in tokens."""
+    """Maximum tokens of prompt and completion together."""
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
-    """Byte-level BPE over `texts`; every string can be encoded. `<|im_end|>` ends an answer."""
+    """Train a byte-level BPE tokenizer on `texts`; it encodes any string. `<|im_end|>` ends a
+    completion.
+    """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -69,7 +74,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
 
 
 def make(config: TinyModel, texts: Iterable[str], folder: Path) -> int:
-    """Writes model and tokenizer to `folder`; returns the number of parameters."""
+    """Write model and tokenizer to `folder`; return the number of parameters."""
     import torch
 
     tokenizer = train_tokenizer(texts, config.vocabulary)
@@ -86,7 +91,7 @@ def make(config: TinyModel, texts: Iterable[str], folder: Path) -> int:
 
 
 def shapes(config: TinyModel) -> dict[str, list[int]]:
-    """Name -> shape of its parameters, with a full vocabulary; nothing is made."""
+    """Return name -> shape of its parameters, with a full vocabulary, without allocating them."""
     import torch
 
     with torch.device("meta"):

@@ -1,7 +1,9 @@
-"""Supervised fine-tuning: next-token training on demonstrations, the simplest loop that does it; of all weights, of some, or of adapters.
+"""Supervised fine-tuning: next-token training on demonstrations, of all weights, of some, or of
+adapters.
 
-In: a start checkpoint, chats (question, demonstration). Out: a Hugging Face folder in fp32. Killed, it goes on from its last state to the same bytes.
-verl's own SFT trainer runs on a CPU as well, and takes twice the time for a model of this size (docs/decisions.md).
+In: a start checkpoint, chats (prompt, demonstration). Out: a Hugging Face folder in fp32. After a
+kill it resumes from its last state and produces the same bytes. verl's own SFT trainer also runs on
+a CPU, but takes twice the time for a model of this size (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from pydantic import (
 from verl_jobs.config.lora import ADAPTER, Lora, apart, merged, wrap, write_adapter
 from verl_jobs.frozen import freeze
 
-SAVE_EVERY_S = 20.0  # between two states: what a kill costs at most
+SAVE_EVERY_S = 20.0  # interval of saved states, the most work that a kill costs
 
 Question = str | list[dict[str, str]]
 
@@ -35,21 +37,27 @@ class WarmUp(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     seed: NonNegativeInt = 1
-    """Order of the batches."""
+    """Seed of the order of the batches."""
     steps: PositiveInt = 800
     """Optimizer steps."""
     batch: PositiveInt = 16
-    """Demonstrations a step."""
+    """Demonstrations per step."""
     learning_rate: PositiveFloat = 4e-3
-    """At its highest."""
+    """Peak learning rate."""
     schedule: Literal["one_cycle", "constant"] = "one_cycle"
-    """`one_cycle` rises over the first tenth of the steps and falls to nothing; `constant` is for a handful of steps."""
+    """`one_cycle` rises over the first tenth of the steps and falls to 0; `constant` is for very
+    few steps.
+    """
     lora: Lora | None = None
-    """Learns adapters in place of all weights; the checkpoint holds the merged weights, and the adapter beside them."""
+    """Train adapters instead of all weights; the checkpoint holds the merged weights, and the
+    adapter next to them.
+    """
     frozen: tuple[str, ...] = ()
-    """Names of parameters that keep their values, e.g. [model.embed_tokens.*, model.layers.0.*]."""
+    """Names of parameters that are not trained, e.g. [model.embed_tokens.*, model.layers.0.*]."""
     threads: NonNegativeInt = 2
-    """torch's threads on the CPU. Their number decides the last bits of every sum, and so the weights; 0: one a core."""
+    """torch's threads on the CPU. Their number affects the last bits of every sum, and so the
+    weights; 0: one per core.
+    """
 
     @model_validator(mode="after")
     def parts_fit(self) -> WarmUp:
@@ -66,11 +74,13 @@ def warm_up(
     on_step: Callable[[int, float], None] | None = None,
     state: Path | None = None,
 ) -> list[float]:
-    """Trains on the answer tokens alone; writes model and tokenizer to `folder`; returns the loss of each step.
+    """Train on the tokens of the demonstrations; write model and tokenizer to `folder`; return the
+    loss of each step.
 
-    chats: (user message, or the messages so far; assistant message). on_step gets (steps done, loss). state: file of this very work's progress; where
-    it is there it is gone on from, and removed at the end. Raises FloatingPointError where the loss is no number, ValueError for names to freeze that
-    are none of the model's.
+    chats: (user message, or the messages so far; assistant message). on_step gets (steps done,
+    loss). state: progress file of this same work; if it exists, training resumes from it, and it is
+    removed at the end. Raises FloatingPointError if the loss is not finite, ValueError for names to
+    freeze that the model does not have.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -133,16 +143,17 @@ def _schedule(optimizer: Any, config: WarmUp) -> Any:
 
     if config.schedule == "constant" or config.steps < 4:
         return torch.optim.lr_scheduler.ConstantLR(optimizer, factor=1.0)
+    # torch divides by rise - 1 step
     return torch.optim.lr_scheduler.OneCycleLR(
         optimizer,
         config.learning_rate,
         total_steps=config.steps,
         pct_start=max(0.1, 2 / config.steps),
-    )  # torch divides by rise - 1 step
+    )
 
 
 def _write(model: Any, tokenizer: Any, config: WarmUp, start: Path, folder: Path) -> None:
-    """Merged weights where adapters were learned, and the adapter beside them."""
+    """Save the model: merged weights if adapters were trained, and the adapter next to them."""
     tokenizer.save_pretrained(folder)
     if not config.lora:
         model.save_pretrained(folder)
@@ -160,7 +171,9 @@ def _write(model: Any, tokenizer: Any, config: WarmUp, start: Path, folder: Path
 
 
 def _save(path: Path, model: Any, optimizer: Any, schedule: Any, losses: list[float]) -> None:
-    """Written beside and renamed: a kill leaves the old state or the new one."""
+    """Save the state under a temporary name, then rename: a kill leaves the old state or the new
+    one.
+    """
     import torch
 
     learned = {
@@ -194,7 +207,9 @@ def _load(path: Path, model: Any, optimizer: Any, schedule: Any) -> list[float]:
 
 
 def _encode(tokenizer: Any, question: Question, answer: str) -> tuple[list[int], list[int]]:
-    """Token ids, and labels that are -100 on the question: the loss is on the answer alone."""
+    """Return token ids, and labels that are -100 on the prompt, so that only the demonstration is
+    trained.
+    """
     messages = [{"role": "user", "content": question}] if isinstance(question, str) else question
     head = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
     asked, answered = tokenizer.encode(head), tokenizer.encode(answer + tokenizer.eos_token)
@@ -202,14 +217,17 @@ def _encode(tokenizer: Any, question: Question, answer: str) -> tuple[list[int],
 
 
 def _batches(lengths: list[int], config: WarmUp, generator: Any) -> list[list[int]]:
-    """Batches of rows of similar length, in random order: little padding, each row once an epoch."""
+    """Return batches of rows of similar length, in random order: little padding, each row once an
+    epoch.
+    """
     import torch
 
     made: list[list[int]] = []
-    size = min(config.batch, len(lengths))  # of fewer rows than a batch, all are one
+    size = min(config.batch, len(lengths))  # with fewer rows than a batch, all rows form one batch
     if not size:
         raise ValueError(
-            "there is not one demonstration to warm up on: add problems of the split demonstrations, or raise family.demonstrations"
+            "there is not one demonstration to warm up on: add problems of the split "
+            "demonstrations, or raise family.demonstrations"
         )
     while len(made) < config.steps:
         jitter = torch.rand(len(lengths), generator=generator) * 12

@@ -1,1 +1,1 @@
-"""What runs in and around verl's trainer: entry point, rewards, checkpoints, lease."""
+"""Our parts in and around verl's trainer: entry point, rewards, checkpoints, lease."""

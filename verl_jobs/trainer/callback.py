@@ -1,6 +1,8 @@
-"""What happens around verl's saves: brought back from the mirror before a start, made safe and copied there after each, out of turn on a notice.
+"""Checkpoint callback of verl, and the download from the mirror before a start.
 
-In: the job, in whose folder all of it lies. verl makes `AfterSave` in the trainer's process and calls it after each save.
+After each save, the callback seals it and uploads it to the mirror. A notice to end triggers an
+extra save. verl creates `AfterSave` in the trainer's process and calls it after each save. All
+files are in the job's folder.
 """
 
 from __future__ import annotations
@@ -29,23 +31,29 @@ LISTEN_S = 0.5
 
 
 class ForeignMirror(RuntimeError):
-    """A mirror holds what another training saved; the message is one line."""
+    """The mirror holds another training's checkpoints. The message is one line."""
 
 
 def fetch(job: TrainingJob) -> None:
-    """Brings what the mirror has beyond this folder: the newest save that is whole, candidates, metrics. Each is checked against its own hashes.
-    A save that is damaged here counts as none: its copy is taken, or one before it.
+    """Download what the mirror has beyond this folder: the newest complete save, candidates,
+    metrics.
 
-    Raises ForeignMirror, and what the file system raises where the mirror cannot be reached: to begin anew beside saves that are only out of sight
-    would lose them.
+    Each is checked against its own hashes. A damaged local save is replaced by its copy in the
+    mirror, or by an earlier one.
+
+    Raises ForeignMirror, and the file system's error if the mirror cannot be reached: a restart
+    from scratch would lose saves that are only temporarily unreachable.
     """
     if not job.mirror:
         return
     mirror, saves = Mirror(job.mirror), job.path / "saves"
     if (
         key := (mirror.read(KEY) or job.key.encode()).decode(errors="replace")
-    ) != job.key:  # older copies do not say whose they are
-        told = f"{job.mirror} holds what another training saved (its key is {key[:20]}, this one's {job.key[:20]})"
+    ) != job.key:  # older mirrors have no key
+        told = (
+            f"{job.mirror} holds what another training saved (its key is {key[:20]}, this one's "
+            f"{job.key[:20]})"
+        )
         raise ForeignMirror(f"{told}: move that away, or give storage.root another prefix")
     here, broken = 0, dict[int, str]()
     for step in reversed(saving.whole_saves(saves)):
@@ -62,7 +70,10 @@ def fetch(job: TrainingJob) -> None:
             if step in broken:
                 faults.record(
                     job.path,
-                    f"the save of step {step} is damaged: {broken[step]}; its copy in {job.mirror} is taken",
+                    (
+                        f"the save of step {step} is damaged: {broken[step]}; its copy in "
+                        f"{job.mirror} is taken"
+                    ),
                 )
             break
         faults.record(
@@ -86,23 +97,26 @@ def fetch(job: TrainingJob) -> None:
 
 
 class AfterSave:
-    """verl's `trainer.checkpoint_callback_class` (verl/trainer/ppo/checkpoint_callback.py): runs after each save.
+    """Implementation of verl's `trainer.checkpoint_callback_class`
+    (verl/trainer/ppo/checkpoint_callback.py).
 
-    What it raises ends the training: a checkpoint that could not be made safe on its own disk is none. A mirror that fails is a fault that is told,
-    and the training goes on.
+    Runs after each save. Its exceptions end the training, because a checkpoint that was not stored
+    safely on the local disk is worthless. A failure of the mirror is only recorded as a fault, and
+    the training continues.
     """
 
     def __init__(self, config: Any = None) -> None:
         self.config = config
         self.job = TrainingJob.read(Path(config.trainer.default_local_dir).parent / "job.json")
-        # verl makes this object in the trainer's process, before its loggers read these.
+        # verl creates this object in the trainer's process before its loggers read these variables.
         os.environ["VERL_FILE_LOGGER_PATH"] = str(
             self.job.path / f"metrics-{next_attempt(self.job.path):03d}.jsonl"
         )
         os.environ["WANDB_DIR"] = str(self.job.path)
+        # pods of KubeRay do not get this variable
         os.environ.setdefault(
             "WANDB_MODE", "online" if os.environ.get("WANDB_API_KEY") else "offline"
-        )  # a pod of KubeRay's is told nothing else
+        )
         if (sweep := self.job.path / "sweep.json").exists():
             os.environ.update(json.loads(sweep.read_text(encoding="utf-8")))
         tags = self.job.tags
@@ -130,20 +144,26 @@ class AfterSave:
         if controller := getattr(trainer, "kl_ctrl_in_reward", None):
             write_atomic(save / saving.STATE, f'{{"kl_coefficient": {float(controller.value)!r}}}')
         saving.seal(save)
-        self.await_upload()  # what goes up must not be pruned meanwhile
+        self.await_upload()  # do not prune files that are being uploaded
         saving.prune(self.job)
         if self.mirror:
             self.upload = self.uploads.submit(self._push, self.mirror, save, global_step)
         asked = owner.notice(self.job.path)
         if asked or global_step >= self.job.training.steps:
             self.await_upload()
-        if asked:  # all is saved: no validation, it comes first in the next life; verl_jobs/trainer/replay_buffer.py ends this one before its next step
+        # All is saved. Skip the validation, because the next attempt starts with it;
+        # verl_jobs/trainer/replay_buffer.py ends this attempt before its next step.
+        if asked:
             self.config.trainer.test_freq = -1
 
     def _push(self, mirror: Mirror, save: Path, step: int) -> None:
-        """The metrics as they are now, since verl goes on writing them; first, or a kill might leave the save there without the scores before it.
-        Where they fail, the save goes up all the same. What is not kept goes when it is there. What another life left there under a name of this
-        one's is replaced: its weights are not those that this life is scored by.
+        """Upload the metrics, the candidates and the save, and prune the mirror.
+
+        The metrics are uploaded as they are now, since verl keeps appending to them. They go first;
+        otherwise a kill could leave a save in the mirror without the scores before it. If their
+        upload fails, the save is uploaded all the same. The mirror is pruned only after the upload.
+        Existing copies of the same name from an earlier attempt are replaced, because their weights
+        are not the ones that this attempt scored.
         """
         mirror.push_bytes(self.job.key.encode(), KEY)
         try:
@@ -162,16 +182,21 @@ class AfterSave:
             saving.prune_mirror(self.job, mirror)
 
     def await_upload(self) -> None:
-        """What failed is told, and raises nothing."""
+        """Wait for the upload; record a failure as a fault and do not raise."""
         if self.upload and (error := self.upload.exception()):
             faults.record(
                 self.job.path,
-                f"a save or its metrics did not reach {self.job.mirror}: {type(error).__name__}: {error}; it is whole here",
+                (
+                    f"a save or its metrics did not reach {self.job.mirror}: "
+                    f"{type(error).__name__}: {error}; it is whole here"
+                ),
             )
         self.upload = None
 
     def _listen(self) -> None:
-        """On a notice verl is told to save after the step that it is in: it reads `save_freq` at each step's end."""
+        """On a notice, make verl save after the current step: it reads `save_freq` at the end of
+        each step.
+        """
         while not owner.notice(self.job.path):
             time.sleep(LISTEN_S)
         self.config.trainer.save_freq = 1

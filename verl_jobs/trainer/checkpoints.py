@@ -1,8 +1,10 @@
-"""What makes verl's checkpoints safe against a kill at any moment and against damage afterwards, and candidates of them that others can read.
+"""Checkpoints that survive a kill at any moment, and candidates published from them.
 
-verl writes model, optimizer, RNG and dataloader state, then the name of the step into `latest_checkpointed_iteration.txt`: no rename, no fsync.
-So a save counts only once its seal is there: the file `whole`, written last, with the hash of every other. Before each start the newest save whose
-files still have those hashes is the one that verl's tracker names; one that is damaged is told as a fault (verl_jobs/faults.py) and removed.
+verl writes model, optimizer, RNG and dataloader state, then the step's name into
+`latest_checkpointed_iteration.txt`, without rename or fsync. So a save counts only if it has a
+seal: the file `whole`, written last, with the hash of every other file. Before each start, verl's
+tracker is pointed at the newest save whose files still match those hashes. A damaged save is
+recorded as a fault (verl_jobs/faults.py) and removed.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ TRACKER = "latest_checkpointed_iteration.txt"
 
 
 def whole_saves(saves: Path) -> list[int]:
-    """Steps of all saves that were finished, ascending."""
+    """Return the steps of all complete saves, ascending."""
     return steps_of(path.parent.name for path in saves.glob(f"global_step_*/{SEAL}"))
 
 
 def steps_of(names: Iterable[str]) -> list[int]:
-    """The steps of folders with verl's names, ascending."""
+    """Return the steps of folders with verl's names, ascending."""
     found = (re.fullmatch(r"global_step_(\d+)", name) for name in names)
     return sorted(int(match.group(1)) for match in found if match)
 
 
 def seal(save: Path) -> None:
-    """Flushes the save to disk and writes the hash of each of its files, last."""
+    """Flush the save to disk, then write the hash of each of its files."""
     files = {
         path.relative_to(save).as_posix(): hash_file(path)
         for path in sorted(save.rglob("*"))
@@ -51,7 +53,9 @@ def seal(save: Path) -> None:
 
 
 def damage(save: Path) -> str:
-    """What is wrong with a sealed save: the first file that is missing or other than it was; empty where all is well."""
+    """Return what is wrong with a sealed save: its first missing or changed file; empty if it is
+    intact.
+    """
     try:
         files: dict[str, str] = json.loads((save / SEAL).read_text(encoding="utf-8"))
     except ValueError:
@@ -61,15 +65,19 @@ def damage(save: Path) -> str:
         if not path.exists():
             return f"{name} is missing"
         if (found := hash_file(path)) != wanted:
-            return f"{name} has {path.stat().st_size} bytes that hash to {found[:12]}, not to {wanted[:12]}"
+            return (
+                f"{name} has {path.stat().st_size} bytes that hash to {found[:12]}, not to "
+                f"{wanted[:12]}"
+            )
     return ""
 
 
 def repair(folder: Path) -> int | None:
-    """Before a start: drops saves that are half-written or damaged and points verl's tracker at the newest good one, whose step is returned.
+    """Remove incomplete and damaged saves, and point verl's tracker at the newest good one.
 
-    folder: of the training. None: it begins from the start. Candidates of later steps go: those steps are done again, maybe to other weights, and a
-    score of the one must not choose the other.
+    Called before a start. folder: the training's folder. Returns the step of the good save, or None
+    to start from scratch. Candidates of later steps are removed: those steps are repeated, possibly
+    with other weights, and an old score must not select the new weights.
     """
     saves = folder / "saves"
     for path in saves.glob("global_step_*"):
@@ -87,21 +95,27 @@ def repair(folder: Path) -> int | None:
 
 
 def _newest_good(folder: Path) -> int | None:
-    """Removes and tells the damaged saves that are newer."""
+    """Return the step of the newest intact save; record and remove damaged newer ones."""
     for step in reversed(whole_saves(folder / "saves")):
         save = folder / "saves" / f"global_step_{step}"
         if not (why := damage(save)):
             return step
         faults.record(
             folder,
-            f"the save of step {step} is damaged: {why}; it is removed, and the training goes on from what was saved before it",
+            (
+                f"the save of step {step} is damaged: {why}; it is removed, and the training goes "
+                "on from what was saved before it"
+            ),
         )
         _remove(save, SEAL)
     return None
 
 
 def restored(job: TrainingJob, step: int | None) -> TrainingJob:
-    """The job as it stood at this save: verl leaves the adaptive KL coefficient out of its checkpoints."""
+    """Return the job with the settings saved at this step.
+
+    verl does not store the adaptive KL coefficient in its checkpoints.
+    """
     path = job.path / "saves" / f"global_step_{step}" / STATE
     if step is None or not path.exists():
         return job
@@ -110,7 +124,10 @@ def restored(job: TrainingJob, step: int | None) -> TrainingJob:
 
 
 def kept(steps: Iterable[int], scores: Mapping[int, float], keep: Keep) -> set[int]:
-    """Which saves stay: the last, the best on validation of those that have been scored (the earlier of equals), and every so many steps."""
+    """Return the steps to keep: the last, the best on validation, and every so many steps.
+
+    Only scored steps count for the best; of equal scores the earlier step wins.
+    """
     there = sorted(steps)
     best = sorted(
         (step for step in there if step in scores), key=lambda step: (-scores[step], step)
@@ -123,7 +140,9 @@ def kept(steps: Iterable[int], scores: Mapping[int, float], keep: Keep) -> set[i
 
 
 def sync(folder: Path) -> None:
-    """Flushes every file below to disk: the seal must not outlive the bytes it stands for."""
+    """Flush every file below the folder to disk, so that the seal never exists before the data it
+    covers.
+    """
     for path in folder.rglob("*"):
         if path.is_file():
             handle = os.open(path, os.O_RDONLY)
@@ -134,7 +153,11 @@ def sync(folder: Path) -> None:
 
 
 def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
-    """Copies a Hugging Face folder beside, hashes it, and renames it into place with its manifest. Done once a step, whatever happens between."""
+    """Publish a Hugging Face folder as a candidate with a manifest.
+
+    The copy is made under a temporary name, hashed, and renamed into place. Each step is published
+    once, even after kills in between.
+    """
     target = job.path / "candidates" / f"step-{step:06d}"
     if (target / NAME).exists():
         return target
@@ -154,15 +177,15 @@ def publish_candidate(job: TrainingJob, step: int, weights: Path) -> Path:
     ).stamped()
     write_atomic(beside / NAME, manifest.model_dump_json(indent=1))
     sync(beside)
-    shutil.rmtree(
-        target, ignore_errors=True
-    )  # without its manifest: a kill came while it was removed, and the training has gone back behind it
+    # An old candidate without a manifest: its removal was interrupted, and the training resumed
+    # from an earlier step.
+    shutil.rmtree(target, ignore_errors=True)
     beside.replace(target)
     return target
 
 
 def prune(job: TrainingJob) -> None:
-    """Removes saves and candidates that the job's policy does not keep."""
+    """Remove saves and candidates that the job's retention policy does not keep."""
     saves, scores, keep = job.path / "saves", job.validations(), job.training.keep
     whole, published = whole_saves(saves), candidates(job.path)
     for step in set(whole) - kept(whole, scores, keep):
@@ -172,8 +195,11 @@ def prune(job: TrainingJob) -> None:
 
 
 def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
-    """Removes there what the policy does not keep. A restore brings one save alone: the others count as well, but for those of later steps, which
-    are of a life that is lost. Candidates it brings all: what is not here goes.
+    """Remove from the mirror what the retention policy does not keep.
+
+    A restore downloads only one save, so saves that are only in the mirror count for the policy
+    too. Those of later steps do not: they belong to a lost attempt. A restore downloads all
+    candidates, so a candidate that is not in the job's folder is removed.
     """
     whole, published = whole_saves(job.path / "saves"), candidates(job.path)
     there = steps_of(mirror.sealed("saves", SEAL))
@@ -190,23 +216,30 @@ def prune_mirror(job: TrainingJob, mirror: Mirror) -> None:
 
 
 def end_if_asked(folder: Path, done: int) -> None:
-    """Raises owner.Ended where a notice was given and the state after step `done`, the last one, is saved or is the start."""
+    """Raise owner.Ended after a notice if the state after step `done` is saved or is the start.
+
+    done: the last completed step.
+    """
     if (why := owner.notice(folder)) and done == max(whole_saves(folder / "saves"), default=0):
         raise owner.Ended(why)
 
 
 def best(folder: Path, scores: dict[int, float]) -> tuple[int, Path]:
-    """The candidate with the best validation score, the earlier one of equals. Raises LookupError when none was scored."""
+    """Return the candidate with the best validation score, the earlier one of equal scores.
+
+    Raises LookupError if no candidate was scored.
+    """
     scored = {step: path for step, path in candidates(folder).items() if step in scores}
     if not scored:
         raise LookupError(
-            f"{folder}: no candidate has a validation score: the run saved nothing; its log is beside it"
+            f"{folder}: no candidate has a validation score: the run saved nothing; its log is "
+            "beside it"
         )
     step = max(scored, key=lambda step: (scores[step], -step))
     return step, scored[step]
 
 
 def _remove(folder: Path, seal: str) -> None:
-    """The seal first, so that what is half-removed never counts."""
+    """Remove a folder, its seal first, so that a partly removed folder never counts."""
     (folder / seal).unlink(missing_ok=True)
     shutil.rmtree(folder)

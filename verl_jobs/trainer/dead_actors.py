@@ -1,4 +1,7 @@
-"""Which Ray processes of a training died under it. verl does not always notice: without the worker that writes its answers it waits for ever."""
+"""Detection of a training's Ray processes that died.
+
+verl does not always notice: without its rollout worker it waits forever.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +10,29 @@ from typing import Any
 
 from sandbox.backends.ray import Place
 
-KNOWN_S = 30.0  # Ray's head knows of a node that is gone after five missed looks, three seconds apart, and of a process on a live one at once
+# Ray's head detects a lost node after five missed checks, three seconds apart, and a process on a
+# live node immediately
+KNOWN_S = 30.0
+# other values: RAY_KILL, REF_DELETED, OUT_OF_SCOPE, ... (Ray's ActorDiedErrorContext)
 UNASKED = (
     "WORKER_DIED",
     "NODE_DIED",
-)  # beside RAY_KILL, REF_DELETED, OUT_OF_SCOPE, ... (Ray's ActorDiedErrorContext)
-REPLACED = (
-    Place.__name__,
-)  # classes whose dead their owner replaces: the sandbox's, with `sandbox.backend: ray`
+)
+# classes whose owner replaces dead actors: the sandbox's, with `sandbox.backend: ray`
+REPLACED = (Place.__name__,)
 
 
 def died() -> list[str]:
-    """Actors of this process's Ray job, by class and process, that ended though nobody ended them, and that nobody replaces."""
+    """Return the class and process of this Ray job's actors that died unexpectedly.
+
+    Actors that were ended on purpose, or that are replaced by their owner, are left out.
+    """
     import ray
+
+    # the public list_actors uses the dashboard, which returned nothing with Ray's token on (2.60)
     from ray._private.state import (
         state,
-    )  # the public list_actors goes through the dashboard, and gave nothing with Ray's token on (2.60)
+    )
 
     job = ray.JobID.from_hex(ray.get_runtime_context().get_job_id())
     dead = state.actor_table(None, job_id=job, actor_state_name="DEAD").values()
@@ -35,7 +45,11 @@ def died() -> list[str]:
 
 
 def died_with(within_s: float = KNOWN_S) -> list[str]:
-    """The same where an error came first: a rank whose peer on another node is gone says so before Ray knows of the death."""
+    """Return `died()`, waiting up to `within_s` for Ray to notice a death.
+
+    For use after an error: a rank that loses its peer on another node fails before Ray knows of the
+    death.
+    """
     import ray
 
     within_s = within_s if len(ray.nodes()) > 1 else 0.0

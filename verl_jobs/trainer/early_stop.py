@@ -1,6 +1,8 @@
-"""When a training is not worth going on with: a rule each, a reason each. What was saved before stays, and its best checkpoint is the run's.
+"""Early stopping: rules that end a training, each with its reason.
 
-In: verl's metrics, a row a step. Out: a reason in a sentence, or none. `verl_jobs/trainer/replay_buffer.py` asks before each step, in the trainer's process.
+Existing checkpoints stay, and the best one is the run's result. The rules read verl's metrics, one
+row per step, and return a reason or None. `verl_jobs/trainer/replay_buffer.py` applies them before
+each step, in the trainer's process.
 """
 
 from __future__ import annotations
@@ -20,15 +22,18 @@ from verl_jobs.metrics.names import ENTROPY, FROM_START, OF_UPDATE
 
 History = Sequence[Mapping[str, Any]]
 FINITE = ("actor/pg_loss", "actor/grad_norm", "critic/score/mean", "critic/vf_loss")
-SMOOTH = 3  # steps whose mean is looked at
+SMOOTH = 3  # steps to average over
 
 
 class EarlyStop(Exception):
-    """The training ends here; the message is the reason."""
+    """The training stops early; the message is the reason."""
 
 
 def reason(history: History, stop: Stop) -> str | None:
-    """Why to stop now, or None. history: in order of steps, step 0 is the validation before training."""
+    """Return why to stop now, or None.
+
+    history: in order of steps; step 0 is the validation before training.
+    """
     steps = [row for row in history if row["step"] > 0]
     for rule in (_not_finite, _far, _collapsed, _gap, _no_progress):
         if steps and (found := rule(history if rule is _no_progress else steps, stop)):
@@ -82,7 +87,10 @@ def _no_progress(history: History, stop: Stop) -> str | None:
 
 
 def check(folder: Path) -> None:
-    """Raises EarlyStop, with the reason in the job's `stopped.json`; RuntimeError while there is no checkpoint to keep."""
+    """Raise EarlyStop and write the reason to the job's `stopped.json`.
+
+    Raises RuntimeError if there is no checkpoint to keep yet.
+    """
     job, history = TrainingJob.read(folder / "job.json"), metrics(folder)
     due = job.validations()
     history = [
@@ -101,8 +109,11 @@ def check(folder: Path) -> None:
 
 
 def a_token(history: History, training: Training) -> History:
-    """The history with KL and entropy a token: where verl sums the loss over an answer's tokens and divides by the longest that an answer may be, it
-    does so with these too."""
+    """Return the history with KL and entropy per token.
+
+    Where verl sums the loss over a completion's tokens and divides by the maximum length, it does
+    the same with KL and entropy; this undoes it.
+    """
     if not training.method.sums_over_tokens:
         return history
     keys, longest = (FROM_START[0], ENTROPY), training.response_tokens

@@ -1,7 +1,9 @@
-"""The training process: `python -m verl_jobs.trainer.entry FOLDER/job.json`, a Ray job's entry point.
+"""The training process: `python -m verl_jobs.trainer.entry FOLDER/job.json`, a Ray job's entry
+point.
 
-Goes on from the newest whole save, runs verl's own `main_ppo` with our overrides, reports each step through Dagster Pipes, writes `done.json` last.
-Two processes never train in one folder: the kernel's lock decides, and gives the folder free when its holder dies.
+Resumes from the newest complete save, runs verl's `main_ppo` with our overrides, reports each step
+through Dagster Pipes, and writes `done.json` last. A kernel lock keeps two processes from training
+in one folder; the kernel releases it when its holder dies.
 """
 
 from __future__ import annotations
@@ -31,13 +33,16 @@ from verl_jobs.trainer.layout import settled
 from verl_jobs.trainer.resharding import reshard
 
 REPORT_EVERY_S = 1.0
-DEATHS_EVERY_S = 10.0  # looked for
+DEATHS_EVERY_S = 10.0  # interval of the checks for dead actors
 QUIET_S = (
-    60.0  # without a new step after a death: verl would have noticed by then, or waits for ever
+    60.0  # seconds without a new step after a death; by then verl has noticed it, or waits forever
 )
-TIME_TO_SAVE_S = 45.0  # less than its owner waits before it has Ray stop it (resources/ray/job.py)
-HANGS_S = 900.0  # a training that was asked to end and has not ended by then is ended
-DIED = 75  # exit code (EX_TEMPFAIL): a Ray process died under the training, or it was asked to end: it may go on from its last save
+# less than the owner waits before it has Ray stop the job (resources/ray/job.py)
+TIME_TO_SAVE_S = 45.0
+HANGS_S = 900.0  # a training that has not ended this long after the notice is killed
+# exit code (EX_TEMPFAIL): a Ray process died, or a notice ended the training; it may resume from
+# its last save
+DIED = 75
 REPORTED = {
     "reward": "critic/rewards/mean",
     "validation": VALIDATION,
@@ -55,18 +60,22 @@ REPORTED = {
 
 
 def main(path: Path, owned: bool = False) -> None:
-    """owned: whether somebody renews its lease; else it goes on to its end (a run by hand, a job of KubeRay's)."""
+    """Train the job of this file to its end.
+
+    owned: whether another process renews the training's lease. Without an owner there is no lease
+    (a run by hand, a KubeRay job).
+    """
     job = TrainingJob.read(path)
     with owner.alone(job.path) as alone:
         if not alone:
             sys.exit(f"another process trains in {job.path}: this one ends")
         if job.done is None:
             owner.withdraw_notice(job.path)
-            (job.path / "stopped.json").unlink(
-                missing_ok=True
-            )  # a life that was killed wrote it: this one looks for itself
+            # written by a killed attempt; this attempt checks for itself
+            (job.path / "stopped.json").unlink(missing_ok=True)
             if holders := os.environ.get(owner.HOLDERS):
-                owner.hold(Path(holders))  # the private Ray stays while an orphan saves
+                # keeps the private Ray alive while an orphaned training saves
+                owner.hold(Path(holders))
             with pipes(job.path) as session:
                 _train(job, session, owned)
             done = {
@@ -78,7 +87,10 @@ def main(path: Path, owned: bool = False) -> None:
 
 
 def pipes(folder: Path) -> AbstractContextManager[PipesContext | None]:
-    """The Dagster Pipes session whose parameters the submitting step left in the folder; none for a run by hand."""
+    """Open the Dagster Pipes session whose parameters the submitting step left in the folder.
+
+    Yields None for a run by hand.
+    """
     params = folder / "pipes.json"
     if not params.exists():
         return nullcontext()
@@ -96,14 +108,15 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     resumed = repair(job.path)
     if session:
         session.log.info(
-            f"training {job.chain}: {'from step ' + str(resumed) if resumed else 'from the start'}, {job.training.steps} steps"
+            f"training {job.chain}: "
+            f"{'from step ' + str(resumed) if resumed else 'from the start'}, "
+            f"{job.training.steps} steps"
         )
     import ray
 
     if not ray.is_initialized():
-        ray.init(
-            log_to_driver=True
-        )  # the address comes from the job's environment; no runtime_env: its workers are preloaded
+        # the job's environment has the address; no runtime_env, because Ray's workers are preloaded
+        ray.init(log_to_driver=True)
     from verl.trainer import main_ppo
 
     training = restored(job, resumed).training
@@ -113,9 +126,8 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
         print(f"the save of step {resumed} was cut anew for {training.ranks} ranks", flush=True)
     loggers = [*(["mlflow"] if job.tracking_uri else []), "wandb"]
     reporter = Reporter(job, session, owned)
-    signal.signal(
-        signal.SIGTERM, lambda *_: reporter.asked_to_end()
-    )  # Ray's own handler, set by init, would drop all since the last save
+    # replaces Ray's handler, set by init, which would lose everything since the last save
+    signal.signal(signal.SIGTERM, lambda *_: reporter.asked_to_end())
     told = overrides(
         training,
         seed=job.seed,
@@ -139,14 +151,15 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
     ) as error:
         print(f"a process of the run died: {str(error).splitlines()[0]}", flush=True)
         if training.scale.nodes > 1:
-            died_with()  # the next life must not be laid over a node that Ray still believes in
+            # the next attempt must not be placed on a node that Ray still believes alive
+            died_with()
         sys.exit(DIED)
     except ray.exceptions.RayTaskError as error:
         if isinstance(error, owner.Ended):
             print(f"saved and ended: {owner.notice(job.path)}", flush=True)
             sys.exit(DIED)
         if not job.stopped:
-            if gone := died_with():  # what verl raised is only what came of it
+            if gone := died_with():  # verl's exception is only a consequence of the death
                 print(f"a process of the run died: {', '.join(gone)}", flush=True)
                 sys.exit(DIED)
             raise
@@ -156,8 +169,11 @@ def _train(job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
 
 
 class Reporter(threading.Thread):
-    """Follows verl's metrics file and tells each step once through Dagster Pipes; gives notice when nobody wants the training any more; ends it where
-    a process of it has died and verl waits for it.
+    """Thread that reports each step and watches over the training.
+
+    Follows verl's metrics file and reports each step once through Dagster Pipes. Gives notice when
+    the training's lease has expired. Ends the process if one of its Ray processes died and verl
+    waits for it.
     """
 
     def __init__(self, job: TrainingJob, session: PipesContext | None, owned: bool) -> None:
@@ -167,9 +183,9 @@ class Reporter(threading.Thread):
         self.told: dict[int, dict[str, float]] = {}
         self.lease, self.asked_at = owner.Lease(job.path) if owned else None, 0.0
         self.looked_at = self.moved_at = time.monotonic()
-        self.missed_at = 0.0  # when a death was seen first
+        self.missed_at = 0.0  # when a death was first seen
         self.ended = threading.Event()
-        self.machines = Machines()  # from here on the CPUs' load is counted
+        self.machines = Machines()  # CPU load is measured from here on
 
     def run(self) -> None:
         met: dict[str, str] = {}
@@ -177,11 +193,16 @@ class Reporter(threading.Thread):
             for look in (self._look_at_its_owner, self._look_for_deaths, self.report):
                 try:
                     look()
-                except Exception as error:  # a full disk, a Ray that does not answer: the next look may do better, and nobody else looks
+                except Exception as error:
+                    # e.g. a full disk or an unresponsive Ray: the next check may succeed, and
+                    # nothing else checks
                     if met.get(look.__name__) != (said := f"{type(error).__name__}: {error}"):
                         met[look.__name__] = said
                         print(
-                            f"{look.__name__.strip('_')} failed, and is tried again in {REPORT_EVERY_S:.0f} s: {said}",
+                            (
+                                f"{look.__name__.strip('_')} failed, and is tried again in "
+                                f"{REPORT_EVERY_S:.0f} s: {said}"
+                            ),
                             flush=True,
                         )
 
@@ -193,10 +214,13 @@ class Reporter(threading.Thread):
         if owner.notice(self.job.path):
             self.asked_at = self.asked_at or time.monotonic()
             if time.monotonic() - self.asked_at > HANGS_S:
-                os._exit(DIED)  # its processes go with it
+                os._exit(DIED)  # ends its child processes too
 
     def asked_to_end(self) -> None:
-        """SIGTERM. A training that was asked before, and not only now, has had its time: Ray sends it last, when it is told to stop the job."""
+        """Handle SIGTERM: give notice, or exit if an earlier notice left enough time to save.
+
+        Ray sends SIGTERM last, when it stops the job.
+        """
         if self.asked_at and time.monotonic() - self.asked_at > TIME_TO_SAVE_S:
             os._exit(DIED)
         owner.give_notice(self.job.path, "SIGTERM")
@@ -231,9 +255,8 @@ class Reporter(threading.Thread):
         for step, said in found.items():
             if self.told.get(step) != said:
                 if self.session:
-                    busy = (
-                        self.machines.loads() if step == max(found) else {}
-                    )  # of steps before, which another life told, it is not known now
+                    # the load during earlier steps, reported by another attempt, is unknown
+                    busy = self.machines.loads() if step == max(found) else {}
                     self.session.report_custom_message(
                         {"step": step, "time": time.time(), **said, **busy}
                     )

@@ -1,7 +1,9 @@
-"""Layers that do not learn, for verl's FSDP engine, which has no such setting: `actor_rollout_ref.model.external_lib=verl_jobs.trainer.freezing`.
+"""Frozen layers for verl's FSDP engine, which has no such setting.
 
-verl imports this in every worker before it builds a model. The names come with the model's `override_config.frozen`; its key
-`model_config` stands beside, so that verl does not write `frozen` into the checkpoint's own config (verl/workers/config/model.py, `__post_init__`).
+Loaded by `actor_rollout_ref.model.external_lib=verl_jobs.trainer.freezing`. verl imports this
+module in every worker before it builds a model. The names are in the model's
+`override_config.frozen`. `override_config` also has the key `model_config`, so that verl does not
+write `frozen` into the checkpoint's own config (verl/workers/config/model.py, `__post_init__`).
 """
 
 from __future__ import annotations

@@ -1,5 +1,7 @@
-"""verl's own agent loops, for any engine, with what ours does on a CPU (verl_jobs/cpu/batched.py): a temperature schedule, and one greedy answer more
-to each training prompt, session 0 (verl_jobs/trainer/remax.py says what for).
+"""verl's agent loops, for any engine, with a temperature schedule and greedy completions.
+
+Each training prompt gets one more completion, the greedy session 0 (verl_jobs/trainer/remax.py
+explains why). On a CPU, verl_jobs/cpu/batched.py does the same.
 """
 
 from __future__ import annotations
@@ -16,9 +18,8 @@ from verl.trainer.ppo.v1.agent_loop_tq import (
 from verl_jobs.trainer.remax import GREEDY
 from verl_jobs.trainer.reward_manager import job_of
 
-_Worker = (
-    AgentLoopWorkerTQ.__ray_metadata__.modified_class
-)  # Ray refuses to inherit from an actor class
+# Ray does not allow subclasses of an actor class
+_Worker = AgentLoopWorkerTQ.__ray_metadata__.modified_class
 
 
 class ScheduledWorker(_Worker):  # type: ignore[misc, valid-type]  # verl has no types

@@ -1,7 +1,9 @@
-"""Which machines of a Ray a training is laid over: those that it was told, or, when it goes on and some are gone, what is left of them.
+"""Placement of a training on the nodes of a Ray cluster.
 
-In: the job and the live nodes of the Ray that this process is connected to. Out: the `Training` that verl is told. One that begins is laid as it was
-told, and verl waits for the machines (an autoscaler may yet bring them); one that goes on waits for `PATIENCE` seconds only.
+A new training gets the configured ranks and nodes, and verl waits for the machines, since an
+autoscaler may add them. A resumed training waits only `PATIENCE` seconds; if nodes are missing
+then, it continues on the remaining ones. Input: the job and the live nodes of the connected Ray.
+Output: the `Training` for verl.
 """
 
 from __future__ import annotations
@@ -15,34 +17,41 @@ from verl_jobs import faults
 from verl_jobs.config.scale import misfit
 from verl_jobs.config.training import Training
 
-PATIENCE = "RATCHET_PATIENCE_S"  # of a joined Ray; a private one never gets what it lacks
+PATIENCE = "RATCHET_PATIENCE_S"  # for an existing Ray cluster; a private one never gets more nodes
 POLL_S = 2.0
 
 
 class NoRoom(RuntimeError):
-    """What is left of the Ray holds no part of this training; the message has the numbers."""
+    """The live nodes cannot hold this training in any layout. The message has the numbers."""
 
 
 def settled(training: Training, folder: Path) -> Training:
-    """How a training that goes on is laid over the machines that are there; a change is recorded in its folder. Raises NoRoom where nothing fits."""
+    """Return a resumed training fitted to the live nodes; record a change in its folder.
+
+    Raises NoRoom if no layout fits.
+    """
     if _awaited(training, float(os.environ.get(PATIENCE, "0"))):
         return training
     gpus = live_gpus()
     if (found := laid(training, gpus)) is None:
         raise NoRoom(
-            f"{told(training)} wanted, and the Ray's live nodes hold {gpus} GPUs: start more of them"
+            f"{told(training)} wanted, and the Ray's live nodes hold {gpus} GPUs: start more of "
+            "them"
         )
     faults.record(
         folder,
-        f"{told(training)} have no place any more, the Ray's live nodes hold {gpus} GPUs: it goes on with {told(found)}",
+        (
+            f"{told(training)} have no place any more, the Ray's live nodes hold {gpus} GPUs: it "
+            f"goes on with {told(found)}"
+        ),
     )
     return found
 
 
 def laid(training: Training, gpus: Sequence[int]) -> Training | None:
-    """With as many ranks as may be, of those over as many nodes as may be, no more of either than was told; None where nothing fits.
+    """Return the training with as many ranks as fit, on as many nodes as possible.
 
-    gpus: of each node.
+    Neither exceeds the configured number. Returns None if nothing fits. gpus: GPUs of each node.
     """
     for ranks in fewer(training):
         for nodes in range(min(training.scale.nodes, ranks), 0, -1):
@@ -52,7 +61,9 @@ def laid(training: Training, gpus: Sequence[int]) -> Training | None:
 
 
 def fewer(training: Training) -> list[int]:
-    """Numbers of ranks that its saves can be loaded with (verl_jobs/trainer/resharding.py), the most first."""
+    """Return the rank counts that can load its saves (verl_jobs/trainer/resharding.py), in
+    descending order.
+    """
     whole = training.scale.shards or training.scale.megatron
     return (
         [training.ranks]
@@ -62,7 +73,7 @@ def fewer(training: Training) -> list[int]:
 
 
 def over(training: Training, ranks: int, nodes: int) -> Training | None:
-    """The same training on so many ranks and nodes; None where its batch does not divide."""
+    """Return the same training on other ranks and nodes; None if its batch is not divisible."""
     scale = training.scale.model_copy(update={"nodes": nodes})
     if misfit(scale, training.engine, ranks, training.problems_per_step, training.group_size):
         return None
@@ -70,23 +81,32 @@ def over(training: Training, ranks: int, nodes: int) -> Training | None:
 
 
 def fits(ranks: int, nodes: int, gpus: Sequence[int]) -> bool:
-    """Whether so many ranks can be spread evenly over so many of these nodes."""
+    """Whether the ranks can be spread evenly over this many of the nodes."""
     return ranks % nodes == 0 and sum(each >= ranks // nodes for each in gpus) >= nodes
 
 
 def live_gpus() -> list[int]:
-    """GPUs of each live node of the Ray that this process is connected to; on a CPU they are the ranks that a node takes."""
+    """Return the GPUs of each live node of the connected Ray.
+
+    On a CPU these are logical GPUs: the ranks that a node takes.
+    """
     import ray
 
     return [int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]]
 
 
 def told(training: Training) -> str:
-    return f"{training.ranks} rank{'s' * (training.ranks > 1)} on {training.scale.nodes} node{'s' * (training.scale.nodes > 1)}"
+    return (
+        f"{training.ranks} rank{'s' * (training.ranks > 1)} on {training.scale.nodes} "
+        f"node{'s' * (training.scale.nodes > 1)}"
+    )
 
 
 def _awaited(training: Training, patience_s: float) -> bool:
-    """Whether the nodes that it was told are there within so many seconds. What is missing is asked for, so that an autoscaler sees it."""
+    """Wait up to `patience_s` for the configured nodes; return whether they are there.
+
+    Requests placement groups for them, so that an autoscaler sees the demand.
+    """
     nodes, each = training.scale.nodes, training.ranks // training.scale.nodes
     if fits(training.ranks, nodes, live_gpus()) or not patience_s:
         return fits(training.ranks, nodes, live_gpus())

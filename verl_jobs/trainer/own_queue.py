@@ -1,7 +1,10 @@
-"""A queue for each training: TransferQueue, in which verl keeps a step's prompts and answers, knows its controller by one name in a whole Ray.
+"""A separate TransferQueue for each training.
 
-Two trainings on one Ray (trials of a search, homes that share a cluster) would find each other's prompts, and the first to end would end the other's
-queue. Here the name lies in a namespace of the Ray job's own. Imported by verl in every process of a run (verl_jobs/cpu/plugin.py).
+verl keeps a step's prompts and completions in TransferQueue, which finds its controller by one name
+per Ray cluster. Two trainings on one Ray (trials of a search, homes that share a cluster) would see
+each other's prompts, and the first to finish would close the other's queue. This module puts the
+name into a namespace of the Ray job. verl imports it in every process of a run
+(verl_jobs/cpu/plugin.py).
 """
 
 from __future__ import annotations
@@ -13,12 +16,17 @@ from transfer_queue import interface
 
 
 def own(namespace: str) -> str:
-    """Asked when the name is used: a worker may have been started before it had a job."""
+    """Return the namespace of the current Ray job.
+
+    Evaluated at each use: a worker may have been started before it had a job.
+    """
     return f"{namespace}-{ray.get_runtime_context().get_job_id()}"
 
 
 class _Ray:
-    """The module `ray`, as transfer_queue/interface.py uses it."""
+    """Proxy of the module `ray` for transfer_queue/interface.py; looks up actors in the job's
+    namespace.
+    """
 
     def __getattr__(self, name: str) -> Any:
         return getattr(ray, name)
@@ -28,7 +36,7 @@ class _Ray:
 
 
 class _Controller:
-    """The controller's class, likewise."""
+    """Proxy of the controller's class; creates the actor in the job's namespace."""
 
     def __init__(self, controller: Any) -> None:
         self.controller = controller

@@ -1,7 +1,9 @@
-"""The machine of a pod is taken back: `python -m verl_jobs.trainer.preemption_hook HOME`, before Kubernetes ends a worker of KubeRay's (resources/ray/kuberay.py).
+"""Pre-stop hook of KubeRay's workers: `python -m verl_jobs.trainer.preemption_hook HOME`.
 
-A training's own process is on the head, and is not told. So each training under HOME that has a process in this pod is given notice from here, and
-the pod stays until those processes are gone: the training has then saved and ended. With nothing of a training in it, it goes at once.
+Kubernetes runs it before it ends a worker pod (resources/ray/kuberay.py). A training's main process
+runs on the head and does not learn of the preemption. So this hook gives notice to each training
+under HOME that has a process in this pod. The pod stays until those processes are gone: the
+trainings have then saved and ended. Without such a process, the hook returns immediately.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ import psutil
 from verl_jobs.trainer import trainer_lease as owner
 
 TRAINING = (
-    "RATCHET_TRAINING"  # in the environment of a training's processes on a joined Ray: its folder
+    "RATCHET_TRAINING"  # set in the processes of a training on an existing Ray cluster: its folder
 )
-GRACE_S = 110  # that the pod asks for; AWS gives two minutes, others less, and then they decide
+# grace period of the pod; AWS gives two minutes, other providers less, and their limit applies
+GRACE_S = 110
 STAYS_S = GRACE_S - 10.0
 POLL_S = 0.5
 
@@ -33,12 +36,12 @@ def main(home: Path, stays_s: float = STAYS_S) -> None:
 
 
 def trainings(home: Path) -> dict[psutil.Process, Path]:
-    """Processes of this pod that belong to a training under `home`, and its folder."""
+    """Return the processes of this pod that belong to a training under `home`, with its folder."""
     found = {}
     for process in psutil.process_iter():
         try:
             told = process.environ().get(TRAINING, "")
-        except psutil.Error:  # gone meanwhile, or another user's
+        except psutil.Error:  # ended meanwhile, or another user's
             continue
         if told and Path(told).is_relative_to(home) and Path(told).is_dir():
             found[process] = Path(told)

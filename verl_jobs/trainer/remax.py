@@ -1,8 +1,10 @@
-"""ReMax for verl's v1 trainer: the reward of a greedy answer is the baseline of the sampled ones (Li et al. 2023, arXiv:2310.10505, algorithm 1).
+"""ReMax for verl's v1 trainer: the reward of a greedy completion is the baseline of the sampled
+ones.
 
-verl 0.9.1 has the estimator and, in its deprecated trainer alone, the greedy rollouts. Here each prompt gets one session more, and session 0 is
-greedy (verl_jobs/trainer/greedy.py, verl_jobs/cpu/batched.py). The replay buffer takes it out of the batch and leaves its reward here, in the trainer's
-process, where the estimator finds it by the prompt's id.
+Li et al. 2023, arXiv:2310.10505, algorithm 1. verl 0.9.1 has the estimator, but only its deprecated
+trainer makes the greedy rollouts. Here each prompt gets one more session, and session 0 is greedy
+(verl_jobs/trainer/greedy.py, verl_jobs/cpu/batched.py). The replay buffer removes it from the batch
+and stores its reward here, in the trainer's process. The estimator looks it up by the prompt's id.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from verl.trainer.ppo.core_algos import compute_remax_outcome_advantage, registe
 
 from verl_jobs.config.algorithms import REMAX
 
-GREEDY = 0  # the session
+GREEDY = 0  # session id
 _baselines: dict[str, float] = {}
 
 
 def remember(rewards: Mapping[str, float]) -> None:
-    """The greedy answers' rewards of the coming step, by prompt; those of the step before are forgotten."""
+    """Store the greedy completions' rewards of the coming step, by prompt; forget the previous
+    step's.
+    """
     _baselines.clear()
     _baselines.update(rewards)
 
@@ -33,9 +37,11 @@ def greedy_baseline(
     config: Any = None,
     **_: Any,
 ) -> Any:
-    """verl's ReMax with the baselines of `remember`. token_level_rewards, response_mask: (answers, tokens); index: each answer's prompt.
+    """Return verl's ReMax advantages and returns, each (completions, tokens), with the stored
+    baselines.
 
-    Returns advantages and returns, (answers, tokens). Raises KeyError for an answer whose prompt has no greedy one; a row with an empty mask is
+    token_level_rewards, response_mask: (completions, tokens); index: each completion's prompt.
+    Raises KeyError for a completion whose prompt has no baseline. A row with an empty mask is
     padding and needs none.
     """
     padding = response_mask.sum(dim=-1) == 0

@@ -1,7 +1,8 @@
-"""A training's saves and candidates in an object store, from which it goes on in a bare folder.
+"""Mirror of a training's saves and candidates in an object store, to resume in an empty folder.
 
-`key` there is the key of the job. A copy counts once its seal is there: the file that goes up last and names or hashes all others (`whole` of a save,
-`manifest.json` of a candidate). Every file is read back after its upload; what comes down is checked against the seal by the caller.
+The object `key` holds the job's key. A copy counts only if it has a seal: the file that is uploaded
+last and names or hashes all others (`whole` of a save, `manifest.json` of a candidate). Every file
+is read back after its upload. The caller checks downloads against the seal.
 """
 
 from __future__ import annotations
@@ -16,14 +17,21 @@ from artifacts.remote import put, put_bytes
 
 
 class Mirror:
-    """url: of the training, any that fsspec knows (`s3://bucket/trainings/chain-0001/1f0c`); credentials and endpoint as fsspec takes them."""
+    """Copy of a training in an object store.
+
+    url: the training's URL, of any kind that fsspec supports
+    (`s3://bucket/trainings/chain-0001/1f0c`); fsspec takes credentials and endpoint from its usual
+    places.
+    """
 
     def __init__(self, url: str) -> None:
         self.system, base = fsspec.core.url_to_fs(url)
         self.base = base.rstrip("/")
 
     def push(self, folder: Path, name: str, seal: str) -> None:
-        """Uploads all files of a folder under this name, the seal last. Raises CorruptUpload, OSError."""
+        """Upload all files of a folder under this name, the seal last. Raises CorruptUpload,
+        OSError.
+        """
         files = sorted(
             (path for path in folder.rglob("*") if path.is_file()),
             key=lambda path: (path.name == seal and path.parent == folder, path),
@@ -35,20 +43,23 @@ class Mirror:
         put_bytes(self.system, content, f"{self.base}/{name}")
 
     def read(self, name: str) -> bytes | None:
-        """None where there is no such file."""
+        """Return a file's content; None if there is no such file."""
         try:
             return bytes(self.system.cat_file(f"{self.base}/{name}"))
         except FileNotFoundError:
             return None
 
     def sealed(self, parent: str, seal: str) -> list[str]:
-        """Names below `parent` that have their seal, sorted."""
+        """Return the names below `parent` that have their seal, sorted."""
         self.system.invalidate_cache()
         found = self.system.glob(f"{self.base}/{parent}/*/{seal}")
         return sorted(PurePosixPath(str(path)).parent.name for path in found)
 
     def pull(self, name: str, target: Path) -> None:
-        """Downloads beside and renames into place, of what a kill left there. Raises FileNotFoundError, OSError."""
+        """Download under a temporary name, then rename into place; discard an interrupted download.
+
+        Raises FileNotFoundError, OSError.
+        """
         beside = target.with_name(f".{target.name}")
         shutil.rmtree(beside, ignore_errors=True)
         top = f"{self.base}/{name}"
@@ -60,7 +71,7 @@ class Mirror:
         beside.replace(target)
 
     def pull_files(self, pattern: str, folder: Path) -> None:
-        """Files directly below the URL that are not in the folder yet."""
+        """Download files directly below the URL that the folder does not have yet."""
         for remote in self.system.glob(f"{self.base}/{pattern}"):
             local = folder / PurePosixPath(str(remote)).name
             if not local.exists():
@@ -69,13 +80,15 @@ class Mirror:
                 beside.replace(local)
 
     def clear(self) -> None:
-        """Of a training that is over: all but its figures. Raises what the store's client raises."""
+        """Delete everything but the metrics of a finished training. Raises the store client's
+        errors.
+        """
         for part in ("saves", "candidates"):
             with suppress(FileNotFoundError):
                 self.system.rm(f"{self.base}/{part}", recursive=True)
 
     def drop(self, name: str, seal: str) -> None:
-        """The seal first, so that a half-removed copy never counts."""
+        """Delete a copy, its seal first, so that a partly removed copy never counts."""
         top = f"{self.base}/{name}"
         if self.system.exists(f"{top}/{seal}"):
             self.system.rm_file(f"{top}/{seal}")

@@ -1,8 +1,11 @@
-"""verl's replay buffer with an eye on what is trained on: figures of each step's answers go into verl's own metrics, and a lone answer is left out.
+"""verl's replay buffer with per-step metrics, and without lone completions.
 
-An answer without a score never comes here. verl pads the batch with rows of a group of their own and an empty mask, so that no other group's baseline
-moves. But of a group that kept one answer alone, verl takes 0 as the baseline (core_algos.py, `compute_grpo_outcome_advantage`; RLOO likewise): its
-whole reward becomes its advantage, though there is nothing to compare it with. So that one is left out too, and counted.
+Metrics of each step's completions are added to verl's own. A completion without a score never
+reaches this buffer. verl pads the batch with rows of their own group and an empty mask, so that no
+other group's baseline changes. But for a group with only one remaining completion, verl uses 0 as
+the baseline (core_algos.py, `compute_grpo_outcome_advantage`; RLOO likewise). Its whole reward
+would become its advantage, although there is nothing to compare it with. So lone completions are
+left out too, and counted.
 """
 
 from __future__ import annotations
@@ -35,9 +38,13 @@ TEMPERATURE = f"{PREFIX}/temperature"
 
 
 class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no types
-    """sampler_kwargs: `answers`, how many a prompt is asked for; `least`, how many scored ones a group needs; `greedy`, whether session 0 is a
-    greedy answer and a baseline; `most_dropped`, how many groups that are alike a step may draw again; `normalised`, `clip`: of rewards
-    (verl_jobs/trainer/rescaled.py); `longest`, tokens of an answer; the rest is verl's.
+    """verl's replay buffer with our metrics, early stopping and filters.
+
+    sampler_kwargs: `answers`: completions per prompt; `least`: minimum scored completions of a
+    group; `greedy`: whether session 0 is a greedy completion and baseline; `most_dropped`: maximum
+    number of uniform groups that a step replaces; `normalised`, `clip`: of rewards
+    (verl_jobs/trainer/rescaled.py); `longest`: maximum tokens of a completion. The others are
+    verl's.
     """
 
     def __init__(self, *args: Any, sampler_kwargs: Any = None, **kwargs: Any) -> None:
@@ -56,16 +63,16 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         self.dropped = 0
         self.cleared: list[
             tuple[str, bool]
-        ] = []  # verdicts of groups that this step drew and does not learn from
-        self.trainer: Any = getattr(
-            kwargs.get("refill_fn"), "__self__", None
-        )  # verl hands its trainer's own method over
+        ] = []  # outcomes of groups that this step sampled and does not train on
+        # verl passes a bound method of its trainer
+        self.trainer: Any = getattr(kwargs.get("refill_fn"), "__self__", None)
         super().__init__(*args, sampler_kwargs=sampler_kwargs, **options, **kwargs)
 
     def _dapo_filtered_keys(self, partition_id: str) -> tuple[set[str], Counter[float]]:
-        """verl draws again for ever where every group is solved, or none is; here a step takes what there is when `most_dropped` is reached.
+        """Limit verl's dynamic sampling to `most_dropped` groups; then accept the groups there are.
 
-        Each dropped group has brought verl credit for two more, so that the step ends with a whole batch.
+        verl would sample forever if every group is solved or none is. Each dropped group has given
+        verl credit for two more, so the step still ends with a full batch.
         """
         if self.dropped >= self.most_dropped:
             return set(), Counter()
@@ -74,7 +81,9 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         return found, counts
 
     def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
-        """What DAPO drops tells the curriculum most: that a problem is always solved, or never."""
+        """Keep the outcomes of dropped groups: that a problem is always or never solved informs the
+        curriculum most.
+        """
         keys = [key for key in self.partitions[partition_id] if key.split("_")[0] in uids]
         if keys and partition_id != "val" and curriculum.present():
             fields = tq.kv_batch_get(
@@ -87,8 +96,9 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
     def sample(
         self, global_steps: int, partition_id: str, batch_size: int
     ) -> tuple[Any, dict[str, Any]]:
-        """verl's batch of so many prompts, with our figures among its metrics. Raises RuntimeError where no group can be learned from, and
-        EarlyStop.
+        """Return verl's batch of `batch_size` prompts, with our figures among its metrics.
+
+        Raises RuntimeError if no group can be trained on, and EarlyStop.
         """
         scheduled: dict[str, float] = {}
         if partition_id != "val":
@@ -96,7 +106,8 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             try:
                 stopping.check(_job_folder())
             except stopping.EarlyStop:
-                self.trainer.checkpoint_callback.await_upload()  # this process ends with the training
+                # this process ends with the training
+                self.trainer.checkpoint_callback.await_upload()
                 raise
             scheduled = self._set_temperature(
                 TrainingJob.read(_job_folder() / "job.json").training, global_steps
@@ -106,7 +117,7 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             global_steps=global_steps, partition_id=partition_id, batch_size=batch_size
         )
         if partition_id == "val":
-            if not batch.keys:  # of a training batch verl says so itself
+            if not batch.keys:  # for a training batch verl raises its own error
                 raise RuntimeError(
                     f"no answer to {batch_size} validation problems: {_last_fault()}"
                 )
@@ -120,9 +131,8 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
             select_fields=["extra_fields", "extra_info", "rm_scores"],
         )
         told = [_plain(field) for field in fields["extra_fields"]]
-        seen = [
-            each.get("reward_extra_info", {}) for each in told
-        ]  # as verl's own filter reads them
+        # as verl's own filter reads them
+        seen = [each.get("reward_extra_info", {}) for each in told]
         cut = list(map(self._cut, told, fields["rm_scores"]))
         samples.write(
             _job_folder(),
@@ -151,19 +161,25 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         return batch, metrics | figures | scheduled | {LONE: float(len(lone))}
 
     def _set_temperature(self, training: Training, step: int) -> dict[str, float]:
-        """With a schedule: the trainer scales its logits by the temperature that this step's answers are drawn with, as the agent loop does."""
+        """Apply the temperature schedule, if any, to the trainer.
+
+        The trainer scales its logits by the temperature that this step's completions are sampled
+        with, as the agent loop does.
+        """
         if not training.final_temperature:
             return {}
         temperature = training.temperature_at(step)
         self.trainer.config.actor_rollout_ref.rollout.temperature = (
-            temperature  # trainer_base.py reads it anew in each step
+            temperature  # trainer_base.py reads it in each step
         )
         return {TEMPERATURE: temperature}
 
     def _cut(self, told: dict[str, Any], scores: Any) -> bool:
-        """Whether its length ended the answer. scores: (tokens); where an agent loop does not say why it ended, one as long as it may be was cut.
+        """Whether the completion was truncated. scores: (tokens).
 
-        verl's `response_length/clip_ratio` is another thing: the share of answers as long as the longest of their batch.
+        If the agent loop gives no stop reason, a completion of the maximum length counts as
+        truncated. verl's `response_length/clip_ratio` differs: it is the share of completions as
+        long as the longest of their batch.
         """
         return bool(
             told["stop_reason"] == BY_LENGTH
@@ -172,9 +188,10 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         )
 
     def _without_greedy(self, batch: Any, partition_id: str) -> tuple[Any, float]:
-        """The batch less the greedy answers, whose rewards become baselines, and their mean. A prompt without one goes with all of its answers.
+        """Return the batch without the greedy completions, and the mean of their rewards.
 
-        Raises RuntimeError where nothing is left.
+        The rewards become baselines. A prompt without a greedy completion is removed with all its
+        completions. Raises RuntimeError if nothing is left.
         """
         greedy = [key for key in batch.keys if int(key.rsplit("_", 2)[1]) == remax.GREEDY]
         rewards = (
@@ -197,7 +214,8 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         ]
         if not kept:
             raise RuntimeError(
-                "no problem has a greedy answer with a score and a sampled one: the judge fails; its log says why"
+                "no problem has a greedy answer with a score and a sampled one: the judge fails; "
+                "its log says why"
             )
         tq.kv_clear(keys=sorted(set(batch.keys) - set(kept)), partition_id=partition_id)
         return batch.select_keys(kept), sum(baselines.values()) / len(baselines)
@@ -226,21 +244,22 @@ def _sample(about: Any, seen: dict[str, Any], scores: Any, cut: bool) -> Sample:
 
 
 def _outcome(about: Any, seen: dict[str, Any]) -> tuple[str, bool]:
-    """Problem, and whether the answer solved it. Raises ValueError where the reward does not say."""
+    """Return the problem and whether the completion solved it. Raises ValueError without `acc`."""
     if "acc" not in seen:
         raise ValueError(
-            "a curriculum needs `acc` of every answer, and this reward manager gives none: add it, or set training.curriculum to uniform"
+            "a curriculum needs `acc` of every answer, and this reward manager gives none: add "
+            "it, or set training.curriculum to uniform"
         )
     return str(_plain(about).get("problem_id", "")), seen["acc"] == 1
 
 
 def _job_folder() -> Path:
-    """In the trainer's process: that of verl's metrics file (callback.py sets it)."""
+    """Return the folder of verl's metrics file, which callback.py sets in the trainer's process."""
     return Path(os.environ["VERL_FILE_LOGGER_PATH"]).parent
 
 
 def too_few(keys: Sequence[str], least: int) -> set[str]:
-    """The keys (`prompt_session_index`) of prompts with fewer sessions than `least`."""
+    """Return the keys (`prompt_session_index`) of prompts with fewer sessions than `least`."""
     sessions = Counter(
         prompt for prompt, _ in {(key.rsplit("_", 2)[0], key.rsplit("_", 2)[1]) for key in keys}
     )

@@ -1,7 +1,8 @@
-"""Rewards on another scale before anything is made of them: less their mean in the step, over their standard deviation, and cut.
+"""Rescaled rewards: normalised to mean 0 and standard deviation 1 in each step, and clipped.
 
-For algorithms that do not divide by a deviation themselves (rloo, remax, dr_grpo, the critic of ppo): their gradient and the critic's targets then
-have the same size whatever a reward pays. Each step is normalised by itself: nothing is carried from step to step that a resumed run could lack.
+For algorithms that do not divide by a deviation themselves (rloo, remax, dr_grpo, the critic of
+ppo). The size of their gradient and of the critic's targets then does not depend on the reward's
+scale. Each step is normalised separately, so a resumed run needs no state of earlier steps.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ from statistics import fmean, pstdev
 
 from rewards.watch import PREFIX
 
-RAW = f"{PREFIX}/reward_as_paid"  # the mean before it was rescaled: verl's own reward metrics are of what comes after
-CLIPPED = f"{PREFIX}/rewards_cut"  # share
+# mean before rescaling; verl's own reward metrics are computed after it
+RAW = f"{PREFIX}/reward_as_paid"
+CLIPPED = f"{PREFIX}/rewards_cut"  # share of clipped rewards
 
 
 def rescaled(rewards: Sequence[float], *, normalised: bool, clip: float) -> list[float]:
-    """In the order given. Equal rewards have no deviation and stay as they are; clip 0 cuts nothing."""
+    """Return the rescaled rewards in the given order.
+
+    Equal rewards have no deviation and stay unchanged; clip 0 does not clip.
+    """
     mean, spread = _moments(rewards, normalised)
     scaled = [(reward - mean) / spread for reward in rewards]
     return [max(-clip, min(clip, reward)) for reward in scaled] if clip else scaled
@@ -30,20 +35,23 @@ def rescale(
     normalised: bool,
     clip: float,
 ) -> dict[str, float]:
-    """Writes the rewards of a batch back on the new scale, and ReMax's baselines (by prompt) with them; returns the step's figures.
+    """Rescale the rewards of a batch in place, and ReMax's baselines (by prompt); return the
+    metrics.
 
-    A reward is the sum over an answer's tokens: each token's part is divided, the mean and what is cut come off the last.
+    A reward is the sum over a completion's tokens: each token's part is divided, and the mean and
+    the clipped amount are subtracted from the last token.
     """
     import transfer_queue as tq
     from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
     from verl_jobs.trainer import remax
 
+    # (tokens) each
     scores = list(
         tq.kv_batch_get(keys=list(keys), partition_id=partition_id, select_fields=["rm_scores"])[
             "rm_scores"
         ]
-    )  # (tokens) each
+    )
     paid = [float(each.sum()) for each in scores]
     every = [*paid, *baselines.values()]
     made, (_, spread) = (
@@ -67,6 +75,6 @@ def rescale(
 
 
 def _moments(rewards: Sequence[float], normalised: bool) -> tuple[float, float]:
-    """What is taken off, and what is divided by."""
+    """Return the value to subtract and the value to divide by."""
     spread = pstdev(rewards) if normalised and len(rewards) > 1 else 0.0
     return (fmean(rewards), spread) if spread > 0 else (0.0, 1.0)

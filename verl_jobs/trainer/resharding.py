@@ -1,8 +1,9 @@
-"""A save of so many ranks as one of another number: verl names its files by the number of ranks, and loads no other.
+"""Convert a save to another number of ranks.
 
-In: a sealed save of FSDP2 over one dimension (no copies of shards, no Megatron). Out: the files of the other number beside, and the save sealed anew.
-Nothing is recomputed: shards are put together and cut again as FSDP2 cuts them (torch.chunk). Random numbers are those
-of the first ranks, and of the last one again where there are more.
+verl names its files by the number of ranks and loads no others. Input: a sealed save of FSDP2 over
+one dimension (no copies of shards, no Megatron). Output: additional files for the other number, and
+a new seal. No values change: shards are concatenated and split again as FSDP2 splits them
+(torch.chunk). Each rank keeps its random state; additional ranks get a copy of the last one's.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ KINDS = ("model", "optim", "extra_state")
 
 
 def ranks_of(save: Path) -> set[int]:
-    """For how many ranks this save has files."""
+    """Return the numbers of ranks that this save has files for."""
     return {
         int(path.name.split("_")[3])
         for path in (save / "actor").glob("model_world_size_*_rank_0.pt")
@@ -24,7 +25,10 @@ def ranks_of(save: Path) -> set[int]:
 
 
 def reshard(save: Path, ranks: int) -> bool:
-    """Makes the save loadable with so many ranks; says whether there was anything to do. A kill in between leaves the old seal, which still holds."""
+    """Make the save loadable with `ranks` ranks; return whether it had to be converted.
+
+    A kill in between leaves the old seal, which is still valid.
+    """
     if ranks in (there := ranks_of(save)):
         return False
     for learner in ("actor", "critic"):
@@ -56,7 +60,10 @@ def _reshard(folder: Path, before: int, after: int) -> None:
 
 
 def _cut(states: list[Any], rank: int, ranks: int) -> Any:
-    """The same tree for one of so many ranks. states: what each of the former ranks holds at this place of the tree."""
+    """Return the state tree of one of `ranks` ranks.
+
+    states: what each former rank holds at this place of the tree.
+    """
     from torch.distributed.tensor import DTensor
 
     first = states[0]
@@ -82,9 +89,9 @@ def _piece(shards: list[Any], rank: int, ranks: int) -> Any:
     local = shards[0]._local_tensor
     if isinstance(placement, Shard):
         whole = torch.cat([shard._local_tensor for shard in shards], dim=placement.dim)
-        pieces = whole.chunk(ranks, dim=placement.dim)  # fewer than ranks where the tensor is small
+        pieces = whole.chunk(ranks, dim=placement.dim)  # fewer than ranks if the tensor is small
         local = (pieces[rank] if rank < len(pieces) else whole.narrow(placement.dim, 0, 0)).clone()
-    made: Any = DTensor  # it has no types
+    made: Any = DTensor  # untyped
     mesh = DeviceMesh(
         spec.mesh.device_type,
         list(range(ranks)),

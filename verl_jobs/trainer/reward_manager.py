@@ -1,6 +1,7 @@
-"""verl's door to the rewards room: answers in, rewards out, a whole batch at a time; a sample without a score is no sample.
+"""verl's interface to the rewards: completions in, rewards out, one batch at a time.
 
-verl drops a rollout whose reward raises, and pads its group; so an infrastructure failure raises here, and is counted, and is never a zero.
+verl drops a rollout whose reward raises, and pads its group. So an infrastructure failure raises
+here and is counted; it is never scored as 0.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ from verl_jobs.job import TrainingJob
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
-TRIES = 3  # sandboxes a batch
-MATHS = ("math", "gsm8k", "aime", "amc")  # in the names that verl's own data sources have
+TRIES = 3  # sandboxes tried per batch
+MATHS = ("math", "gsm8k", "aime", "amc")  # parts of the names of verl's mathematics data sources
 
 
 class NoScore(RuntimeError):
-    """The judge failed, not the answer."""
+    """The judge failed, not the completion."""
 
 
 class Scorer:
-    """One sandbox and one reward a process, made at the first use; safe to use from threads."""
+    """One sandbox and one reward per process, created at the first use; thread-safe."""
 
     def __init__(self, config: RewardConfig, sandbox: SandboxConfig | None = None) -> None:
         self.config, self.confined = config, sandbox or SandboxConfig()
@@ -56,14 +57,16 @@ class Scorer:
 
     @property
     def sandbox(self) -> Sandbox:
-        """The one that scores, open."""
-        with self._lock:  # cached_property alone would make two sandboxes for two threads
+        """The open sandbox of this scorer."""
+        with self._lock:  # without it cached_property could create two sandboxes for two threads
             return self._sandbox
 
     def score(self, pairs: Sequence[tuple[str, str]], step: int = 0) -> list[Score]:
-        """Scores in the order of (ground truth, answer). The sandbox opens with the first program, and anew where all of it has failed.
+        """Return the scores of (ground truth, completion) pairs, in order.
 
-        Raises SandboxError, OSError after TRIES sandboxes, and what a reward file raises at every answer.
+        The sandbox opens with the first program, and is replaced if all of its verdicts failed.
+        Raises SandboxError, OSError after TRIES sandboxes, and an exception that a reward file
+        raises for every completion.
         """
         answered: list[tuple[Task, str]] = [(self._task(truth), answer) for truth, answer in pairs]
         with self._lock:
@@ -79,7 +82,7 @@ class Scorer:
         )
 
     def run(self, jobs: Iterable[Job], repeat: int = 1) -> list[Report]:
-        """As a sandbox runs them, in their order, and with as many sandboxes as `score` takes; for what is run and not scored."""
+        """Run jobs without scoring; return their reports in order, with up to TRIES sandboxes."""
         listed = list(jobs)
         return self._tried(
             lambda sandbox: run_all(sandbox, listed, repeat) if sandbox else [],
@@ -92,7 +95,11 @@ class Scorer:
         verdict: Callable[[T], Verdict],
         programs: bool = True,
     ) -> list[T]:
-        """What `ask` gives, in another sandbox where the one failed or gave no verdict at all. programs: whether a sandbox is needed."""
+        """Return the results of `ask`; retry in a new sandbox if it fails or gives no verdict at
+        all.
+
+        programs: whether a sandbox is needed.
+        """
         for _ in range(TRIES - 1):
             sandbox = self.sandbox if programs else None
             try:
@@ -108,7 +115,9 @@ class Scorer:
         return ask(self.sandbox if programs else None)
 
     def _replace(self, broken: Sandbox | None) -> None:
-        """The next to ask gets a new sandbox, unless another thread has seen to it."""
+        """Close the broken sandbox, unless another thread has replaced it; the next use opens a new
+        one.
+        """
         with self._lock:
             if self.__dict__.get("_sandbox") is not broken or broken is None:
                 return
@@ -117,7 +126,10 @@ class Scorer:
 
 
 def worth(reward: Reward, batch: Sequence[Judged]) -> list[Score]:
-    """What the reward gives; an answer at which it raises, as a user's own may, has no score. Raises its error where it raises at every one."""
+    """Return the reward's scores; a completion for which it raises, as a user's may, has no score.
+
+    Raises the reward's exception if it raises for every completion.
+    """
     try:
         return reward.score_all(batch)
     except Exception:
@@ -134,7 +146,7 @@ def worth(reward: Reward, batch: Sequence[Judged]) -> list[Score]:
 
 
 def job_path(config: Any) -> Path:
-    """Where the job of a verl run is written: beside its checkpoints."""
+    """Return the path of a verl run's job file, next to its checkpoints."""
     return Path(config.trainer.default_local_dir).parent / "job.json"
 
 
@@ -147,9 +159,10 @@ def scorer_of(job: TrainingJob) -> Scorer:
 
 
 def overlong(training: Training, tokens: int) -> float:
-    """What DAPO takes from an answer of so many tokens: 0 to -1, straight over the last part of the longest answer (arXiv:2503.14476, eq. 13).
+    """Return DAPO's length penalty for a completion of `tokens` tokens, 0 to -1.
 
-    0 with any other algorithm.
+    It falls linearly over the last part of the maximum length (arXiv:2503.14476, eq. 13). 0 with
+    any other algorithm.
     """
     if not training.method.drops_equal_groups:
         return 0.0
@@ -158,9 +171,10 @@ def overlong(training: Training, tokens: int) -> float:
 
 
 def as_verl(score: Score, answer: str = "", penalty: float = 0.0) -> dict[str, Any]:
-    """What verl collates: the same keys on every call, None for what was not measured, and as text answer, verdict and trace. Raises NoScore.
+    """Return the fields that verl collates. Raises NoScore.
 
-    penalty: added to the score, not to `acc`.
+    Every call has the same keys, None for what was not measured; completion, verdict and trace are
+    text. penalty: added to the score, not to `acc`.
     """
     if score.value is None:
         raise NoScore("no verdict on this answer: left out of the step")
@@ -190,12 +204,18 @@ def compute_score(
     extra_info: Mapping[str, Any] | None = None,
     **reward: Any,
 ) -> dict[str, Any]:
-    """verl's own signature (`reward.custom_reward_function.path=pkg://verl_jobs.trainer.reward_manager`), one answer a call: slower than the batched manager.
+    """Score one completion, with verl's own signature.
 
-    ground_truth: JSON of a problem or question (`problems.dataset.rl_parquet.ground_truth`, `rewards.question.question_truth`), or a bare right answer: then
-    `extra_info["task"]` is "math" or "qa", or the data source is one of mathematics; `extra_info["question"]` is its statement, `extra_info["form"]`
-    its `Question.form`. reward: keys of RewardConfig (`reward_kwargs`).
-    Raises NoScore where the judge failed, ValueError for a ground truth that cannot be understood.
+    Use: `reward.custom_reward_function.path=pkg://verl_jobs.trainer.reward_manager`. It is slower
+    than the batched manager.
+
+    ground_truth: JSON of a problem or question (`problems.dataset.rl_parquet.ground_truth`,
+    `rewards.question.question_truth`), or a bare correct answer. A bare answer needs
+    `extra_info["task"]` of "math" or "qa", or a mathematics data source. `extra_info["question"]`
+    is its statement, `extra_info["form"]` its `Question.form`. reward: keys of RewardConfig
+    (`reward_kwargs`).
+
+    Raises NoScore if the judge failed, ValueError for an invalid ground truth.
     """
     truth = _truth(data_source, ground_truth, extra_info or {})
     [score] = _scorer(RewardConfig.model_validate(reward).model_dump_json()).score(
@@ -217,7 +237,8 @@ def _truth(data_source: str, ground_truth: str, extra_info: Mapping[str, Any]) -
     )
     if task not in ("math", "qa"):
         raise ValueError(
-            f"{data_source}: a bare right answer needs extra_info['task'], math or qa; a program needs a problem's JSON"
+            f"{data_source}: a bare right answer needs extra_info['task'], math or qa; a program "
+            "needs a problem's JSON"
         )
     known = {
         "statement": str(extra_info.get("question", "")),
@@ -227,7 +248,9 @@ def _truth(data_source: str, ground_truth: str, extra_info: Mapping[str, Any]) -
 
 
 class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has no types
-    """One answer at a time, for agent loops that do not batch (verl/experimental/reward_loop)."""
+    """Scores one completion at a time, for agent loops that do not batch
+    (verl/experimental/reward_loop).
+    """
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **_: Any) -> None:
         super().__init__(config, tokenizer, compute_score)

@@ -1,8 +1,10 @@
-"""Who wants a training to go on, and how it is asked to end: a lease that its owner renews, a notice in its folder, a holder's mark at its Ray.
+"""Lease and notice: whether a training should continue, and how it is asked to end.
 
-A notice comes from SIGTERM, from a pod that is taken back (verl_jobs/trainer/preemption_hook.py), from a person who cancels, or from a lease that nobody renewed.
-The trainer then finishes the step that it is in, saves, and ends (verl_jobs/trainer/checkpoints.py). All of it lies in files, so that owner and trainer need no
-way to each other but the training's folder.
+The owner renews a lease in the training's folder. A notice in that folder asks the training to end.
+It comes from SIGTERM, from a preempted pod (verl_jobs/trainer/preemption_hook.py), from a user who
+cancels, or from an expired lease. The trainer then finishes its current step, saves, and ends
+(verl_jobs/trainer/checkpoints.py). A mark in the holders' folder keeps a private Ray alive. All of
+these are files, so owner and trainer share nothing but the training's folder.
 """
 
 from __future__ import annotations
@@ -24,34 +26,38 @@ LOCK = "trainer.lock"
 LEASE_S = 30.0  # a Dagster step that died is back within 16 s (docs/measurements)
 RENEW_S = 3.0
 STILL_S = 2.0
-OWNED = "owned"  # to the training's command line: somebody renews its lease
-HOLDERS = "RATCHET_HOLDERS"  # where a process of the private Ray says that it needs it (resources/ray/head.py)
+OWNED = "owned"  # argument of the training's command line: another process renews its lease
+# folder where users of the private Ray register (resources/ray/head.py)
+HOLDERS = "RATCHET_HOLDERS"
 
 
 class Ended(Exception):
-    """The training ends here, all of it saved; the message is why."""
+    """The training ends here with everything saved; the message is the reason."""
 
 
 def give_notice(folder: Path, reason: str) -> None:
-    """Asks the training in this folder to save and to end; the first reason stays."""
+    """Ask the training in this folder to save and end; the first reason stays."""
     if not notice(folder):
         write_atomic(folder / NOTICE, json.dumps({"reason": reason, "at": time.time()}))
 
 
 def notice(folder: Path) -> str:
-    """Why the training was asked to end; empty where it was not."""
+    """Return why the training was asked to end; empty if it was not."""
     path = folder / NOTICE
     return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
 
 
 def withdraw_notice(folder: Path) -> None:
-    """A new life of the training begins: what ended the last one is past."""
+    """Remove the notice at the start of a new attempt."""
     (folder / NOTICE).unlink(missing_ok=True)
 
 
 @contextmanager
 def alone(folder: Path) -> Iterator[bool]:
-    """Whether nobody else trains in this folder, and nobody else will while in here: the kernel's lock decides, and is free when its holder dies."""
+    """Hold the folder's lock and yield whether it was free.
+
+    The kernel releases the lock when its holder dies.
+    """
     with (folder / LOCK).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -63,7 +69,7 @@ def alone(folder: Path) -> Iterator[bool]:
 
 @contextmanager
 def owned(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
-    """While in here, this process renews the training's lease, whatever else it does."""
+    """Renew the training's lease in a background thread for the duration of the context."""
     left = threading.Event()
 
     def renew() -> None:
@@ -83,15 +89,21 @@ def owned(folder: Path, every_s: float = RENEW_S) -> Iterator[None]:
 
 
 def _renew(lease: Path, count: int) -> None:
-    """In one write and over what is there: emptied first, it would be empty for as long as this thread waits for its turn between the two."""
+    """Overwrite the lease in one write, without truncation.
+
+    A truncated file would be empty until this thread runs again.
+    """
     lease.touch()
     with lease.open("r+b", buffering=0) as file:
         file.write(f"{os.getpid()} {count}".ljust(40).encode("ascii"))
 
 
 class Silence:
-    """How long nothing was heard, by somebody who looks often. Between two looks no more than STILL_S count: where this process stood still (a
-    machine or a container that was paused), so did those whom it would have heard."""
+    """Seconds since the last sign of life.
+
+    At most STILL_S is charged per check. If this process was paused (a machine or a container), the
+    observed process was paused too.
+    """
 
     def __init__(self) -> None:
         self._seconds, self._looked = 0.0, time.monotonic()
@@ -104,9 +116,10 @@ class Silence:
 
 
 class Lease:
-    """The lease as the training sees it. It looks for changes and asks its own clock alone: those of two machines may differ.
+    """The lease as the training sees it.
 
-    One that does not exist never expires.
+    It compares contents and uses only its own clock, because the clocks of two machines may differ.
+    A lease that does not exist never expires.
     """
 
     def __init__(self, folder: Path, term_s: float = LEASE_S) -> None:
@@ -114,7 +127,7 @@ class Lease:
         self._seen, self._silence = self._read(), Silence()
 
     def expired(self) -> bool:
-        """Whether nobody has renewed it for its term."""
+        """Whether the lease has not been renewed for its term."""
         before, self._seen = self._seen, self._read()
         return (
             self._silence.seconds(heard=self._seen != before) > self.term_s
@@ -126,14 +139,17 @@ class Lease:
 
 
 def hold(holders: Path) -> None:
-    """Makes this process a holder of a private Ray; its end, however it comes, is the end of that."""
+    """Register this process as a user of a private Ray; when it ends, for whatever reason, so does
+    its registration.
+    """
     write_atomic(holders / str(os.getpid()), started(os.getpid()))
 
 
 def started(pid: int) -> str:
-    """When a process was started, in ticks since the machine was (proc(5)): unlike the time of day, which may be set, always the same.
+    """Return a process's start time in ticks since boot (proc(5)).
 
-    Raises FileNotFoundError or ProcessLookupError where there is none.
+    Unlike the time of day, which may be set, it never changes. Raises FileNotFoundError or
+    ProcessLookupError if there is no such process.
     """
     return (
         Path(f"/proc/{pid}/stat")
