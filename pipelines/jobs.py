@@ -1,9 +1,8 @@
 """The jobs. Every stage runs in the run's own process; heavy work is a Ray job or a sandbox.
 
 The default partition of `full_chain` and `smoke` is the open run of their home, or the next one;
-that of `evaluate_checkpoint` and `promote` is the newest (docs/decisions.md). So `dagster job
-execute -j smoke` needs no argument; a key from the UI, a schedule or a sensor overrides the
-default.
+that of `evaluate_checkpoint` and `promote` is the newest (docs/decisions.md). So `smoke` needs no
+argument in `dagster job execute`; a key from the UI, a schedule or a sensor overrides the default.
 """
 
 from typing import Any

@@ -32,7 +32,7 @@ CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
 PARTITION = "dagster/partition"
 NO_PARTITION = (
     "this run of {job} has no partition, and would fail at its first stage that needs one, after the training: `dagster job launch` leaves out a "
-    "job's own tags. Start it with `dagster job execute -j {job}`, in the UI, or with `ratchet train`"
+    "job's own tags. Start it with `dagster job execute -m pipelines.definitions -j {job}`, in the UI, or with `ratchet train`"
 )
 PROFILE = "ratchet/profile"
 SUBHOME = "ratchet/home"  # a folder under RATCHET_HOME that is a home of its own: the job smoke never touches a real champion
