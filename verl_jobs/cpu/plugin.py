@@ -50,7 +50,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     def _load_valuehead_model(
         local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool
     ) -> Any:
-        """Load the critic with sdpa; verl's own uses "flash_attention_2", whatever the config says."""
+        """Load the critic with sdpa; verl always uses "flash_attention_2"."""
         from transformers import AutoModelForTokenClassification
 
         return AutoModelForTokenClassification.from_pretrained(

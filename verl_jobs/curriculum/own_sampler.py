@@ -34,8 +34,8 @@ class Sampler(Protocol):
 
 
 class OwnTable:
-    """A user's sampler with the interface of a curriculum's table, for the dataset and the replay
-    buffer.
+    """A user's sampler with the interface of a curriculum's table, as the dataset and replay buffer
+    use it.
     """
 
     def __init__(
