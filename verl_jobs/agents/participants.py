@@ -85,7 +85,7 @@ class Cast:
 
 
 def asked_of(prompt: Mapping[str, Any]) -> Asked:
-    """Convert a row of verl's batch. Raises ValueError for a question, which has no program to run."""
+    """Convert a row of verl's batch. Raises ValueError for a question: it has no program to run."""
     truth = prompt["reward_model"]["ground_truth"]
     task = task_from_ground_truth(truth)
     if not isinstance(task, Problem):

@@ -47,7 +47,7 @@ class OwnTable:
         self.drawn_at = np.full(len(self.ids), -1, np.int64)
 
     def draw(self, count: int) -> list[int]:
-        """Return `count` rows. Raises PluginError for another number of rows, or rows out of range."""
+        """Return `count` rows. Raises PluginError for another number, or for rows out of range."""
         rows = [int(row) for row in self.sampler.draw(count)]
         if len(rows) != count or not all(0 <= row < len(self.ids) for row in rows):
             raise PluginError(

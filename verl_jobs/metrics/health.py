@@ -71,7 +71,7 @@ def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _entropy(told: Sequence[float]) -> list[str]:
-    """Return an early alarm of low entropy: equal completions cannot be told apart by their reward."""
+    """Return an early alarm of low entropy: equal completions have no differences in reward."""
     if len(told) < 2 * LAST:
         return []
     first, last = fmean(told[:LAST]), fmean(told[-LAST:])

@@ -1,4 +1,4 @@
-"""Load of all machines with workers of this training, measured on each node of the Ray cluster.
+"""Load of all machines with workers of this training, measured on its Ray nodes."""
 
 from __future__ import annotations
 
