@@ -1,7 +1,7 @@
-"""Completions of each training step, with verdicts and reward components:
-`samples/step-000012.jsonl`.
+"""Completions of each training step, with verdicts and reward components.
 
-The folder is the job's. A step that is repeated after a kill replaces its file. Does not need verl.
+They are in `samples/step-000012.jsonl` in the job's folder. A step that is repeated after a kill
+replaces its file. Does not need verl.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ def write(folder: Path, step: int, samples: Iterable[Sample]) -> None:
 
 
 def read(folder: Path, step: int) -> list[Sample]:
-    """Return a step's samples in batch order. Raises FileNotFoundError that names the existing
-    steps.
+    """Return a step's samples in batch order.
+
+    Raises FileNotFoundError that names the existing steps.
     """
     path = _path(folder, step)
     if not path.exists():

@@ -1,5 +1,6 @@
-"""One conversation about one problem, and all of its text that no model wrote. Pure data and
-functions.
+"""One conversation about one problem, and all of its text that no model wrote.
+
+Pure data and functions.
 
     user       the problem, with its examples
     assistant  a program                                     the Generator
@@ -87,10 +88,9 @@ class Conversation:
 
 
 def begin(problem: Problem, messages: Sequence[Message]) -> Conversation:
-    """Start a conversation with these messages, without the problem's hidden tests, solutions and
-    extras.
+    """Start a conversation with these messages.
 
-    Only the list of packages is kept of the extras.
+    The problem's hidden tests, solutions and extras are left out, except for the list of packages.
     """
     seen = replace(
         problem,
@@ -115,8 +115,9 @@ def review_request(finding: Finding) -> str:
 
 
 def reviewer_question(conversation: Conversation) -> list[Message]:
-    """Return the prompt of a separate Reviewer: the problem, the last program, the Executor's
-    finding.
+    """Return the prompt of a separate Reviewer.
+
+    It has the problem, the last program, and the Executor's finding.
     """
     last = conversation.attempts[-1]
     program = unmarked(extract_code(last.answer))[:LONGEST_PROGRAM].strip("\n")
@@ -144,8 +145,9 @@ def comment_of(text: str) -> str:
 
 
 def in_one_line(text: str, widest: int) -> str:
-    """Make the text of a program or a model quotable: one line, printable, at most `widest`
-    characters.
+    """Make the text of a program or a model quotable.
+
+    The result is one printable line of at most `widest` characters.
     """
     line = unmarked(
         "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))

@@ -1,5 +1,4 @@
-"""The Executor: runs the last program of each conversation on the visible tests, and reports the
-result.
+"""The Executor: runs each conversation's last program on the visible tests, and reports the result.
 
 It uses rules only, no model. Its problems have no hidden tests (conversation.py, `begin`), so it
 cannot leak any.

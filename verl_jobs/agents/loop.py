@@ -1,8 +1,7 @@
-"""verl agent loop that runs one conversation at a time, for engines that batch requests themselves
-(vLLM).
+"""verl agent loop that runs one conversation at a time.
 
-It uses the same parts as the batched loop on a CPU (verl_jobs/cpu/conversing.py). It has not been
-run with an engine on a GPU.
+For engines that batch requests themselves (vLLM). It uses the same parts as the batched loop on a
+CPU (verl_jobs/cpu/conversing.py). It has not been run with an engine on a GPU.
 """
 
 from __future__ import annotations
@@ -67,8 +66,9 @@ def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
 
 
 class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
-    """Agent loop named in loops.yaml. Raises NoScore for a conversation without a score; verl drops
-    it.
+    """Agent loop named in loops.yaml.
+
+    Raises NoScore for a conversation without a score; verl drops it.
     """
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
@@ -107,8 +107,9 @@ _ONE = Lock()
 
 
 def _opened(job: str) -> tuple[Cast, Scorer]:
-    """Return the participants and scorer, one of each per process; rollouts call this from many
-    threads.
+    """Return the participants and scorer, one of each per process.
+
+    Rollouts call this from many threads.
     """
     with _ONE:
         return _made(job)

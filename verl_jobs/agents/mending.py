@@ -15,10 +15,10 @@ from verl_jobs.agents.play import Reports
 
 
 def mends(problems: Sequence[Problem], executor: Reports) -> list[tuple[list[Message], str]]:
-    """Return (conversation so far, correct program) for each demonstration that fails a visible
-    test.
+    """Return a correction for each demonstration that fails a visible test.
 
-    Raises KeyError for a problem without a demonstration.
+    A correction is (conversation so far, correct program). Raises KeyError for a problem without a
+    demonstration.
     """
     talks = [
         begin(problem, [{"role": "user", "content": prompt_text(problem)}]) for problem in problems

@@ -1,6 +1,4 @@
-"""The participants of conversations besides the policy, and the rollouts they produce with any
-engine.
-"""
+"""The participants of conversations besides the policy, and their rollouts with any engine."""
 
 from __future__ import annotations
 

@@ -28,11 +28,10 @@ from verl_jobs.agents.conversation import (
 
 
 class Writer(Protocol):
-    """A model that returns the next assistant message of each conversation, None if no tokens are
-    left.
+    """A model that returns the next assistant message of each conversation.
 
-    It does not modify the conversations, except for `stream`, and for `ended` if the reason is not
-    a lack of tokens.
+    The message is None if no tokens are left. The model does not modify the conversations, except
+    for `stream`, and for `ended` if the reason is not a lack of tokens.
     """
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]: ...
@@ -45,10 +44,10 @@ class Reports(Protocol):
 
 
 class Reviews(Protocol):
-    """Interface of a Reviewer: adds the messages between the Executor's finding and the next
-    program.
+    """Interface of a Reviewer.
 
-    Sets `ended` of conversations that end there.
+    Adds the messages between the Executor's finding and the next program. Sets `ended` of
+    conversations that end there.
     """
 
     async def review(self, conversations: Sequence[Conversation]) -> None: ...

@@ -1,5 +1,4 @@
-"""Training records of the Reviewer: failing programs, the Executor's reports, and one-sentence
-comments.
+"""Training records of the Reviewer: failing programs, reports, and one-sentence comments.
 
 In: problems with a solution. Out: `Review`s and their parquet, whose column `messages` is read by
 verl's SFT trainer. The programs are mutants of a correct solution

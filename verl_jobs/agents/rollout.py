@@ -1,6 +1,4 @@
-"""Training data of a conversation: the policy's tokens, their rewards, and the score of its last
-program.
-"""
+"""Training data of a conversation: the policy's tokens, their rewards, and the last score."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Token stream of a conversation as the policy saw and wrote it, with a mask of the policy's own
-tokens.
+"""Token stream of a conversation, with a mask of the policy's own tokens.
 
 Nothing is tokenized twice: the policy's messages keep the tokens that it sampled, and other
 messages are appended as the chat template would do.
@@ -58,8 +57,9 @@ class Stream:
 
 
 class Template:
-    """A tokenizer's chat template. Raises ValueError if it does not keep a message as it was
-    written.
+    """A tokenizer's chat template.
+
+    Raises ValueError if it does not keep a message as it was written.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -119,8 +119,9 @@ class PolicyWriter:
         return texts
 
     def _listened(self, conversation: Conversation) -> bool:
-        """Append the messages since the policy's last; False if that would leave no tokens for a
-        reply.
+        """Append the messages since the policy's last.
+
+        False if that would leave no tokens for a reply.
         """
         if conversation.stream is None:
             conversation.stream = Stream(self.template.opening(conversation.messages))

@@ -1,8 +1,7 @@
-"""Supervised training of the Reviewer: verl's own SFT trainer on review records, in a child
-process.
+"""Supervised training of the Reviewer with verl's own SFT trainer, in a child process.
 
-In: a start checkpoint, a parquet of records. Out: a Hugging Face folder in fp32. On a CPU verl
-trains with FSDP2 over gloo; it has not been run on GPUs.
+In: a start checkpoint, a parquet of review records. Out: a Hugging Face folder in fp32. On a CPU
+verl trains with FSDP2 over gloo; it has not been run on GPUs.
 """
 
 from __future__ import annotations
@@ -36,8 +35,9 @@ class Lessons(BaseModel):
 
 
 class LessonsFailed(RuntimeError):
-    """verl's trainer ended without a checkpoint; the message has its last log line and the log's
-    path.
+    """verl's trainer ended without a checkpoint.
+
+    The message has its last log line and the log's path.
     """
 
 

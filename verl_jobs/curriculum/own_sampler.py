@@ -34,8 +34,9 @@ class Sampler(Protocol):
 
 
 class OwnTable:
-    """A user's sampler with the interface of a curriculum's table, as the dataset and replay buffer
-    use it.
+    """A user's sampler with the interface of a curriculum's table.
+
+    Used by the dataset and the replay buffer.
     """
 
     def __init__(

@@ -48,15 +48,17 @@ def series(history: History, name: str) -> list[tuple[int, float]]:
 
 
 def seconds_trained(history: History) -> float:
-    """Return the seconds of all steps, without Ray's start and without steps that were lost and
-    repeated.
+    """Return the seconds of all steps.
+
+    Ray's start, and steps that were lost and repeated, are not included.
     """
     return sum(value for _, value in series(history, "seconds_a_step"))
 
 
 def seconds_left(history: History, steps: int) -> float | None:
-    """Return the seconds until the last of `steps`, at the speed of the last few; None before the
-    first.
+    """Return the seconds until the last of `steps`, at the speed of the last few.
+
+    None before the first.
     """
     took = series(history, "seconds_a_step")
     return (

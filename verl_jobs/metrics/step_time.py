@@ -35,11 +35,11 @@ class Spent:
 
 
 def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Spent], float]:
-    """Return the median of each phase over the steps that have it, longest first, and the median
-    step.
+    """Return the median of each phase over the steps that have it, and the median step.
 
-    Time without a timer comes last. The first step is left out if there are others, because it
-    warms up. Validation is not subtracted from a step: verl's step timer does not include it.
+    The longest phase comes first, time without a timer last. The first step is left out if there
+    are others, because it warms up. Validation is not subtracted from a step: verl's step timer
+    does not include it.
     """
     steps = [row for row in rows if WHOLE in row]
     steps = steps[1:] or steps
@@ -109,8 +109,9 @@ def tasks(folder: Path) -> list[Spent]:
 
 
 def _own_times(events: Iterable[dict[str, Any]]) -> Iterable[tuple[str, float]]:
-    """Yield each event with its self time: duration without its children on the same thread, in
-    microseconds.
+    """Yield each event with its self time in microseconds.
+
+    Self time is the duration without that of its children on the same thread.
     """
     open_events: dict[Any, list[list[Any]]] = defaultdict(list)
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):

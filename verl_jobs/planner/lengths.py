@@ -36,8 +36,9 @@ class Lengths:
 
 
 def of_prompts(tokenizer: Any, prompts: Iterable[str]) -> Lengths:
-    """Measure prompts as verl does: a user message in the chat template, with the head of the
-    reply.
+    """Measure prompts as verl does.
+
+    A prompt is a user message in the chat template, with the head of the reply.
     """
     chats = ([{"role": "user", "content": prompt}] for prompt in prompts)
     texts = (
@@ -64,8 +65,9 @@ def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
 
 
 def limits(prompts: Lengths, answers: Sequence[Lengths], share: float) -> tuple[int, int]:
-    """Return token limits for prompts and completions that hold this share of each, in multiples of
-    STEP.
+    """Return token limits for prompts and completions that hold this share of each.
+
+    The limits are multiples of STEP.
     """
     return _up(prompts.quantile(share)), _up(max(kind.quantile(share) for kind in answers))
 

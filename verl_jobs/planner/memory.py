@@ -88,12 +88,11 @@ def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True)
 
 
 def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str, int]:
-    """Return the memory of the CPU engine (verl_jobs/decoding.py, fp32), in addition to the
-    trainer's.
+    """Return the memory of the CPU engine in fp32, in addition to the trainer's.
 
-    For `rows` completions at once. The larger of two peaks: every row's cache at its maximum
-    length, with a copy of one layer of it while it grows; or the prompts' activations in one layer
-    with the cache so far.
+    For `rows` completions at once (verl_jobs/decoding.py). The larger of two peaks: every row's
+    cache at its maximum length, with a copy of one layer of it while it grows; or the prompts'
+    activations in one layer with the cache so far.
     """
     cached = 2 * shape.kv_bytes()  # of a token, in fp32
     cache = int(rows * (prompt + answer) * cached * (1 + 1 / shape.layers))

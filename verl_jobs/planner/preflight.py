@@ -44,8 +44,9 @@ def check(job: TrainingJob) -> None:
 
 
 def check_settings(training: Training) -> None:
-    """Raise CannotTrain for an algorithm that cannot be run, and for a trace of steps beyond the
-    last.
+    """Raise CannotTrain for settings that cannot be run.
+
+    They are an algorithm without a working implementation, and a trace of steps beyond the last.
     """
     if beyond := [step for step in training.trace if step > training.steps]:
         raise CannotTrain(

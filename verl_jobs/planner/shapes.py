@@ -16,10 +16,10 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Shape:
-    """A dense decoder of Qwen2's kind: grouped-query attention, gated MLP, biases on query, key and
-    value.
+    """A dense decoder of Qwen2's kind.
 
-    Llama, Mistral and Qwen3 have other small vectors instead, 0.01 % of the parameters.
+    It has grouped-query attention, a gated MLP, and biases on query, key and value. Llama, Mistral
+    and Qwen3 have other small vectors instead, 0.01 % of the parameters.
     """
 
     name: str
@@ -78,8 +78,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class Gpu:
-    """Memory in bytes, dense bfloat16 FLOP/s and memory bandwidth in bytes/s, as stated by the
-    maker.
+    """A GPU's figures, as stated by its maker.
+
+    Memory in bytes, dense bfloat16 FLOP/s, and memory bandwidth in bytes/s.
     """
 
     name: str
