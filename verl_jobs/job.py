@@ -1,16 +1,20 @@
 """One training run on disk: its settings, logs and results. The folder is the whole interface.
 
-job.json                  the settings metrics-<attempt>.jsonl   verl's metrics, one line per step;
-one file per attempt, because
-                          verl's file logger overwrites its file
-messages.jsonl            Dagster Pipes messages samples/step-000012.jsonl completions of a step
-(verl_jobs/samples.py) saves/                    verl's checkpoints, to resume from
-candidates/step-000010/   Hugging Face folders with a manifest, published atomically sweep.json
-the W&B sweep's run, if the training belongs to one stopped.json              why the training
-stopped early, if it did lease, notice.json        the owner's lease, and the request to end
-                          (verl_jobs/trainer/trainer_lease.py)
-faults.jsonl              faults that the training survived (verl_jobs/faults.py) done.json
-written last
+Files and folders:
+
+    job.json                  the settings
+    metrics-<attempt>.jsonl   verl's metrics, one line per step; one file per attempt, because
+                              verl's file logger starts a new file with each attempt
+    messages.jsonl            Dagster Pipes messages
+    samples/step-000012.jsonl completions of a step (verl_jobs/samples.py)
+    saves/                    verl's checkpoints, to resume from
+    candidates/step-000010/   Hugging Face folders with a manifest, published atomically
+    sweep.json                the W&B sweep's run, if the training belongs to one
+    stopped.json              why the training stopped early, if it did
+    lease, notice.json        the owner's lease, and the request to end
+                              (verl_jobs/trainer/trainer_lease.py)
+    faults.jsonl              faults that the training survived (verl_jobs/faults.py)
+    done.json                 written last
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _told(first: Conversation, comment: Conversation) -> Conversation:
 def last_of(conversation: Conversation) -> str:
     """Return the Generator's last message.
 
-    Its first program if no tokens were left for a correction.
+    That is its first program if no tokens were left for a correction.
     """
     return next(
         message["content"]

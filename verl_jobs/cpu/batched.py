@@ -1,5 +1,6 @@
-"""verl's agent loop for single-turn tasks on CPU: whole batches are tokenized, decoded, judged and
-stored.
+"""verl's agent loop for single-turn tasks on CPU: handles a whole batch at once.
+
+It tokenizes, decodes, judges and stores all rollouts of a batch together.
 
 verl runs one task per rollout, which costs about 10 ms each in addition to the decoding: more than
 half of a step at this size. The interface is verl's (verl/trainer/main_ppo.py: an agent-loop

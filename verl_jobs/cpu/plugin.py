@@ -79,5 +79,5 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     # seeds new weights; imported after the registrations above, which its engine uses
     from verl_jobs.cpu import seeded  # noqa: F401
 
-# Replaces names in transfer_queue. Imported last, so that the CPU's setup does not depend on it.
+# Replaces names in transfer_queue. Imported last, so that the CPU setup never depends on it.
 from verl_jobs.trainer import own_queue  # noqa: F401
