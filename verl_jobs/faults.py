@@ -21,7 +21,7 @@ class Fault:
 
 
 def record(folder: Path, what: str) -> None:
-    """Append one complete line, and print it into the trainer's log; processes may share the file."""
+    """Append one complete line and print it to the trainer's log; processes may share the file."""
     line = Fault(datetime.now(UTC).strftime("%Y-%m-%d %H:%M:%S"), " ".join(what.split())[:500])
     handle = os.open(folder / FILE, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:

@@ -1,18 +1,20 @@
 """One training run on disk: its settings, logs and results. The folder is the whole interface.
 
-job.json                  the settings
-metrics-<attempt>.jsonl   verl's metrics, one line per step; one file per attempt, because
-                          verl's file logger overwrites its file
-messages.jsonl            Dagster Pipes messages
-samples/step-000012.jsonl completions of a step (verl_jobs/samples.py)
-saves/                    verl's checkpoints, to resume from
-candidates/step-000010/   Hugging Face folders with a manifest, published atomically
-sweep.json                the W&B sweep's run, if the training belongs to one
-stopped.json              why the training stopped early, if it did
-lease, notice.json        the owner's lease, and the request to end
-                          (verl_jobs/trainer/trainer_lease.py)
-faults.jsonl              faults that the training survived (verl_jobs/faults.py)
-done.json                 written last
+Files and folders:
+
+    job.json                  the settings
+    metrics-<attempt>.jsonl   verl's metrics, one line per step; one file per attempt, because
+                              verl's file logger starts a new file with each attempt
+    messages.jsonl            Dagster Pipes messages
+    samples/step-000012.jsonl completions of a step (verl_jobs/samples.py)
+    saves/                    verl's checkpoints, to resume from
+    candidates/step-000010/   Hugging Face folders with a manifest, published atomically
+    sweep.json                the W&B sweep's run, if the training belongs to one
+    stopped.json              why the training stopped early, if it did
+    lease, notice.json        the owner's lease, and the request to end
+                              (verl_jobs/trainer/trainer_lease.py)
+    faults.jsonl              faults that the training survived (verl_jobs/faults.py)
+    done.json                 written last
 """
 
 from __future__ import annotations
@@ -66,8 +68,9 @@ class TrainingJob(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _of_an_older_file(cls, told: Any) -> Any:
-        """Read job files of an older version, which stored the mirror's URL instead of the store's
-        root.
+        """Read job files of an older version.
+
+        They stored the mirror's URL instead of the store's root.
         """
         if not isinstance(told, dict) or "mirror" not in told:
             return told
@@ -125,8 +128,9 @@ class TrainingJob(BaseModel):
 
     @property
     def stopped(self) -> str:
-        """Why the training stopped before its last step; empty if it did not
-        (verl_jobs/trainer/early_stop.py).
+        """Why the training stopped before its last step.
+
+        Empty if it did not (verl_jobs/trainer/early_stop.py).
         """
         path = self.path / "stopped.json"
         return str(json.loads(path.read_text(encoding="utf-8"))["reason"]) if path.exists() else ""
@@ -164,11 +168,11 @@ def candidates(folder: Path) -> dict[int, Path]:
 
 
 def metrics(folder: Path) -> list[dict[str, Any]]:
-    """Return one dictionary per step, in order, over all attempts; a later attempt's values replace
-    earlier ones.
+    """Return one dictionary per step, in order, over all attempts.
 
-    A line truncated by a kill is skipped. Each dictionary holds `step` and verl's own keys. Callers
-    must not modify it: the result is cached until a file changes.
+    A later attempt's values replace earlier ones. A line truncated by a kill is skipped. Each
+    dictionary holds `step` and verl's own keys. Callers must not modify it: the result is cached
+    until a file changes.
     """
     found = [(path, path.stat()) for path in sorted(folder.glob("metrics-*.jsonl"))]
     return list(_read(tuple((path, about.st_size, about.st_mtime_ns) for path, about in found)))
@@ -176,8 +180,9 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
 
 @lru_cache(maxsize=8)
 def _read(files: tuple[tuple[Path, int, int], ...]) -> list[dict[str, Any]]:
-    """Read the metrics files. files: each with its size and modification time, the key of the
-    cache.
+    """Read the metrics files.
+
+    files: each with its size and modification time, the key of the cache.
     """
     steps: dict[int, dict[str, Any]] = {}
     for path, _, _ in files:

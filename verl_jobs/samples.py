@@ -1,6 +1,7 @@
-"""What the policy wrote at each training step, with verdicts and what each part of the reward gave: `samples/step-000012.jsonl` in the job's folder.
+"""Completions of each training step, with verdicts and reward components.
 
-A step that is done again after a kill replaces its file. Readable without verl.
+They are in `samples/step-000012.jsonl` in the job's folder. A step that is repeated after a kill
+replaces its file. Does not need verl.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from pathlib import Path
 from artifacts.store import write_atomic
 
 FOLDER = "samples"
-CUT = (
-    "watch/answers_cut"  # among a step's metrics: the share of its answers that their length ended
-)
-BY_LENGTH = "length"  # why an answer ended, as an engine says it
+CUT = "watch/answers_cut"  # step metric: share of completions that were truncated
+BY_LENGTH = "length"  # stop reason of an engine for a truncated completion
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One answer. `trace`: what each component of the reward gave; they sum to `reward`, less DAPO's penalty for length."""
+    """One completion. `trace`: the value of each reward component.
+
+    The components sum to `reward`, except for DAPO's length penalty.
+    """
 
     problem_id: str
     answer: str
@@ -30,7 +32,7 @@ class Sample:
     verdict: str
     tests_passed: float  # share
     trace: dict[str, float]
-    cut: bool = False  # ended by its length and not by itself
+    cut: bool = False  # truncated by the length limit
 
 
 def write(folder: Path, step: int, samples: Iterable[Sample]) -> None:
@@ -40,12 +42,16 @@ def write(folder: Path, step: int, samples: Iterable[Sample]) -> None:
 
 
 def read(folder: Path, step: int) -> list[Sample]:
-    """In the order of the batch. Raises FileNotFoundError that names the steps there are."""
+    """Return a step's samples in batch order.
+
+    Raises FileNotFoundError that names the existing steps.
+    """
     path = _path(folder, step)
     if not path.exists():
         there = steps(folder)
         raise FileNotFoundError(
-            f"{folder}: no samples of step {step}: there are {f'{there[0]} to {there[-1]}' if there else 'none yet'}"
+            f"{folder}: no samples of step {step}: there are "
+            f"{f'{there[0]} to {there[-1]}' if there else 'none yet'}"
         )
     names = [field.name for field in fields(Sample)]
     return [
@@ -55,7 +61,7 @@ def read(folder: Path, step: int) -> list[Sample]:
 
 
 def steps(folder: Path) -> list[int]:
-    """Steps with samples, ascending."""
+    """Return the steps with samples, ascending."""
     found = (
         re.fullmatch(r"step-(\d+)", path.stem) for path in (folder / FOLDER).glob("step-*.jsonl")
     )

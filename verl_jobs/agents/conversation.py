@@ -1,13 +1,15 @@
-"""One conversation about one problem, and every word of it that is not a model's own. Pure data and functions.
+"""One conversation about one problem, and all of its text that no model wrote.
+
+Pure data and functions.
 
     user       the problem, with its examples
-    assistant  a program                                   the Generator
+    assistant  a program                                     the Generator
     user       how many examples pass, the first that fails  the Executor
-               what is wrong                               the Reviewer, if there is one
-               the request to mend it
+               what is wrong                                 the Reviewer, if there is one
+               the request to correct it
     assistant  a program ...
 
-Who plays the Reviewer with the Generator's own voice does it here too: a question and a comment between the report and the request.
+If the Generator reviews itself, a review prompt and its comment come between report and request.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 Message = dict[str, str]
 REVIEW = "Say in one sentence what is wrong with this program."
 MEND = "Write the whole program again, mended."
-LONGEST_COMMENT, LONGEST_PROGRAM = 400, 8000  # characters that are passed on
+LONGEST_COMMENT, LONGEST_PROGRAM = 400, 8000  # maximum characters that are passed on
 SOLVED, TURNS, ROOM, LOST, SILENT = (
     "all examples pass",
     "the turns are used up",
@@ -39,7 +41,7 @@ UNANSWERED = "an endpoint gave no answer"
 
 @dataclass(frozen=True)
 class Finding:
-    """What the Executor saw: of how many visible tests how many pass, and that in words."""
+    """The Executor's result: how many visible tests pass, and the report as text."""
 
     verdict: Verdict
     passed: int
@@ -57,7 +59,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Attempt:
-    """A program of the Generator, what the Executor found, and what the Reviewer said of it."""
+    """A program of the Generator, the Executor's finding, and the Reviewer's comment."""
 
     answer: str
     finding: Finding
@@ -66,24 +68,30 @@ class Attempt:
 
 @dataclass
 class Conversation:
-    """`problem` holds no hidden test and no solution: see `begin`. `ended` says why it is over, "" while it goes on."""
+    """A conversation. `problem` has no hidden tests and no solutions: see `begin`.
+
+    `ended`: why the conversation is over, "" while it continues.
+    """
 
     problem: Problem
     messages: list[Message]
     attempts: list[Attempt] = field(default_factory=list)
     ended: str = ""
-    stream: Stream | None = None  # its tokens, where the policy that is trained writes it
+    stream: Stream | None = None  # its tokens, if the trained policy writes it
 
     def hear(self, text: str) -> None:
         self.messages.append({"role": "user", "content": text})
 
     def commented(self, comment: str) -> None:
-        """Notes what was said of the last attempt."""
+        """Record the comment on the last attempt."""
         self.attempts[-1] = replace(self.attempts[-1], comment=comment)
 
 
 def begin(problem: Problem, messages: Sequence[Message]) -> Conversation:
-    """A conversation that opens with these messages. Hidden tests, solutions and whatever else could give them away stay outside."""
+    """Start a conversation with these messages.
+
+    The problem's hidden tests, solutions and extras are left out, except for the list of packages.
+    """
     seen = replace(
         problem,
         tests=problem.tests[: problem.visible_tests],
@@ -102,12 +110,15 @@ def mend_request(finding: Finding, comment: str = "") -> str:
 
 
 def review_request(finding: Finding) -> str:
-    """What the Generator is asked when it reviews itself, inside the conversation."""
+    """Return the prompt for the Generator to review itself, inside the conversation."""
     return f"{finding.text}\n{REVIEW}"
 
 
 def reviewer_question(conversation: Conversation) -> list[Message]:
-    """What a Reviewer of its own is asked: the problem, the last program, what the Executor found."""
+    """Return the prompt of a separate Reviewer.
+
+    It has the problem, the last program, and the Executor's finding.
+    """
     last = conversation.attempts[-1]
     program = unmarked(extract_code(last.answer))[:LONGEST_PROGRAM].strip("\n")
     told = f"A program for this problem:\n```python\n{program}\n```\n{last.finding.text}\n{REVIEW}"
@@ -129,12 +140,15 @@ def _joined(conversation: Conversation, told: str) -> Message:
 
 
 def comment_of(text: str) -> str:
-    """A reply as one line of comment; programs in it are left out, for the Generator shall write its own."""
+    """Return a reply as a one-line comment, without programs: the Generator must write its own."""
     return in_one_line(text.split("```")[0], LONGEST_COMMENT)
 
 
 def in_one_line(text: str, widest: int) -> str:
-    """Text of a program or a model, fit to be quoted: one line, printable, no longer than this."""
+    """Make the text of a program or a model quotable.
+
+    The result is one printable line of at most `widest` characters.
+    """
     line = unmarked(
         "".join(letter if letter.isprintable() else " " for letter in " ".join(text.split()))
     )
@@ -142,5 +156,8 @@ def in_one_line(text: str, widest: int) -> str:
 
 
 def unmarked(text: str) -> str:
-    """Without what a chat template would take for the end of a message: nobody speaks in another's name by printing `<|im_end|>`."""
+    """Break up the special tokens of chat templates.
+
+    So no text can speak in another's name by printing `<|im_end|>`.
+    """
     return text.replace("<|", "< |")

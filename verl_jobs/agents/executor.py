@@ -1,6 +1,7 @@
-"""The Executor: runs the last program of each conversation on the visible tests, and says what it saw. Rules alone, nothing learned.
+"""The Executor: runs each conversation's last program on the visible tests, and reports the result.
 
-It is given problems without their hidden tests (conversation.py, `begin`), so it has nothing to give away.
+It uses rules only, no model. Its problems have no hidden tests (conversation.py, `begin`), so it
+cannot leak any.
 """
 
 from __future__ import annotations
@@ -15,21 +16,26 @@ from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Runs, run_all
 from verl_jobs.agents.conversation import Conversation, Finding, in_one_line, unmarked
 
-WIDEST, LONGEST_TEST = 160, 600  # characters of what came, and of a test
+WIDEST, LONGEST_TEST = 160, 600  # maximum characters of a result, and of a test
 WORDS = {
-    Verdict.RE: "It fails: ", Verdict.TLE: "It takes too long. ", Verdict.MLE: "It takes too much memory. ", Verdict.OLE: "It prints too much. ",
+    Verdict.RE: "It fails: ", Verdict.TLE: "It takes too long. ",
+    Verdict.MLE: "It takes too much memory. ", Verdict.OLE: "It prints too much. ",
     Verdict.CE: "It is no Python: ",
 }  # fmt: skip
 
 
 class Executor:
-    """`sandbox` must be open; in training it is the scorer, which replaces a broken one (verl_jobs/trainer/reward_manager.py)."""
+    """Runs programs. `sandbox` must be open.
+
+    In training it is the scorer, which replaces a broken sandbox
+    (verl_jobs/trainer/reward_manager.py).
+    """
 
     def __init__(self, sandbox: Runs) -> None:
         self.sandbox = sandbox
 
     def findings(self, conversations: Sequence[Conversation]) -> list[Finding]:
-        """One for the last message of each, in their order; all programs go to the sandbox as one batch."""
+        """Return a finding on the last message of each, in order; all programs run as one batch."""
         programs = [
             extract_code(conversation.messages[-1]["content"]) for conversation in conversations
         ]
@@ -47,7 +53,10 @@ class Executor:
 
 
 def finding_of(problem: Problem, report: Report) -> Finding:
-    """A report on the visible tests, in words. For INFRA the words are never passed on: such a conversation ends."""
+    """Describe a report on the visible tests in words.
+
+    For INFRA the text is never passed on: such a conversation ends.
+    """
     passed, total = report.passed, report.total
     if report.verdict is Verdict.INFRA:
         return Finding(report.verdict, passed, total, "The program could not be run.")
@@ -61,7 +70,7 @@ def finding_of(problem: Problem, report: Report) -> Finding:
     first = next(
         (at for at, test in enumerate(report.tests) if test.verdict is not Verdict.AC), None
     )
-    if first is None:  # each passed, and a limit for all of them did not
+    if first is None:  # every test passed, but a limit on all of them did not hold
         return Finding(
             report.verdict,
             min(passed, total - 1),
@@ -84,7 +93,7 @@ def finding_of(problem: Problem, report: Report) -> Finding:
 
 
 def read_only(program: str) -> Finding:
-    """Without an example all that can be said is whether it is Python."""
+    """Return a finding for a problem without examples: only whether the program is valid Python."""
     try:
         parse(program)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

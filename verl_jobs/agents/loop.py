@@ -1,5 +1,7 @@
-"""A conversation as verl's own agent loop, one at a time, for engines that batch by themselves (vLLM). The parts are those of the batched loop on a
-CPU (verl_jobs/cpu/conversing.py); with an engine on a GPU this one has not been run.
+"""verl agent loop that runs one conversation at a time.
+
+For engines that batch requests themselves (vLLM). It uses the same parts as the batched loop on a
+CPU (verl_jobs/cpu/conversing.py). It has not been run with an engine on a GPU.
 """
 
 from __future__ import annotations
@@ -24,7 +26,10 @@ from verl_jobs.trainer.reward_manager import NoScore, Scorer, as_verl, job_of, o
 
 
 def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOutput:
-    """What verl trains on. The mask is 1 on the policy's own tokens alone; verl puts the whole reward on the last one."""
+    """Return the output that verl trains on.
+
+    The mask is 1 only on the policy's own tokens; verl puts the whole reward on the last one.
+    """
     stream = rollout.stream
     reward = reward_of(rollout, training)
     weights = dict.fromkeys(("global_steps", "min_global_steps", "max_global_steps"), version)
@@ -47,7 +52,11 @@ def output_of(rollout: Rollout, training: Training, version: int) -> AgentLoopOu
 
 
 def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
-    """As of a single answer (verl_jobs/trainer/reward_manager.py); `score` holds what the conversation earned beside, and the trace names it."""
+    """Return the reward fields, as for a single completion (verl_jobs/trainer/reward_manager.py).
+
+    `score` also has what the conversation earned in addition, and `trace` lists it as
+    `conversation`.
+    """
     score, beside = rollout.score, rollout.reward - (rollout.score.value or 0.0)
     said = as_verl(score, rollout.text, beside + overlong(training, rollout.last_tokens))
     return said | {
@@ -57,14 +66,18 @@ def reward_of(rollout: Rollout, training: Training) -> dict[str, Any]:
 
 
 class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
-    """Named in loops.yaml. A conversation without a score raises NoScore, and verl leaves it out."""
+    """Agent loop named in loops.yaml.
+
+    Raises NoScore for a conversation without a score; verl drops it.
+    """
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
+        # one request id, so that the engine reuses the conversation's cache
         job, version, name = (
             job_of(self.config),
             [0],
             uuid4().hex,
-        )  # one name: the engine finds the conversation's cache again
+        )
 
         async def ask(prompts: list[list[int]], limits: list[int]) -> list[Written]:
             [ids], [limit] = prompts, limits
@@ -73,9 +86,8 @@ class ConversationLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no type
                 request_id=name, prompt_ids=ids, sampling_params=params
             )
             version[0] = said.extra_fields.get("global_steps") or 0
-            reason = (
-                BY_LENGTH if len(said.token_ids) >= limit else said.stop_reason or ""
-            )  # verl's servers call that completed too
+            # verl's servers report "completed" here too
+            reason = BY_LENGTH if len(said.token_ids) >= limit else said.stop_reason or ""
             return [
                 (list(said.token_ids), list(said.log_probs or [0.0] * len(said.token_ids)), reason)
             ]
@@ -95,7 +107,10 @@ _ONE = Lock()
 
 
 def _opened(job: str) -> tuple[Cast, Scorer]:
-    """One a process: rollouts ask from many threads at once."""
+    """Return the participants and scorer, one of each per process.
+
+    Rollouts call this from many threads.
+    """
     with _ONE:
         return _made(job)
 

@@ -1,4 +1,7 @@
-"""Demonstrations of mending, for the warm-up: what a fallible author wrote, the Executor's report on it, and a right program."""
+"""Demonstrations of corrections, for the warm-up.
+
+Each has a flawed program, the Executor's report on it, and a correct program.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,11 @@ from verl_jobs.agents.play import Reports
 
 
 def mends(problems: Sequence[Problem], executor: Reports) -> list[tuple[list[Message], str]]:
-    """(the conversation so far, a right program) for each demonstration that fails a visible test. Raises KeyError for a problem without one."""
+    """Return a correction for each demonstration that fails a visible test.
+
+    A correction is (conversation so far, correct program). Raises KeyError for a problem without a
+    demonstration.
+    """
     talks = [
         begin(problem, [{"role": "user", "content": prompt_text(problem)}]) for problem in problems
     ]

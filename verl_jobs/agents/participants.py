@@ -1,4 +1,4 @@
-"""Who takes part beside the policy, and the rollouts that they and the policy make together, whichever engine it runs on."""
+"""The participants of conversations besides the policy, and their rollouts with any engine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from verl_jobs.config.agents import Agents
 
 
 class Cast:
-    """One a process."""
+    """The participants; one object per process."""
 
     def __init__(self, agents: Agents) -> None:
         self.agents = agents
@@ -30,7 +30,7 @@ class Cast:
 
     @cached_property
     def other(self) -> Writer:
-        """The model that is not trained: loaded, or called on, when it is first needed."""
+        """The model that is not trained, loaded or connected at its first use."""
         where = self.agents.generator or self.agents.reviewer
         if where.startswith(("http://", "https://")):
             address, _, model = where.partition("#")
@@ -45,7 +45,10 @@ class Cast:
     async def play(
         self, asked: Sequence[Asked], policy: PolicyWriter, executor: Reports, scores: Scores
     ) -> list[Rollout | None]:
-        """In the order of `asked`; None where the judge or an endpoint failed, or there was no room for a word."""
+        """Return the rollouts in the order of `asked`.
+
+        None if the judge or an endpoint failed, or if no tokens were left for a message.
+        """
         if self.agents.trains == "reviewer":
             return await reviewed(asked, policy, self.other, executor, scores)
         conversations = [begin(one.problem, one.messages) for one in asked]
@@ -80,11 +83,12 @@ class Cast:
 
 
 def asked_of(prompt: Mapping[str, Any]) -> Asked:
-    """A row of verl's batch. Raises ValueError for a question whose answer is no program: there is nothing to run."""
+    """Convert a row of verl's batch. Raises ValueError for a question: it has no program to run."""
     truth = prompt["reward_model"]["ground_truth"]
     task = task_from_ground_truth(truth)
     if not isinstance(task, Problem):
         raise ValueError(
-            f"{task.problem_id}: conversations are about programs, this is a question: set training.agents.turns to 1"
+            f"{task.problem_id}: conversations are about programs, this is a question: set "
+            "training.agents.turns to 1"
         )
     return Asked([dict(message) for message in prompt["raw_prompt"]], truth, task)

@@ -1,4 +1,7 @@
-"""Who speaks when. All conversations of a batch take each turn together: one call of the Generator, one of the sandbox, one of the Reviewer."""
+"""Turn-taking: all conversations of a batch take each turn together.
+
+A turn is one call of the Generator, one of the sandbox, one of the Reviewer.
+"""
 
 from __future__ import annotations
 
@@ -21,26 +24,31 @@ from verl_jobs.agents.conversation import (
     mend_request,
     review_request,
     reviewer_question,
-)  # fmt: skip
+)
 
 
 class Writer(Protocol):
-    """A model: gives the next assistant message of each conversation, None where no room is left.
+    """A model that returns the next assistant message of each conversation.
 
-    Does not change them, but for `stream`, and for `ended` where it is something else than room that was missing.
+    The message is None if no tokens are left. The model does not modify the conversations, except
+    for `stream`, and for `ended` if the reason is not a lack of tokens.
     """
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]: ...
 
 
 class Reports(Protocol):
-    """The Executor."""
+    """Interface of the Executor."""
 
     def findings(self, conversations: Sequence[Conversation]) -> list[Finding]: ...
 
 
 class Reviews(Protocol):
-    """Brings each conversation from the Executor's finding to the request to mend; those that end on the way say so."""
+    """Interface of a Reviewer.
+
+    Adds the messages between the Executor's finding and the next program. Sets `ended` of
+    conversations that end there.
+    """
 
     async def review(self, conversations: Sequence[Conversation]) -> None: ...
 
@@ -53,7 +61,10 @@ async def converse(
     turns: int,
     on_attempt: Callable[[Conversation], None] | None = None,
 ) -> None:
-    """Plays each to its end, at most so many programs. on_attempt: told after each finding. Raises what a writer raises."""
+    """Run each conversation to its end, with at most `turns` programs.
+
+    on_attempt: called after each finding. Raises the writer's exceptions.
+    """
     going = list(conversations)
     for left in reversed(range(turns)):
         going = await spoken(going, generator)
@@ -71,7 +82,7 @@ async def converse(
 
 
 async def spoken(conversations: Sequence[Conversation], writer: Writer) -> list[Conversation]:
-    """The writer's next message goes into each; returned are those that got one."""
+    """Append the writer's next message to each conversation; return those that got one."""
     texts = await writer.write(conversations) if conversations else []
     for conversation, text in zip(conversations, texts, strict=True):
         if text is None:
@@ -88,7 +99,7 @@ def _over(finding: Finding, left: int) -> str:
 
 
 class Nobody:
-    """No Reviewer: the Executor's finding alone."""
+    """No Reviewer: only the Executor's finding."""
 
     async def review(self, conversations: Sequence[Conversation]) -> None:
         for conversation in conversations:
@@ -100,7 +111,10 @@ class Nobody:
 
 
 class Itself:
-    """The Generator reviews its own program, inside the conversation; its comment is its own words, and trained as such."""
+    """The Generator reviews its own program inside the conversation.
+
+    Its comment is part of its own messages and is trained as such.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer
@@ -114,7 +128,7 @@ class Itself:
 
 
 class Another:
-    """A Reviewer with a voice of its own, who is asked outside the conversation; what it says is told to the Generator."""
+    """A separate Reviewer, prompted outside the conversation; the Generator gets its comment."""
 
     def __init__(self, writer: Writer) -> None:
         self.writer = writer

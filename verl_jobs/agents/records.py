@@ -1,8 +1,9 @@
-"""What a Reviewer learns from first: programs that fail an example, what the Executor says of each, and what is wrong with it, in a sentence.
+"""Training records of the Reviewer: failing programs, reports, and one-sentence comments.
 
-In: problems with a solution. Out: `Review`s and their parquet, whose column `messages` is what verl's SFT trainer reads. The programs are broken
-copies of a right solution (problems/verification/mutants.py) and what fallible authors wrote; what is wrong is the first line that differs. Of held-out and gated
-problems none is made.
+In: problems with a solution. Out: `Review`s and their parquet, whose column `messages` is read by
+verl's SFT trainer. The programs are mutants of a correct solution
+(problems/verification/mutants.py) and flawed demonstrations. The comment names the first line that
+differs from the solution. Held-out and gated problems are not used.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ SCHEMA = pa.schema(
     [
         ("problem_id", pa.string()),
         ("program", pa.string()),
-        ("report", pa.string()),  # the Executor's words
+        ("report", pa.string()),  # the Executor's text
         ("comment", pa.string()),
-        ("messages", pa.list_(MESSAGE)),  # the Reviewer's question and, as its answer, the comment
+        ("messages", pa.list_(MESSAGE)),  # the Reviewer's prompt, and the comment as its reply
     ]
 )
-FROM = ("demonstrations", "train")  # splits that may be learned from
+FROM = ("demonstrations", "train")  # splits that may be trained on
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,10 @@ class Review:
 
 
 def reviews(problems: Sequence[Problem], executor: Reports, broken: int = 2) -> list[Review]:
-    """Of up to so many broken copies a problem, and its demonstration, those that fail a visible test. In the order of the problems."""
+    """Return a review of each program that fails a visible test, in the order of the problems.
+
+    The programs are each problem's demonstration and up to `broken` mutants of its solution.
+    """
     pairs = [
         (problem, program)
         for problem in problems
@@ -95,7 +99,10 @@ def _talk(problem: Problem, program: str) -> Conversation:
 
 
 def difference(program: str, solution: str) -> str | None:
-    """The first line in which a program differs from a right one, and how; None where they are the same, or one is no Python."""
+    """Describe the first line in which a program differs from a correct one.
+
+    None if they are the same, or if one of them is not valid Python.
+    """
     try:
         wrong, right = (ast.unparse(parse(source)).splitlines() for source in (program, solution))
     except (SyntaxError, ValueError, RecursionError):
@@ -115,15 +122,16 @@ def difference(program: str, solution: str) -> str | None:
 
 
 def write_reviews(found: Sequence[Review], path: Path) -> None:
-    """Beside, then renamed."""
+    """Write the parquet under a temporary name, then rename it."""
     write_table(pa.Table.from_pylist([asdict(review) for review in found], schema=SCHEMA), path)
 
 
 def read_reviews(path: Path) -> list[Review]:
-    """Raises FileNotFoundError, and ValueError naming the columns that are missing."""
+    """Read reviews. Raises FileNotFoundError, and ValueError that names missing columns."""
     table = pq.read_table(path, partitioning=None)
     if missing := [name for name in SCHEMA.names if name not in table.schema.names]:
         raise ValueError(
-            f"{path}: no review records, it lacks {', '.join(missing)}: make them with `ratchet reviewer records`"
+            f"{path}: no review records, it lacks {', '.join(missing)}: make them with `ratchet "
+            "reviewer records`"
         )
     return [Review(**row) for row in table.select(SCHEMA.names).to_pylist()]

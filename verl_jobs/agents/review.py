@@ -1,8 +1,9 @@
-"""Training the Reviewer: its comment is worth what it changes.
+"""Training of the Reviewer: the reward of a comment is the change that it causes.
 
-Another model, which is not trained, writes a program and, told the comment, mends it; as a control it mends the same program without a comment. The
-reward is half the difference of the two scores, so a comment that changes nothing earns 0 and one that leads astray less. Both mends are the
-likeliest words, not drawn: what differs between them is the comment.
+Another model, which is not trained, writes a program and corrects it with the comment. As a control
+it corrects the same program without a comment. The reward is half the difference of the two scores,
+so a comment without effect earns 0 and a misleading one less. Both corrections are decoded
+greedily, so they differ only because of the comment.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from verl_jobs.agents.stream import stream_of
 async def reviewed(
     asked: Sequence[Asked], policy: Writer, generator: Writer, executor: Reports, scores: Scores
 ) -> list[Rollout | None]:
-    """In the order of `asked`; None where the judge or the Generator's endpoint failed, or there was no room.
+    """Return the rollouts in the order of `asked`.
 
-    Rollouts of one problem share its first program and its control: without an answer to the control all of them are None.
+    None if the judge or the Generator's endpoint failed, or if no tokens were left. Rollouts of one
+    problem share its first program and its control: if the control gets no reply, all of them are
+    None.
     """
     keys = [one.truth for one in asked]
     firsts = await _first_programs({one.truth: one for one in asked}, generator, executor)
@@ -76,7 +79,10 @@ async def reviewed(
 async def _first_programs(
     asked: dict[str, Asked], generator: Writer, executor: Reports
 ) -> dict[str, Conversation]:
-    """By ground truth; problems whose first program could not be run, or had no room, are left out."""
+    """Return the conversations with a first program, by ground truth.
+
+    Leaves out problems whose first program could not be run, or had no tokens left.
+    """
     begun = {truth: begin(one.problem, one.messages) for truth, one in asked.items()}
     written = await spoken(list(begun.values()), generator)
     for conversation, finding in zip(
@@ -98,7 +104,10 @@ def _told(first: Conversation, comment: Conversation) -> Conversation:
 
 
 def last_of(conversation: Conversation) -> str:
-    """The Generator's last words; where it had no room to mend, its first program stands."""
+    """Return the Generator's last message.
+
+    That is its first program if no tokens were left for a correction.
+    """
     return next(
         message["content"]
         for message in reversed(conversation.messages)
@@ -107,7 +116,7 @@ def last_of(conversation: Conversation) -> str:
 
 
 def change(control: Score, commented: Score) -> float | None:
-    """In [-1, 1]; None where one of the two has no score."""
+    """Return the reward of a comment, in [-1, 1]; None if either score is missing."""
     return (
         None
         if control.value is None or commented.value is None

@@ -1,4 +1,4 @@
-"""What training takes from a conversation: the policy's tokens, where on them rewards lie, and the score of its last answer."""
+"""Training data of a conversation: the policy's tokens, their rewards, and the last score."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from verl_jobs.agents.conversation import Conversation, Message
 from verl_jobs.agents.shaping import improvements
 from verl_jobs.agents.stream import Stream, stream_of
 
-Scores = Callable[
-    [Sequence[tuple[str, str]]], list[Score]
-]  # (ground truth, answer) of each -> scores, in order
+# (ground truth, completion) of each -> scores, in order
+Scores = Callable[[Sequence[tuple[str, str]]], list[Score]]
 
 
 @dataclass(frozen=True)
 class Asked:
-    """One rollout that verl wants: its prompt, the ground truth, and the problem that this holds."""
+    """One rollout that verl requests: its prompt, the ground truth, and the problem in it."""
 
     messages: Sequence[Message]
     truth: str
@@ -27,7 +26,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Rollout:
-    """`rewards`: what the tokens of the stream earn, by index; `text` is for a person."""
+    """A finished conversation. `rewards`: token index -> reward; `text` is for a person."""
 
     stream: Stream
     rewards: dict[int, float]
@@ -42,7 +41,11 @@ class Rollout:
 
 
 def rollout_of(conversation: Conversation, score: Score, shaping: float) -> Rollout:
-    """The score lies on the last token; an improvement on the last token of the program that made it. Raises ValueError where there is no score."""
+    """Return the rollout of a conversation.
+
+    The score is on the last token; the bonus of an improvement is on the last token of its program.
+    Raises ValueError if there is no score.
+    """
     if score.value is None:
         raise ValueError(
             f"{conversation.problem.problem_id}: an answer without a verdict is no sample"
@@ -67,19 +70,22 @@ def rollout_of(conversation: Conversation, score: Score, shaping: float) -> Roll
 
 
 def _programs(conversation: Conversation) -> list[int]:
-    """Which of the policy's messages are programs: all, or every other one where it reviews itself in between."""
+    """Return which of the policy's messages are programs.
+
+    All of them, or every other one if the policy reviews itself in between.
+    """
     said = sum(message["role"] == "assistant" for message in conversation.messages)
     alone = said == len(conversation.attempts)
     return [at if alone else 2 * at for at in range(len(conversation.attempts))]
 
 
 def _trailing(mask: Sequence[int]) -> int:
-    """How many ones stand at the end."""
+    """Return the number of ones at the end."""
     return next((at for at, one in enumerate(reversed(mask)) if not one), len(mask))
 
 
 def transcript(conversation: Conversation) -> str:
-    """All that was said after the first question."""
+    """Return all messages after the first prompt as text."""
     return "\n\n".join(
         f"[{message['role']}]\n{message['content']}" for message in conversation.messages[1:]
     )

@@ -1,18 +1,19 @@
-"""Reward for getting better on the way: pure arithmetic on the shares of visible tests that the programs of a conversation pass."""
+"""Reward shaping for improvements within a conversation, from the share of visible tests passed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-FADES = 0.5  # what an improvement is worth a turn later
+FADES = 0.5  # factor on an improvement per turn of delay
 
 
 def improvements(shares: Sequence[float]) -> list[float]:
-    """What each turn adds to the best share before it, an improvement a turn later worth half. Before the first nothing passes.
+    """Return each turn's improvement over the best share before it, halved for every turn of delay.
 
-    So their sum is at most the best share, and a poor first program, written to be mended, only loses: `improvements([1])` sums to 1,
-    `improvements([0, 1])` to 0.5. Were the first one paid nothing, the sums would be 0 and 0.5. A fall costs nothing: the last answer's own reward
-    tells it.
+    The share before the first turn is 0. The sum is at most the best share, and a deliberately poor
+    first program only loses: `improvements([1])` sums to 1, `improvements([0, 1])` to 0.5. Without
+    credit for the first program, the sums would be 0 and 0.5. A decline costs nothing here, because
+    the last program's own reward covers it.
     """
     best, found = 0.0, []
     for turn, share in enumerate(shares):

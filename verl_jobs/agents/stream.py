@@ -1,6 +1,7 @@
-"""The tokens of a conversation as the policy saw and wrote them, each with the one fact that training needs: whether the policy wrote it.
+"""Token stream of a conversation, with a mask of the policy's own tokens.
 
-Nothing is tokenized twice: what the policy wrote stays the tokens that it wrote, and what others said is put behind them as the chat template would.
+Nothing is tokenized twice: the policy's messages keep the tokens that it sampled, and other
+messages are appended as the chat template would do.
 """
 
 from __future__ import annotations
@@ -12,21 +13,22 @@ from typing import Any
 from verl_jobs.agents.conversation import Conversation
 from verl_jobs.samples import BY_LENGTH
 
-ANSWER = "\u2063answer\u2063"  # stands for an answer in the template: invisible separators, which nobody says
-LEAST = 8  # tokens of room without which an answer is not begun
-Written = tuple[
-    list[int], list[float], str
-]  # token ids, their log-probabilities, why it ended (verl_jobs/decoding.py)
-Ask = Callable[
-    [list[list[int]], list[int]], Awaitable[list[Written]]
-]  # prompts and most tokens of each -> what the policy wrote
+# placeholder of a message in the template: invisible separators that no text contains
+ANSWER = "\u2063answer\u2063"
+LEAST = 8  # minimum number of free tokens to start a message
+# token ids, their log-probabilities, the stop reason (verl_jobs/decoding.py)
+Written = tuple[list[int], list[float], str]
+# prompts, and the maximum tokens for each -> the policy's messages
+Ask = Callable[[list[list[int]], list[int]], Awaitable[list[Written]]]
 
 
 @dataclass
 class Stream:
-    """`tokens` follow the prompt; `mask` is 1 where the policy wrote, `log_probs` 0 where it did not. `ends`: where each of its messages ends.
+    """Tokens of a conversation.
 
-    `reason`: why it ended: by its length where that cut any of the policy's messages, else as the last one did.
+    `tokens` follow the prompt; `mask` is 1 on the policy's tokens, `log_probs` 0 on the others.
+    `ends`: end of each of the policy's messages. `reason`: the length limit if it truncated any of
+    the policy's messages, otherwise the stop reason of the last one.
     """
 
     prompt: list[int]
@@ -55,7 +57,10 @@ class Stream:
 
 
 class Template:
-    """A tokenizer's chat template. Raises ValueError where it does not keep an answer as it was said."""
+    """A tokenizer's chat template.
+
+    Raises ValueError if it does not keep a message as it was written.
+    """
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
@@ -67,7 +72,11 @@ class Template:
         return list(map(int, ids))
 
     def between(self, said: str, last: int) -> list[int]:
-        """What stands between an answer and the next: the end of the one, unless its `last` token is that, what was said, the head of the other."""
+        """Return the tokens between two messages of the policy.
+
+        They are the end of the first message (unless its `last` token is that already), the text
+        `said`, and the head of the next message.
+        """
         messages = [
             {"role": "user", "content": "?"},
             {"role": "assistant", "content": ANSWER},
@@ -78,16 +87,19 @@ class Template:
         ).partition(ANSWER)
         if not found or not before:
             raise ValueError(
-                "the chat template changes or drops earlier answers: a conversation cannot be trained on with it"
+                "the chat template changes or drops earlier answers: a conversation cannot be "
+                "trained on with it"
             )
         ids: list[int] = self.tokenizer.encode(after, add_special_tokens=False)
         return ids[1:] if ids[:1] == [last] else ids
 
 
 class PolicyWriter:
-    """The policy, token by token. A message gets at most `message_tokens`, a conversation `tokens` after its first question.
+    """The policy, token by token.
 
-    What others say is taken in only where room is left for an answer, so that a stream always ends with the policy's own words.
+    A message gets at most `message_tokens` tokens, a conversation at most `tokens` after its first
+    prompt. Other messages are appended only if tokens are left for a reply, so a stream always ends
+    with the policy's own tokens.
     """
 
     def __init__(self, template: Template, ask: Ask, message_tokens: int, tokens: int) -> None:
@@ -95,7 +107,7 @@ class PolicyWriter:
         self.message_tokens, self.tokens = message_tokens, tokens
 
     async def write(self, conversations: Sequence[Conversation]) -> list[str | None]:
-        """Raises what `ask` raises."""
+        """Raises the exceptions of `ask`."""
         able = [at for at, conversation in enumerate(conversations) if self._listened(conversation)]
         streams = [stream_of(conversations[at]) for at in able]
         limits = [min(self.message_tokens, self.tokens - len(stream.tokens)) for stream in streams]
@@ -107,7 +119,10 @@ class PolicyWriter:
         return texts
 
     def _listened(self, conversation: Conversation) -> bool:
-        """Takes in what was said since the policy last spoke; False where that would leave no room for a word."""
+        """Append the messages since the policy's last.
+
+        False if that would leave no tokens for a reply.
+        """
         if conversation.stream is None:
             conversation.stream = Stream(self.template.opening(conversation.messages))
             return True
@@ -120,7 +135,7 @@ class PolicyWriter:
 
 
 def stream_of(conversation: Conversation) -> Stream:
-    """Raises ValueError for a conversation that no policy wrote in."""
+    """Return the stream. Raises ValueError if no policy wrote in this conversation."""
     if conversation.stream is None:
         raise ValueError(f"{conversation.problem.problem_id}: no policy wrote in this conversation")
     return conversation.stream

@@ -1,7 +1,7 @@
-"""The Reviewer's first lessons: verl's own SFT trainer on review records, in a process of its own.
+"""Supervised training of the Reviewer with verl's own SFT trainer, in a child process.
 
-In: a start checkpoint, a parquet of records. Out: a Hugging Face folder in fp32. On a CPU verl trains with FSDP2 over gloo; with GPUs this has not
-been run.
+In: a start checkpoint, a parquet of review records. Out: a Hugging Face folder in fp32. On a CPU
+verl trains with FSDP2 over gloo; it has not been run on GPUs.
 """
 
 from __future__ import annotations
@@ -25,21 +25,27 @@ class Lessons(BaseModel):
     steps: PositiveInt = 200
     """Optimizer steps."""
     batch: PositiveInt = 16
-    """Records a step."""
+    """Records per step."""
     learning_rate: PositiveFloat = 1e-3
-    """At its highest; 1e-5 is usual at 7 B."""
+    """Peak learning rate; 1e-5 is usual at 7 B."""
     tokens: PositiveInt = 512
-    """Longest record, question and comment; a longer one is an error."""
+    """Maximum tokens of a record, prompt and comment; a longer one is an error."""
     seed: NonNegativeInt = 1
-    """Order of the batches."""
+    """Seed of the order of the batches."""
 
 
 class LessonsFailed(RuntimeError):
-    """verl's trainer ended without a checkpoint; the message gives its log and its last words."""
+    """verl's trainer ended without a checkpoint.
+
+    The message has its last log line and the log's path.
+    """
 
 
 def learn(start: Path, records: Path, folder: Path, lessons: Lessons) -> Path:
-    """Trains, and returns `folder` with the weights and the tokenizer. Raises LessonsFailed, and FileExistsError where the folder is there."""
+    """Train, and return `folder` with the weights and the tokenizer.
+
+    Raises LessonsFailed, and FileExistsError if the folder exists.
+    """
     if folder.exists():
         raise FileExistsError(f"{folder} exists: give another folder")
     scratch = folder.with_name(f".{folder.name}.lessons")
@@ -69,22 +75,27 @@ def learn(start: Path, records: Path, folder: Path, lessons: Lessons) -> Path:
 
 
 def command(start: Path, records: Path, scratch: Path, lessons: Lessons) -> list[str]:
-    """`torchrun -m verl.trainer.sft_trainer` with every override."""
+    """Return the command `torchrun -m verl.trainer.sft_trainer` with every override."""
     return [
-        str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node=1", "-m", "verl.trainer.sft_trainer",
-        f"data.train_files='{records.absolute()}'", f"data.train_batch_size={lessons.batch}", f"data.micro_batch_size_per_gpu={lessons.batch}",
-        "data.use_dynamic_bsz=False", f"data.max_length={lessons.tokens}", "data.num_workers=0", f"model.path='{start.absolute()}'",
-        "optim.betas=[0.9,0.98]", "optim.weight_decay=0.01", "optim.clip_grad=1.0", "optim.lr_warmup_steps_ratio=0.1",
-        "optim.lr_scheduler_type=cosine", f"optim.lr={lessons.learning_rate}", "checkpoint.save_contents=[model,optimizer,extra,hf_model]",
-        f"trainer.total_training_steps={lessons.steps}", "trainer.total_epochs=1000", "trainer.logger=[console]",
-        f"trainer.save_freq={lessons.steps}", f"trainer.seed={lessons.seed}", f"trainer.default_local_dir='{scratch}'",
+        str(Path(sys.executable).with_name("torchrun")), "--standalone", "--nproc_per_node=1", "-m",
+        "verl.trainer.sft_trainer", f"data.train_files='{records.absolute()}'",
+        f"data.train_batch_size={lessons.batch}", f"data.micro_batch_size_per_gpu={lessons.batch}",
+        "data.use_dynamic_bsz=False", f"data.max_length={lessons.tokens}", "data.num_workers=0",
+        f"model.path='{start.absolute()}'", "optim.betas=[0.9,0.98]", "optim.weight_decay=0.01",
+        "optim.clip_grad=1.0", "optim.lr_warmup_steps_ratio=0.1", "optim.lr_scheduler_type=cosine",
+        f"optim.lr={lessons.learning_rate}",
+        "checkpoint.save_contents=[model,optimizer,extra,hf_model]",
+        f"trainer.total_training_steps={lessons.steps}", "trainer.total_epochs=1000",
+        "trainer.logger=[console]", f"trainer.save_freq={lessons.steps}",
+        f"trainer.seed={lessons.seed}", f"trainer.default_local_dir='{scratch}'",
         f"hydra.run.dir='{scratch / 'hydra'}'", *(_CUDA if _cuda() else _CPU),
     ]  # fmt: skip
 
 
 _CPU = (
-    "trainer.device=cpu", "model.use_remove_padding=False", "model.enable_gradient_checkpointing=False",
-    "+model.override_config.attn_implementation=sdpa", "engine=fsdp", "engine.strategy=fsdp2", "engine.dtype=float32",
+    "trainer.device=cpu", "model.use_remove_padding=False",
+    "model.enable_gradient_checkpointing=False", "+model.override_config.attn_implementation=sdpa",
+    "engine=fsdp", "engine.strategy=fsdp2", "engine.dtype=float32",
     "engine.use_torch_compile=False", f"+engine.mixed_precision={FP32}",
 )  # fmt: skip
 _CUDA = ("trainer.device=cuda", "engine=fsdp", "engine.strategy=fsdp2")

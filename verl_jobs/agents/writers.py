@@ -1,4 +1,7 @@
-"""Models that are asked and not trained: a checkpoint in this process, or an OpenAI-compatible endpoint."""
+"""Models that take part in conversations without being trained: a local checkpoint or an endpoint.
+
+The endpoint is OpenAI-compatible.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +22,10 @@ BATCH = 128  # conversations decoded together
 
 
 class EndpointWriter:
-    """One question a conversation, all at once. Raises EndpointDown, and NoReply unless it is lenient.
+    """A model behind an endpoint, with one concurrent request per conversation.
 
-    lenient: a conversation without an answer gets no message, and has ended as UNANSWERED unless it was room that was missing.
+    Raises EndpointDown, and NoReply unless it is lenient. lenient: a conversation without a reply
+    gets no message. It ends as UNANSWERED, unless the reason was a lack of tokens.
     """
 
     def __init__(
@@ -63,9 +67,11 @@ class EndpointWriter:
 
 
 class FrozenWriter:
-    """A small checkpoint on the CPU, in batches. The same conversation gets the same words, whoever is beside it, and at temperature 0 the likeliest.
+    """A small checkpoint on the CPU, decoded in batches.
 
-    Raises OSError where the folder holds no model; code from a checkpoint is never run.
+    The same conversation always gets the same reply, whatever the rest of the batch; at temperature
+    0 the greedy one. Raises OSError if the folder has no model; code from a checkpoint is never
+    run.
     """
 
     def __init__(self, folder: Path, tokens: int, temperature: float = 0.0, seed: int = 0) -> None:
@@ -120,6 +126,7 @@ class FrozenWriter:
         limit = min(self.tokens, self.positions - len(ids))
         digest = hashlib.sha256(np.array([self.seed, *ids], np.int64).tobytes()).digest()
         return {
-            "prompt_ids": list(map(int, ids)), "max_tokens": limit, "temperature": self.temperature, "top_k": -1, "top_p": 1.0, "stop": frozenset(),
+            "prompt_ids": list(map(int, ids)), "max_tokens": limit, "temperature": self.temperature,
+            "top_k": -1, "top_p": 1.0, "stop": frozenset(),
             "uniform": np.random.default_rng([*digest]).random(limit),
         }  # fmt: skip

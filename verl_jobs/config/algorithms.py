@@ -56,9 +56,7 @@ class Algorithm:
 
     @property
     def sums_over_tokens(self) -> bool:
-        """Whether the loss is summed over tokens and divided by a constant, the maximum completion
-        length.
-        """
+        """Whether the loss is summed over tokens and divided by the maximum completion length."""
         return _actor("loss_agg_mode", "seq-mean-token-sum-norm") in self.overrides
 
     @property

@@ -189,9 +189,7 @@ def _sampler(t: Training) -> dict[str, object]:
 
 
 def _trace(t: Training, folder: Path) -> list[str]:
-    """Enable torch's profiler on rank 0 of the policy (and of the critic), and Ray's timeline at
-    the end.
-    """
+    """Enable torch's profiler on rank 0 of the policy and critic, and Ray's timeline at the end."""
     learners = ["actor_rollout_ref.actor", *(["critic"] if t.method.critic else [])]
     contents = "[cpu]" if t.engine == "hf" else "[cpu,cuda]"
     return [
@@ -244,8 +242,9 @@ def _importance(t: Training) -> list[str]:
 
 
 def _learned_part(t: Training) -> list[str]:
-    """Return the overrides for LoRA with verl's own PEFT, or for frozen parameters
-    (verl_jobs/trainer/freezing.py).
+    """Return the overrides for LoRA with verl's own PEFT, or for frozen parameters.
+
+    Frozen parameters: verl_jobs/trainer/freezing.py.
     """
     if t.frozen:
         return [

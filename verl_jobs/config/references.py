@@ -26,8 +26,9 @@ class PluginError(ValueError):
 
 
 class Plugins(BaseModel):
-    """Your own plugins, each `FILE.py:NAME` or `MODULE:NAME`; empty: the built-in part. They are
-    tried before a training starts (`ratchet plugins`, docs/plugins.md).
+    """Your own plugins, each `FILE.py:NAME` or `MODULE:NAME`; empty: the built-in part.
+
+    They are tried before a training starts (`ratchet plugins`, docs/plugins.md).
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -73,8 +74,9 @@ class Plugins(BaseModel):
 
     @property
     def unbatched(self) -> bool:
-        """Whether each rollout goes through verl's own agent loop, which calls custom loops and
-        reward managers.
+        """Whether each rollout goes through verl's own agent loop.
+
+        That loop calls custom agent loops and reward managers.
         """
         return bool(self.agent_loop or self.reward_manager)
 

@@ -104,8 +104,9 @@ class Scale(BaseModel):
 
     @property
     def unrun(self) -> str:
-        """Return a sentence naming the options no training has been run with; empty if there are
-        none.
+        """Return a sentence naming the options no training has been run with.
+
+        Empty if there are none.
         """
         found = [
             *(["Megatron"] if self.megatron else []),
@@ -116,10 +117,9 @@ class Scale(BaseModel):
 
 
 def misfit(scale: Scale, engine: Engine, ranks: int, problems: int, group: int) -> str:
-    """Return why these settings do not fit together, with the numbers and the fix; empty if they
-    fit.
+    """Return why these settings do not fit together, with the numbers and the fix.
 
-    problems: problems in a step; group: completions per problem.
+    Empty if they fit. problems: problems in a step; group: completions per problem.
     """
     answers = problems * group
     parts = (ranks, scale.updates * max(1, scale.accumulation))
@@ -224,10 +224,10 @@ def scale_overrides(
 
 
 def _batches(scale: Scale, budget: int, share: int) -> list[str]:
-    """Return the policy's batch sizes; verl's configuration reuses them for the engine and the
-    reference model.
+    """Return the policy's batch sizes.
 
-    share: completions of a step on one rank.
+    verl's configuration reuses them for the engine and the reference model. share: completions of a
+    step on one rank.
     """
     if not scale.accumulation:
         return [f"{ACTOR}.use_dynamic_bsz=True", f"{ACTOR}.ppo_max_token_len_per_gpu={budget}"]
@@ -288,8 +288,9 @@ def _fsdp(scale: Scale, cpu: bool, learner: str) -> list[str]:
 
 
 def _megatron(megatron: Megatron, offload: str, again: bool) -> list[str]:
-    """Return the Megatron overrides. again: whether activations are recomputed in the backward
-    pass.
+    """Return the Megatron overrides.
+
+    again: whether activations are recomputed in the backward pass.
     """
     recompute = {"granularity": "full", "method": "uniform", "num_layers": 1} if again else {}
     return [

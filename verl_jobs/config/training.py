@@ -47,10 +47,9 @@ class Stop(BaseModel):
 
 
 class Curriculum(BaseModel):
-    """Which problems a step selects, by the current policy's pass rate
-    (verl_jobs/curriculum/curriculum.py).
+    """Which problems a step selects, by the current policy's pass rate.
 
-    The dataset's weights count too.
+    The dataset's weights count too (verl_jobs/curriculum/curriculum.py).
     """
 
     model_config = ConfigDict(
@@ -278,8 +277,9 @@ class Training(BaseModel):
 
     @property
     def drawn(self) -> bool:
-        """Whether a curriculum or a plugin selects each step's problems; otherwise verl shuffles
-        them.
+        """Whether a curriculum or a plugin selects each step's problems.
+
+        Otherwise verl shuffles them.
         """
         return self.curriculum.schedule != "uniform" or bool(self.plugins.sampler)
 

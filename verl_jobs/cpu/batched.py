@@ -1,5 +1,6 @@
-"""verl's agent loop for single-turn tasks on CPU: whole batches are tokenized, decoded, judged and
-stored.
+"""verl's agent loop for single-turn tasks on CPU: handles a whole batch at once.
+
+It tokenizes, decodes, judges and stores all rollouts of a batch together.
 
 verl runs one task per rollout, which costs about 10 ms each in addition to the decoding: more than
 half of a step at this size. The interface is verl's (verl/trainer/main_ppo.py: an agent-loop
@@ -42,8 +43,9 @@ class BatchedAgentLoopWorker(AgentLoopWorker):  # type: ignore[misc]  # verl has
         self.tasks: set[asyncio.Task[None]] = set()
 
     async def generate_sequences(self, batch: Any) -> None:
-        """Start a batch and return immediately, as verl expects; the outputs arrive in
-        TransferQueue.
+        """Start a batch and return immediately, as verl expects.
+
+        The outputs arrive in TransferQueue.
         """
         validate = bool(batch["validate"]) if "validate" in batch else False
         batch.pop("validate", None)
@@ -176,8 +178,9 @@ def _output(
 
 
 def fields_of(prompt: dict[str, Any], output: AgentLoopOutput) -> dict[str, Any]:
-    """Return one rollout in the form that verl's trainer reads (agent_loop_tq.py,
-    `_agent_loop_postprocess`).
+    """Return one rollout in the form that verl's trainer reads.
+
+    Follows agent_loop_tq.py, `_agent_loop_postprocess`.
     """
     field: dict[str, Any] = output.as_dict() | prompt
     field["loss_mask"] = field["response_mask"]

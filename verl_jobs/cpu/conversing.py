@@ -33,8 +33,9 @@ class ConversingWorker(BatchedAgentLoopWorker):
     async def _answer(
         self, prompts: list[dict[str, Any]], validate: bool, partition: str
     ) -> set[str]:
-        """Run, judge and store conversations; return the prompts with a conversation that has no
-        score.
+        """Run, judge and store conversations.
+
+        Return the prompts with a conversation that has no score.
         """
         rollout = self.config.actor_rollout_ref.rollout
         sampling = rollout.val_kwargs if validate else rollout

@@ -50,7 +50,7 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     def _load_valuehead_model(
         local_path: str, torch_dtype: Any, model_config: Any, trust_remote_code: bool
     ) -> Any:
-        """Load the critic with sdpa; verl's own uses "flash_attention_2", whatever the config says."""
+        """Load the critic with sdpa; verl always uses "flash_attention_2"."""
         from transformers import AutoModelForTokenClassification
 
         return AutoModelForTokenClassification.from_pretrained(
@@ -79,4 +79,5 @@ if os.environ.get("VERL_PLATFORM") == "cpu":
     # seeds new weights; imported after the registrations above, which its engine uses
     from verl_jobs.cpu import seeded  # noqa: F401
 
-from verl_jobs.trainer import own_queue  # noqa: F401  (replaces names in transfer_queue; last, so that the CPU never hangs on it)
+# Replaces names in transfer_queue. Imported last, so that the CPU setup never depends on it.
+from verl_jobs.trainer import own_queue  # noqa: F401

@@ -86,11 +86,10 @@ class HFServer:
         params: dict[str, Any],
         limits: list[int] | None = None,
     ) -> tuple[list[list[Answer]], int]:
-        """Return completions per prompt as (token ids, log-probabilities, reason), and the weights'
-        version.
+        """Return completions per prompt, and the version of the weights that generated them.
 
-        Prompt i gets `counts[i]` completions. limits: maximum tokens of a completion of prompt i;
-        None: the configuration's.
+        Prompt i gets `counts[i]` completions, each (token ids, log-probabilities, reason). limits:
+        maximum tokens of a completion of prompt i; None: the configuration's.
         """
         most: list[dict[str, int]] = (
             [{"max_tokens": limit} for limit in limits] if limits else [{}] * len(prompts)

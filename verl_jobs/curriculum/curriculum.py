@@ -111,8 +111,10 @@ class Table:
     def __init__(
         self, plan: Curriculum, expected: Sequence[Expected], *, steps: int, seed: int
     ) -> None:
-        """expected: one row per problem with unique ids, in the dataset's order. steps: of the
-        whole training.
+        """Create the table.
+
+        expected: one row per problem with unique ids, in the dataset's order. steps: of the whole
+        training.
         """
         self.plan, self.steps, self.seed = plan, steps, seed
         self.ids = [row.problem_id for row in expected]
@@ -145,11 +147,10 @@ class Table:
         return passes / (passes + fails)
 
     def draw(self, count: int) -> list[int]:
-        """Return `count` different rows; rows already selected in this step only if there are no
-        others.
+        """Return `count` different rows.
 
-        Samples without replacement by exponential clocks: the first to ring are selected
-        (Efraimidis & Spirakis 2006).
+        Rows already selected in this step only if there are no others. Samples without replacement
+        by exponential clocks: the first to ring are selected (Efraimidis & Spirakis 2006).
         """
         rng = np.random.default_rng([self.seed, self.draws])
         free = np.flatnonzero(self.drawn_at < self.step)
@@ -165,11 +166,11 @@ class Table:
         return [int(row) for row in rows]
 
     def observe(self, outcomes: Iterable[tuple[str, bool]]) -> list[Draw]:
-        """Update the estimates with a step's verdicts, (problem, whether the completion passed)
-        each.
+        """Update the estimates with a step's verdicts.
 
-        Returns the results per problem with the previously expected pass rate, sorted by id. Raises
-        ValueError for a problem without a row.
+        outcomes: (problem, whether the completion passed) each. Returns the results per problem
+        with the previously expected pass rate, sorted by id. Raises ValueError for a problem
+        without a row.
         """
         rates, passed, answered = self.rates(), Counter[str](), Counter[str]()
         for problem_id, solved in outcomes:

@@ -32,8 +32,10 @@ class Drawn:
     table: Table | OwnTable | None = None
 
     def __init__(self, data_files: Any, tokenizer: Any, config: Any, **options: Any) -> None:
-        # RLHFDataset's
-        super().__init__(data_files=data_files, tokenizer=tokenizer, config=config, **options)  # type: ignore[call-arg]
+        # the arguments of RLHFDataset
+        super().__init__(  # type: ignore[call-arg]
+            data_files=data_files, tokenizer=tokenizer, config=config, **options
+        )
         if config.get("curriculum") and _listed(data_files) == _listed(config.train_files):
             self.table = self._make(config)
             curriculum.use(self.table)
@@ -46,7 +48,10 @@ class Drawn:
             row.problem_id: row for file in dict.fromkeys(files) for row in read_expected(file)
         }
         # without problems that are too long
-        ids = [str(about["problem_id"]) for about in self.dataframe["extra_info"]]  # type: ignore[attr-defined]
+        ids = [
+            str(about["problem_id"])
+            for about in self.dataframe["extra_info"]  # type: ignore[attr-defined]
+        ]
         if missing := next((problem_id for problem_id in ids if problem_id not in known), None):
             raise ValueError(
                 f"{files[0]} does not know {missing}, which is in the training rows: make both anew"

@@ -1,8 +1,8 @@
-"""Problems selected in a training step, with their pass rates: `draws/step-000012.jsonl` in the
-job's folder.
+"""Problems selected in a training step, with their pass rates: `draws/step-000012.jsonl`.
 
-Written if a curriculum selects. A step that is repeated after a kill replaces its file. Without a
-curriculum, the samples give the same information except for the expected pass rate.
+The folder is the job's. Files are written if a curriculum selects. A step that is repeated after a
+kill replaces its file. Without a curriculum, the samples give the same information except for the
+expected pass rate.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ def write(folder: Path, step: int, draws: Sequence[Draw]) -> None:
 
 
 def read(folder: Path, step: int) -> list[Draw]:
-    """Return the step's draws, sorted by problem. Raises FileNotFoundError that names the existing
-    steps.
+    """Return the step's draws, sorted by problem.
+
+    Raises FileNotFoundError that names the existing steps.
     """
     path = _path(folder, step)
     if path.exists():

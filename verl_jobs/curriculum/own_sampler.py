@@ -34,8 +34,9 @@ class Sampler(Protocol):
 
 
 class OwnTable:
-    """A user's sampler with the interface of a curriculum's table, for the dataset and the replay
-    buffer.
+    """A user's sampler with the interface of a curriculum's table.
+
+    Used by the dataset and the replay buffer.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class OwnTable:
         self.drawn_at = np.full(len(self.ids), -1, np.int64)
 
     def draw(self, count: int) -> list[int]:
-        """Return `count` rows. Raises PluginError for another number of rows, or rows out of range."""
+        """Return `count` rows. Raises PluginError for another number, or for rows out of range."""
         rows = [int(row) for row in self.sampler.draw(count)]
         if len(rows) != count or not all(0 <= row < len(self.ids) for row in rows):
             raise PluginError(

@@ -1,1 +1,1 @@
-"""Figures of a training and of the machines that it runs on."""
+"""Metrics of a training and of the machines it runs on."""

@@ -1,6 +1,7 @@
-"""The figures by which a person follows a training: of its last step, of the steps before, and what is left of it.
+"""Key figures of a training: of its last step, as series, and its remaining time.
 
-In: verl's metrics, a row a step (verl_jobs/job.py). Out: plain numbers by short names; what was not measured is not there.
+In: verl's metrics, one row per step (verl_jobs/job.py). Out: plain numbers by short names; values
+that were not measured are left out.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from verl_jobs.metrics.names import ENTROPY, FROM_START, OF_UPDATE
 from verl_jobs.samples import CUT
 
 History = Sequence[Mapping[str, Any]]
-RECENT = 10  # steps whose mean length is that of those to come
-KEYS: dict[str, tuple[str, ...]] = {  # the first that was measured
+RECENT = 10  # steps whose mean duration predicts the remaining ones
+KEYS: dict[str, tuple[str, ...]] = {  # the first measured key counts
     "reward": ("critic/score/mean",),
     "KL": (*FROM_START, OF_UPDATE),
     "entropy": (ENTROPY,),
@@ -26,7 +27,10 @@ KEYS: dict[str, tuple[str, ...]] = {  # the first that was measured
 
 
 def last_figures(history: History) -> dict[str, float]:
-    """Of the last step. length: tokens of an answer; cut: share of answers that their length ended; KL: nats a token."""
+    """Return the figures of the last step.
+
+    length: tokens of a completion; cut: share of truncated completions; KL: nats a token.
+    """
     steps = [row for row in history if row["step"] > 0]
     if not steps:
         return {}
@@ -35,7 +39,7 @@ def last_figures(history: History) -> dict[str, float]:
 
 
 def series(history: History, name: str) -> list[tuple[int, float]]:
-    """(step, value) of one of KEYS."""
+    """Return (step, value) for one of KEYS."""
     return [
         (int(row["step"]), value)
         for row in history
@@ -44,12 +48,18 @@ def series(history: History, name: str) -> list[tuple[int, float]]:
 
 
 def seconds_trained(history: History) -> float:
-    """Of all steps together; Ray's start and steps that were lost and done again are not in it."""
+    """Return the seconds of all steps.
+
+    Ray's start, and steps that were lost and repeated, are not included.
+    """
     return sum(value for _, value in series(history, "seconds_a_step"))
 
 
 def seconds_left(history: History, steps: int) -> float | None:
-    """Until the last of `steps`, at the speed of the last few; None before the first is done."""
+    """Return the seconds until the last of `steps`, at the speed of the last few.
+
+    None before the first.
+    """
     took = series(history, "seconds_a_step")
     return (
         fmean(value for _, value in took[-RECENT:]) * max(0, steps - took[-1][0]) if took else None

@@ -1,6 +1,7 @@
-"""What is wrong with a training though it goes on: figures of its last steps beyond what is usual, in words.
+"""Alarms of a running training: metrics of its last steps that are out of the usual range.
 
-In: verl's metrics, a row a step. Out: alarms, none where all is well. `verl_jobs/trainer/early_stop.py` ends what is beyond help.
+In: verl's metrics, one row per step. Out: alarms as sentences. `verl_jobs/trainer/early_stop.py`
+ends trainings that cannot recover.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from typing import Any
 from rewards import watch
 from verl_jobs.samples import CUT
 
-LAST = 5  # steps that are looked at
+LAST = 5  # number of last steps to average
 
 
 @dataclass(frozen=True)
 class Bound:
     key: str
     most: float
-    words: str  # with {} for the figure
+    words: str  # with {} for the value
     mend: str
 
 
@@ -49,14 +50,18 @@ BOUNDS = (
 )
 
 
+# share of the first steps' entropy; early_stop.py ends the training only at a lower value
 ENTROPY, FALLEN = (
     "actor/entropy",
     0.3,
-)  # of its first steps: what stopping.py ends the training for comes later
+)
 
 
 def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
-    """One sentence for each bound that the mean of the last steps is above, with its mend. What was not measured gives no alarm."""
+    """Return one sentence, with the fix, for each bound that the mean of the last steps exceeds.
+
+    Values that were not measured give no alarm.
+    """
     found = []
     for bound in BOUNDS:
         told = [float(row[bound.key]) for row in history if bound.key in row][-LAST:]
@@ -66,12 +71,15 @@ def alarms(history: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _entropy(told: Sequence[float]) -> list[str]:
-    """An early word: what was sampled alike can no longer be told apart by its reward."""
+    """Return an early alarm of low entropy: equal completions have no differences in reward."""
     if len(told) < 2 * LAST:
         return []
     first, last = fmean(told[:LAST]), fmean(told[-LAST:])
     if last >= FALLEN * first:
         return []
     return [
-        f"the entropy fell to {last / first:.0%} of its first {LAST} steps: lower training.learning_rate, or give a kl_coefficient"
+        (
+            f"the entropy fell to {last / first:.0%} of its first {LAST} steps: lower "
+            "training.learning_rate, or give a kl_coefficient"
+        )
     ]

@@ -1,4 +1,4 @@
-"""How busy all machines are that have workers of this training, each asked on its own node of the Ray that this process is connected to."""
+"""Load of all machines with workers of this training, measured on its Ray nodes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any
 
 from verl_jobs.metrics.machine import OF, Reading, load, reading
 
-ANSWER_S = 10.0  # what is later is left out of this step
+ANSWER_S = 10.0  # later replies are left out of this step
 
 
 class Machines:
-    """What each said when it was asked last."""
+    """The machines of a training and their last readings."""
 
     def __init__(self) -> None:
         import ray
@@ -20,16 +20,18 @@ class Machines:
         self.before: dict[str, Reading] = {self.own: reading()}
 
     def loads(self) -> dict[str, float]:
-        """By the names of verl_jobs/metrics/machine.py: plain where there is one machine, with its address where there are several.
+        """Return the loads by the names of verl_jobs/metrics/machine.py.
 
-        What cannot be had is left out, with a line that says why: no step is lost for it.
+        With several machines, each name is followed by the machine's address. Values that cannot be
+        measured are left out and the reason is printed, so that no step fails because of them.
         """
         try:
-            places = self.places = _places() or self.places  # at its end the workers are gone
+            # at the end of the run the workers are gone
+            places = self.places = _places() or self.places
             found = self._ask([node for node in places if node != self.own]) | (
                 {self.own: reading()} if self.own in places else {}
             )
-        except Exception as error:  # a Ray that is going, or does not answer
+        except Exception as error:  # Ray is shutting down or does not respond
             print(
                 f"how busy the machines are is not known: {type(error).__name__}: {error}",
                 flush=True,
@@ -73,13 +75,13 @@ class Machines:
         for each in answered:
             try:
                 found[running[each]] = ray.get(each)
-            except ray.exceptions.RayError as error:  # the node went meanwhile
+            except ray.exceptions.RayError as error:  # the node disappeared meanwhile
                 print(f"a machine did not say how busy it is: {type(error).__name__}", flush=True)
         return found
 
 
 def _places() -> dict[str, str]:
-    """Nodes that have actors of this process's Ray job, and their addresses."""
+    """Return the nodes that have actors of this Ray job, with their addresses."""
     import ray
 
     if not ray.is_initialized():

@@ -1,6 +1,6 @@
-"""Where a training step's time goes: verl's own timers of every step, torch's trace of those that were traced, Ray's timeline of the run.
+"""Where a training step's time goes: verl's timers, torch's traces, and Ray's timeline of the run.
 
-In: a job's folder. Out: seconds by phase, by operation, by Ray task. Reads files alone.
+In: a job's folder. Out: seconds by phase, by operation, by Ray task. Only reads files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,11 @@ OCCASIONAL = ("testing", "save_checkpoint")  # not in every step
 
 @dataclass(frozen=True)
 class Spent:
-    """seconds: of one step for a phase, of all that was traced for the others; times: in how many steps, how many calls."""
+    """Time of a phase, operation or task.
+
+    seconds: of one step for a phase, of everything traced for the others; times: number of steps,
+    or of calls.
+    """
 
     name: str
     seconds: float
@@ -31,9 +35,11 @@ class Spent:
 
 
 def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Spent], float]:
-    """The median of each phase over the steps that have it, longest first, what no timer names last; and the median step.
+    """Return the median of each phase over the steps that have it, and the median step.
 
-    The first step is left out where there are others: it warms up. Occasional phases are not part of verl's step timer's rest.
+    The longest phase comes first, time without a timer last. The first step is left out if there
+    are others, because it warms up. Validation is not subtracted from a step: verl's step timer
+    does not include it.
     """
     steps = [row for row in rows if WHOLE in row]
     steps = steps[1:] or steps
@@ -61,7 +67,10 @@ def phases(rows: Iterable[dict[str, Any]]) -> tuple[list[Spent], float]:
 
 
 def operations(folder: Path) -> list[Spent]:
-    """Time of torch's operations themselves, without that of those inside of them, longest first, over all traces of the job."""
+    """Return the self time of torch's operations over all traces of the job, longest first.
+
+    Self time excludes nested operations.
+    """
     seconds: dict[str, float] = defaultdict(float)
     calls: dict[str, int] = defaultdict(int)
     for path in sorted((folder / TRACES).glob("*.json.gz")):
@@ -81,7 +90,10 @@ def operations(folder: Path) -> list[Spent]:
 
 
 def tasks(folder: Path) -> list[Spent]:
-    """Time of Ray's tasks and actor methods over the whole run, longest first; those that wait inside count as long as they wait."""
+    """Return the time of Ray's tasks and actor methods over the whole run, longest first.
+
+    Waiting inside a task counts as its time.
+    """
     path = folder / TRACES / "timeline.json"
     seconds: dict[str, float] = defaultdict(float)
     calls: dict[str, int] = defaultdict(int)
@@ -97,7 +109,10 @@ def tasks(folder: Path) -> list[Spent]:
 
 
 def _own_times(events: Iterable[dict[str, Any]]) -> Iterable[tuple[str, float]]:
-    """Each event with its duration less that of its children on the same thread, in microseconds."""
+    """Yield each event with its self time in microseconds.
+
+    Self time is the duration without that of its children on the same thread.
+    """
     open_events: dict[Any, list[list[Any]]] = defaultdict(list)
     for event in sorted(events, key=lambda event: (event["ts"], -event["dur"])):
         stack = open_events[event["pid"], event["tid"]]

@@ -1,1 +1,1 @@
-"""Plan memory, placement and time of a training before it starts."""
+"""Estimates of a training's memory, placement and time before it starts."""

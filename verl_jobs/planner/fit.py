@@ -1,7 +1,10 @@
-"""Whether a training fits its GPUs as it was told to be laid: its sharding, offloading, forward passes and engine, not those that would be best.
+"""Check whether a training fits its GPUs with its configured layout.
 
-In: the model's shape, the GPUs, the training. Out: nothing, or DoesNotFit with the numbers and what `ratchet plan` would give. The formulas are the
-planner's (verl_jobs/planner/memory.py, planner.py), which hold for FSDP2 with trainer and engine on the same GPUs; what is laid otherwise is let through.
+The layout is its sharding, offloading, forward passes and engine; the check does not search for the
+best one. In: the model's shape, the GPUs, the training. Out: nothing, or DoesNotFit with the
+numbers and what `ratchet plan` would suggest. The formulas are the planner's
+(verl_jobs/planner/memory.py, planner.py). They hold for FSDP2 with trainer and engine on the same
+GPUs; other layouts are not checked.
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ from verl_jobs.planner.shapes import GIB, DoesNotFit, Gpu, Shape
 
 
 def planned(scale: Scale) -> bool:
-    """Whether the formulas hold for such a layout; another is let through."""
+    """Whether the formulas hold for this layout; others are not checked."""
     return not scale.megatron and scale.placement != "separate_async"
 
 
 def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
-    """Raises DoesNotFit where this layout does not fit, with one that does, if there is any."""
+    """Raise DoesNotFit if this layout does not fit; the message has one that does, if any."""
     scale, found = training.scale, list[str]()
     if not planned(scale):
         return
@@ -36,19 +39,24 @@ def check_fit(shape: Shape, gpu: Gpu, training: Training) -> None:
             f"{scale.engine_memory:.0%}",
         )
         found.append(
-            f"the engine's {weights:.1f} GiB of weights and as much of a cache are to lie in {share} of a GPU, beside {kept / GIB:.1f} GiB"
+            f"the engine's {weights:.1f} GiB of weights and as much of a cache are to lie in "
+            f"{share} of a GPU, beside {kept / GIB:.1f} GiB"
         )
     if found:
         best = plan(shape, gpu, training.ranks, training)
         raise DoesNotFit(
-            f"{shape.name} laid so does not fit on {training.ranks} x {gpu.name} ({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept "
-            f"free): {' and '.join(found)}. This fits: {' '.join(f'--set {line}' for line in best.changes()[1:])}"
+            f"{shape.name} laid so does not fit on {training.ranks} x {gpu.name} "
+            f"({gpu.memory / GIB:.0f} GiB each, {RESERVE / GIB:.0f} of them kept "
+            f"free): {' and '.join(found)}. This fits: "
+            f"{' '.join(f'--set {line}' for line in best.changes()[1:])}"
         )
 
 
 def update_as_told(shape: Shape, training: Training) -> dict[str, int]:
-    """Bytes of an update on each GPU. A forward pass that is filled by tokens has so many on each GPU of a group that shares sequences; one of so
-    many answers is shared out among them.
+    """Return the bytes of an update on each GPU.
+
+    A forward pass filled by tokens has that many on each GPU of a group that shares sequences. A
+    forward pass of a number of completions is divided among the group.
     """
     t, scale = training, training.scale
     longest, sharers = t.prompt_tokens + t.response_tokens, scale.shards or t.ranks

@@ -1,6 +1,8 @@
-"""How long prompts and answers are, in tokens, and the limits that follow: `training.prompt_tokens`, `training.answer_tokens`.
+"""Token lengths of prompts and completions, and the limits that follow from them.
 
-In: a tokenizer, problems, the answers of a past run. Out: quantiles, and the least limits that hold a given share of each kind.
+The limits are `training.prompt_tokens` and `training.answer_tokens`. In: a tokenizer, problems, the
+completions of a past run. Out: quantiles, and the smallest limits that hold a given share of each
+kind.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Any
 from verl_jobs import samples
 
 SHARES = (0.5, 0.9, 0.95, 0.99, 1.0)
-STEP = 8  # limits are multiples of it
+STEP = 8  # limits are multiples of this
 
 
 @dataclass(frozen=True)
@@ -25,16 +27,19 @@ class Lengths:
     tokens: tuple[int, ...]
 
     def quantile(self, share: float) -> int:
-        """The least length that so large a share does not exceed."""
+        """Return the smallest length that this share does not exceed."""
         return self.tokens[max(0, ceil(share * len(self.tokens)) - 1)]
 
     def over(self, limit: int) -> float:
-        """The share that is longer."""
+        """Return the share of longer texts."""
         return sum(length > limit for length in self.tokens) / len(self.tokens)
 
 
 def of_prompts(tokenizer: Any, prompts: Iterable[str]) -> Lengths:
-    """As verl counts them: a user's message in the chat template, with the beginning of the answer."""
+    """Measure prompts as verl does.
+
+    A prompt is a user message in the chat template, with the head of the reply.
+    """
     chats = ([{"role": "user", "content": prompt}] for prompt in prompts)
     texts = (
         tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
@@ -44,12 +49,15 @@ def of_prompts(tokenizer: Any, prompts: Iterable[str]) -> Lengths:
 
 
 def of_answers(name: str, tokenizer: Any, answers: Iterable[str]) -> Lengths:
-    """With the token that ends an answer."""
+    """Measure completions, including the end token."""
     return _measured(name, tokenizer, answers, end=1)
 
 
 def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
-    """What the policy wrote in a training, all steps together; None where nothing was kept. An answer that was cut counts as long as it is."""
+    """Measure the completions of all steps of a training; None if there are no samples.
+
+    A truncated completion counts with its truncated length.
+    """
     written = [
         sample.answer for step in samples.steps(folder) for sample in samples.read(folder, step)
     ]
@@ -57,7 +65,10 @@ def of_run(tokenizer: Any, folder: Path) -> Lengths | None:
 
 
 def limits(prompts: Lengths, answers: Sequence[Lengths], share: float) -> tuple[int, int]:
-    """Tokens for prompts and for answers that hold such a share of each kind, in multiples of STEP."""
+    """Return token limits for prompts and completions that hold this share of each.
+
+    The limits are multiples of STEP.
+    """
     return _up(prompts.quantile(share)), _up(max(kind.quantile(share) for kind in answers))
 
 

@@ -1,7 +1,7 @@
-"""Bytes of each phase of a step, from the model's shape by stated formulas.
+"""Memory of each phase of a step in bytes, by explicit formulas from the model's shape.
 
-That of an update is checked against torch's own memory tracker on a CPU (tests/verl_jobs/test_planner.py), those of a CPU's phases against what its
-allocator hands out (tests/verl_jobs/test_ranks.py).
+The update is checked against torch's own memory tracker on a CPU (tests/verl_jobs/test_planner.py),
+the phases on a CPU against its allocator (tests/verl_jobs/test_ranks.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from verl_jobs.config.lora import Lora
 from verl_jobs.config.training import Training
 from verl_jobs.planner.shapes import Shape
 
+# tokens of a forward pass, and rows of an engine batch, on a CPU (scale.py, overrides.py)
 CPU_TOKENS, CPU_ROWS = (
     16_384,
     512,
-)  # of a forward pass, and of one batch of the engine, on a CPU (scale.py, overrides.py)
+)
 STATE, CRITIC = ("weights", "gradients", "optimizer"), "critic"
 
 
@@ -28,12 +29,18 @@ def update_bytes(
     checkpointing: bool = True,
     lora: Lora | None = None,
 ) -> dict[str, int]:
-    """Memory of the update on one of `ranks` GPUs, for a micro-batch of so many tokens.
+    """Return the memory of the update on one of `ranks` GPUs, for a micro-batch of `tokens` tokens.
 
-    Weights, gradients and Adam's two moments lie in fp32, sharded: 16 bytes a parameter; with adapters 4, and 16 for each of theirs. The layer at
-    work and its successor are gathered in the computing type. Activations, in numbers a token: with checkpointing each layer's input (hidden), and
-    once a layer's own 6 hidden + 3 q + 2 kv + 4 intermediate with 3 intermediate of gradients, or the head's 4 vocabularies (logits, their
-    log-softmax, its gradient, theirs), whichever is more. mixed: bfloat16 (the head's copies but the first stay fp32), else fp32.
+    Weights, gradients and Adam's two moments are fp32 and sharded: 16 bytes a parameter; with
+    adapters 4, and 16 for each adapter parameter. The current layer and the next one are gathered
+    in the computing type.
+
+    Activations, in numbers per token: with checkpointing, each layer's input (hidden), plus the
+    larger of two peaks. One is a single layer's own 6 hidden + 3 q + 2 kv + 4 intermediate, with 3
+    intermediate of gradients. The other is the head's 4 vocabularies (logits, their log-softmax,
+    its gradient, theirs).
+
+    mixed: bfloat16 (of the head's copies only the first), otherwise fp32.
     """
     width = 2 if mixed else 4
     head = shape.vocabulary * (2 + 3 * 4 if mixed else 4 * 4)
@@ -64,8 +71,11 @@ def update_bytes(
 
 
 def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True) -> dict[str, int]:
-    """Memory of the old log-probabilities on one of `ranks` processes, for a micro-batch of so many tokens: no gradients, one layer's activations
-    (3 hidden + 2 q + 3 intermediate), or the head's logits and their copy in fp32, whichever is more."""
+    """Return the memory of the old log-probabilities on one of `ranks` processes.
+
+    For a micro-batch of `tokens` tokens. No gradients; the larger of one layer's activations (3
+    hidden + 2 q + 3 intermediate) and the head's logits with their fp32 copy.
+    """
     update = update_bytes(shape, 0, ranks, mixed=mixed)
     width = 2 if mixed else 4
     per_token = max(
@@ -78,9 +88,11 @@ def log_prob_bytes(shape: Shape, tokens: int, ranks: int, *, mixed: bool = True)
 
 
 def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str, int]:
-    """Memory of the CPU engine (verl_jobs/decoding.py, fp32) beside the trainer's, for so many answers at once.
+    """Return the memory of the CPU engine in fp32, in addition to the trainer's.
 
-    The cache of every row at its longest with one layer of it copied while it grows, or the prompts' activations in one layer with the cache so far.
+    For `rows` completions at once (verl_jobs/decoding.py). The larger of two peaks: every row's
+    cache at its maximum length, with a copy of one layer of it while it grows; or the prompts'
+    activations in one layer with the cache so far.
     """
     cached = 2 * shape.kv_bytes()  # of a token, in fp32
     cache = int(rows * (prompt + answer) * cached * (1 + 1 / shape.layers))
@@ -97,7 +109,10 @@ def writing_bytes(shape: Shape, rows: int, prompt: int, answer: int) -> dict[str
 
 
 def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
-    """Bytes of torch's allocations in each phase of a step on this machine's CPU, all ranks together; checked in tests/verl_jobs/test_ranks.py."""
+    """Return the bytes that torch allocates in each phase of a step on a CPU, all ranks together.
+
+    Checked in tests/verl_jobs/test_ranks.py.
+    """
     t, longest = training, training.prompt_tokens + training.response_tokens
     mine = t.problems_per_step * t.group_size // t.ranks
     budget = t.scale.micro_batch_tokens or CPU_TOKENS
@@ -126,10 +141,13 @@ def cpu_phases(shape: Shape, training: Training) -> dict[str, dict[str, int]]:
 
 
 def critic_bytes(shape: Shape, training: Training) -> int:
-    """Weights and moments of a critic of the policy's shape, over all ranks. A reference takes none on GPUs: verl keeps it in the host's memory."""
+    """Return the bytes of a critic of the policy's shape, weights and moments, over all ranks.
+
+    A reference model takes none on GPUs: verl keeps it in host memory.
+    """
     return 12 * shape.parameters if training.method.critic else 0
 
 
 def kept_of(update: Mapping[str, int]) -> int:
-    """Of the update, what stays in memory between two of them."""
+    """Return the part of the update's memory that stays allocated between updates."""
     return sum(update.get(name, 0) for name in (*STATE, CRITIC))

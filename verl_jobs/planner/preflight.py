@@ -1,7 +1,7 @@
-"""What would stop a training after its hardware was taken, looked at before: its rows, its start policy, the disk it will need.
+"""Preflight checks of a training before its hardware is taken: rows, start policy, disk.
 
-In: a `TrainingJob`. Out: nothing, or `CannotTrain`; its start policy is looked at by `verl_jobs/sft/start.py`. `resources/ray/job.py` asks before Ray is
-started; nothing is written.
+In: a `TrainingJob`. Out: nothing, or `CannotTrain`. `verl_jobs/sft/start.py` checks the start
+policy. `resources/ray/job.py` runs the checks before it starts Ray; they write nothing.
 """
 
 from __future__ import annotations
@@ -22,42 +22,50 @@ from verl_jobs.sft.start import check_start, stored_shapes
 
 
 class CannotTrain(ValueError):
-    """One line: what is wrong, in which file, row or key, and the mend."""
+    """A preflight check failed. One line: what is wrong, in which file, row or key, and the fix."""
 
 
 def check(job: TrainingJob) -> None:
-    """Raises CannotTrain or UnfitStart at the first fault."""
+    """Raise CannotTrain or UnfitStart at the first fault."""
     check_settings(job.training)
     rows = check_rows(Path(job.train), shared=job.reward.shared)
     check_rows(Path(job.validation))
     if rows < job.training.problems_per_step:
         raise CannotTrain(
-            f"{job.train} holds {rows} problems and a step takes {job.training.problems_per_step}: verl would find no batch in it. "
+            f"{job.train} holds {rows} problems and a step takes "
+            f"{job.training.problems_per_step}: verl would find no batch in it. "
             "Add problems, or lower training.problems_per_step"
         )
     start = Path(job.start)
-    if start.is_dir():  # else a hub id: the engine fetches it
+    if start.is_dir():  # otherwise a hub id, which the engine downloads
         t = job.training
         check_start(start, tokens=t.prompt_tokens + t.response_tokens, frozen=t.frozen, lora=t.lora)
         check_disk(job.path, t, parameters_of(start))
 
 
 def check_settings(training: Training) -> None:
-    """Raises CannotTrain for an algorithm that is an entry of the configuration and no more, and for a trace of steps that never come."""
+    """Raise CannotTrain for settings that cannot be run.
+
+    They are an algorithm without a working implementation, and a trace of steps beyond the last.
+    """
     if beyond := [step for step in training.trace if step > training.steps]:
         raise CannotTrain(
-            f"training.trace: {beyond[0]} is beyond the last of {training.steps} steps: nothing would be traced there"
+            f"training.trace: {beyond[0]} is beyond the last of {training.steps} steps: nothing "
+            "would be traced there"
         )
     if training.method.blocked:
         raise CannotTrain(
-            f"training.algorithm {training.algorithm}: {training.method.blocked}; it can be shown (--show), not run: take another"
+            f"training.algorithm {training.algorithm}: {training.method.blocked}; it can be shown "
+            "(--show), not run: take another"
         )
 
 
 def check_rows(path: Path, *, shared: bool = True) -> int:
-    """How many rows verl may read there. Raises CannotTrain for one without a ground truth that a reward understands, or a gated one.
+    """Return the number of rows.
 
-    shared: whether the reward pays for verdicts with trust `shared`; without it no answer to a problem with unittests is ever paid.
+    Raises CannotTrain for a row without a ground truth that a reward understands, and for a gated
+    problem. shared: whether the reward accepts verdicts with trust `shared`; without it no
+    completion of a problem with unittests earns a reward.
     """
     import pyarrow.parquet as pq
 
@@ -72,13 +80,15 @@ def check_rows(path: Path, *, shared: bool = True) -> int:
     ]
     if missing:
         raise CannotTrain(
-            f"{path} has no column {', '.join(missing)}: write it with problems.dataset.rl_parquet.write_verl"
+            f"{path} has no column {', '.join(missing)}: write it with "
+            "problems.dataset.rl_parquet.write_verl"
         )
     for number, cell in enumerate(table.column("reward_model").to_pylist()):
         truth = (cell or {}).get("ground_truth")
         if not truth:
             raise CannotTrain(
-                f"{path}, row {number}: reward_model has no ground_truth, so no answer can be judged: give it, or leave the row out"
+                f"{path}, row {number}: reward_model has no ground_truth, so no answer can be "
+                "judged: give it, or leave the row out"
             )
         try:
             task = task_from_ground_truth(truth)
@@ -89,25 +99,29 @@ def check_rows(path: Path, *, shared: bool = True) -> int:
         if isinstance(task, Problem) and (task.gated or gated_as(task)):
             named = gated_as(task) or task.problem_id
             raise CannotTrain(
-                f"{path}, row {number}: {task.problem_id} is gated ({named}): for evaluation only, leave it out of training"
+                f"{path}, row {number}: {task.problem_id} is gated ({named}): for evaluation "
+                "only, leave it out of training"
             )
         if isinstance(task, Problem) and task.style == "unittest" and not shared:
             raise CannotTrain(
-                f"{path}, row {number}: {task.problem_id} has unittests, which are judged with trust `shared`, and reward.shared is off: no answer "
+                f"{path}, row {number}: {task.problem_id} has unittests, which are judged with "
+                "trust `shared`, and reward.shared is off: no answer "
                 "to it would be paid. Set reward.shared: true, or leave the row out"
             )
     return int(table.num_rows)
 
 
 def parameters_of(folder: Path) -> int:
-    """How many numbers the safetensors files hold, by their headers."""
+    """Return the number of parameters, read from the headers of the safetensors files."""
     return sum(prod(shape) for shape in stored_shapes(folder).values())
 
 
 def check_disk(folder: Path, training: Training, parameters: int) -> None:
-    """folder: of the run, there or not; what lies in it counts as free, also while it changes. Raises CannotTrain where its saves would not fit.
+    """Raise CannotTrain if the run's saves do not fit on the disk.
 
-    A save holds weights, two moments and an export in fp32, a critic its own; each candidate is an export. One more is being written.
+    folder: of the run, existing or not; its present files count as free, even while they change. A
+    save holds weights, two moments and an export in fp32, and the same of a critic without the
+    export; each candidate is an export. One additional save is being written.
     """
     t, made = training, training.steps // training.save_every
     saves = min(
@@ -120,13 +134,14 @@ def check_disk(folder: Path, training: Training, parameters: int) -> None:
     free = shutil.disk_usage(there).free + _bytes(folder)
     if free < needed:
         raise CannotTrain(
-            f"{there} has {free / GIB:.1f} GiB of disk left, and {saves} saves and candidates of {parameters:,} parameters take {needed / GIB:.1f}: "
+            f"{there} has {free / GIB:.1f} GiB of disk left, and {saves} saves and candidates of "
+            f"{parameters:,} parameters take {needed / GIB:.1f}: "
             "free some, or keep fewer (training.keep)"
         )
 
 
 def _bytes(folder: Path) -> int:
-    """Of all files below; one that is removed meanwhile has none."""
+    """Return the size of all files below; a file that is removed meanwhile counts 0."""
     found = 0
     for parent, _, names in os.walk(folder):
         for name in names:

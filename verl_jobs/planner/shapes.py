@@ -1,6 +1,6 @@
-"""What is planned with: the shapes of models, the GPUs that are known.
+"""Inputs of the planner: shapes of models, and known GPUs.
 
-In: a hub id or a folder. Out: its `Shape`, or DoesNotFit that says what can be planned.
+In: a hub id or a folder. Out: its `Shape`, or DoesNotFit that names the supported models.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ GIB = 2**30
 
 @dataclass(frozen=True)
 class Shape:
-    """A dense decoder of Qwen2's kind: grouped-query attention, gated MLP, biases on query, key and value. Llama, Mistral and Qwen3 have other
-    small vectors in their place, 0.01 % of the parameters.
+    """A dense decoder of Qwen2's kind.
+
+    It has grouped-query attention, a gated MLP, and biases on query, key and value. Llama, Mistral
+    and Qwen3 have other small vectors instead, 0.01 % of the parameters.
     """
 
     name: str
@@ -28,16 +30,16 @@ class Shape:
     intermediate: int
     vocabulary: int
     tied: bool
-    head: int = 0  # numbers of one head; 0: as many as make `heads` of them `hidden` wide
+    head: int = 0  # width of one head; 0: hidden / heads
 
     @property
     def q_width(self) -> int:
-        """Of queries, in numbers a token and layer."""
+        """Width of the queries, in numbers per token and layer."""
         return self.heads * (self.head or self.hidden // self.heads)
 
     @property
     def kv_width(self) -> int:
-        """Of keys, and of values, in numbers a token and layer."""
+        """Width of the keys, and of the values, in numbers per token and layer."""
         return self.kv_heads * (self.head or self.hidden // self.heads)
 
     @property
@@ -47,7 +49,10 @@ class Shape:
         return self.vocabulary * h * (1 if self.tied else 2) + self.layers * layer + h
 
     def learned(self, lora: Lora | None) -> int:
-        """How many numbers have a gradient: all, or those of the adapters, rank (in + out) a layer that wears one."""
+        """Return how many parameters have a gradient.
+
+        All of them, or those of the adapters: rank (in + out) for each adapted layer.
+        """
         if lora is None:
             return self.parameters
         h, q, kv, wide = self.hidden, self.q_width, self.kv_width, self.intermediate
@@ -67,13 +72,16 @@ class Shape:
         )
 
     def kv_bytes(self) -> int:
-        """Of one token's KV cache in bfloat16."""
+        """Return the bytes of one token's KV cache in bfloat16."""
         return 2 * 2 * self.layers * self.kv_width
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """Memory in bytes, dense bfloat16 FLOP/s and bytes/s of memory, as its maker states them."""
+    """A GPU's figures, as stated by its maker.
+
+    Memory in bytes, dense bfloat16 FLOP/s, and memory bandwidth in bytes/s.
+    """
 
     name: str
     memory: int
@@ -107,7 +115,8 @@ GPUS = {
 }
 
 
-KINDS = ("qwen2", "qwen3", "llama", "mistral")  # config.json's model_type
+KINDS = ("qwen2", "qwen3", "llama", "mistral")  # values of config.json's model_type
+# keys of config.json, in the order of Shape's fields
 SIZES = (
     "hidden_size",
     "num_hidden_layers",
@@ -115,15 +124,18 @@ SIZES = (
     "num_key_value_heads",
     "intermediate_size",
     "vocab_size",
-)  # as Shape has them
+)
 
 
 class DoesNotFit(ValueError):
-    """No configuration fits; the message has what is needed and what is there."""
+    """No configuration fits; the message has the required and the available amounts."""
 
 
 def shape_of(model: str) -> Shape:
-    """The shape of a known hub id (an `-Instruct` of it too), or of a folder's config.json. Raises DoesNotFit naming what is known."""
+    """Return the shape of a known hub id (also of its `-Instruct`), or of a folder's config.json.
+
+    Raises DoesNotFit that names the known models.
+    """
     known = SHAPES.get(model.removesuffix("-Instruct"))
     if known:
         return replace(known, name=model)
@@ -134,7 +146,8 @@ def shape_of(model: str) -> Shape:
         )
     if not path.is_file():
         raise DoesNotFit(
-            f"no shape is known of {model!r}: give a folder with its config.json, or one of {', '.join(SHAPES)}"
+            f"no shape is known of {model!r}: give a folder with its config.json, or one of "
+            f"{', '.join(SHAPES)}"
         )
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
@@ -143,13 +156,15 @@ def shape_of(model: str) -> Shape:
     kind = about.get("model_type") if isinstance(about, dict) else None
     if kind not in KINDS:
         raise DoesNotFit(
-            f"{path}: model_type is {kind!r}: the formulas hold for dense decoders, {', '.join(KINDS)}"
+            f"{path}: model_type is {kind!r}: the formulas hold for dense decoders, "
+            f"{', '.join(KINDS)}"
         )
     told = {key: about.get(key) for key in SIZES} | {"head_dim": about.get("head_dim") or 0}
     wrong = [key for key, value in told.items() if type(value) is not int or value < (key in SIZES)]
     if wrong:
         raise DoesNotFit(
-            f"{path}: {', '.join(f'{key} is {told[key]!r}' for key in wrong)}: a whole number above 0 is needed"
+            f"{path}: {', '.join(f'{key} is {told[key]!r}' for key in wrong)}: a whole number "
+            "above 0 is needed"
         )
     hidden, layers, heads, kv_heads, wide, vocabulary = (told[key] for key in SIZES)
     return Shape(

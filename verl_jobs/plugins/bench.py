@@ -1,4 +1,4 @@
-"""The tiny training that user plugins are tried on: problems, rows, a model, verl's whole config."""
+"""The tiny training that user plugins are tried on: problems, rows, a model, verl's config."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ class Bench:
         }
         told = overrides(self.training, seed=1, loggers=[], name="trial", **paths)
         TrainingJob(
-            folder=str(self.folder), chain="trial", start=str(self.model), train=str(self.rows), validation=str(self.rows),
-            inputs={},             training=self.training, reward=RewardConfig(), reward_hash=reward_hash(RewardConfig()),
-            isolation="auto", seed=1,
+            folder=str(self.folder), chain="trial", start=str(self.model), train=str(self.rows),
+            validation=str(self.rows), inputs={}, training=self.training, reward=RewardConfig(),
+            reward_hash=reward_hash(RewardConfig()), isolation="auto", seed=1,
         ).write()  # fmt: skip
         with initialize_config_module(config_module="verl.trainer.config", version_base=None):
             return compose("ppo_trainer", overrides=told)

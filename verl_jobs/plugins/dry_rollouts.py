@@ -34,8 +34,9 @@ MANAGER = (
 
 
 def reward_manager(cls: Any, reference: str, bench: Bench) -> str:
-    """Score a correct, a wrong and an empty completion; the correct one must get the highest
-    reward.
+    """Score a correct, a wrong and an empty completion.
+
+    The correct one must get the highest reward.
     """
     from verl.experimental.reward_loop.reward_manager.base import RewardManagerBase
 
@@ -87,8 +88,9 @@ async def _paid(bench: Bench) -> list[Any]:
 
 
 def _rollout(bench: Bench, answer: str) -> DataProto:
-    """Return a completion in the form that verl passes to a reward manager (agent_loop.py,
-    `_compute_score`).
+    """Return a completion in the form that verl passes to a reward manager.
+
+    Follows agent_loop.py, `_compute_score`.
     """
     row = bench.dataset[0]
     prompt = bench.tokenizer.apply_chat_template(
@@ -135,8 +137,9 @@ def agent_loop(cls: Any, reference: str, bench: Bench) -> str:
 
 
 class Recorded:
-    """verl's engine client, served by our engine in this process; records the tokens that the
-    policy generated.
+    """verl's engine client, served by our engine in this process.
+
+    Records the tokens that the policy generated.
     """
 
     def __init__(self, bench: Bench) -> None:

@@ -31,8 +31,9 @@ def takes(part: Callable[..., Any], reference: str, names: Sequence[str]) -> Non
 
 
 def asked(reference: str, step: Callable[[], Any]) -> Any:
-    """Return the result of user code. Raises PluginError, with the line in the user's file, for any
-    exception.
+    """Return the result of user code.
+
+    Raises PluginError, with the line in the user's file, for any exception.
     """
     try:
         return step()

@@ -51,8 +51,9 @@ SAMPLER = ("expected", "steps", "seed")
 
 
 def loss(function: Any, reference: str, bench: Bench) -> str:
-    """Compute the loss of four completions of unequal length, and its gradient to the
-    log-probabilities.
+    """Compute the loss of four completions, and its gradient to the log-probabilities.
+
+    The completions have unequal lengths.
     """
     from verl.utils.config import omega_conf_to_dataclass
 
@@ -119,10 +120,9 @@ def loss(function: Any, reference: str, bench: Bench) -> str:
 
 
 def advantage(function: Any, reference: str, bench: Bench) -> str:
-    """Compute advantages for two problems with three and two completions, and a row with an empty
-    mask.
+    """Compute advantages for two problems with three and two completions.
 
-    verl pads batches with such rows.
+    A further row has an empty mask: verl pads batches with such rows.
     """
     from verl.trainer.ppo.ray_trainer import compute_advantage
 
@@ -198,8 +198,9 @@ def dataset(cls: Any, reference: str, bench: Bench) -> str:
 
 
 def sampler(cls: Any, reference: str, bench: Bench) -> str:
-    """Run three steps of draws and results; a sampler resumed after the first must draw the same
-    rows.
+    """Run three steps of draws and results.
+
+    A sampler resumed after the first must draw the same rows.
     """
     takes(cls, reference, SAMPLER)
     if missing := [

@@ -1,10 +1,10 @@
-"""Check user plugins before a training starts: load each, check its signature, run one step without
-Ray.
+"""Check user plugins before a training starts.
 
-`python -m verl_jobs.plugins.plugin_check` reads a `Training` as JSON from stdin. Its last output
-line is a JSON list with one sentence per plugin. It exits with status 2 and the error of the first
-plugin that cannot be used. It is a separate process because plugins are user code, and because verl
-reads the environment at import.
+Each plugin is loaded, its signature is checked, and it runs one step without Ray. `python -m
+verl_jobs.plugins.plugin_check` reads a `Training` as JSON from stdin. Its last output line is a
+JSON list with one sentence per plugin. It exits with status 2 and the error of the first plugin
+that cannot be used. It is a separate process because plugins are user code, and because verl reads
+the environment at import.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from verl_jobs.plugins.dry_steps import STEPS
 
 
 def try_all(training: Training) -> list[str]:
-    """Return one line per plugin with the result of its step. Raises PluginError for the first
-    failure.
+    """Return one line per plugin with the result of its step.
+
+    Raises PluginError for the first failure.
     """
     with tempfile.TemporaryDirectory(prefix="ratchet-trial-") as folder:
         bench = Bench(training, Path(folder))

@@ -25,9 +25,7 @@ LORA_FACTOR = 10.0
 
 
 class Adaptation(BaseModel):
-    """What `ratchet adapt` compares: k examples in the prompt, and k gradient steps on the same k
-    examples.
-    """
+    """What `ratchet adapt` compares: k examples in the prompt, and k gradient steps on them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -74,8 +72,9 @@ def learn(
     seed: int,
     folder: Path,
 ) -> list[float]:
-    """Make one gradient step per chat, on these chats only; write the checkpoint to `folder`;
-    return the losses.
+    """Make one gradient step per chat, on these chats only.
+
+    Write the checkpoint to `folder`; return the losses.
     """
     told = WarmUp(
         seed=seed,

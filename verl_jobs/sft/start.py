@@ -161,8 +161,9 @@ def check_names(
 
 
 def _shapes(folder: Path, prefix: str) -> dict[str, list[int]]:
-    """Return the shapes of all tensors, also under the model's prefix, which files of a bare
-    decoder lack.
+    """Return the shapes of all tensors, also under the model's prefix.
+
+    Files of a bare decoder lack that prefix.
     """
     found = stored_shapes(folder)
     return {f"{prefix}.{name}": shape for name, shape in found.items()} | found

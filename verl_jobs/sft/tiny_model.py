@@ -1,8 +1,8 @@
-"""A new language model: Qwen2 architecture, its own BPE tokenizer and chat template, deterministic
-by seed.
+"""A new, small language model, deterministic by seed.
 
-In: the texts it will see and a `TinyModel` config. Out: a Hugging Face folder that any loader
-reads. The weights are random; a warm-up comes next.
+Qwen2 architecture, with its own BPE tokenizer and chat template. In: the texts it will see and a
+`TinyModel` config. Out: a Hugging Face folder that any loader reads. The weights are random; a
+warm-up comes next.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ class TinyModel(BaseModel):
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE tokenizer on `texts`; it encodes any string. `<|im_end|>` ends a
-    completion.
+    """Train a byte-level BPE tokenizer on `texts`.
+
+    It encodes any string. `<|im_end|>` ends a completion.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast

@@ -1,9 +1,9 @@
-"""Supervised fine-tuning: next-token training on demonstrations, of all weights, of some, or of
-adapters.
+"""Supervised fine-tuning: next-token training on demonstrations.
 
-In: a start checkpoint, chats (prompt, demonstration). Out: a Hugging Face folder in fp32. After a
-kill it resumes from its last state and produces the same bytes. verl's own SFT trainer also runs on
-a CPU, but takes twice the time for a model of this size (docs/decisions.md).
+Trains all weights, some of them, or adapters. In: a start checkpoint, chats (prompt,
+demonstration). Out: a Hugging Face folder in fp32. After a kill it resumes from its last state and
+produces the same bytes. verl's own SFT trainer also runs on a CPU, but takes twice the time for a
+model of this size (docs/decisions.md).
 """
 
 from __future__ import annotations
@@ -74,13 +74,12 @@ def warm_up(
     on_step: Callable[[int, float], None] | None = None,
     state: Path | None = None,
 ) -> list[float]:
-    """Train on the tokens of the demonstrations; write model and tokenizer to `folder`; return the
-    loss of each step.
+    """Train on the tokens of the demonstrations; return the loss of each step.
 
-    chats: (user message, or the messages so far; assistant message). on_step gets (steps done,
-    loss). state: progress file of this same work; if it exists, training resumes from it, and it is
-    removed at the end. Raises FloatingPointError if the loss is not finite, ValueError for names to
-    freeze that the model does not have.
+    Writes model and tokenizer to `folder`. chats: (user message, or the messages so far; assistant
+    message). on_step gets (steps done, loss). state: progress file of this same work; if it exists,
+    training resumes from it, and it is removed at the end. Raises FloatingPointError if the loss is
+    not finite, ValueError for names to freeze that the model does not have.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -171,8 +170,9 @@ def _write(model: Any, tokenizer: Any, config: WarmUp, start: Path, folder: Path
 
 
 def _save(path: Path, model: Any, optimizer: Any, schedule: Any, losses: list[float]) -> None:
-    """Save the state under a temporary name, then rename: a kill leaves the old state or the new
-    one.
+    """Save the state under a temporary name, then rename it.
+
+    A kill leaves the old state or the new one.
     """
     import torch
 
@@ -207,8 +207,9 @@ def _load(path: Path, model: Any, optimizer: Any, schedule: Any) -> list[float]:
 
 
 def _encode(tokenizer: Any, question: Question, answer: str) -> tuple[list[int], list[int]]:
-    """Return token ids, and labels that are -100 on the prompt, so that only the demonstration is
-    trained.
+    """Return token ids and labels.
+
+    Labels are -100 on the prompt, so that only the demonstration is trained.
     """
     messages = [{"role": "user", "content": question}] if isinstance(question, str) else question
     head = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
@@ -217,8 +218,9 @@ def _encode(tokenizer: Any, question: Question, answer: str) -> tuple[list[int],
 
 
 def _batches(lengths: list[int], config: WarmUp, generator: Any) -> list[list[int]]:
-    """Return batches of rows of similar length, in random order: little padding, each row once an
-    epoch.
+    """Return batches of rows of similar length, in random order.
+
+    There is little padding, and each row comes once an epoch.
     """
     import torch
 

@@ -35,11 +35,10 @@ class ForeignMirror(RuntimeError):
 
 
 def fetch(job: TrainingJob) -> None:
-    """Download what the mirror has beyond this folder: the newest complete save, candidates,
-    metrics.
+    """Download what the mirror has beyond this folder.
 
-    Each is checked against its own hashes. A damaged local save is replaced by its copy in the
-    mirror, or by an earlier one.
+    That is the newest complete save, candidates and metrics, each checked against its own hashes. A
+    damaged local save is replaced by its copy in the mirror, or by an earlier one.
 
     Raises ForeignMirror, and the file system's error if the mirror cannot be reached: a restart
     from scratch would lose saves that are only temporarily unreachable.
@@ -97,12 +96,11 @@ def fetch(job: TrainingJob) -> None:
 
 
 class AfterSave:
-    """Implementation of verl's `trainer.checkpoint_callback_class`
-    (verl/trainer/ppo/checkpoint_callback.py).
+    """Implementation of verl's `trainer.checkpoint_callback_class`, which runs after each save.
 
-    Runs after each save. Its exceptions end the training, because a checkpoint that was not stored
-    safely on the local disk is worthless. A failure of the mirror is only recorded as a fault, and
-    the training continues.
+    Interface: verl/trainer/ppo/checkpoint_callback.py. Its exceptions end the training, because a
+    checkpoint that was not stored safely on the local disk is worthless. A failure of the mirror is
+    only recorded as a fault, and the training continues.
     """
 
     def __init__(self, config: Any = None) -> None:
@@ -194,8 +192,9 @@ class AfterSave:
         self.upload = None
 
     def _listen(self) -> None:
-        """On a notice, make verl save after the current step: it reads `save_freq` at the end of
-        each step.
+        """On a notice, make verl save after the current step.
+
+        verl reads `save_freq` at the end of each step.
         """
         while not owner.notice(self.job.path):
             time.sleep(LISTEN_S)

@@ -53,8 +53,9 @@ def seal(save: Path) -> None:
 
 
 def damage(save: Path) -> str:
-    """Return what is wrong with a sealed save: its first missing or changed file; empty if it is
-    intact.
+    """Return what is wrong with a sealed save; empty if it is intact.
+
+    Names the first missing or changed file.
     """
     try:
         files: dict[str, str] = json.loads((save / SEAL).read_text(encoding="utf-8"))
@@ -140,8 +141,9 @@ def kept(steps: Iterable[int], scores: Mapping[int, float], keep: Keep) -> set[i
 
 
 def sync(folder: Path) -> None:
-    """Flush every file below the folder to disk, so that the seal never exists before the data it
-    covers.
+    """Flush every file below the folder to disk.
+
+    The seal must never exist before the data it covers.
     """
     for path in folder.rglob("*"):
         if path.is_file():

@@ -1,9 +1,9 @@
-"""The training process: `python -m verl_jobs.trainer.entry FOLDER/job.json`, a Ray job's entry
-point.
+"""The training process, a Ray job's entry point.
 
-Resumes from the newest complete save, runs verl's `main_ppo` with our overrides, reports each step
-through Dagster Pipes, and writes `done.json` last. A kernel lock keeps two processes from training
-in one folder; the kernel releases it when its holder dies.
+`python -m verl_jobs.trainer.entry FOLDER/job.json` resumes from the newest complete save, runs
+verl's `main_ppo` with our overrides, reports each step through Dagster Pipes, and writes
+`done.json` last. A kernel lock keeps two processes from training in one folder; the kernel releases
+it when its holder dies.
 """
 
 from __future__ import annotations

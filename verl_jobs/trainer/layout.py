@@ -61,8 +61,9 @@ def laid(training: Training, gpus: Sequence[int]) -> Training | None:
 
 
 def fewer(training: Training) -> list[int]:
-    """Return the rank counts that can load its saves (verl_jobs/trainer/resharding.py), in
-    descending order.
+    """Return the rank counts that can load its saves, in descending order.
+
+    Conversion of saves: verl_jobs/trainer/resharding.py.
     """
     whole = training.scale.shards or training.scale.megatron
     return (

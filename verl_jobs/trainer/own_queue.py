@@ -24,8 +24,9 @@ def own(namespace: str) -> str:
 
 
 class _Ray:
-    """Proxy of the module `ray` for transfer_queue/interface.py; looks up actors in the job's
-    namespace.
+    """Proxy of the module `ray` for transfer_queue/interface.py.
+
+    Looks up actors in the job's namespace.
     """
 
     def __getattr__(self, name: str) -> Any:

@@ -1,5 +1,4 @@
-"""ReMax for verl's v1 trainer: the reward of a greedy completion is the baseline of the sampled
-ones.
+"""ReMax for verl's v1 trainer: a greedy completion's reward is the baseline of the sampled ones.
 
 Li et al. 2023, arXiv:2310.10505, algorithm 1. verl 0.9.1 has the estimator, but only its deprecated
 trainer makes the greedy rollouts. Here each prompt gets one more session, and session 0 is greedy
@@ -22,8 +21,9 @@ _baselines: dict[str, float] = {}
 
 
 def remember(rewards: Mapping[str, float]) -> None:
-    """Store the greedy completions' rewards of the coming step, by prompt; forget the previous
-    step's.
+    """Store the greedy completions' rewards of the coming step, by prompt.
+
+    Forget the previous step's.
     """
     _baselines.clear()
     _baselines.update(rewards)
@@ -37,12 +37,11 @@ def greedy_baseline(
     config: Any = None,
     **_: Any,
 ) -> Any:
-    """Return verl's ReMax advantages and returns, each (completions, tokens), with the stored
-    baselines.
+    """Return verl's ReMax advantages and returns with the stored baselines.
 
-    token_level_rewards, response_mask: (completions, tokens); index: each completion's prompt.
-    Raises KeyError for a completion whose prompt has no baseline. A row with an empty mask is
-    padding and needs none.
+    Both are (completions, tokens). token_level_rewards, response_mask: (completions, tokens);
+    index: each completion's prompt. Raises KeyError for a completion whose prompt has no baseline.
+    A row with an empty mask is padding and needs none.
     """
     padding = response_mask.sum(dim=-1) == 0
     found = [

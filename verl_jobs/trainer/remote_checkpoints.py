@@ -29,8 +29,9 @@ class Mirror:
         self.base = base.rstrip("/")
 
     def push(self, folder: Path, name: str, seal: str) -> None:
-        """Upload all files of a folder under this name, the seal last. Raises CorruptUpload,
-        OSError.
+        """Upload all files of a folder under this name, the seal last.
+
+        Raises CorruptUpload, OSError.
         """
         files = sorted(
             (path for path in folder.rglob("*") if path.is_file()),
@@ -80,8 +81,9 @@ class Mirror:
                 beside.replace(local)
 
     def clear(self) -> None:
-        """Delete everything but the metrics of a finished training. Raises the store client's
-        errors.
+        """Delete everything but the metrics of a finished training.
+
+        Raises the store client's errors.
         """
         for part in ("saves", "candidates"):
             with suppress(FileNotFoundError):

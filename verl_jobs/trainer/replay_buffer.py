@@ -81,8 +81,9 @@ class WatchedReplayBuffer(ReplayBuffer):  # type: ignore[misc]  # verl has no ty
         return found, counts
 
     def _clear_groups(self, partition_id: str, uids: set[str]) -> None:
-        """Keep the outcomes of dropped groups: that a problem is always or never solved informs the
-        curriculum most.
+        """Keep the outcomes of dropped groups for the curriculum.
+
+        That a problem is always or never solved informs it most.
         """
         keys = [key for key in self.partitions[partition_id] if key.split("_")[0] in uids]
         if keys and partition_id != "val" and curriculum.present():

@@ -35,11 +35,10 @@ def rescale(
     normalised: bool,
     clip: float,
 ) -> dict[str, float]:
-    """Rescale the rewards of a batch in place, and ReMax's baselines (by prompt); return the
-    metrics.
+    """Rescale the rewards of a batch in place, and ReMax's baselines (by prompt).
 
-    A reward is the sum over a completion's tokens: each token's part is divided, and the mean and
-    the clipped amount are subtracted from the last token.
+    Return the metrics. A reward is the sum over a completion's tokens: each token's part is
+    divided, and the mean and the clipped amount are subtracted from the last token.
     """
     import transfer_queue as tq
     from verl.utils.tensordict_utils import list_of_dict_to_tensordict

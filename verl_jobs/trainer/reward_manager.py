@@ -95,10 +95,10 @@ class Scorer:
         verdict: Callable[[T], Verdict],
         programs: bool = True,
     ) -> list[T]:
-        """Return the results of `ask`; retry in a new sandbox if it fails or gives no verdict at
-        all.
+        """Return the results of `ask`.
 
-        programs: whether a sandbox is needed.
+        Retry in a new sandbox if it fails or gives no verdict at all. programs: whether a sandbox
+        is needed.
         """
         for _ in range(TRIES - 1):
             sandbox = self.sandbox if programs else None
@@ -115,8 +115,9 @@ class Scorer:
         return ask(self.sandbox if programs else None)
 
     def _replace(self, broken: Sandbox | None) -> None:
-        """Close the broken sandbox, unless another thread has replaced it; the next use opens a new
-        one.
+        """Close the broken sandbox, unless another thread has replaced it.
+
+        The next use opens a new one.
         """
         with self._lock:
             if self.__dict__.get("_sandbox") is not broken or broken is None:
@@ -248,8 +249,9 @@ def _truth(data_source: str, ground_truth: str, extra_info: Mapping[str, Any]) -
 
 
 class SandboxRewardManager(RewardManagerBase):  # type: ignore[misc]  # verl has no types
-    """Scores one completion at a time, for agent loops that do not batch
-    (verl/experimental/reward_loop).
+    """Scores one completion at a time, for agent loops that do not batch.
+
+    Interface: verl/experimental/reward_loop.
     """
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **_: Any) -> None:

@@ -139,8 +139,9 @@ class Lease:
 
 
 def hold(holders: Path) -> None:
-    """Register this process as a user of a private Ray; when it ends, for whatever reason, so does
-    its registration.
+    """Register this process as a user of a private Ray.
+
+    When it ends, for whatever reason, so does its registration.
     """
     write_atomic(holders / str(os.getpid()), started(os.getpid()))
 
