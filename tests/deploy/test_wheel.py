@@ -119,7 +119,7 @@ def test_the_command_line_works_outside_the_clone(installed: Path, tmp_path: Pat
 
 def test_the_profiles_load_outside_the_clone(installed: Path, tmp_path: Path) -> None:
     code = (
-        "from resources.config.profile import FOLDER, load_profile as load\n"
+        "from resources.config.load import FOLDER, load_profile as load\n"
         "for p in FOLDER.glob('*.yaml'): load(p.stem); print(p.stem)"
     )
     told = run_outside(installed, tmp_path, "-c", code)

@@ -199,10 +199,10 @@ from pathlib import Path
 from evaluation.benchmarks import heldout
 from evaluation.completions import Completion
 from evaluation.generation.completion_sources import Folder, answers
-from evaluation.generation.decoder import Sampling
-from evaluation import generation
+from evaluation.generation import decoder
+from evaluation.sampling import Sampling
 from problems.schema import read_parquet
-generation.BATCH = 4
+decoder.BATCH = 4
 answers(heldout(read_parquet(Path(sys.argv[1]))), Folder(Path(sys.argv[2])), Sampling.model_validate_json(sys.argv[3]), Path(sys.argv[4]))
 """
 

@@ -48,7 +48,7 @@ def test_a_holder_that_was_killed_is_forgotten(tmp_path: Path) -> None:
 
 
 WATCHES = (
-    "import subprocess, sys; from pathlib import Path; from resources import ray_head\n"
+    "import subprocess, sys; from pathlib import Path; from resources.ray import head as ray_head\n"
     "ray_head.GRACE_S = 3.0; print(1, flush=True)\n"
     "with subprocess.Popen(['sleep', '60']) as ray:\n"
     "    ray_head.watch(Path(sys.argv[1]), ray); ray.kill()"
