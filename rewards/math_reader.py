@@ -215,7 +215,7 @@ class _Reader(NumberReader):
                 return quotient(over, under)
 
     def mixed(self) -> Node | None:
-        """Read the fraction of a mixed number (`2\\frac{1}{2}`, `2 1/2`) after its integer, if any."""
+        """Read the fraction of a mixed number, as in `2\\frac{1}{2}` or `2 1/2`; None if absent."""
         begin, fraction = self.at, None
         if self.kind() == "number" and self.peek(1) == "/" and self.kind(2) == "number":
             over = self.factor()
