@@ -53,9 +53,7 @@ class Record(BaseModel):
     kind: Kind
     seed: int
     profile: str
-    changes: tuple[
-        str, ...
-    ] = ()  # to the profile, by `--set` or `--algorithm`; a resume keeps them
+    changes: tuple[str, ...] = ()  # to the profile, by `--set` or `--algorithm`; kept on resume
     why: str  # what started it: demo, schedule, a sensor's cause
     regression: bool = False  # the champion fell: problems like the lost tasks are drawn more often
     champion: Champion | None

@@ -17,8 +17,7 @@ from rewards.mutations import Draft, Mutation, of_costs, of_phrases, of_programs
 from rewards.tracing import Seen
 from sandbox.protocol import Report, TestResult, Verdict
 
-# Rewards span a range of 2. One wrong completion may get this much more than another that solves no
-# more.
+# Most reward, of a range of 2, that a wrong completion may get over one that solves no less.
 BOUND = 0.01
 SUBSETS, PROBES, ROUNDS = 60, 12, 4
 COMPACT = 3_000  # characters that a mutation may add and still take part in compositions

@@ -34,7 +34,7 @@ TRAINER = "verl_jobs.trainer.entry"
 # ray/dashboard/modules/job/job_head.py: the node's agent is not there yet, or is already gone.
 NO_AGENT = ("No available agent", "Cannot connect to host")
 GONE_S = 20.0
-END_S = 60.0  # seconds that a cancelled training has to save
+END_S = 60.0  # seconds that a cancelled training has to write a checkpoint
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours the output of its workers
 LOG = "trainer.log"
 # file in the job's folder: the job moved to this machine when its cluster was gone, and stays here
