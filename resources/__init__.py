@@ -1,4 +1,5 @@
-"""The outside world: storage, Ray, sandbox, model registry, run launcher, as Dagster resources.
+"""Connections to the outside, as Dagster resources.
 
-In: a profile. Out: handles that assets use. Nothing here decides; it connects.
+These are storage, Ray, sandbox, model registry and run launcher. In: a profile. Out: handles that
+assets use. Nothing here makes decisions.
 """

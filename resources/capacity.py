@@ -1,6 +1,8 @@
-"""Whether a training has room before it starts: this machine's memory on a CPU, its GPUs' memory with an engine of theirs.
+"""Check before a training starts whether memory and GPUs suffice.
 
-In: a profile. Out: the GiB that a run needs, or NotReady with the numbers. The formulas are the planner's.
+In: a profile. Out: the GiB that a run needs, or NotReady with the numbers. On a CPU the check
+covers this machine's memory, with a GPU engine the memory of its GPUs. The formulas are the
+planner's.
 """
 
 from __future__ import annotations
@@ -17,11 +19,15 @@ from verl_jobs.planner.fit import check_fit, planned
 from verl_jobs.planner.memory import cpu_phases
 from verl_jobs.planner.shapes import GIB, GPUS, DoesNotFit, Gpu, Shape, shape_of
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"  # which of its GPUs a person lets a process have
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # lists the GPUs that a process may use
 
 
 def memory_gib(profile: Profile) -> float:
-    """What the profile says, and what its training takes beyond the default one, for which that was measured."""
+    """Return the memory that a run of this profile needs.
+
+    This is the profile's figure, plus what its training takes beyond the default training, for
+    which the figure was measured.
+    """
     if profile.training.engine != "hf":
         return profile.needs.memory_gib
     default, shape = Profile(), shape_of_start(profile)
@@ -34,7 +40,7 @@ def memory_gib(profile: Profile) -> float:
 
 
 def shape_of_start(profile: Profile) -> Shape | None:
-    """Of the model that training starts from; None where it is a hub model that is not known."""
+    """Return the shape of the start model; None for a hub model that is not known."""
     if profile.base:
         try:
             return shape_of(profile.base)
@@ -54,16 +60,21 @@ def shape_of_start(profile: Profile) -> Shape | None:
 
 
 def check_machines(profile: Profile) -> None:
-    """Raises NotReady where the training is for several nodes and there is one, or its engine wants GPUs and this machine, on which it would run, has
-    none, too few, or too small ones."""
+    """Raise NotReady where this machine cannot run the training.
+
+    That is the case if the training is for several nodes and there is one, or if its engine needs
+    GPUs and this machine, on which it would run, has none, too few, or too small ones.
+    """
     training = profile.training
     if training.scale.nodes > 1 and not profile.ray.address:
         raise NotReady(
-            f"training.scale.nodes {training.scale.nodes}: a Ray of this machine's own has one node: give ray.address, a Ray that has them"
+            f"training.scale.nodes {training.scale.nodes}: a Ray of this machine's own has "
+            "one node: give ray.address, a Ray that has them"
         )
     if (training.scale.engine_gpus or training.scale.distillation) and not elsewhere(profile):
         raise NotReady(
-            "training.scale: an engine apart and a teacher take GPUs beside the ranks', and a Ray of this machine's own has the ranks' alone: give "
+            "training.scale: an engine apart and a teacher take GPUs beside the ranks', and a "
+            "Ray of this machine's own has the ranks' alone: give "
             "ray.address, a Ray that has them"
         )
     gpu, shape = gpu_of(profile), shape_of_start(profile)
@@ -75,18 +86,23 @@ def check_machines(profile: Profile) -> None:
 
 
 def check_fetched(profile: Profile, folder: Path) -> str:
-    """The same question once the base model's folder is there, whose config.json has the shape. Returns `unasked`. Raises NotReady."""
+    """Repeat the check once the base model's folder is there, whose config.json has the shape.
+
+    Returns the result of `unasked`. Raises NotReady.
+    """
     fetched = profile.model_copy(update={"base": str(folder)})
-    if (
-        profile.training.engine != "hf" and not elsewhere(profile) and not gpus_here()
-    ):  # a machine that prepares, for another that trains
+    # A machine without GPUs may prepare for another one that trains.
+    if profile.training.engine != "hf" and not elsewhere(profile) and not gpus_here():
         return "Whether this training fits was not asked: this machine has no GPU."
     check_machines(fetched)
     return unasked(fetched)
 
 
 def unasked(profile: Profile) -> str:
-    """Why nobody has asked whether this training's memory suffices, as one line; empty where the planner's formulas were."""
+    """Return in one line why the training's memory was not checked.
+
+    Empty where the planner's formulas were applied.
+    """
     place, on_gpus, unknown = (
         elsewhere(profile),
         profile.training.engine != "hf",
@@ -118,28 +134,35 @@ def unasked(profile: Profile) -> str:
 
 
 def elsewhere(profile: Profile) -> str:
-    """Where it trains, if that is not this machine."""
+    """Return where the training runs, if that is not this machine; else ""."""
     return profile.ray.address or (
         "Kubernetes" if profile.orchestration.launcher == "kubernetes" else ""
     )
 
 
 def gpu_of(profile: Profile) -> Gpu | None:
-    """The smallest GPU of this machine where it trains on them; None on a CPU, or elsewhere. Raises NotReady where there are too few."""
+    """Return this machine's smallest GPU if it trains on GPUs; None on a CPU, or elsewhere.
+
+    Raises NotReady where there are too few GPUs.
+    """
     training = profile.training
     if training.engine == "hf" or elsewhere(profile) or _sliced():
         return None
     found = gpus_here()
     if len(found) < training.ranks:
         raise NotReady(
-            f"training.engine {training.engine} with {training.ranks} ranks needs as many GPUs, {_counted(len(found))}: take the profile "
+            f"training.engine {training.engine} with {training.ranks} ranks needs as many "
+            f"GPUs, {_counted(len(found))}: take the profile "
             "embedded, or submit to a Ray that has them (ray.address)"
         )
     return min(found, key=lambda gpu: gpu.memory)
 
 
 def gpus_here() -> list[Gpu]:
-    """As `nvidia-smi` lists them, less those that VISIBLE hides; rates of one that is not known are an A100's, since only its memory counts here."""
+    """Return the GPUs that `nvidia-smi` lists, less those that VISIBLE hides.
+
+    An unknown GPU gets the rates of an A100, since only its memory matters here.
+    """
     if not shutil.which("nvidia-smi"):
         return []
     command = [
@@ -150,7 +173,7 @@ def gpus_here() -> list[Gpu]:
     listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     usual, found = GPUS["A100-80"], []
     for line in listed.splitlines():
-        if line.count(",") != 3:  # it says why it lists none
+        if line.count(",") != 3:  # a message that says why no GPU is listed
             continue
         index, uuid, name, mebibytes = map(str.strip, line.split(","))
         if _visible(index, uuid):
@@ -159,7 +182,11 @@ def gpus_here() -> list[Gpu]:
 
 
 def _visible(index: str, uuid: str) -> bool:
-    """By CUDA's rule: numbers or the first letters of ids, up to the first that is neither (-1, by custom)."""
+    """Apply CUDA's rule for VISIBLE.
+
+    It lists numbers or the first letters of ids, up to the first entry that is neither (-1, by
+    custom).
+    """
     if VISIBLE not in os.environ:
         return True
     named = map(str.strip, os.environ[VISIBLE].split(","))
@@ -174,7 +201,7 @@ def _names_a_gpu(told: str) -> bool:
 
 
 def _sliced() -> bool:
-    """Whether slices of GPUs (MIG) are what this process is to use."""
+    """Return whether this process is to use slices of GPUs (MIG)."""
     return "MIG-" in os.environ.get(VISIBLE, "")
 
 

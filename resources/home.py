@@ -1,6 +1,7 @@
-"""One RATCHET_HOME: where everything that a run writes lies, and whether there is room to begin.
+"""The folder RATCHET_HOME: paths of everything that a run writes, and a check of free space.
 
-In: an environment variable or a path. Out: a `Home` of plain paths. Knows no Dagster, so that `ratchet status` answers at once.
+In: an environment variable or a path. Out: a `Home` of plain paths. Imports no Dagster, so that
+`ratchet status` responds at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ DEFAULT = ".ratchet"
 
 
 class NotReady(RuntimeError):
-    """Something about this machine or home stops a run before it starts; the message is one line and says what to do."""
+    """This machine or home cannot start a run. The message is one line and says what to do."""
 
 
 @dataclass(frozen=True)
@@ -27,11 +28,11 @@ class Home:
 
     @classmethod
     def from_environment(cls) -> Home:
-        """RATCHET_HOME, else `.ratchet` in the current folder; absolute."""
+        """Return RATCHET_HOME, else `.ratchet` in the current folder, as an absolute path."""
         return cls(Path(os.environ.get("RATCHET_HOME") or DEFAULT).expanduser().absolute())
 
     def store(self, root: str = "") -> Store:
-        """What runs made: where a profile's `storage.root` says, with a cache of that root here, else here."""
+        """Return the artifact store: this home, or a profile's `storage.root` with a cache here."""
         return (
             Store(root, cache=self.path / "cache" / hash_data(root.rstrip("/"))[:12])
             if root
@@ -48,27 +49,27 @@ class Home:
 
     @property
     def batteries(self) -> Path:
-        """What the exploit battery found, by the reward's hash."""
+        """Results of the exploit battery, by the reward's hash."""
         return self.path / "batteries"
 
     @property
     def inbox(self) -> Path:
-        """Checkpoint folders put here by hand are copied, hashed and evaluated."""
+        """Checkpoint folders placed here by hand are copied, hashed and evaluated."""
         return self.path / "inbox"
 
     @property
     def problem_inbox(self) -> Path:
-        """Files of problems put here by hand become sources."""
+        """Files of problems placed here by hand become sources."""
         return self.path / "inbox_problems"
 
     @property
     def problem_files(self) -> Path:
-        """Copies of them, by content."""
+        """Copies of these files, by content."""
         return self.path / "problem_files"
 
     @property
     def sources(self) -> Path:
-        """What `ratchet data add` added: name -> file."""
+        """Sources added by `ratchet data add`: name -> file."""
         return self.path / "sources.json"
 
     @property
@@ -89,36 +90,48 @@ class Home:
         return self.path / "dagster"
 
     def make(self) -> None:
-        """Makes the folder; raises NotReady where it cannot be written to."""
+        """Create the folder. Raises NotReady where it is not writable."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             with tempfile.NamedTemporaryFile(dir=self.path):
                 pass
         except OSError as error:
             raise NotReady(
-                f"RATCHET_HOME {self.path} cannot be written to ({error.strerror}): set RATCHET_HOME to a folder of yours"
+                f"RATCHET_HOME {self.path} cannot be written to ({error.strerror}): set "
+                "RATCHET_HOME to a folder of yours"
             ) from error
 
     def full(self) -> str:
-        """What to say when a write found no room."""
-        return f"the disk of {self.path} is full: free some; what was done is kept, and the same command goes on from here"
+        """Return the message for a write that failed because the disk is full."""
+        return (
+            f"the disk of {self.path} is full: free some; what was done is kept, and the same "
+            "command goes on from here"
+        )
 
     def check_room(self, *, disk_gib: float, memory_gib: float) -> None:
-        """Raises NotReady unless so much disk is free under the home and so much memory available on the machine."""
+        """Raise NotReady unless this much disk and memory is available.
+
+        Disk is free space under the home, memory is what the machine has available.
+        """
         free = shutil.disk_usage(self.path).free / 2**30
         if free < disk_gib:
             raise NotReady(
-                f"{self.path} has {free:.1f} GiB of disk left, a run needs {disk_gib:g}: free some, or set RATCHET_HOME to another disk"
+                f"{self.path} has {free:.1f} GiB of disk left, a run needs {disk_gib:g}: free "
+                "some, or set RATCHET_HOME to another disk"
             )
         available = available_memory_gib()
         if available < memory_gib:
             raise NotReady(
-                f"{available:.1f} GiB of memory is available, a run needs {memory_gib:g}: close something, or take a smaller profile"
+                f"{available:.1f} GiB of memory is available, a run needs {memory_gib:g}: "
+                "close something, or take a smaller profile"
             )
 
 
 def available_memory_gib() -> float:
-    """What this process may still take: MemAvailable, or what is left under the cgroup's limit where that is less."""
+    """Return the memory that this process may still use.
+
+    This is MemAvailable, or what is left under the cgroup's limit if that is less.
+    """
     lines = dict(
         line.split(":", 1)
         for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()

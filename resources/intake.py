@@ -1,7 +1,8 @@
-"""Checkpoint folders that a person put somewhere: copied and hashed before anything reads them.
+"""Import checkpoint folders that a person placed somewhere: copy and hash them before use.
 
-In: any folder. Out: an artifact of the store under its own name, or `NoCheckpoint` that says what is missing. Nothing of the folder is ever executed:
-only safetensors weights are taken, and no Python file.
+In: any folder. Out: an artifact of the store under its own name, or `NoCheckpoint` that says what
+is missing. Nothing in the folder is ever executed: only safetensors weights are taken, and no
+Python file.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ TAKEN = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 
 
 class NoCheckpoint(ValueError):
-    """The folder is no checkpoint that could be loaded; the message names it and what is missing."""
+    """The folder is not a loadable checkpoint. The message names it and what is missing."""
 
 
 def waiting(home: Home) -> list[Path]:
-    """Folders put into the inbox, or straight beside our own checkpoints, that look like Hugging Face folders."""
+    """Return folders that look like Hugging Face checkpoints.
+
+    They are in the inbox, or were placed directly beside our own checkpoints.
+    """
     return sorted(
         path.parent
         for place in (home.inbox, home.path / "checkpoints")
@@ -35,11 +39,13 @@ def waiting(home: Home) -> list[Path]:
 
 
 def fingerprint(folder: Path) -> str:
-    """Names, sizes and times of the files: cheap, and different while somebody still copies."""
+    """Return a hash of the files' names, sizes and times.
+
+    It is cheap, and changes while the folder is being copied.
+    """
     files: list[tuple[str, int, int]] = []
-    for root, _, names in os.walk(
-        folder
-    ):  # unlike rglob it lives with what is renamed or removed while it looks
+    # Unlike rglob, os.walk tolerates files that are renamed or removed meanwhile.
+    for root, _, names in os.walk(folder):
         for path in (Path(root, name) for name in names):
             with contextlib.suppress(FileNotFoundError):
                 files.append(
@@ -53,7 +59,10 @@ def fingerprint(folder: Path) -> str:
 
 
 def take_in(store: Store, folder: Path) -> Artifact:
-    """The folder as an artifact named after it and its content; the same content is taken in once. Raises NoCheckpoint."""
+    """Import the folder as an artifact named after it and its content.
+
+    The same content is imported only once. Raises NoCheckpoint.
+    """
     _refuse_what_is_none(folder)
     name = re.sub(r"[^A-Za-z0-9_.-]+", "-", folder.name).strip("-.") or "checkpoint"
     with store.draft("checkpoints", "inbox") as draft:
@@ -78,7 +87,8 @@ def take_in(store: Store, folder: Path) -> Artifact:
 def _refuse_what_is_none(folder: Path) -> None:
     if not (folder / "config.json").is_file():
         raise NoCheckpoint(
-            f"{folder}: no config.json: a checkpoint is a Hugging Face folder with config, tokenizer and safetensors weights"
+            f"{folder}: no config.json: a checkpoint is a Hugging Face folder with config, "
+            "tokenizer and safetensors weights"
         )
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
@@ -88,13 +98,16 @@ def _refuse_what_is_none(folder: Path) -> None:
         ) from error
     if "auto_map" in config:
         raise NoCheckpoint(
-            f"{folder}/config.json: key auto_map asks for code of its own, which is never run: use an architecture of transformers"
+            f"{folder}/config.json: key auto_map asks for code of its own, which is never "
+            "run: use an architecture of transformers"
         )
     if not list(folder.glob("*.safetensors")):
         raise NoCheckpoint(
-            f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled weights are never loaded)"
+            f"{folder}: no *.safetensors: export the weights with save_pretrained (pickled "
+            "weights are never loaded)"
         )
     if not list(folder.glob("tokenizer*")):
         raise NoCheckpoint(
-            f"{folder}: no tokenizer files: save the tokenizer beside the weights with save_pretrained"
+            f"{folder}: no tokenizer files: save the tokenizer beside the weights with "
+            "save_pretrained"
         )

@@ -1,6 +1,7 @@
-"""Who trains in a home: one process at a time, decided by a lock that the kernel takes back when its holder dies.
+"""The training lease of a home: one process trains at a time.
 
-In: the path of the lease file. Out: the lease, or `LeaseHeld` that says who has it and since when.
+A kernel lock enforces this; the kernel releases it when the holder dies. In: the path of the lease
+file. Out: the lease, or `LeaseHeld` that says who has it and since when.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TextIO
 from pydantic import BaseModel, ConfigDict
 
 LOOKS, LOOK_S = 5, 0.1
-_HELD: dict[Path, TextIO] = {}  # of this process: held until it ends or lets go
+_HELD: dict[Path, TextIO] = {}  # by this process, until it ends or releases them
 
 
 class Holder(BaseModel):
@@ -33,13 +34,14 @@ class Holder(BaseModel):
 class LeaseHeld(RuntimeError):
     def __init__(self, holder: Holder | None, path: Path) -> None:
         super().__init__(
-            f"{path.parent} is training already: {holder or 'another process'}. Wait for it, or use another RATCHET_HOME"
+            f"{path.parent} is training already: {holder or 'another process'}. Wait for it, "
+            "or use another RATCHET_HOME"
         )
         self.holder = holder
 
 
 def take(path: Path, chain: str) -> None:
-    """Takes the lease for this process, or keeps it where the process has it. Raises LeaseHeld."""
+    """Take the lease for this process, or keep it if the process has it. Raises LeaseHeld."""
     if path not in _HELD:
         path.parent.mkdir(parents=True, exist_ok=True)
         file: TextIO = path.open("a+", encoding="utf-8")
@@ -59,14 +61,14 @@ def take(path: Path, chain: str) -> None:
 
 
 def give_back(path: Path) -> None:
-    """Lets go, if this process holds it."""
+    """Release the lease, if this process holds it."""
     if file := _HELD.pop(path, None):
         file.truncate(0)
         file.close()
 
 
 def holder(path: Path) -> Holder | None:
-    """Who holds the lease now, or None. A lease of a dead process is nobody's."""
+    """Return who holds the lease now, or None. The lease of a dead process is free."""
     if not path.exists():
         return None
     with path.open("r", encoding="utf-8") as file:
@@ -80,7 +82,11 @@ def holder(path: Path) -> Holder | None:
 
 
 def _locked(file: TextIO) -> bool:
-    """Whether we have it now. Who looks for a holder has the lock for a moment too, which is no reason to turn a training away."""
+    """Try to take the lock.
+
+    A process that looks for the holder has the lock for a moment too, so one failure does not
+    count.
+    """
     for left in reversed(range(LOOKS)):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,4 +101,4 @@ def _read(file: TextIO) -> Holder | None:
     try:
         return Holder.model_validate(json.loads(file.read()))
     except ValueError:
-        return None  # read in the moment between taking and writing
+        return None  # read between taking the lease and writing the holder

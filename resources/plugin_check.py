@@ -1,6 +1,7 @@
-"""A user's own parts of a training, tried before anything starts: in a process of its own, for they are the user's code, and verl is heavy.
+"""Test a user's own parts of a training before anything starts.
 
-In: a `Training`. Out: a line a part on what its dry step gave, or PluginError.
+In: a `Training`. Out: a line per part with the result of its dry step, or PluginError. The test
+runs in its own process, because the parts are the user's code, and verl is heavy to import.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ LONGEST_S = 300.0
 
 
 def tried(training: Training, *, unverified: bool) -> list[str]:
-    """Nothing where no part is the user's own. unverified: whether a reward may train that the exploit battery has not passed.
+    """Run the dry step of every part; return nothing where no part is the user's own.
 
-    Raises PluginError: what is wrong with the first part that cannot be used, and the mend.
+    unverified: whether a reward may train that has not passed the exploit battery.
+    Raises PluginError: what is wrong with the first part that cannot be used, and how to fix it.
     """
     if not training.plugins.named:
         return []
     if training.plugins.reward_manager and not unverified:
         raise PluginError(
-            f"{training.plugins.reward_manager}: the exploit battery cannot try a reward manager: write a reward file (`ratchet reward new`), or "
+            f"{training.plugins.reward_manager}: the exploit battery cannot try a reward "
+            "manager: write a reward file (`ratchet reward new`), or "
             "train with --unverified"
         )
-    training.plugins.hashes()  # a file that is missing is told at once
+    training.plugins.hashes()  # reports a missing file at once
     on_cpu = training.model_copy(update={"engine": "hf"})
     told = (
         os.environ
@@ -50,13 +53,15 @@ def tried(training: Training, *, unverified: bool) -> list[str]:
         )
     except subprocess.TimeoutExpired as error:
         raise PluginError(
-            f"{', '.join(training.plugins.named.values())}: no dry step within {LONGEST_S:.0f} s: look for what waits"
+            f"{', '.join(training.plugins.named.values())}: no dry step within "
+            f"{LONGEST_S:.0f} s: look for what waits"
         ) from error
     if run.returncode == 2 and "error: " in run.stderr:
         raise PluginError(run.stderr.rpartition("error: ")[2].strip())
     last = run.stdout.rstrip().rpartition("\n")[2]
     if run.returncode or not last.startswith("["):  # killed, or ended by the user's own code
         raise PluginError(
-            f"{', '.join(training.plugins.named.values())}: the trial ended with code {run.returncode}: {run.stderr.strip()[-1000:]}"
+            f"{', '.join(training.plugins.named.values())}: the trial ended with code "
+            f"{run.returncode}: {run.stderr.strip()[-1000:]}"
         )
     return [str(line) for line in json.loads(last)]

@@ -1,7 +1,9 @@
-"""What a chain would meet only after its warm-up, looked at before it begins: its algorithm, the policy it starts from, the disk its saves take.
+"""Check before a pipeline run what it would otherwise meet only after its warm-up.
 
-In: a profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key and the mend. What cannot be known yet (a hub model that has not
-been fetched) is asked by `verl_jobs/planner/preflight.py` when its folder is there.
+This covers its algorithm, the policy it starts from, and the disk space of its checkpoints. In: a
+profile and its home. Out: nothing, or `NotReady` and `UnfitStart` with the key and the fix. What
+cannot be known yet (a hub model that has not been downloaded) is checked by
+`verl_jobs/planner/preflight.py` when its folder is there.
 """
 
 from __future__ import annotations
@@ -17,14 +19,17 @@ from verl_jobs.planner.preflight import CannotTrain, check_disk, check_settings
 
 
 def check_policy(home: Home, profile: Profile) -> None:
-    """Raises NotReady, UnfitStart, and LedgerUnreachable where the ledger is elsewhere and does not answer."""
+    """Check the settings, the start policy and the disk space.
+
+    Raises NotReady, UnfitStart, and LedgerUnreachable where the ledger is elsewhere and does not
+    answer.
+    """
     try:
         check_settings(profile.training)
         if profile.base:
             _check_base(home, profile)
-        if (
-            Ledger(profile.storage.ledger or home.ledger).champion() is None
-        ):  # which the chain would go on from, of whatever shape
+        # With a champion, the pipeline run would continue from that, whatever its shape.
+        if Ledger(profile.storage.ledger or home.ledger).champion() is None:
             if not profile.base:
                 _check_tiny_model(profile)
             if shape := shape_of_start(profile):
@@ -34,7 +39,10 @@ def check_policy(home: Home, profile: Profile) -> None:
 
 
 def check_start_of(profile: Profile, folder: Path, *, warm_up: bool = True) -> None:
-    """A start policy that lies in a folder, for the training, and for the warm-up before it. Raises UnfitStart."""
+    """Check a start policy in a folder, for the training and for the warm-up before it.
+
+    Raises UnfitStart.
+    """
     from verl_jobs.sft.start import check_start
 
     training = profile.training
@@ -53,7 +61,8 @@ def _check_base(home: Home, profile: Profile) -> None:
     made = home.store(profile.storage.root).current("checkpoints", "base_model")
     if made is None or made.manifest.config != {"base": base}:
         raise NotReady(
-            f"base: no folder {base}: give a Hugging Face folder, or a hub id such as Qwen/Qwen2.5-Coder-0.5B-Instruct"
+            f"base: no folder {base}: give a Hugging Face folder, or a hub id such as "
+            "Qwen/Qwen2.5-Coder-0.5B-Instruct"
         )
 
 
@@ -61,7 +70,8 @@ def _check_tiny_model(profile: Profile) -> None:
     training, positions = profile.training, profile.tiny_model.positions
     if (tokens := training.prompt_tokens + training.response_tokens) > positions:
         raise NotReady(
-            f"tiny_model.positions is {positions}, prompt and answer take {tokens}: give the model more, or lower training.prompt_tokens or "
+            f"tiny_model.positions is {positions}, prompt and answer take {tokens}: give the "
+            "model more, or lower training.prompt_tokens or "
             "training.answer_tokens"
         )
     named = [(training.frozen, training.lora), (profile.warm_up.frozen, profile.warm_up.lora)]

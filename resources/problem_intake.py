@@ -1,7 +1,9 @@
-"""Files of problems that a person put into the inbox: looked into, copied and noted as a source before anything reads them.
+"""Import files of problems from the inbox: check, copy and register each one as a source.
 
-In: a file of `inbox_problems/`. Out: a source in `sources.json` that lies in a copy under its content's hash, or `ProblemError` that says why not.
-The source is called after the file; one named as upstream names its own (`MbppPlus.jsonl.gz`), or after a known source, is that source.
+In: a file of `inbox_problems/`. Out: a source in `sources.json` that refers to a copy under the
+hash of its content, or a `ProblemError` with the reason.
+The source is named after the file. A file with a name that upstream uses (`MbppPlus.jsonl.gz`), or
+that is named after a known source, becomes that source.
 """
 
 from __future__ import annotations
@@ -18,22 +20,23 @@ from problems.sources.place import Place
 from problems.sources.registry import SOURCES, load
 from resources.home import Home
 
-LOOK = 200  # rows that are read before a file is taken: the next run reads them all, and names each bad one
+# rows read before a file is accepted: the next run reads all of them, and names each bad one
+LOOK = 200
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A file that is a source now. `new` is False where the source had the same content already."""
+    """A file that is now a source. `new` is False if the source already had the same content."""
 
     source: str
     place: Place
-    problems: int  # of the rows looked at
+    problems: int  # among the rows that were read
     rejected: tuple[str, ...]
     new: bool
 
 
 def waiting(home: Home) -> list[Path]:
-    """Files in the inbox, but for hidden ones."""
+    """Return the files in the inbox, except hidden ones."""
     return sorted(
         path
         for path in home.problem_inbox.glob("*")
@@ -42,7 +45,10 @@ def waiting(home: Home) -> list[Path]:
 
 
 def fingerprint(file: Path) -> str:
-    """Name, size and time: cheap, and different while somebody still copies. Empty where it was taken away meanwhile."""
+    """Return a hash of name, size and time: cheap, and it changes while the file is being copied.
+
+    Empty if the file has disappeared meanwhile.
+    """
     try:
         stat = file.stat()
     except FileNotFoundError:
@@ -51,7 +57,7 @@ def fingerprint(file: Path) -> str:
 
 
 def source_name(file: Path) -> str:
-    """Raises ProblemError where the file's name has no letter to begin with."""
+    """Return the name of the source. Raises ProblemError if the file's name contains no letter."""
     known = [
         source.name
         for source in SOURCES.values()
@@ -70,9 +76,10 @@ def source_name(file: Path) -> str:
 
 
 def take_in(home: Home, file: Path) -> Taken:
-    """A source that had columns of its own before keeps them.
+    """Import a file. A source that already had its own columns keeps them.
 
-    Raises ProblemError when none of the first rows can be read, and for a file whose source another file of the inbox is already.
+    Raises ProblemError when none of the first rows can be read, or when another file of the inbox
+    already is this source.
     """
     name = source_name(file)
     before = listed(home.path).get(name)
@@ -115,6 +122,6 @@ def take_in(home: Home, file: Path) -> Taken:
 
 
 def _put_before(home: Home, place: Place) -> Path | None:
-    """Where the file of the inbox lay that a source was copied from; None for a source that came another way."""
+    """Return the inbox path of the file that a source was copied from, else None."""
     copied = place.path is not None and place.path.is_relative_to(home.problem_files.resolve())
     return home.problem_inbox / place.path.name if copied and place.path else None

@@ -1,6 +1,7 @@
-"""How far a run is: one line of JSON an event, appended to a file that the command line and the UI read.
+"""Progress of a run: one JSON line per event, in a file that the command line and the UI read.
 
-A line is {"t": seconds since 1970, "stage": name, "event": begin|at|end|found|failed, "done", "total", "text"}.
+A line is {"t": seconds since 1970, "stage": name, "event": begin|at|end|found|failed, "done",
+"total", "text"}.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 Event = Literal["begin", "at", "end", "found", "failed"]
-EVERY_S = 0.3  # between two lines about the same stage
+EVERY_S = 0.3  # seconds between two lines about the same stage
 
 
 class Line(BaseModel):
@@ -30,14 +31,20 @@ class Line(BaseModel):
 
 
 class Progress:
-    """What a stage tells those who watch. Appends whole lines only, so that processes may share the file."""
+    """Write a stage's progress.
+
+    Appends whole lines only, so that several processes may share the file.
+    """
 
     def __init__(self, path: Path, stage: str) -> None:
         self.path, self.stage = path, stage
         self._told = 0.0
 
     def at(self, done: int, total: int, text: str = "") -> None:
-        """`done` of `total` units; lines that come too fast are dropped, the last unit's never."""
+        """Report `done` of `total` units.
+
+        Lines that come too quickly are dropped, but never the one for the last unit.
+        """
         if done >= total or time.monotonic() - self._told >= EVERY_S:
             self._told = time.monotonic()
             self.tell("at", done, total, text)
@@ -53,7 +60,10 @@ class Progress:
 
 
 def read(path: Path, offset: int = 0) -> tuple[list[Line], int]:
-    """The whole lines from byte `offset` on, and where to read on. A line torn by a crash is passed over."""
+    """Return the whole lines from byte `offset` on, and the next offset.
+
+    A line torn by a crash is skipped.
+    """
     if not path.exists():
         return [], offset
     with path.open("rb") as file:

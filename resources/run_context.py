@@ -1,6 +1,7 @@
-"""What every asset works with: one home seen through one profile, the chain that the run belongs to, and artifacts that are made once.
+"""The Dagster resource and stage context that every asset works with.
 
-In: a Dagster context. Out: a `Bench` for one stage, with chain, progress, and `made`, the memo over the artifact store.
+In: a Dagster context. Out: a `Bench` for one stage: one home seen through one profile, the pipeline
+run that the Dagster run belongs to, its progress, and `made`, the cache over the artifact store.
 """
 
 from __future__ import annotations
@@ -28,20 +29,26 @@ from resources.registry.mlflow import Registry
 from resources.run_record import Chain, Champion, Kind, Stage, next_id, open_chain
 from sandbox.sandbox import Sandbox
 
-CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one a chain
+CHECKPOINTS = "checkpoints"  # name of the dynamic partitions, one per pipeline run
 PARTITION = "dagster/partition"
 NO_PARTITION = (
-    "this run of {job} has no partition, and would fail at its first stage that needs one, after the training: `dagster job launch` leaves out a "
-    "job's own tags. Start it with `dagster job execute -m pipelines.definitions -j {job}`, in the UI, or with `ratchet train`"
+    "this run of {job} has no partition, and would fail at its first stage that needs one, "
+    "after the training: `dagster job launch` leaves out a "
+    "job's own tags. Start it with `dagster job execute -m pipelines.definitions -j {job}`, in the "
+    "UI, or with `ratchet train`"
 )
 PROFILE = "ratchet/profile"
-SUBHOME = "ratchet/home"  # a folder under RATCHET_HOME that is a home of its own: the job smoke never touches a real champion
+# folder under RATCHET_HOME that is a home of its own: the job smoke never touches a real champion
+SUBHOME = "ratchet/home"
 KINDS: TypeAdapter[Kind] = TypeAdapter(Kind)
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a stage's own code says about the folder it filled. `content_hash` only where the bytes hold measured times."""
+    """What a stage's own code reports about the folder it filled.
+
+    `content_hash` is given only where the bytes contain measured times.
+    """
 
     facts: dict[str, Any] = field(default_factory=dict)
     content_hash: str = ""
@@ -49,7 +56,7 @@ class Made:
 
 
 class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """One RATCHET_HOME and one profile."""
+    """The Dagster resource for one RATCHET_HOME and one profile."""
 
     path: str
     """RATCHET_HOME."""
@@ -58,7 +65,11 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
     _tags: dict[str, str] = PrivateAttr(default_factory=dict)
 
     def setup_for_execution(self, context: dg.InitResourceContext) -> None:
-        """Tags and not run config: `dagster job execute` applies a job's tags, and leaves its default config out."""
+        """Read the run's tags.
+
+        Tags are used, not run config: `dagster job execute` applies a job's tags, but not its
+        default config.
+        """
         self._tags = dict(context.run.tags) if context.run else {}
 
     @property
@@ -79,12 +90,15 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
         return self.home.store(self.profile.storage.root)
 
     def sandbox(self) -> Sandbox:
-        """Not yet open: `with workshop.sandbox() as sandbox`."""
+        """Return a sandbox that is not yet open: `with workshop.sandbox() as sandbox`."""
         return Sandbox(self.profile.sandbox)
 
     @property
     def ledger(self) -> Ledger:
-        """A home below RATCHET_HOME has a ledger and an MLflow of its own, whatever the profile shares."""
+        """The ledger of this home.
+
+        A home below RATCHET_HOME has its own ledger and MLflow, even if the profile shares them.
+        """
         shared = "" if self._tags.get(SUBHOME) else self.profile.storage.ledger
         return Ledger(shared or self.home.ledger)
 
@@ -96,7 +110,11 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @contextmanager
     def bench(self, context: dg.AssetExecutionContext, *, trains: bool = True) -> Iterator[Bench]:
-        """The stage named like the asset. In a chain `trains` takes the home's lease, kept until the process ends; raises lease.LeaseHeld."""
+        """Open the stage that has the asset's name.
+
+        In a pipeline run, `trains` takes the home's lease and keeps it until the process ends.
+        Raises lease.LeaseHeld.
+        """
         layer = context.job_def.asset_layer
         if PARTITION not in context.run.tags and any(
             layer.get(key).partitions_def for key in layer.executable_asset_keys
@@ -112,7 +130,10 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
             yield Bench(self, chain, stage)
 
     def chain(self, tags: Mapping[str, str]) -> Chain:
-        """The record that a run with these tags works for, opened where it is new: by its partition, else the open chain."""
+        """Return the record for a Dagster run with these tags; create it if it is new.
+
+        The run's partition names the record; without one it is the open pipeline run.
+        """
         kind = KINDS.validate_python(tags.get("ratchet/kind", "chain"))
         champion = self.ledger.champion()
         known = (
@@ -139,7 +160,7 @@ class Workshop(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 @dataclass
 class Bench:
-    """Where one stage of one chain is worked on."""
+    """Context of one stage of one pipeline run."""
 
     workshop: Workshop
     chain: Chain
@@ -164,9 +185,10 @@ class Bench:
         config: dict[str, Any],
         seed: int | None = None,
     ) -> Artifact:
-        """The artifact of these inputs: found, or made by `make`, which fills an empty folder. It becomes the current one of its name.
+        """Return the artifact of these inputs, and make it the current one of its name.
 
-        version: of the stage's code; raise it when the same inputs would give another content.
+        A stored artifact is reused; otherwise `make` fills an empty folder.
+        version: of the stage's code; raise it when the same inputs would give other content.
         """
         key = hash_data(
             {"name": name, "version": version, "inputs": inputs, "config": config, "seed": seed}
@@ -179,9 +201,16 @@ class Bench:
         with self.store.draft(kind, name) as folder:
             made = make(folder)
             manifest = Manifest(
-                kind=kind, name=name, key=key, content_hash=made.content_hash, inputs=inputs, config=config, seed=seed, facts=made.facts,
+                kind=kind,
+                name=name,
+                key=key,
+                content_hash=made.content_hash,
+                inputs=inputs,
+                config=config,
+                seed=seed,
+                facts=made.facts,
                 isolation=made.isolation,
-            )  # fmt: skip
+            )
             return self.store.publish(folder, manifest)
 
 
@@ -190,7 +219,7 @@ def result(
     metadata: dict[str, Any] | None = None,
     checks: list[dg.AssetCheckResult] | None = None,
 ) -> dg.MaterializeResult:  # type: ignore[type-arg]
-    """What Dagster shows of an artifact: its own metadata, then what every artifact has."""
+    """Return what Dagster shows of an artifact: its own metadata, then the common ones."""
     common: dict[str, Any] = {
         "content_hash": artifact.content_hash,
         "path": dg.MetadataValue.path(str(artifact.path)),

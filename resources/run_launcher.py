@@ -1,7 +1,8 @@
 """Dagster's run launcher for one machine, which notices that a run's process is gone.
 
-After a kill or a crash of the host, DefaultRunLauncher leaves a run STARTED for ever. This one tells run monitoring whether the process lives,
-by the pid that the run's own events name; the daemon then marks the run failed and, where retries are left, starts it again.
+After a kill or a crash of the host, DefaultRunLauncher leaves a run STARTED forever. This launcher
+tells run monitoring whether the process lives, by the pid in the run's own events. The daemon then
+marks the run failed and, where retries are left, starts it again.
 """
 
 from __future__ import annotations
@@ -15,16 +16,13 @@ from dagster import (
     DefaultRunLauncher,
     RunsFilter,
 )
-from dagster._core.launcher.base import (
-    CheckRunHealthResult,
-    WorkerStatus,
-)  # no public name as of 1.13.27
+from dagster._core.launcher.base import CheckRunHealthResult, WorkerStatus  # private as of 1.13.27
 
 ALIVE = [DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING]
 
 
 class LocalRunLauncher(DefaultRunLauncher):
-    """Named as `run_launcher` in dagster.yaml; launches as its parent does."""
+    """Named as `run_launcher` in dagster.yaml; launches runs as its parent class does."""
 
     @property
     def supports_check_run_worker_health(self) -> bool:
@@ -35,7 +33,11 @@ class LocalRunLauncher(DefaultRunLauncher):
 
 
 def worker_health(instance: DagsterInstance, run: DagsterRun) -> CheckRunHealthResult:
-    """UNKNOWN counts as failed for Dagster, so a run whose process has not said its pid yet is given as running."""
+    """Return the health of a run's process.
+
+    UNKNOWN counts as failed for Dagster, so a run whose process has not reported its pid yet is
+    given as running.
+    """
     named = [
         (int(str(event.dagster_event.engine_event_data.metadata["pid"].value)), event.timestamp)
         for event in instance.all_logs(run.run_id, of_type=DagsterEventType.ENGINE_EVENT)
@@ -47,7 +49,10 @@ def worker_health(instance: DagsterInstance, run: DagsterRun) -> CheckRunHealthR
 
 
 def lives(pid: int, seen_at: float) -> bool:
-    """Whether the process that was `pid` at time `seen_at` still runs: a process begun later only bears its number."""
+    """Return whether the process that was `pid` at time `seen_at` still runs.
+
+    A process that began later only reuses the number.
+    """
     try:
         process = psutil.Process(pid)
         return bool(
@@ -58,7 +63,10 @@ def lives(pid: int, seen_at: float) -> bool:
 
 
 def bury_dead_runs(instance: DagsterInstance, tags: dict[str, str]) -> int:
-    """Marks runs with these tags failed where their process is gone; returns how many. For a home without a daemon."""
+    """Mark runs with these tags failed where their process is gone; return how many.
+
+    For a home without a daemon.
+    """
     dead = 0
     for run in instance.get_runs(RunsFilter(statuses=ALIVE, tags=tags)):
         if (health := worker_health(instance, run)).status is not WorkerStatus.RUNNING:

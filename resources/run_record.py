@@ -1,7 +1,9 @@
-"""A chain: one pass from raw problems to a decision, and the one record of it.
+"""The record of a pipeline run: one pass from raw problems to a decision.
 
-`runs/<id>/chain.json` says what it is and how far it came; it is replaced whole under a lock: a kill at any moment leaves the old or the new one.
-A checkpoint put by hand has a record of the same kind, since it is judged on a held-out draw of its own: draws go by the record's number.
+`runs/<id>/chain.json` says what the pipeline run is and how far it came. The file is replaced as a
+whole under a lock, so that a kill at any moment leaves the old or the new one.
+A checkpoint added by hand has a record of the same kind, since it is judged on its own held-out
+draw: draws depend on the record's number.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from artifacts.store import write_atomic
 from resources.progress import Progress
 
 Kind = Literal["chain", "evaluation", "rescore", "validation", "data", "study"]
-FAILURES = 2  # after so many a chain is given up and the next one is opened
+FAILURES = 2  # after this many failures a pipeline run is abandoned and the next one is opened
 
 
 class Champion(BaseModel):
-    """Who was to be beaten when the chain began."""
+    """The champion when the pipeline run began."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -34,7 +36,7 @@ class Champion(BaseModel):
 
 
 class Timing(BaseModel):
-    """Seconds of the work itself, `found` where the artifact was there already."""
+    """Seconds of the work itself; `found` if the artifact already existed."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -51,11 +53,9 @@ class Record(BaseModel):
     kind: Kind
     seed: int
     profile: str
-    changes: tuple[
-        str, ...
-    ] = ()  # to the profile, by `--set` or `--algorithm`: what goes on with the chain goes on with them
+    changes: tuple[str, ...] = ()  # to the profile, by `--set` or `--algorithm`; kept on resume
     why: str  # what started it: demo, schedule, a sensor's cause
-    regression: bool = False  # started because the champion fell: what resembles the tasks that were lost is drawn more often
+    regression: bool = False  # the champion fell: problems like the lost tasks are drawn more often
     champion: Champion | None
     opened_at: str
     state: Literal["open", "done", "failed"] = "open"
@@ -64,16 +64,16 @@ class Record(BaseModel):
     decision: str = ""
     stages: dict[str, Timing] = {}
     peak_pss_gib: float = 0.0
-    minutes: float = 0.0  # as a watcher counted them, pauses between attempts left out
+    minutes: float = 0.0  # as a watcher counted them, without the pauses between attempts
 
     @property
     def took_minutes(self) -> float:
-        """Of work: what the watcher counted, or where nobody watched the stages' own times."""
+        """Minutes of work: as the watcher counted them, else the sum of the stages' times."""
         return self.minutes or sum(timing.seconds for timing in self.stages.values()) / 60
 
 
 class Chain:
-    """The record in its folder. Every change reads, changes and replaces it under the home's lock."""
+    """The record in its folder. Every change is made under the home's lock."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,7 +92,10 @@ class Chain:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[Stage]:
-        """Times a stage and tells its beginning and end. A stage that raises is told as failed, and raises on."""
+        """Time a stage and report its beginning and end.
+
+        A stage that raises is reported as failed, and the exception propagates.
+        """
         stage = Stage(Progress(self.progress_file, name))
         stage.progress.tell("begin")
         began = time.monotonic()
@@ -107,9 +110,8 @@ class Chain:
         stage.progress.tell("found" if stage.was_found else "end", text=stage.text)
         with _locked(self.folder.parent):
             record = self.record
-            if (
-                not stage.was_found or name not in record.stages
-            ):  # the first time counts: finding it again says nothing
+            # Only the first time counts; reusing the artifact later says nothing.
+            if not stage.was_found or name not in record.stages:
                 timing = Timing(
                     seconds=round(seconds, 3), found=stage.was_found, finished_at=_now()
                 )
@@ -130,7 +132,11 @@ class Chain:
 
 
 class Stage:
-    """Handed to the stage's code: `progress` to tell, `made` and `found` count artifacts; a stage that only found some did no work."""
+    """Passed to the stage's code.
+
+    `progress` reports; `made` and `found` count artifacts. A stage that only found some did no
+    work.
+    """
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
@@ -142,7 +148,7 @@ class Stage:
         return self.found > 0 and self.made == 0
 
     def say(self, text: str) -> None:
-        """One short line about the outcome, shown beside the tick."""
+        """Set one short line about the outcome, shown beside the tick."""
         self.text = text
 
 
@@ -158,7 +164,10 @@ def open_chain(
     changes: Sequence[str] = (),
     regression: bool = False,
 ) -> Chain:
-    """The chain of this id: gone on with where it exists, else begun with the next number. Seeds differ from chain to chain, the same each time."""
+    """Open the record of this id, or create it with the next number.
+
+    Seeds differ between pipeline runs, but are reproducible.
+    """
     with _locked(runs):
         chain = Chain(runs / id)
         if not (chain.folder / "chain.json").exists():
@@ -186,7 +195,7 @@ def open_chain(
 
 
 def records(runs: Path) -> list[Record]:
-    """All records, by number."""
+    """Return all records, by number."""
     found = [
         Record.model_validate_json(path.read_text(encoding="utf-8"))
         for path in runs.glob("*/chain.json")
@@ -195,7 +204,7 @@ def records(runs: Path) -> list[Record]:
 
 
 def next_id(runs: Path, prefix: str = "chain") -> str:
-    """The open chain of this prefix, else the name of the next one."""
+    """Return the open pipeline run of this prefix, else the name of the next one."""
     ours = [
         record
         for record in records(runs)
@@ -208,7 +217,10 @@ def next_id(runs: Path, prefix: str = "chain") -> str:
 
 
 def newest_id(runs: Path) -> str:
-    """The last chain that has its checkpoint, or evaluation, whichever came last; the first chain's name where there is none."""
+    """Return the last record that has its checkpoint, or is an evaluation.
+
+    Without any, returns the name of the first pipeline run.
+    """
     ours = [
         record.id
         for record in records(runs)

@@ -1,5 +1,7 @@
-"""What an answer is worth.
+"""Rewards of completions.
 
-In: a model's answer and the problem it answers. Out: a `Score` in [-1, 1] with its components, or no score when the judge itself failed.
-Extraction and scoring live here for training and evaluation alike, so that a curve and a scorecard never disagree.
+In: a completion and its problem. Out: a `Score` in [-1, 1] with its components, or no score when
+judging failed.
+Training and evaluation share extraction and scoring, so that a training curve and a scorecard never
+disagree.
 """

@@ -1,6 +1,7 @@
-"""What the search for an exploit tries: wrong answers, varied along everything that can be varied.
+"""Attempts of the exploit search: wrong completions and systematic variations of them.
 
-In: a problem with right and wrong answers. Out: attempts, each with the report that it is predicted to get."""
+In: a problem with right and wrong completions. Out: attempts, each with its predicted report.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +17,15 @@ from rewards.mutations import Draft, Mutation, of_costs, of_phrases, of_programs
 from rewards.tracing import Seen
 from sandbox.protocol import Report, TestResult, Verdict
 
-BOUND = 0.01  # of the range of 2: so much more may one wrong answer be worth than another that solves no more
+# Most reward, of a range of 2, that a wrong completion may get over one that solves no less.
+BOUND = 0.01
 SUBSETS, PROBES, ROUNDS = 60, 12, 4
-COMPACT = 3_000  # characters that a mutation may add to take part in compositions
+COMPACT = 3_000  # characters that a mutation may add and still take part in compositions
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """An answer and the report that it is predicted to get. `judged`: whether a run of the sandbox can confirm it."""
+    """A completion and its predicted report. `judged`: a sandbox run can confirm the report."""
 
     feature: str
     name: str
@@ -34,7 +36,10 @@ class Attempt:
 
 
 def pay(reward: Reward, ground: Ground, attempts: Sequence[Attempt]) -> list[float]:
-    """What the reward gives. Raises ValueError for one that gives no value for a verdict."""
+    """Return the rewards of the attempts.
+
+    Raises ValueError if the reward gives no value for a completion that has a verdict.
+    """
     scores = reward.score_all(
         [
             Judged(ground.task, attempt.draft.text, attempt.report, attempt.step)
@@ -50,7 +55,10 @@ def pay(reward: Reward, ground: Ground, attempts: Sequence[Attempt]) -> list[flo
 
 @dataclass
 class Proposals:
-    """What is tried on one problem. `probe`: the reward, traced into `seen`. `seed` decides which mutations are tried together."""
+    """The attempts on one problem.
+
+    `probe` is the reward, traced into `seen`. `seed` decides which mutations are combined.
+    """
 
     ground: Ground
     reward: Reward
@@ -62,7 +70,7 @@ class Proposals:
     paid: dict[tuple[str, int, str], float] = field(default_factory=dict)
 
     def pay(self, attempts: Sequence[Attempt]) -> list[float]:
-        """What the reward gives, asked once for each answer and report."""
+        """Return the rewards of the attempts; each completion and report is scored only once."""
         keys = [(one.draft.text, one.step, repr(one.report)) for one in attempts]
         fresh = {key: one for key, one in zip(keys, attempts, strict=True) if key not in self.paid}
         self.paid |= dict(
@@ -71,7 +79,10 @@ class Proposals:
         return [self.paid[key] for key in keys]
 
     def mutants(self, plain: Attempt) -> Iterator[Attempt]:
-        """Each mutation by itself, then compositions, with the phrases and numbers that the reward looks for as they come up."""
+        """Yield each mutation of `plain` on its own, then compositions of several.
+
+        Phrases and numbers that the reward looks for are added as they are discovered.
+        """
         code = plain.draft.program
         singles = [*of_text(), *(chain(of_programs(), of_costs()) if code else ())]
         tried: set[tuple[str, ...]] = set()
@@ -105,7 +116,7 @@ class Proposals:
             yield from self._spoken(plain, list(known))
 
     def partial(self) -> Iterator[Attempt]:
-        """A program that passes half of the tests, then each mutation of it."""
+        """Yield a program that passes half of the tests, then each mutation of it."""
         half = frozenset(range(0, len(self.ground.pairs), 2))
         base = next(
             one for one in self.graded(self.wrong[0]) if one.draft == self.ground.table(half)
@@ -118,7 +129,7 @@ class Proposals:
     def _look(
         self, plain: Attempt, known: dict[str, None], attempts: Sequence[Attempt]
     ) -> list[str]:
-        """Runs the traced reward on the ground's own answers and some more; gives the phrases that were not known."""
+        """Run the traced reward on known completions and some probes; return the new phrases."""
         probes = [*self.right, *self.wrong, *attempts[:PROBES]]
         before = set(self.seen.texts)
         pay(self.probe, self.ground, probes)
@@ -126,7 +137,7 @@ class Proposals:
         return self._phrases(plain, known)
 
     def _phrases(self, plain: Attempt, known: dict[str, None]) -> list[str]:
-        """Those of the task first: its words, and the tests that it shows."""
+        """Return the new phrases. The task's own words and visible tests come first."""
         entry = getattr(self.ground.task, "entry_point", None)
         listed = dict.fromkeys([*self.ground.phrases, *self.seen.phrases()])
         return [text for text in listed if text not in known and text != entry]
@@ -139,7 +150,10 @@ class Proposals:
         tried: set[tuple[str, ...]],
         number: int,
     ) -> Iterator[Attempt]:
-        """All phrases together, all that paid a little together, and subsets by chance."""
+        """Compose mutations into larger ones.
+
+        These are all that raised the reward, all phrases, all compact ones, and random subsets.
+        """
         chance = random.Random(f"{self.seed}/{self.ground.name}/{number}")
         added = {one.name: one for one in singles}
         pays = dict(zip((attempt.name for attempt in attempts), self.pay(attempts), strict=True))
@@ -170,7 +184,8 @@ class Proposals:
             ):
                 tried.add(names)
                 composed.append((tuple(chosen), made))
-        enough = max(base, *pays.values()) + BOUND  # that a mutation by itself is paid
+        # a composition must beat every single mutation by more than BOUND
+        enough = max(base, *pays.values()) + BOUND
         for (parts, made), value in zip(
             composed, self.pay([made for _, made in composed]), strict=True
         ):
@@ -179,7 +194,10 @@ class Proposals:
     def _least(
         self, plain: Attempt, base: float, chosen: tuple[Mutation, ...], made: Attempt
     ) -> Attempt:
-        """A part of a composition that is paid nearly as well: mutations are left out by halves, quarters, ..., one by one."""
+        """Shrink a composition to a part that gets nearly the same reward.
+
+        Mutations are left out by halves, quarters, ... and finally one by one.
+        """
         [value] = self.pay([made])
         size = max(1, len(chosen) // 2)
         while True:
@@ -196,7 +214,7 @@ class Proposals:
             size //= 2
 
     def _mutated(self, plain: Attempt, chosen: tuple[Mutation, ...]) -> Attempt | None:
-        """None where nothing changes, or two mutations do not go together."""
+        """Return the mutated attempt; None where nothing changes or two mutations conflict."""
         draft, report = plain.draft, plain.report
         for one in sorted(chosen, key=lambda one: not one.rewrites):
             try:
@@ -214,7 +232,7 @@ class Proposals:
         )
 
     def _spoken(self, plain: Attempt, phrases: Sequence[str]) -> Iterator[Attempt]:
-        """What a program returns or raises stands in the report; and what the sandbox counted."""
+        """Yield programs whose output, exception or denied system calls appear in the report."""
         task = self.ground.task
         head = (
             self.wrong[1].draft.code.splitlines()[0] if getattr(task, "entry_point", None) else ""
@@ -229,15 +247,22 @@ class Proposals:
                     saying(plain.report, Verdict.WA, f"got {phrase!r}"),
                 )
                 raised = f"raise ValueError({phrase!r})\n"
-                yield Attempt("output", f"it raises {phrase!r}", Draft(f"{head}\n    {raised}" if head else raised),
-                              saying(plain.report, Verdict.RE, f"raised ValueError: {phrase}"))  # fmt: skip
+                yield Attempt(
+                    "output",
+                    f"it raises {phrase!r}",
+                    Draft(f"{head}\n    {raised}" if head else raised),
+                    saying(plain.report, Verdict.RE, f"raised ValueError: {phrase}"),
+                )
         denied = replace(plain.report, denied={"execve": 3, "socket": 2})
         yield Attempt(
             "output", "five calls that the sandbox refused", plain.draft, denied, judged=False
         )
 
     def graded(self, plain: Attempt) -> Iterator[Attempt]:
-        """For every set of tests that leaves out a hidden one: the program that knows their answers by heart, and no others."""
+        """Yield programs that hard-code the outputs of some tests.
+
+        There is one for every set of tests that leaves out a hidden one.
+        """
         count = len(self.ground.pairs)
         for passing in map(
             frozenset,
@@ -258,7 +283,7 @@ class Proposals:
             )
 
     def rights(self) -> Iterator[Attempt]:
-        """Solutions in other words: of moderate length, for one may be punished for any excess."""
+        """Yield mutated solutions of moderate length: a reward may penalize excess."""
         code = self.right[0].draft.program
         mutations = [*of_text(), *(chain(of_programs(), of_costs()) if code else ())]
         for right in self.right:

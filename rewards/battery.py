@@ -1,7 +1,9 @@
-"""The exploit battery: before a reward trains anything, it is tried on answers whose worth is known, and searched for exploits.
+"""The exploit battery: test a reward on known completions, and search it for exploits.
 
-In: a reward and a sandbox. Out: a row for each property, with what was seen, and a program where it was exploited. It takes less than a minute, and
-backs a blocking check before training.
+It runs before a reward trains anything, takes less than a minute, and backs a blocking check before
+training.
+In: a reward and a sandbox. Out: a row for each property with what was observed, and the program
+that exploits it, if any.
 """
 
 from __future__ import annotations
@@ -23,17 +25,21 @@ from sandbox.sandbox import Sandbox
 
 @dataclass(frozen=True)
 class Row:
-    """One property: whether it holds, and what was seen."""
+    """One property: whether it holds, and what was observed."""
 
     name: str
     passed: bool
     seen: str
-    exploit: str = ""  # a wrong answer that is paid, with what it and others are worth
+    exploit: str = ""  # a wrong completion that is rewarded, and the rewards compared
 
 
 @dataclass(frozen=True)
 class BatteryResult:
-    """`hash` names the reward and what the battery found: a passport keeps it. `speed` is told, never judged."""
+    """The outcome of the battery.
+
+    `hash` identifies the reward and what the battery found; a passport records it. `speed` is
+    reported only, it does not affect `passed`.
+    """
 
     passed: bool
     rows: tuple[Row, ...]
@@ -44,15 +50,18 @@ class BatteryResult:
 def run_battery(
     reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1
 ) -> BatteryResult:
-    """Tries everything on tasks of this kind (code, math, qa), and again what did not run out of time; then searches for exploits.
+    """Run the battery on tasks of one kind (code, math, qa), then search for exploits.
 
-    seed: of the search. Raises RuntimeError where the sandbox gave no verdict: then nothing is known about the reward.
+    Completions that did not run out of time are judged twice.
+    seed: of the search. Raises RuntimeError where the sandbox gave no verdict: then nothing is
+    known about the reward.
     """
     tried = {name: (case.task, answer) for name, case, answer in answers(task)}
     judged = dict(zip(tried, judge(sandbox, list(tried.values())), strict=True))
     if broken := [name for name, one in judged.items() if one.report.verdict is Verdict.INFRA]:
         raise RuntimeError(
-            f"no verdict for {len(broken)} of the battery's answers, the first: {broken[0]}: run it again"
+            f"no verdict for {len(broken)} of the battery's answers, the first: {broken[0]}: "
+            "run it again"
         )
     begun = time.perf_counter()
     scores = _scores(reward, judged)
@@ -78,7 +87,7 @@ def _scores(reward: Reward, judged: dict[str, Judged]) -> dict[str, Score]:
 
 
 def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
-    """What each answer is worth beside the others."""
+    """Compare the reward of each completion with the others."""
     values = {
         name: score.value if score.value is not None else float("nan")
         for name, score in scores.items()
@@ -133,7 +142,11 @@ def _rows(reward: Reward, scores: dict[str, Score], task: str) -> Iterator[Row]:
 def _laws(
     reward: Reward, sandbox: Sandbox, judged: dict[str, Judged], scores: dict[str, Score]
 ) -> Iterator[Row]:
-    """What holds for any answer: the same again, by itself or among others; and no score without a verdict."""
+    """Check what must hold for any completion.
+
+    Judged or scored again, alone or among others, it gets the same score; without a verdict it gets
+    none.
+    """
     same = _scores(reward, dict(reversed(judged.items())))
     changed = [name for name in scores if same[name] != scores[name]]
     yield Row(

@@ -1,4 +1,4 @@
-"""The tasks and answers of the exploit battery: each answer's place in the order is known."""
+"""Tasks and completions of the exploit battery. The order of their rewards is known."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEGA = 10_000_000
 
 @dataclass(frozen=True)
 class Case:
-    """A task with answers whose order is known. `solved`: other ways to say the reference."""
+    """A task with completions whose order is known. `solved`: other ways to write the reference."""
 
     task: Task
     reference: str
@@ -55,7 +55,10 @@ BALANCED = _problem(
     "Return whether the round brackets of a text are balanced.",
     [
         {
-            "source": "def check(f):\n    assert f('(())') is True\n    assert f(')(') is False\n    assert f('') is True\n"
+            "source": (
+                "def check(f):\n    assert f('(())') is True\n    assert f(')(') is False\n"
+                "    assert f('') is True\n"
+            )
         }
     ],
     "is_balanced",
@@ -70,20 +73,29 @@ TOTAL = _problem(
 CODE = {
     "call": Case(
         MEDIAN,
-        "def median(xs):\n    s, n = sorted(xs), len(xs)\n    return s[n // 2] if n % 2 else (s[n // 2 - 1] + s[n // 2]) / 2\n",
+        (
+            "def median(xs):\n    s, n = sorted(xs), len(xs)\n"
+            "    return s[n // 2] if n % 2 else (s[n // 2 - 1] + s[n // 2]) / 2\n"
+        ),
         "def median(xs):\n    return sum(xs)\n",
     ),
     "assert": Case(
         BALANCED,
-        "def is_balanced(text):\n    depth = 0\n    for c in text:\n        depth += (c == '(') - (c == ')')\n"
-        "        if depth < 0:\n            return False\n    return depth == 0\n",
+        "def is_balanced(text):\n    depth = 0\n    for c in text:\n"
+        "        depth += (c == '(') - (c == ')')\n        if depth < 0:\n"
+        "            return False\n    return depth == 0\n",
         "def is_balanced(text):\n    return text.count('(') == text.count(')')\n",
     ),
     "stdio": Case(TOTAL, "print(sum(map(int, input().split())))\n", "print(0)\n"),
 }
 
-LADDER = tuple(f"def median(xs):\n    return {{3: 2, 1: 4, 4: 2.5, 2: 2.0}}[len(xs)] if len(xs) in {lengths} else None\n" for lengths in
-                ((), (3,), (3, 1), (3, 1, 4), (3, 1, 4, 2)))  # fmt: skip
+LADDER = tuple(
+    (
+        "def median(xs):\n"
+        f"    return {{3: 2, 1: 4, 4: 2.5, 2: 2.0}}[len(xs)] if len(xs) in {lengths} else None\n"
+    )
+    for lengths in ((), (3,), (3, 1), (3, 1, 4), (3, 1, 4, 2))
+)
 
 
 MATH = {
@@ -153,12 +165,15 @@ _FENCED: dict[str, Callable[[Case], str]] = {
 
 
 def degenerate(task: str, name: str) -> list[str]:
-    """What is tried on this case; the huge ones on the first of a task alone, for their time."""
+    """Return the names of the degenerate completions to try on a case.
+
+    To save time, the huge ones are tried only on the first case of a task.
+    """
     return [what for what in DEGENERATE if what not in HUGE or name == next(iter(CASES[task]))]
 
 
 def solved(case: Case) -> dict[str, str]:
-    """Other texts that mean the reference."""
+    """Return other texts that mean the same as the reference."""
     return (
         {name: make(case) for name, make in _FENCED.items()}
         if isinstance(case.task, Problem)
@@ -167,7 +182,10 @@ def solved(case: Case) -> dict[str, str]:
 
 
 def answers(task: str) -> Iterator[tuple[str, Case, str]]:
-    """Every answer to tasks of this kind with a name; those of one name's beginning belong to one case."""
+    """Yield every completion for tasks of this kind, with its name and case.
+
+    Names that begin alike belong to the same case.
+    """
     for name, case in CASES[task].items():
         yield f"{name}: reference", case, case.reference
         yield f"{name}: wrong", case, case.wrong

@@ -1,4 +1,7 @@
-"""The problems on which the exploit battery searches: visible and hidden tests, right programs, and wrong ones that pass no hidden test."""
+"""The problems on which the exploit battery searches.
+
+Each has visible and hidden tests, right programs, and wrong programs that pass no hidden test.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,11 @@ Pair = tuple[Any, Any]
 
 @dataclass(frozen=True)
 class Ground:
-    """A task to search on. `wrong`: the plain one first; all are paid alike by a sound reward. `pairs`: input and output of each test."""
+    """A task to search on.
+
+    `wrong`: the plain one first; a sound reward gives all of them the same. `pairs`: input and
+    output of each test.
+    """
 
     name: str
     task: Task
@@ -31,14 +38,17 @@ class Ground:
 
     @property
     def hidden(self) -> frozenset[int]:
-        """Positions of the tests that an answer cannot read; of all, where it can read all."""
+        """Positions of the tests that a completion cannot read; all, if it can read every one."""
         shown = self.task.visible_tests if isinstance(self.task, Problem) else 0
         every = range(len(self.pairs) or 1)
         return frozenset(every[shown:] or every)
 
     @property
     def phrases(self) -> list[str]:
-        """What an answer may take from its prompt: the statement, its longer words, and the visible tests, as asserts too."""
+        """Texts that a completion may take from its prompt.
+
+        These are the statement, its longer words, and the visible tests, also as asserts.
+        """
         shown = self.pairs[: self.task.visible_tests] if isinstance(self.task, Problem) else ()
         entry = self.task.entry_point if isinstance(self.task, Problem) else None
         calls = [
@@ -55,7 +65,7 @@ class Ground:
         ]
 
     def table(self, passing: frozenset[int]) -> Draft:
-        """A program that knows the answers to these tests by heart, and to nothing else."""
+        """Return a program that hard-codes the outputs of these tests and knows nothing else."""
         known = [pair for at, pair in enumerate(self.pairs) if at in passing]
         if not isinstance(self.task, Problem) or self.task.entry_point is None:
             return Draft(
@@ -68,8 +78,17 @@ class Ground:
         return Draft(f"def {self.task.entry_point}(*args):\n{lines}    return None\n")
 
 
-def _ground(name: str, style: Style, statement: str, entry: str | None, visible: int, pairs: Sequence[Pair], right: Sequence[str], wrong: str,
-            extra: dict[str, Any] | None = None) -> Ground:  # fmt: skip
+def _ground(
+    name: str,
+    style: Style,
+    statement: str,
+    entry: str | None,
+    visible: int,
+    pairs: Sequence[Pair],
+    right: Sequence[str],
+    wrong: str,
+    extra: dict[str, Any] | None = None,
+) -> Ground:
     tests = tuple(_test(style, given, wanted) for given, wanted in pairs)
     task = Problem(
         f"battery/{name}",
@@ -100,25 +119,41 @@ def _test(style: Style, given: Any, wanted: Any) -> dict[str, Any]:
     if style == "stdio":
         return {"stdin": given, "stdout": f"{wanted}\n"}
     return {
-        "source": f"def check(candidate):\n    assert candidate({', '.join(map(repr, given))}) == {wanted!r}\n"
+        "source": (
+            "def check(candidate):\n"
+            f"    assert candidate({', '.join(map(repr, given))}) == {wanted!r}\n"
+        )
     }
 
 
 def _naturals(reference: str, entry: str | None) -> tuple[str, ...]:
-    """Wrong programs as a model writes them: short, long with explanations, a lambda, one that raises, for functions one that never ends."""
+    """Return wrong programs as a model writes them.
+
+    A short one, a long one with explanations, a lambda, one that raises, and for functions one that
+    never ends.
+    """
     if entry is None:
-        explained = "import sys\n\n# Read the text first, and work on it then.\ntext = sys.stdin.read()\nresult = []\n"
-        explained += "for word in text.split():\n    # Nothing is known about this word.\n    result.append(None)\nprint('?', len(result) + 1000)\n"
+        explained = (
+            "import sys\n\n# Read the text first, and work on it then.\ntext = sys.stdin.read()\n"
+            "result = []\n"
+        )
+        explained += (
+            "for word in text.split():\n    # Nothing is known about this word.\n"
+            "    result.append(None)\nprint('?', len(result) + 1000)\n"
+        )
         return "print('?')\n", explained, "raise ValueError('no idea')\n"
     arguments = ast.unparse(
         next(node for node in parse(reference).body if isinstance(node, ast.FunctionDef)).args
     )
     head = f"def {entry}({arguments}):\n"
-    explained = (
-        head
-        + '    """Work the result out step by step.\n\n    Nothing is returned where nothing is known.\n    """\n    result = None\n'
+    explained = head + (
+        '    """Work the result out step by step.\n\n'
+        '    Nothing is returned where nothing is known.\n    """\n    result = None\n'
     )
-    explained += "    for attempt in range(3):\n        # Look at it once more.\n        if attempt > 5:\n            result = attempt\n    return result\n"
+    explained += (
+        "    for attempt in range(3):\n        # Look at it once more.\n        if attempt > 5:\n"
+        "            result = attempt\n    return result\n"
+    )
     short = f"{entry} = lambda *given: None\n"
     bodies = (
         "    return None\n",
@@ -129,33 +164,67 @@ def _naturals(reference: str, entry: str | None) -> tuple[str, ...]:
 
 
 SECOND = _ground(
-    "second", "call", "Return the second largest of the different numbers in a list; 0 where there is none.", "second_largest", 2,
-    [(([3, 1, 2],), 2), (([7, 7],), 0), (([10, 20, 20, 5],), 10), (([-1, -5, -3],), -3), (([4, 9, 9, 8, 1],), 8), (([100, 50],), 50)],
+    "second",
+    "call",
+    "Return the second largest of the different numbers in a list; 0 where there is none.",
+    "second_largest",
+    2,
+    [
+        (([3, 1, 2],), 2),
+        (([7, 7],), 0),
+        (([10, 20, 20, 5],), 10),
+        (([-1, -5, -3],), -3),
+        (([4, 9, 9, 8, 1],), 8),
+        (([100, 50],), 50),
+    ],
     (
-        "def second_largest(numbers):\n    ordered = sorted(set(numbers))\n    return ordered[-2] if len(ordered) > 1 else 0\n",
-        "def second_largest(numbers):\n    best, second = None, None\n    for x in numbers:\n        if best is None or x > best:\n"
-        "            best, second = x, best\n        elif x != best and (second is None or x > second):\n            second = x\n"
+        (
+            "def second_largest(numbers):\n    ordered = sorted(set(numbers))\n"
+            "    return ordered[-2] if len(ordered) > 1 else 0\n"
+        ),
+        "def second_largest(numbers):\n    best, second = None, None\n    for x in numbers:\n"
+        "        if best is None or x > best:\n            best, second = x, best\n"
+        "        elif x != best and (second is None or x > second):\n            second = x\n"
         "    return 0 if second is None else second\n",
     ),
     "def second_largest(numbers):\n    return sorted(numbers)[-1] + 1\n",
     {COST: {"cpu_s": [0.05, 0.06, 0.07], "peak_bytes": [2e7, 2.1e7, 2.2e7]}},
-)  # fmt: skip
+)
 VOWELS = _ground(
-    "vowels", "stdio", "Read one line and print how many of its words begin with a vowel.", None, 1,
-    [("an old tree\n", 2), ("one\n", 1), ("is it over under us\n", 5), ("every apple is red and sweet\n", 4)],
+    "vowels",
+    "stdio",
+    "Read one line and print how many of its words begin with a vowel.",
+    None,
+    1,
+    [
+        ("an old tree\n", 2),
+        ("one\n", 1),
+        ("is it over under us\n", 5),
+        ("every apple is red and sweet\n", 4),
+    ],
     ("print(sum(word[0] in 'aeiouAEIOU' for word in input().split()))\n",),
     "print(-len(input().split()))\n",
-)  # fmt: skip
+)
 BLANKS = _ground(
-    "blanks", "assert", "Return a text with every run of blanks as a single one.", "single_blanks", 1,
-    [(("a  b",), "a b"), (("   ",), " "), (("x   y  z",), "x y z"), ((" a    b ",), " a b "), (("q    w e",), "q w e")],
+    "blanks",
+    "assert",
+    "Return a text with every run of blanks as a single one.",
+    "single_blanks",
+    1,
+    [
+        (("a  b",), "a b"),
+        (("   ",), " "),
+        (("x   y  z",), "x y z"),
+        ((" a    b ",), " a b "),
+        (("q    w e",), "q w e"),
+    ],
     ("import re\n\n\ndef single_blanks(text):\n    return re.sub(' +', ' ', text)\n",),
     "def single_blanks(text):\n    return text.replace(' ', '')\n",
-)  # fmt: skip
+)
 
 
 def grounds(task: str) -> tuple[Ground, ...]:
-    """Of this kind: code, math, qa."""
+    """Return the problems of this kind: code, math or qa."""
     return (
         (SECOND, VOWELS, BLANKS)
         if task == "code"

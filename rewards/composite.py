@@ -1,4 +1,4 @@
-"""The reward as a whole: components of judged answers, combined into one value each, with a trace of which component gave what."""
+"""Combine reward components into one score per completion, and record what each one gave."""
 
 from __future__ import annotations
 
@@ -27,11 +27,14 @@ from rewards.trust import unpaid, without_shared_trust
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox
 
-QUESTIONS = Weights()  # what a statement is paid for: it is right, and says where its answer is
+QUESTIONS = Weights()  # for questions: a right answer, marked as the final answer
 
 
 class Reward:
-    """Pure: the same task, answer and report give the same score. `CompositeReward()` is the one with style, efficiency and security."""
+    """Score completions. The same task, completion and report give the same score.
+
+    `CompositeReward()` is the variant with style, efficiency and security.
+    """
 
     def __init__(self, config: RewardConfig | None = None) -> None:
         self.config = config or RewardConfig()
@@ -42,11 +45,14 @@ class Reward:
         )
 
     def score(self, task: Task, answer: str, report: Report, step: int = 0) -> Score:
-        """The worth of an answer that got this report. No value where the judge failed."""
+        """Score one completion with its report. There is no value where judging failed."""
         return self.score_all([Judged(task, answer, report, step)])[0]
 
     def score_all(self, batch: Sequence[Judged]) -> list[Score]:
-        """Scores in the order of the batch. Unless the config pays for them, verdicts with trust `shared` count as no test passed."""
+        """Return scores in the order of the batch.
+
+        Unless `config.shared` is on, a verdict with trust `shared` counts as if no test had passed.
+        """
         if self.config.shared:
             return self._score_all(batch)
         counted = [without_shared_trust(judged) for judged in batch]
@@ -57,7 +63,7 @@ class Reward:
         return scores
 
     def _score_all(self, batch: Sequence[Judged]) -> list[Score]:
-        """Scores of the reports as they are; the linter, where it is needed, runs once."""
+        """Score the reports as they are. The linter runs once, if it is needed."""
         findings = self._findings(batch)
         return [self._score(judged, findings.get(at)) for at, judged in enumerate(batch)]
 
@@ -94,7 +100,7 @@ class Reward:
     def _components(
         self, judged: Judged, findings: lint.Findings | None
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Values and weights of the components that count here: those with a weight that could be measured."""
+        """Return the measured components, and the weights of those that count here."""
         task, report, dense = judged.task, judged.report, self.config.dense_share(judged.step)
         if not isinstance(task, Problem):
             weights, values = QUESTIONS, _question(judged, dense)
@@ -133,7 +139,10 @@ class Reward:
                 )
 
     def _findings(self, batch: Sequence[Judged]) -> dict[int, lint.Findings | None]:
-        """By position, of the programs whose text matters: accepted ones for style, all that compile for security."""
+        """Return linter findings by position, for the programs whose text matters.
+
+        For style these are the accepted programs, for security all that compile.
+        """
         if self.config.kind == "random" or not (self.config.security or self.config.weights.style):
             return {}
         wanted = [
@@ -152,7 +161,7 @@ class Reward:
 
 
 class CompositeReward(Reward):
-    """0.7 correctness, 0.2 style, 0.1 efficiency, and security as a constraint, unless told otherwise."""
+    """By default 0.7 correctness, 0.2 style, 0.1 efficiency, and security as a constraint."""
 
     def __init__(self, config: RewardConfig = QUALITY) -> None:
         super().__init__(config)
@@ -161,12 +170,15 @@ class CompositeReward(Reward):
 def score_answers(
     sandbox: Sandbox | None, reward: Reward, pairs: Sequence[tuple[Task, str]], step: int = 0
 ) -> list[Score]:
-    """Judges and scores a batch; scores in the order of the pairs."""
+    """Judge and score a batch; return scores in the order of the pairs."""
     return reward.score_all(judge(sandbox, pairs, step))
 
 
 def reward_hash(config: RewardConfig) -> str:
-    """What two rewards that pay the same have in common: their config, the files it names, and the code that reads them."""
+    """Return a hash that rewards share if they score alike.
+
+    It covers the config, the files that the config names, and the code that reads them.
+    """
     told = config.model_dump(mode="json", exclude={"file", "preferences", "unverified"})
     files = {
         name: hash_file(Path(path))
@@ -179,7 +191,11 @@ def reward_hash(config: RewardConfig) -> str:
 
 
 def _question(judged: Judged, dense: float) -> dict[str, float | None]:
-    """Of a statement: right or not, dense by the words it shares with a right one; and whether it says where its answer is."""
+    """Return correctness and format of an answer to a question.
+
+    Dense correctness (`qa` only) grows with the words shared with a reference answer. Format says
+    whether a final answer can be extracted.
+    """
     given = extract_answer(judged.answer)
     right = correctness(judged.report, dense=0.0)
     if (

@@ -1,4 +1,4 @@
-"""What an answer is paid for, as configuration. The defaults are the embedded profile's: correctness and format alone."""
+"""Configuration of the reward. The defaults are the embedded profile's: correctness and format."""
 
 from __future__ import annotations
 
@@ -18,64 +18,83 @@ from pydantic import (
 )
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
-TIMED = (
-    "efficiency",
-)  # components made of measured time: with one of these two runs need not agree
+TIMED = ("efficiency",)  # components of measured time: two runs with one of these may differ
 
 
 class Weights(BaseModel):
-    """How much each component counts; they are divided by their sum."""
+    """Weight of each component. The weights are divided by their sum."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     correctness: NonNegativeFloat = 0.9
-    """What the tests say."""
+    """Whether the tests pass."""
     format: NonNegativeFloat = 0.1
-    """Whether there is a program that defines what was asked for: what a model learns first."""
+    """Whether there is a program that defines the required function. A model learns this first."""
     style: NonNegativeFloat = 0.0
-    """Of accepted programs: what the linter finds, and the complexity of the worst function."""
+    """For accepted programs: the linter's findings, and the complexity of the worst function."""
     efficiency: NonNegativeFloat = 0.0
-    """Of accepted programs: CPU time and memory against the references. Made of time: above 0, two runs need not agree."""
+    """For accepted programs: CPU time and memory compared with the references. This is measured
+    time: with a weight above 0, two runs may differ.
+    """
     preference: NonNegativeFloat = 0.0
-    """What people chose, for the answers that they were shown (`preferences`)."""
+    """People's choices, for the completions that they were shown (`preferences`)."""
 
 
 class RewardConfig(BaseModel):
-    """What an answer is paid for."""
+    """How completions are rewarded."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     kind: Literal["tests", "random"] = "tests"
-    """`random` pays 1 or -1 by a hash of problem and answer, whatever the tests say: the control experiment, whose model must not be promoted."""
+    """`random` gives 1 or -1 by a hash of problem and completion, whatever the tests say. It is the
+    control experiment: its model must not be promoted.
+    """
     file: str = ""
-    """A Python file with a reward of your own (`ratchet reward new` writes one); it decides; of the rest of this section only `shared` is read."""
+    """Python file with a reward of your own (`ratchet reward new` writes one). It decides alone; of
+    the rest of this section only `shared` is read.
+    """
     weights: Weights = Weights()
-    """Of the components of `tests`."""
+    """Weights of the components of `tests`."""
     sparse: bool = True
-    """Correctness pays only where every test passes; else by the share of hidden tests that pass."""
+    """Reward correctness only where every test passes; otherwise by the share of hidden tests that
+    pass.
+    """
     schedule: tuple[tuple[NonNegativeInt, Share], ...] = ()
-    """From binary to dense and back, instead of `sparse`: pairs of training step and share of dense, straight lines between."""
+    """Pairs of training step and share of dense correctness, instead of `sparse`: from binary to
+    dense and back, with straight lines between the steps.
+    """
     combine: Literal["sum", "lexicographic", "constraint"] = "sum"
-    """`sum` weighs the components; `lexicographic` lets one count only between equals of all heavier ones; `constraint` adds `floors`."""
+    """`sum` adds the weighted components. `lexicographic` lets a component count only between
+    completions that are equal in all heavier ones. `constraint` adds `floors`.
+    """
     floors: Mapping[
         Literal["correctness", "format", "style", "efficiency", "preference"],
         Annotated[float, Field(ge=-1.0, le=1.0)],
     ] = {}
-    """For `constraint`: an answer with a component below its floor is worth less than any that keeps them all."""
+    """For `constraint`: a completion with a component below its floor gets less than any that keeps
+    all floors.
+    """
     security: bool = False
-    """A hard constraint: an attempt that the sandbox saw (another program, a socket, a file outside, a refused call) makes any answer worth -1."""
+    """A hard constraint: an attempt that the sandbox saw (another program, a socket, a file
+    outside, a refused call) makes the reward of any completion -1.
+    """
     shared: bool = False
-    """Pay for verdicts with trust `shared`, as those of unittests: a program may forge them. Off: such a verdict is paid as if no test had passed."""
+    """Reward verdicts with trust `shared`, such as those of unittests: a program may forge them.
+    Off: such a verdict counts as if no test had passed.
+    """
     preferences: str = ""
-    """A JSON lines or parquet file of choices between two answers, for `weights.preference`."""
+    """JSON lines or parquet file with choices between two completions, for `weights.preference`."""
     unverified: bool = False
-    """Train although the exploit battery did not pass (`--unverified`): stamped into everything that is made with it."""
+    """Train although the exploit battery did not pass (`--unverified`). Everything made with it is
+    marked.
+    """
 
     @model_validator(mode="after")
     def something_counts(self) -> RewardConfig:
         if self.weights.correctness == 0.0:
             raise ValueError(
-                "weights.correctness is 0: a reward that ignores the tests teaches none of them; give it a weight above 0"
+                "weights.correctness is 0: a reward that ignores the tests teaches none of "
+                "them; give it a weight above 0"
             )
         return self
 
@@ -96,12 +115,15 @@ class RewardConfig(BaseModel):
     @field_validator("file", "preferences")
     @classmethod
     def absolute(cls, path: str) -> str:
-        """Ray's workers have a working directory of their own."""
+        """Make paths absolute: Ray's workers have a working directory of their own."""
         return str(Path(path).expanduser().absolute()) if path else path
 
     @property
     def timed(self) -> tuple[str, ...]:
-        """The components made of measured time that this reward pays: with any, no determinism can be claimed."""
+        """The components of measured time that this reward uses.
+
+        With any of them, no determinism can be claimed.
+        """
         return (
             ()
             if self.file or self.kind == "random"
@@ -109,7 +131,10 @@ class RewardConfig(BaseModel):
         )
 
     def dense_share(self, step: int) -> float:
-        """How much of correctness is dense at this training step: 0 binary, 1 by the share of hidden tests."""
+        """Return how much of correctness is dense at this training step.
+
+        Binary correctness is 0, the share of hidden tests is 1.
+        """
         if not self.schedule:
             return 0.0 if self.sparse else 1.0
         if step <= self.schedule[0][0]:
@@ -123,4 +148,4 @@ class RewardConfig(BaseModel):
 QUALITY = RewardConfig(
     weights=Weights(correctness=0.7, format=0.0, style=0.2, efficiency=0.1), security=True
 )
-"""What the GPU profiles pay."""
+"""The reward of the GPU profiles."""

@@ -1,28 +1,42 @@
-"""Statements and sentences that change nothing about what a program computes. The exploit battery adds them to answers, to see whether they are paid.
+"""Statements and sentences that do not change what a program computes.
 
-Every kind of statement and expression of Python occurs (tests/rewards/test_search.py holds this). `{n}` stands for a number, so that names differ.
+The exploit battery adds them to completions, to see whether they are rewarded. Every kind of
+statement and expression of Python occurs (tests/rewards/test_search.py checks this). `{n}` stands
+for a number, so that names differ.
 """
 
 from __future__ import annotations
 
 STATEMENTS: dict[str, str] = {
     "a function": "def part_{n}():\n    pass",
-    "an async function": "async def part_{n}(source, manager):\n    async with manager:\n        async for x in source:\n            await x",
+    "an async function": (
+        "async def part_{n}(source, manager):\n    async with manager:\n"
+        "        async for x in source:\n            await x"
+    ),
     "a generator": "def part_{n}():\n    yield 1\n    yield from (1, 2)",
     "a class": "class Part{n}:\n    x = 1\n    def method(self):\n        return self.x",
     "a data class": "from dataclasses import dataclass\n@dataclass\nclass Part{n}:\n    x: int = 0",
     "an import": "import math",
     "an import from": "from typing import List, Dict, Optional, Tuple, Any",
-    "twenty imports": "import collections, math, itertools, functools, re, string, heapq, bisect, typing, dataclasses\n"
-    "import json, random, statistics, decimal, fractions, operator, copy, datetime, time, enum",
+    "twenty imports": (
+        "import collections, math, itertools, functools, re, string, heapq, bisect, "
+        "typing, dataclasses\n"
+        "import json, random, statistics, decimal, fractions, operator, copy, datetime, "
+        "time, enum"
+    ),
     "a variable": "x_{n} = 0",
     "a long name": "a_very_long_and_descriptive_name_of_a_variable_that_holds_the_number_{n} = 0",
     "a constant": "MAXIMUM_{n} = 100",
     "a private name": "_x{n} = None",
     "a type hint": "x_{n}: int = 0",
-    "a typed function": "def part_{n}(x: int, y: list[int] | None = None) -> dict[str, int]:\n    return {{}}",
+    "a typed function": (
+        "def part_{n}(x: int, y: list[int] | None = None) -> dict[str, int]:\n    return {{}}"
+    ),
     "a for loop": "for i_{n} in range(2):\n    pass",
-    "nested loops": "for i in '':\n    for j in i:\n        for k in j:\n            for m in k:\n                continue",
+    "nested loops": (
+        "for i in '':\n    for j in i:\n        for k in j:\n            for m in k:\n"
+        "                continue"
+    ),
     "a while loop": "while False:\n    break",
     "an if": "if False:\n    pass\nelif None:\n    pass\nelse:\n    pass",
     "nested ifs": "if 1:\n    if 2:\n        if 3:\n            if 4:\n                pass",
@@ -53,7 +67,10 @@ STATEMENTS: dict[str, str] = {
     "an augmented assignment": "x_{n} = 1\nx_{n} += 1",
     "a deletion": "x_{n} = 1\ndel x_{n}",
     "a global": "def part_{n}():\n    global x_{n}\n    x_{n} = 1",
-    "a nonlocal": "def part_{n}():\n    x = 1\n    def inner():\n        nonlocal x\n        x = 2\n    return inner",
+    "a nonlocal": (
+        "def part_{n}():\n    x = 1\n    def inner():\n        nonlocal x\n        x = 2\n"
+        "    return inner"
+    ),
     "a recursion": "def part_{n}(k):\n    return 1 if k < 2 else k * part_{n}(k - 1)",
     "a decorator": "import functools\n@functools.cache\ndef part_{n}(k):\n    return k",
     "a call": "x_{n} = len(sorted([3, 1, 2]))",
@@ -62,7 +79,10 @@ STATEMENTS: dict[str, str] = {
     "an ellipsis": "...",
     "a pass": "pass",
     "a docstring of its own": '"""A text."""',
-    "a documented function": 'def part_{n}():\n    """Return nothing.\n\n    Args: none.\n    Returns: None.\n    Raises: nothing.\n    """',
+    "a documented function": (
+        'def part_{n}():\n    """Return nothing.\n\n    Args: none.\n    Returns: None.\n'
+        '    Raises: nothing.\n    """'
+    ),
     "an exception class": "class Error{n}(ValueError):\n    pass",
     "a print to nowhere": "print(end='')",
     "a long line": "x_{n} = '" + "x" * 140 + "'",

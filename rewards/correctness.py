@@ -1,4 +1,7 @@
-"""What the tests say. In: the sandbox's report. Out: a value in [-1, 1], or None when the judge failed."""
+"""Reward for the tests.
+
+In: the sandbox's report. Out: a value in [-1, 1], or None when judging failed.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ from sandbox.protocol import Report, Verdict
 
 
 def correctness(report: Report, *, dense: float, visible: int = 0) -> float | None:
-    """dense 0: 1 where every test passes, else -1. dense 1: the share of hidden tests passed, from -1 (none) to 1 (all). Between: so much of each.
+    """Return binary correctness (dense 0), the share of hidden tests (dense 1), or a mix.
 
-    visible: how many tests, from the front, the answer could read in its prompt; where all are, they count.
+    Binary is 1 where every test passes, else -1. The share of hidden tests passed ranges from -1
+    (none) to 1 (all).
+    visible: how many tests, from the front, were readable in the prompt; if all were, they count.
     """
     if report.verdict is Verdict.INFRA:
         return None
@@ -17,6 +22,7 @@ def correctness(report: Report, *, dense: float, visible: int = 0) -> float | No
     if solved or dense == 0.0:
         return binary
     counted = report.tests[visible:] or report.tests
-    # a program that passed each test and yet is not accepted broke a limit, or failed a visible test: never worth a solution
+    # A program that passed each of these tests but was not accepted broke a limit or failed a
+    # visible test: it never gets as much as a solution.
     passed = min(sum(test.verdict is Verdict.AC for test in counted), len(counted) - 1)
     return (1.0 - dense) * binary + dense * (2.0 * passed / len(counted) - 1.0)

@@ -1,6 +1,8 @@
-"""What a program costs, against the reference solutions. In: the sandbox's report. Out: a value in [-1, 1], or None where nothing was measured.
+"""Compare the cost of a program with that of the reference solutions.
 
-Made of time, so two runs need not agree: it has no weight wherever determinism is claimed.
+In: the sandbox's report. Out: a value in [-1, 1], or None where nothing was measured.
+The value depends on measured time, so two runs may differ: it has no weight wherever determinism is
+claimed.
 """
 
 from __future__ import annotations
@@ -17,16 +19,14 @@ from problems.schema import Problem
 from sandbox.protocol import Report, Verdict
 from sandbox.sandbox import Sandbox, run_all
 
-RUNS = 3  # of each reference, where it is measured
-WORST = 8.0  # times the slow quantile of the references: worth 0
-LEAST_CPU_S, LEAST_BYTES = (
-    0.02,
-    16 * 2**20,
-)  # below, a measurement says more about the machine than about the program
+RUNS = 3  # of each reference, to measure its cost
+WORST = 8.0  # times the references' upper quartile: a cost from which on the value is 0
+# Below these, a measurement says more about the machine than about the program.
+LEAST_CPU_S, LEAST_BYTES = 0.02, 16 * 2**20
 
 
 class ReferenceCost(BaseModel):
-    """Quartiles of what accepted reference solutions took: CPU seconds and peak bytes."""
+    """Quartiles of the cost of accepted reference solutions: CPU seconds and peak bytes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +35,11 @@ class ReferenceCost(BaseModel):
 
 
 def reference_cost(reports: Sequence[Report]) -> ReferenceCost:
-    """Of the references' reports, several runs of each where there are few. Raises ValueError when none was accepted."""
+    """Return the cost of the references from their reports.
+
+    There are several runs of each where the references are few. Raises ValueError when none was
+    accepted.
+    """
     accepted = [report for report in reports if report.verdict is Verdict.AC]
     if not accepted:
         raise ValueError("no reference was accepted: there is nothing to compare with")
@@ -46,7 +50,10 @@ def reference_cost(reports: Sequence[Report]) -> ReferenceCost:
 
 
 def with_costs(sandbox: Sandbox, problems: Sequence[Problem]) -> list[Problem]:
-    """The problems with what their references cost here, in `extra`; one without an accepted reference stays as it is."""
+    """Return the problems with the measured cost of their references in `extra`.
+
+    A problem without an accepted reference stays as it is.
+    """
     jobs = [
         (at, problem.job(source, f"{problem.problem_id}#{at}"))
         for at, problem in enumerate(problems)
@@ -65,9 +72,11 @@ def with_costs(sandbox: Sandbox, problems: Sequence[Problem]) -> list[Problem]:
 
 
 def efficiency(problem: Problem, report: Report) -> float | None:
-    """Accepted: the mean of time and memory, each 1 up to the references' median, 0 from WORST times their upper quartile on, by logarithm between.
+    """Accepted: the mean of a value for time and one for memory. Not accepted: -1.
 
-    Where the sandbox did not measure memory, time alone. Not accepted: -1. None when the judge failed, or the problem's references were not measured.
+    Each value is 1 up to the references' median and 0 from WORST times their upper quartile on,
+    with a logarithmic scale between. Where the sandbox did not measure memory, time alone counts.
+    None when judging failed, or the problem's references were not measured.
     """
     if report.verdict is Verdict.INFRA or COST not in problem.extra:
         return None
@@ -75,9 +84,8 @@ def efficiency(problem: Problem, report: Report) -> float | None:
         return -1.0
     cost = ReferenceCost.model_validate(problem.extra[COST])
     parts = [_against(report.cpu_s, cost.cpu_s, LEAST_CPU_S)]
-    if (
-        report.peak_bytes and cost.peak_bytes[1]
-    ):  # 0 where the kernel does not tell it (docs/explanation/sandbox.md)
+    # 0 where the kernel does not report it (docs/explanation/sandbox.md)
+    if report.peak_bytes and cost.peak_bytes[1]:
         parts.append(_against(report.peak_bytes, cost.peak_bytes, LEAST_BYTES))
     return fmean(parts)
 

@@ -1,4 +1,7 @@
-"""From what a model said to the program that it meant. Training and evaluation ask here, so that they never disagree."""
+"""Extract the program or final answer from a completion.
+
+Training and evaluation both use this module, so that they never disagree.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ _PYTHON = {"python", "py", "python3", "python 3"}
 
 
 def extract_code(text: str) -> str:
-    """The last fenced block marked as Python, else the last unmarked one, else what follows a fence that was never closed, else the text itself.
+    """Return the last fenced block that is marked as Python.
 
-    Any text is taken: 10 MB (time is linear), lone surrogates, a block inside a block, a prompt that is repeated before the answer.
+    Otherwise the last unmarked block, else the text after a fence that was never closed, else the
+    text itself.
+    Accepts any text: 10 MB (time is linear), lone surrogates, a block inside a block, a prompt
+    repeated before the answer.
     """
     marked, unmarked = None, None
-    opened: tuple[str, str, int] | None = None  # fence, language, where its content begins
+    opened: tuple[str, str, int] | None = None  # fence, language, offset of the content
     for found in _FENCE.finditer(text):
         fence, language = found[1], found[2].strip().lower()
         if opened and not language and fence.startswith(opened[0]):
@@ -24,7 +30,7 @@ def extract_code(text: str) -> str:
             elif not opened[1] and content.strip():
                 unmarked = content
             opened = None
-        elif opened is None or language:  # a language begins a new block, whatever is open
+        elif opened is None or language:  # a language begins a new block, even inside an open one
             opened = (fence, language, min(found.end() + 1, len(text)))
     if (closed := marked if marked is not None else unmarked) is not None:
         return closed
@@ -33,20 +39,21 @@ def extract_code(text: str) -> str:
     return text
 
 
-TAIL, LONGEST = (
-    20_000,
-    300,
-)  # characters: where a final answer is looked for, and how long it may be
+# Characters: where a final answer is searched, and how long it may be.
+TAIL, LONGEST = 20_000, 300
 _SAID = re.compile(
-    r"(?:####|(?:^|[\n.!?])[ \t*]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?answer\b(?: is\b)?[ \t*]*+[:=]?)[ \t*]*+(\S[^\n]*)",
+    r"(?:####|(?:^|[\n.!?])[ \t*]*+(?:so |thus |therefore,? )?(?:the )?(?:final )?"
+    r"answer\b(?: is\b)?[ \t*]*+[:=]?)[ \t*]*+(\S[^\n]*)",
     re.IGNORECASE,
-)  # possessive: time stays linear
+)  # possessive quantifiers keep the time linear
 
 
 def extract_answer(text: str) -> str:
-    """The final answer of a text: the last `\\boxed{...}`, else what the last line "Answer: ..." or "#### ..." says, else a text of one short line.
+    """Return the final answer of a text: the last `\\boxed{...}`.
 
-    "" where there is none, or it is longer than LONGEST. One answer alone is taken, the last: naming several wins nothing.
+    Otherwise the text of the last line "Answer: ..." or "#### ...", else a text of one short line.
+    "" where there is none, or it is longer than LONGEST. Only the last answer is taken, so naming
+    several gains nothing.
     """
     text = text[-TAIL:]
     if (begin := text.rfind("\\boxed{")) >= 0:
@@ -60,7 +67,7 @@ def extract_answer(text: str) -> str:
 
 
 def _braced(text: str, begin: int) -> str:
-    """What stands up to the brace that closes; "" where none does."""
+    """Return the text up to the closing brace; "" where there is none."""
     depth = 1
     for at in range(begin, min(len(text), begin + 10_000)):
         depth += (text[at] == "{") - (text[at] == "}")

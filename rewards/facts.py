@@ -1,6 +1,7 @@
-"""Whether a short answer names the right thing. In: right answers and a final answer. Out: exact match, and token F1.
+"""Compare a short answer about facts with reference answers: exact match, and token F1.
 
-Source: Rajpurkar et al. 2016, arXiv:1606.05250, section 6: lower case, no punctuation, no articles, one blank between words.
+Source: Rajpurkar et al. 2016, arXiv:1606.05250, section 6: lower case, no punctuation, no articles,
+one blank between words.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def plain(text: str) -> str:
-    """What two spellings of one answer have in common. Compatibility forms and invisible characters of Unicode count as what they look like."""
+    """Return the text that two spellings of one answer have in common.
+
+    Compatibility forms and invisible characters of Unicode count as what they look like.
+    """
     folded = unicodedata.normalize("NFKC", text).casefold()
     kept = "".join(
         " " if unicodedata.category(c)[0] in "PSZ" else c
@@ -29,7 +33,10 @@ def exact(right: Sequence[str], answer: str) -> bool:
 
 
 def token_f1(right: Sequence[str], answer: str, question: str = "") -> float:
-    """The best F1 over the right answers, in [0, 1]. Naming everything lowers it; words of the question count for nothing: an echo is worth 0."""
+    """Return the best F1 over the reference answers, in [0, 1].
+
+    Naming many candidates lowers it. Words of the question are ignored, so that an echo gets 0.
+    """
     known = set(plain(question).split())
     given = [word for word in plain(answer).split() if word not in known]
     return max(

@@ -1,4 +1,4 @@
-"""Whether an answer holds a program at all: it compiles, and defines what was asked for."""
+"""Check the form of a completion: its program compiles and defines the required function."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from artifacts.parsing import parse
 from problems.schema import Problem
 from sandbox.protocol import Report, Verdict
 
-LONGEST = 100_000  # characters; no task here needs more, and what is longer is not parsed
+LONGEST = 100_000  # characters; no task here needs more, and a longer text is not parsed
 
 
 def well_formed(problem: Problem, program: str, report: Report) -> float | None:
-    """1 or -1, or None when the judge failed.
+    """Return 1 or -1, or None when judging failed.
 
-    Only what the sandbox has compiled is parsed here: source that overflows a compiler's stack has ended there, not in the trainer.
+    Only source that the sandbox has compiled is parsed here: source that overflows a compiler's
+    stack has failed there, not in the trainer.
     """
     if report.verdict is Verdict.INFRA:
         return None
@@ -30,7 +31,7 @@ def well_formed(problem: Problem, program: str, report: Report) -> float | None:
 
 
 def _is_text(node: ast.stmt) -> bool:
-    """A bare string or number: prose in quotes is a program, but does nothing."""
+    """Return whether the statement does nothing: a bare string (prose in quotes) or number."""
     return isinstance(node, ast.Pass) or (
         isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     )

@@ -1,6 +1,6 @@
-"""From answers to verdicts: programs go to the sandbox in one batch, mathematics to its verifier in another.
+"""Judge completions: the sandbox runs programs in one batch, the verifier mathematics in another.
 
-In: (task, answer). Out: a report each, in order.
+In: (task, completion). Out: a report for each, in order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sandbox.sandbox import Sandbox, run_all
 
 @dataclass(frozen=True)
 class Judged:
-    """An answer with its verdict. `step` is that of training, for a schedule."""
+    """A completion with its report. `step` is the training step, for a schedule."""
 
     task: Task
     answer: str
@@ -31,7 +31,11 @@ class Judged:
 def judge(
     sandbox: Sandbox | None, pairs: Sequence[tuple[Task, str]], step: int = 0
 ) -> list[Judged]:
-    """Verdicts of a batch, in its order. Raises ValueError for a program without a sandbox, and for a question whose right answer cannot be read."""
+    """Return the verdicts of a batch, in its order.
+
+    Raises ValueError for a program without a sandbox, and for a question whose reference answer
+    cannot be read.
+    """
     programs = [
         (at, task, answer) for at, (task, answer) in enumerate(pairs) if isinstance(task, Problem)
     ]
@@ -57,15 +61,21 @@ def judge(
 
 
 def judge_question(question: Question, answer: str) -> Report:
-    """A report of one test; see `judge_questions`."""
+    """Return a report of one test; see `judge_questions`."""
     return judge_questions([(question, answer)])[0]
 
 
 def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
-    """Reports of one test each, in order; mathematics is verified all at once. INFRA only where the verifier gave no verdict."""
+    """Return reports of one test each, in order. Mathematics is verified all at once.
+
+    A report is INFRA only where the verifier gave no verdict.
+    """
     given = [extract_answer(answer) for _, answer in pairs]
-    cases = [Case(question.answers, answer, question.statement, question.form == "any")
-             for (question, _), answer in zip(pairs, given, strict=True) if question.task == "math"]  # fmt: skip
+    cases = [
+        Case(question.answers, answer, question.statement, question.form == "any")
+        for (question, _), answer in zip(pairs, given, strict=True)
+        if question.task == "math"
+    ]
     verdicts = iter(verifier().equal_all(cases))
     return [
         _report(
@@ -78,7 +88,7 @@ def judge_questions(pairs: Sequence[tuple[Question, str]]) -> list[Report]:
 
 
 def _report(question: Question, given: str, right: bool | None) -> Report:
-    """right: None for no verdict."""
+    """Return the report of one answer. right: None for no verdict."""
     if right is None:
         error = "the mathematics verifier gave no verdict: it was lost, or the batch took too long"
         return Report(

@@ -1,6 +1,7 @@
-"""What ruff finds in programs, a whole batch in one call: offences against style, the complexity of functions, banned names.
+"""Lint a batch of programs with one call of ruff: style offences, complexity, banned names.
 
-ruff is a process of its own, so that a program that overflows its parser's stack ends ruff and not the trainer; that program is then found by itself.
+ruff runs as its own process: a program that overflows its parser's stack then ends ruff, not the
+trainer. Halving the batch finds that program.
 Rules: https://docs.astral.sh/ruff/rules; complexity is McCabe's (1976, rule C901).
 """
 
@@ -37,7 +38,10 @@ STYLE = (
     "S110",
     "S112",
 )
-"""Rules that hold for any program. None asks for text (docstrings, annotations, headers): what cannot be missing cannot be padded."""
+"""Rules that hold for any program.
+
+None demands text (docstrings, annotations, headers): what cannot be missing cannot be padded.
+"""
 BANNED = (
     *(
         "ctypes",
@@ -86,12 +90,15 @@ BANNED = (
         "inspect.currentframe",
     ),
 )
-"""Names that no task needs: other programs, the network, the memory of the interpreter. They hint; what decides is what was tried."""
+"""Names that no task needs: other programs, the network, the interpreter's memory.
+
+They only give hints; what decides is the attempts that the sandbox saw.
+"""
 SECURITY = "TID251"  # ruff's rule for BANNED
 IGNORED = ("B006", "B008", "B905", "C408", "SIM105", "SIM108")
 LONGEST_LINE = 150
 OPTIONS = (
-    "lint.mccabe.max-complexity=0",  # every function is told, with its number
+    "lint.mccabe.max-complexity=0",  # report every function with its complexity
     f"lint.pycodestyle.max-line-length={LONGEST_LINE}",
     "lint.flake8-tidy-imports.banned-api={"
     + ",".join(f'"{name}"={{msg="x"}}' for name in BANNED)
@@ -105,7 +112,10 @@ _COMPLEX = re.compile(r"\((\d+) > 0\)$")
 
 @dataclass(frozen=True)
 class Findings:
-    """Of one program: offences against style, complexity of its worst function (0: no function), and the banned names."""
+    """Findings for one program.
+
+    Style offences, complexity of the worst function (0: no function), and banned names.
+    """
 
     offences: int
     complexity: int
@@ -113,9 +123,11 @@ class Findings:
 
 
 def lint(programs: Sequence[str]) -> list[Findings | None]:
-    """Findings of each program; None for one that ruff cannot read, or is longer than LONGEST. `# noqa` and its like do not count.
+    """Return the findings of each program.
 
-    Raises OSError where ruff itself is not to be had: that is our failure, and no program's.
+    None stands for a program that ruff cannot read, or that is longer than LONGEST. `# noqa` and
+    similar comments have no effect.
+    Raises OSError where ruff itself is unavailable: a failure of ours, not of a program.
     """
     distinct = sorted(
         {program for program in programs if len(program) <= LONGEST},
@@ -133,9 +145,8 @@ def _batch(programs: list[str]) -> list[Findings | None]:
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
         if len(programs) == 1:
             return [None]
-        middle = (
-            len(programs) // 2
-        )  # one of them ends ruff: halve until it is alone, so that it costs nobody else anything
+        # One program ends ruff: halve the batch until it is alone, so that no other is affected.
+        middle = len(programs) // 2
         return [*_batch(programs[:middle]), *_batch(programs[middle:])]
 
 
@@ -200,7 +211,10 @@ def _command() -> tuple[str, ...]:
 
 @cache
 def version() -> str:
-    """ruff's own version: another one may find other things, so it is part of a reward's hash."""
+    """Return ruff's version.
+
+    It is part of a reward's hash, because another version may find other things.
+    """
     from importlib.metadata import version as installed
 
     return installed("ruff")

@@ -1,4 +1,8 @@
-"""Whether a final answer is the right one: the same text, or the same thing in an evaluated form that is not copied from the question."""
+"""Decide whether a final answer equals a reference answer.
+
+An answer is accepted if the texts are the same, or if it means the same in an evaluated form that
+is not copied from the question.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from rewards.math_text import LONGEST, clean, same_text
 from rewards.math_tree import EXPRESSIONS, Node, Unreadable, closed, is_name, leaves, letters, walk
 from rewards.math_value import equal, proportion
 
-MOST_FORMULAS = 40  # of a question that are read
+MOST_FORMULAS = 40  # most formulas of a question that are read
 _THOUSANDS = re.compile(r"(-?\d{1,3}(?:(?:,\d{3})+|(?: \d{3})+)(?:\.\d+)?)(?![\d,])(.*)")
 _WORDS = re.compile(r"(\d[ )}]* )((?!or\b|and\b)[A-Za-z]{3,}(?: (?!or\b|and\b)[A-Za-z]+)*)$")
 _TIME = re.compile(r"\d{1,2}:[0-5]\d")
@@ -24,7 +28,11 @@ _FORMULAS = re.compile(
 
 
 def accepted(right: str, given: str, statement: str = "", any_form: bool = False) -> bool:
-    """Whether the answer is the right one. statement: of the question, whose formulas are no answers. any_form: operations may be left standing."""
+    """Return whether the answer `given` matches the reference answer `right`.
+
+    statement: text of the question; formulas copied from it do not count as answers.
+    any_form: accept answers with operations left to carry out.
+    """
     if (decided := same_text(right, given)) is not None:
         return decided
     return any(
@@ -35,14 +43,17 @@ def accepted(right: str, given: str, statement: str = "", any_form: bool = False
 
 
 def _matches(right: Node, given: Node, statement: str, any_form: bool) -> bool:
-    """Whether one reading is the other; not where a number in one is too large to know."""
+    """Compare one reading of each answer. False where a number is too large to evaluate."""
     with suppress(Unreadable):
         return same(right, given, any_form) and (any_form or not restated(right, given, statement))
     return False
 
 
 def readings(text: str) -> Iterator[Node]:
-    """What a text can mean: `1,234` is a number or a list, `5 apples` a quantity or a product. Nothing for a text that cannot be read."""
+    """Yield the possible readings of a text; nothing for a text that cannot be read.
+
+    `1,234` can be a number or a list, `5 apples` a quantity or a product.
+    """
     cleaned = clean(text)
     variants = [cleaned]
     if grouped := _THOUSANDS.fullmatch(cleaned):
@@ -56,7 +67,10 @@ def readings(text: str) -> Iterator[Node]:
 
 
 def same(right: Node, given: Node, any_form: bool = False) -> bool:
-    """Whether two trees mean the same thing. Sets, tuples, intervals, ratios, words and numbers are never each other."""
+    """Return whether two trees mean the same thing.
+
+    Sets, tuples, intervals, ratios, words and numbers never equal one another.
+    """
 
     def alike(one: Node, other: Node) -> bool:
         return same(one, other, any_form)
@@ -100,7 +114,10 @@ def same(right: Node, given: Node, any_form: bool = False) -> bool:
 
 
 def _chain(right: Node, sides: Sequence[Node], alike: Alike) -> bool:
-    """Whether all sides of an equation are the right answer, and one of them is evaluated: there is nothing to choose from."""
+    """Return whether all sides of an equation equal the reference, and one side is evaluated.
+
+    Requiring all sides to be equal keeps an answer from listing several values to choose from.
+    """
     return any(alike(right, side) for side in sides) and all(
         same(right, side, any_form=True) for side in sides
     )
@@ -116,7 +133,7 @@ def _ordered(right: Sequence[Node], given: Sequence[Node], alike: Alike) -> bool
 
 
 def _unordered(right: Sequence[Node], given: Sequence[Node], alike: Alike) -> bool:
-    """Whether each can be paired with one that is alike."""
+    """Return whether the items can be paired so that each pair is alike."""
     left = list(given)
     for one in right:
         found = next((at for at, other in enumerate(left) if alike(one, other)), None)
@@ -127,12 +144,16 @@ def _unordered(right: Sequence[Node], given: Sequence[Node], alike: Alike) -> bo
 
 
 def _sequences(right: Node, given: Node, alike: Alike) -> bool:
-    """Lists without brackets are sets or tuples as the other one is; values with different names are ordered by them."""
+    """Compare lists, sets and tuples.
+
+    A list without brackets counts as a set or a tuple, whichever the other side is. Values with
+    different names form a tuple.
+    """
     if right.kind == "tuple" and given.kind == "matrix":
         given = _vector(given)
     if right.kind == "matrix" and given.kind == "tuple":
         right = _vector(right)
-    if (right.kind == "set") != (given.kind == "set"):  # a set of one thing stands for it
+    if (right.kind == "set") != (given.kind == "set"):  # a set of one item equals that item
         right, given = (
             node.args[0] if node.kind == "set" and len(node.args) == 1 else node
             for node in (right, given)
@@ -156,7 +177,10 @@ def _sequences(right: Node, given: Node, alike: Alike) -> bool:
 
 
 def _values(node: Node) -> tuple[str, tuple[Node, ...]]:
-    """The items of a sequence without their names, and whether they are a set, a tuple or a list that may be either."""
+    """Return a sequence's kind (set, tuple or list) and its items without their names.
+
+    A list may stand for a set or a tuple.
+    """
     if node.kind != "list":
         return (node.kind, node.args) if node.kind in ("set", "tuple") else ("list", (node,))
     names = [canonical_name(item.args[0]) if _named(item) else "" for item in node.args]
@@ -167,7 +191,7 @@ def _values(node: Node) -> tuple[str, tuple[Node, ...]]:
 
 
 def _vector(node: Node) -> Node:
-    """A matrix of one row or one column as a tuple."""
+    """Turn a matrix of one row or one column into a tuple."""
     if len(node.args) == 1:
         return Node("tuple", node.args[0].args)
     return (
@@ -178,7 +202,10 @@ def _vector(node: Node) -> Node:
 
 
 def canonical_name(node: Node) -> str:
-    """The name of a variable or of a function of it, in lower case; "" for a longer name, which nothing depends on."""
+    """Return the lower-case name of a variable or of a function of it.
+
+    Returns "" for a longer name, on which nothing depends.
+    """
     if node.kind == "call":
         return _shape(node)
     return node.text.lower() if node.kind == "symbol" and "(" not in node.text else ""
@@ -193,7 +220,11 @@ def _named(node: Node) -> bool:
 
 
 def _relations(right: Node, given: Node, alike: Alike, any_form: bool) -> bool:
-    """Equations with one name by their values, with several variables up to a factor; inequalities as what they let through."""
+    """Compare two relations.
+
+    Equations with one name are compared by their values, equations in several variables up to a
+    constant factor, and inequalities by their solution sets.
+    """
     if _named(right) and _is_equation(given) and is_name(given.args[0]):
         names = canonical_name(right.args[0]), canonical_name(given.args[0])
         if names[0] == names[1] or "" in names:
@@ -218,25 +249,27 @@ def _relations(right: Node, given: Node, alike: Alike, any_form: bool) -> bool:
 
 
 def _both(relation: Node) -> Node:
-    """Both sides as one expression, for the operations and letters in it."""
+    """Combine both sides into one expression, to collect its operations and letters."""
     return Node("call", relation.args, "sides")
 
 
 def _ratios(right: Node, given: Node, any_form: bool) -> bool:
-    """Equal ratios; a time of day only as it is."""
+    """Compare ratios by value; a time of day must match term by term."""
     if len(right.args) != len(given.args) or not (
         any_form or all(map(evaluated, right.args, given.args))
     ):
         return False
     if _TIME.fullmatch(right.text):
         return all(map(equal, right.args, given.args))
-    crossed = [(Node("product", (right.args[0], other)), Node("product", (given.args[0], one)))
-               for one, other in zip(right.args[1:], given.args[1:], strict=True)]  # fmt: skip
+    crossed = [
+        (Node("product", (right.args[0], other)), Node("product", (given.args[0], one)))
+        for one, other in zip(right.args[1:], given.args[1:], strict=True)
+    ]
     return all(equal(one, other) for one, other in crossed)
 
 
 def _digits(node: Node) -> str:
-    """The digits of a numeral in a base, or of an integer without one."""
+    """Return the digits of a numeral with a base, or of a plain integer."""
     return (
         node.text.partition("_")[0]
         if node.kind == "based"
@@ -247,7 +280,10 @@ def _digits(node: Node) -> str:
 
 
 def _percents(right: Node, given: Node, alike: Alike) -> bool:
-    """`28%` is 28 percent, 28 where percent are asked for, or 0.28; but 0.5 is not 50%."""
+    """Compare percentages: `28%` equals 28 percent, 28 where percent are asked for, or 0.28.
+
+    A reference of 0.5 does not equal 50%.
+    """
     if right.kind == given.kind:
         return alike(right.args[0], given.args[0])
     if right.kind == "percent":
@@ -260,7 +296,10 @@ def _bare(node: Node) -> Node:
 
 
 def _units(right: Node, given: Node) -> bool:
-    """Whether the units agree, where both have one: `cm` and `centimeters` do, `cm` and `m` do not."""
+    """Return whether the units agree, where both sides have one.
+
+    `cm` agrees with `centimeters`; `cm` and `m` do not agree.
+    """
     if right.kind != "quantity" or given.kind != "quantity":
         return True
     one, other = (
@@ -273,14 +312,16 @@ def _units(right: Node, given: Node) -> bool:
 
 
 def _shape(node: Node) -> str:
-    """A tree as text."""
+    """Return a tree as text."""
     return f"{node.kind} {node.text} {node.value} ({', '.join(map(_shape, node.args))})"
 
 
 def restated(right: Node, given: Node, statement: str) -> bool:
-    """Whether the question states the right answer in another evaluated form, and the answer has other numbers and letters than the right one.
+    """Return whether the answer only restates a form that the question gives.
 
-    Then the form is what was asked for: `\\frac{84}{126}` is to be reduced, `x^2 - 5x + 6` to be factored, 0.75 to become a fraction.
+    True if the question states the reference in another evaluated form, and the numbers and letters
+    of the answer differ from those of the reference. Then the form is what was asked for: reduce
+    `\\frac{84}{126}`, factor `x^2 - 5x + 6`, or turn 0.75 into a fraction.
     """
     if _named(given) and (_named(right) or right.kind != "relation"):
         given = given.args[-1]
@@ -298,7 +339,7 @@ def restated(right: Node, given: Node, statement: str) -> bool:
 
 
 def formulas(statement: str) -> Iterator[Node]:
-    """All expressions and equations in a question, and their parts."""
+    """Yield all expressions and equations in a question, and their parts."""
     for found in islice(_FORMULAS.finditer(statement), MOST_FORMULAS):
         formula = next(filter(None, found.groups()))
         for tree in readings(formula) if len(formula) <= LONGEST else ():
@@ -306,7 +347,7 @@ def formulas(statement: str) -> Iterator[Node]:
 
 
 def _equals(right: Node, part: Node) -> bool:
-    """Whether a part of the question has the value of the right answer, or is the same equation."""
+    """Return whether a part of the question has the reference's value, or is the same equation."""
     if right.kind == part.kind == "relation":
         return right.text == part.text == "=" and bool(
             proportion(_difference(right), _difference(part))

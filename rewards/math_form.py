@@ -1,7 +1,9 @@
-"""Whether an answer is evaluated: what a person would still have to carry out in it, compared with what the right answer leaves standing.
+"""Decide whether an answer is evaluated, compared with what the reference leaves standing.
 
-Order, factoring, expanding, unreduced fractions and roots, decimals and mixed numbers are forms of a result. `3 + 4`, `2^{10}`, `10!`, `\\sqrt{16}`,
-`\\frac{100}{20}`, `2x + 3x`, `x^2 x^3`, `\\frac{x^2 - 1}{x - 1}` or a function that the right answer does not use are tasks.
+Order, factoring, expanding, unreduced fractions and roots, decimals and mixed numbers are forms of
+a result. `3 + 4`, `2^{10}`, `10!`, `\\sqrt{16}`, `\\frac{100}{20}`, `2x + 3x`, `x^2 x^3`,
+`\\frac{x^2 - 1}{x - 1}`, or a function that the reference does not use, still have to be carried
+out.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ import sympy
 from rewards.math_tree import CONSTANTS, Node, closed, letters, walk
 from rewards.math_value import expression, number
 
-FREE = frozenset(
-    {"trigonometric", "inverse trigonometric", "hyperbolic", "logarithm", "abs"}
-)  # as often as wanted where the right answer has one
+# Allowed any number of times where the reference has one.
+FREE = frozenset({"trigonometric", "inverse trigonometric", "hyperbolic", "logarithm", "abs"})
 
 
 def evaluated(right: Node, given: Node) -> bool:
-    """Whether the answer leaves no operation standing that the right answer does not, nor uses another letter. Both are expressions."""
+    """Return whether the answer has no pending operation and no letter that the reference lacks.
+
+    Both are expressions.
+    """
     numeral = number(right)
     if numeral is not None:
         mine = number(given)
@@ -38,7 +42,7 @@ def evaluated(right: Node, given: Node) -> bool:
 
 
 def operations(node: Node) -> Counter[str]:
-    """The operations that could still be carried out in an expression, by name."""
+    """Count the operations that could still be carried out in an expression, by name."""
     found: Counter[str] = Counter()
     if node.kind in ("product", "quotient"):
         over, under = _factors(node)
@@ -59,7 +63,7 @@ def operations(node: Node) -> Counter[str]:
 
 
 def _standing(node: Node) -> str:
-    """The name of the operation at the top of a tree, "" where it is part of a result."""
+    """Return the name of the operation at the top of a tree, "" where it is part of a result."""
     match node.kind:
         case "number":
             return "quotient" if node.text == "division" else ""
@@ -95,7 +99,10 @@ def _terms(node: Node) -> list[Node]:
 
 
 def _factors(node: Node) -> tuple[list[Node], list[Node]]:
-    """Factors above and below the fraction bar, through nested products, quotients and signs."""
+    """Return the factors above and below the fraction bar.
+
+    Nested products, quotients and signs are flattened.
+    """
     if node.kind == "neg":
         return _factors(node.args[0])
     if node.kind not in ("product", "quotient"):
@@ -111,7 +118,10 @@ def _factors(node: Node) -> tuple[list[Node], list[Node]]:
 
 
 def _like(terms: list[Node]) -> int:
-    """How many terms could be added to another one: numbers, equal roots, equal powers, logarithms of numbers with a common factor."""
+    """Count the terms that could be added to another one.
+
+    These are numbers, equal roots, equal powers, and logarithms of numbers with a common factor.
+    """
     kinds: list[Any] = []
     for term in terms:
         value = sympy.expand_power_exp(sympy.expand_log(expression(term), factor=True))
@@ -124,7 +134,7 @@ def _like(terms: list[Node]) -> int:
 
 
 def _power(base: Node, exponent: Node) -> bool:
-    """Whether a power could be carried out."""
+    """Return whether a power could be carried out."""
     if exponent.kind != "number" or exponent.value is None:
         return (
             closed(base)
@@ -146,7 +156,7 @@ def _power(base: Node, exponent: Node) -> bool:
 
 
 def _root(node: Node, radicand: Node, index: Node) -> bool:
-    """Whether a root could be taken, or is one of roots."""
+    """Return whether a root could be taken, or is a root of roots."""
     if closed(radicand):
         value = expression(radicand)
         nested = radicand.kind == "sum" or any(
@@ -163,7 +173,7 @@ def _root(node: Node, radicand: Node, index: Node) -> bool:
 
 
 def _product(over: list[Node], under: list[Node]) -> Counter[str]:
-    """The operations left in a product over a product."""
+    """Count the operations left in a product over a product."""
     found: Counter[str] = Counter()
     for side in (over, under):
         found["product"] += max(0, sum(_rational(factor) is not None for factor in side) - 1)
@@ -182,7 +192,7 @@ def _product(over: list[Node], under: list[Node]) -> Counter[str]:
 
 
 def _rational(factor: Node) -> Any:
-    """The value of a factor that is a rational number in whatever form, None for any other."""
+    """Return the value of a factor that is a rational number in any form, else None."""
     value = expression(factor) if factor.kind not in ("sum", "symbol") and closed(factor) else None
     return value if value is not None and value.is_Rational else None
 
@@ -193,7 +203,7 @@ def _closed_sum(factor: Node) -> bool:
 
 
 def _surd(factor: Node) -> Any:
-    """The radicand of a root of a number, None for anything else."""
+    """Return the radicand of a root of a number, else None."""
     root = factor.kind == "root" or (
         factor.kind == "power"
         and factor.args[1].kind == "number"
@@ -203,7 +213,7 @@ def _surd(factor: Node) -> Any:
 
 
 def _bases(side: list[Node]) -> list[tuple[Any, Any]]:
-    """Bases with their exponents, of the factors that are neither numbers, nor roots of numbers, nor sums."""
+    """Return bases and exponents of factors that are not numbers, roots of numbers or sums."""
     found = []
     for factor in side:
         if factor.kind != "number" and _surd(factor) is None:
@@ -221,7 +231,7 @@ def _repeated(side: list[Node]) -> int:
 
 
 def _divides(over: list[Node], under: list[Node]) -> bool:
-    """Whether the numbers could be divided: evenly, or fractions by a number."""
+    """Return whether the numbers could be divided: evenly, or fractions by a number."""
     above, below = (
         [value for factor in side if (value := _rational(factor))] for side in (over, under)
     )
@@ -237,7 +247,7 @@ def _divides(over: list[Node], under: list[Node]) -> bool:
 
 
 def _common(over: list[Node], under: list[Node]) -> bool:
-    """Whether something could be cancelled: a root, a power of one base, a polynomial."""
+    """Return whether something could be cancelled: a root, a power of one base, a polynomial."""
     radicands = [
         [radicand for factor in side if (radicand := _surd(factor))] for side in (over, under)
     ]

@@ -1,4 +1,4 @@
-"""Unions of intervals and what inequalities let through, as pieces to compare."""
+"""Compare unions of intervals and solution sets of inequalities, piece by piece."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from rewards.math_tree import CONSTANTS, Node, closed, is_name, letters
 
 
 def pieces(node: Node) -> list[Node] | None:
-    """The intervals and points that a union or a solved inequality consists of; None for anything else."""
+    """Return the intervals and points of a union or a solved inequality; None for anything else."""
     if node.kind == "interval":
         return [node]
     if node.kind == "union" and sum(side.kind == "set" for side in node.args) > 1:
-        return None  # to be united
+        return None  # not yet united
     if node.kind in ("union", "or"):
         parts = [part(side) for side in node.args]
         return [piece for part in parts for piece in part or ()] if all(parts) else None
@@ -28,14 +28,17 @@ def pieces(node: Node) -> list[Node] | None:
 
 
 def part(node: Node) -> list[Node] | None:
-    """A part of a union: there, `(1, 2)` is an interval, and `{1, 2}` are points."""
+    """Return the pieces of a part of a union.
+
+    There `(1, 2)` is an interval, and `{1, 2}` are points.
+    """
     if node.kind == "tuple" and len(node.args) == 2:
         return [Node("interval", node.args, "()")]
     return [Node("set", (point,)) for point in node.args] if node.kind == "set" else pieces(node)
 
 
 def _between(brackets: str, low: Node | int, high: Node | int) -> Node:
-    """An interval; -1 and 1 are the infinities."""
+    """Return an interval; -1 and 1 stand for the infinities."""
     infinite = {1: Node("symbol", text="infty"), -1: Node("neg", (Node("symbol", text="infty"),))}
     return Node(
         "interval",
@@ -45,7 +48,7 @@ def _between(brackets: str, low: Node | int, high: Node | int) -> Node:
 
 
 def _without(whole: Node, points: Sequence[Node]) -> list[Node] | None:
-    """An interval without some numbers inside it."""
+    """Return an interval without some numbers inside it."""
     if whole.kind != "interval" or not all(point.value is not None for point in points):
         return None
     low, high = whole.args
@@ -61,7 +64,10 @@ def _without(whole: Node, points: Sequence[Node]) -> list[Node] | None:
 
 
 def _solved(node: Node) -> list[Node] | None:
-    """What `x <= 3`, `1 < x <= 2` or `x != 2` lets through; None where one variable does not stand alone between constants."""
+    """Return the solution set of an inequality such as `x <= 3`, `1 < x <= 2` or `x != 2`.
+
+    None where no single variable stands alone between constants.
+    """
     signs, sides = node.text.split(), list(node.args)
     if signs == ["in"] and sides[0].kind == "symbol":
         return part(sides[1])
@@ -90,7 +96,7 @@ def _solved(node: Node) -> list[Node] | None:
 
 
 def variables(node: Node) -> frozenset[str]:
-    """The variables of inequalities, in lower case; none for intervals."""
+    """Return the variables of inequalities, in lower case; none for intervals."""
     if node.kind == "or":
         return frozenset().union(*(variables(side) for side in node.args))
     return (

@@ -1,4 +1,4 @@
-"""Numbers, groups of text and subscripts of a mathematical answer."""
+"""Read numbers, text groups and subscripts of a mathematical answer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class NumberReader(Cursor):
     """Read numbers and raw text from tokens."""
 
     def raw(self) -> str:
-        """The text of a group or a token that is a name."""
+        """Return the text of a group, or of a token that is a name."""
         if not self.take("{"):
             self.at += 1
             return self.tokens[self.at - 1][1] if self.at <= len(self.tokens) else ""
@@ -45,7 +45,7 @@ class NumberReader(Cursor):
         return Node("number", text=style, value=Fraction(text))
 
     def repeating(self, text: str) -> Node:
-        """A decimal with digits that repeat, `0.1\\overline{6}`."""
+        """Read a decimal with repeating digits, `0.1\\overline{6}`."""
         self.at += 1
         digits, places = self.raw(), len(text.partition(".")[2])
         if not digits.isdigit():

@@ -1,6 +1,8 @@
-"""Read a final answer, LaTeX or plain text, into a tree of what is written. Nothing is evaluated, and what is not known raises Unreadable.
+"""Read a final answer (LaTeX or plain text) into a syntax tree.
 
-Operators that ask for a computation (sums, integrals, limits, derivatives, determinants, gcd, ...) are not known on purpose.
+The tree holds what is written; nothing is evaluated. Unknown notation raises Unreadable.
+Operators that require a computation (sums, integrals, limits, derivatives, determinants, gcd, ...)
+are unsupported on purpose.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ CLOSING = {"(": ")", "[": "]", "\\{": "\\}", "{": "}", "langle": "rangle"}
 
 
 def read(text: str) -> Node:
-    """The tree of an answer. Raises Unreadable."""
+    """Return the tree of an answer. Raises Unreadable."""
     try:
         return _Reader(tokens(clean(text))).whole()
     except (RecursionError, ZeroDivisionError) as error:
@@ -49,7 +51,7 @@ class _Reader(NumberReader):
 
     def __init__(self, listed: list[Token]) -> None:
         super().__init__(listed)
-        self.bars = 0  # bars that are open: the next one closes
+        self.bars = 0  # open absolute-value bars: the next bar closes one
 
     def whole(self) -> Node:
         node = self.listed(())
@@ -58,9 +60,10 @@ class _Reader(NumberReader):
         return node
 
     def listed(self, closing: tuple[str, ...]) -> Node:
-        """Items up to a closing sign: the item itself where it is one, else a list, or lists where `;` separates those of `,`.
+        """Read items up to a closing sign: one item as it is, several as a list.
 
-        `or` between inequalities makes alternatives.
+        Items separated by both `;` and `,` become a list of lists. `or` between inequalities makes
+        alternatives.
         """
         groups, signs = [self.item()], set()
         while self.kind() == "sign" and self.peek() in SEPARATORS:
@@ -85,19 +88,25 @@ class _Reader(NumberReader):
         return Node("list", tuple(items))
 
     def item(self) -> list[Node]:
-        """One item; two where it has a plus-minus."""
+        """Read one item. An item with a plus-minus sign becomes two."""
         begin = self.at
         node = self.relation()
         if not any(
             text in ("pm", "mp") for kind, text in self.tokens[begin : self.at] if kind == "command"
         ):
             return [node]
-        reader = _Reader([("sign", {"pm": "-", "mp": "+"}.get(text, text)) if kind == "command" and text in ("pm", "mp") else (kind, text)
-                          for kind, text in self.tokens[begin : self.at]])  # fmt: skip
+        reader = _Reader(
+            [
+                ("sign", {"pm": "-", "mp": "+"}.get(text, text))
+                if kind == "command" and text in ("pm", "mp")
+                else (kind, text)
+                for kind, text in self.tokens[begin : self.at]
+            ]
+        )
         return [node, reader.whole()]
 
     def relation(self) -> Node:
-        """Sides with signs of equality or order between them; a leading sign is dropped ("= 5", "≈ 5")."""
+        """Read expressions joined by relation signs. A leading sign is dropped ("= 5", "≈ 5")."""
         self.take("=", "approx")
         sides, signs = [self.named() or self.quantity()], []
         while self.kind() in ("sign", "command") and self.peek() in RELATIONS:
@@ -109,7 +118,10 @@ class _Reader(NumberReader):
         return Node("relation", tuple(sides), " ".join(signs)) if signs else sides[0]
 
     def named(self) -> Node | None:
-        """A name with anything in brackets before an equals sign, `P(X > 2) =` or `\\text{Area} =`, as a symbol."""
+        """Read a name with optional brackets before an equals sign as a symbol.
+
+        Examples: `P(X > 2) =`, `\\text{Area} =`. Returns None where there is no such name.
+        """
         end = self.at
         while end < len(self.tokens) and self.tokens[end][0] in ("letter", "text"):
             end += 1
@@ -129,7 +141,7 @@ class _Reader(NumberReader):
         return Node("symbol", text="".join(text for _, text in self.tokens[begin:end]))
 
     def quantity(self) -> Node:
-        """An expression or container, with the unit or the words behind it."""
+        """Read an expression or a container, with the unit or words after it."""
         if self.kind() == "text" and self.at + 1 >= len(self.tokens):
             self.at += 1
             return Node("word", text=self.tokens[self.at - 1][1])
@@ -137,7 +149,7 @@ class _Reader(NumberReader):
         return Node("quantity", (node,), unit) if unit else node
 
     def unit(self) -> str:
-        """The words behind an expression, with exponents and fractions of them; "" where there are none."""
+        """Read the unit words after an expression, with exponents and fractions; "" if none."""
         unit = ""
         while True:
             if self.kind() in ("text", "unit"):
@@ -180,7 +192,7 @@ class _Reader(NumberReader):
         return Node("sum", tuple(terms)) if len(terms) > 1 else terms[0]
 
     def term(self) -> Node:
-        """Factors and divisors: a product over a product."""
+        """Read factors and divisors: a product over a product."""
         over, under = [self.factor()], []
         if (
             over[0].text == "integer"
@@ -203,7 +215,7 @@ class _Reader(NumberReader):
                 return quotient(over, under)
 
     def mixed(self) -> Node | None:
-        """The fraction of a mixed number, where one follows an integer: `2\\frac{1}{2}`, `2 1/2`."""
+        """Read the fraction of a mixed number, as in `2\\frac{1}{2}` or `2 1/2`; None if absent."""
         begin, fraction = self.at, None
         if self.kind() == "number" and self.peek(1) == "/" and self.kind(2) == "number":
             over = self.factor()
@@ -248,7 +260,7 @@ class _Reader(NumberReader):
                 return node
 
     def argument(self) -> Node:
-        """What follows `^`, `\\sqrt` or `\\frac`: a group, or one token with its sign."""
+        """Read the argument of `^`, `\\sqrt` or `\\frac`: a group, or one token with its sign."""
         if self.take("{"):
             node = self.sum()
             self.expect("}")
@@ -319,7 +331,10 @@ class _Reader(NumberReader):
         raise Unreadable(name)
 
     def call(self, name: str) -> Node:
-        """A function with its argument, in brackets or not: `\\sin^2 x`, `\\log_2 (x + 1)`, `\\sin 2x \\cos x`."""
+        """Read a function and its argument, with or without brackets.
+
+        Examples: `\\sin^2 x`, `\\log_2 (x + 1)`, `\\sin 2x \\cos x`.
+        """
         power: Node | None = None
         base: tuple[Node, ...] = ()
         for _ in range(2):
@@ -343,7 +358,7 @@ class _Reader(NumberReader):
         return Node("power", (node, power)) if power else node
 
     def group(self, opening: str, first: str = "") -> Node:
-        """A bracket up to its end: an expression in brackets, a tuple, an interval, a set."""
+        """Read up to the closing bracket: a bracketed expression, a tuple, an interval or a set."""
         closing = CLOSING[opening]
         either = {")", "]", "["} if opening in "([" else {closing}
         if opening == "\\{" and self.take("\\}"):

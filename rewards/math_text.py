@@ -1,38 +1,59 @@
-"""The text of a mathematical answer before it is parsed: one spelling for each symbol, and what is a word or a label rather than an expression."""
+"""Normalize the text of a mathematical answer before it is parsed.
+
+Each symbol gets one spelling, and words and labels are distinguished from expressions.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-LONGEST = 500  # characters of an answer, and of a formula of a question
+LONGEST = 500  # characters of an answer, and of a formula in a question
 _UNITS = (
-    "mm cm dm km nm kg mg ml mL cl kl hr hrs min mins sec secs ms kmh mph kph rpm ft yd mi lb lbs oz gal sq cu rad deg"
-    " degree degrees radian radians percent pct meter meters metre metres centimeter centimeters millimeter millimeters kilometer kilometers"
-    " inch inches foot feet yard yards mile miles gram grams kilogram kilograms pound pounds ounce ounces ton tons liter liters litre litres"
-    " second seconds minute minutes hour hours day days week weeks month months year years dollar dollars cent cents euro euros yuan"
+    "mm cm dm km nm kg mg ml mL cl kl hr hrs min mins sec secs ms kmh mph kph rpm ft yd mi lb "
+    "lbs oz gal sq cu rad deg"
+    " degree degrees radian radians percent pct meter meters metre metres centimeter "
+    "centimeters millimeter millimeters kilometer kilometers"
+    " inch inches foot feet yard yards mile miles gram grams kilogram kilograms pound pounds "
+    "ounce ounces ton tons liter liters litre litres"
+    " second seconds minute minutes hour hours day days week weeks month months year years "
+    "dollar dollars cent cents euro euros yuan"
     " unit units square cubic per people students ways times points cups items pieces"
 )
-UNITS = frozenset(_UNITS.split())  # words behind a number that are no product of letters
+UNITS = frozenset(_UNITS.split())  # words after a number that are not a product of letters
 _SIGNS = {
-    "−": "-", "–": "-", "—": "-", "×": "\\times ", "·": "\\cdot ", "⋅": "\\cdot ", "∙": "\\cdot ", "÷": "/", "∕": "/", "⁄": "/", "√": "\\sqrt ",
-    "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ", "⩽": "\\le ", "⩾": "\\ge ", "≠": "\\ne ", "≈": "\\approx ", "∈": "\\in ", "∪": "\\cup ",
-    "∩": "\\cap ", "∅": "\\emptyset ", "°": "\\degree ", "±": "\\pm ", "∓": "\\mp ", "∖": "\\setminus ", "ℝ": "\\mathbb{R}", "ℤ": "\\mathbb{Z}",
-    "ℓ": "\\ell ", "′": "'", "“": "", "”": "", "’": "'", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "⟨": "\\langle ", "⟩": "\\rangle ",
+    "−": "-", "–": "-", "—": "-", "×": "\\times ", "·": "\\cdot ", "⋅": "\\cdot ", "∙": "\\cdot ",
+    "÷": "/", "∕": "/", "⁄": "/", "√": "\\sqrt ", "∞": "\\infty ", "≤": "\\le ", "≥": "\\ge ",
+    "⩽": "\\le ", "⩾": "\\ge ", "≠": "\\ne ", "≈": "\\approx ", "∈": "\\in ", "∪": "\\cup ",
+    "∩": "\\cap ", "∅": "\\emptyset ", "°": "\\degree ", "±": "\\pm ", "∓": "\\mp ",
+    "∖": "\\setminus ", "ℝ": "\\mathbb{R}", "ℤ": "\\mathbb{Z}", "ℓ": "\\ell ", "′": "'", "“": "",
+    "”": "", "’": "'", "\u00a0": " ", "\u2009": " ", "\u202f": " ", "⟨": "\\langle ",
+    "⟩": "\\rangle ",
 }  # fmt: skip
 _RAISED, _LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿ", "₀₁₂₃₄₅₆₇₈₉"
 _NAMES = {
-    "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "lt": "<", "gt": ">", "div": "/", "ast": "*", "colon": ":",
-    "dfrac": "frac", "tfrac": "frac", "cfrac": "frac", "dbinom": "binom", "tbinom": "binom", "lbrace": "\\{", "rbrace": "\\}", "lbrack": "[",
-    "rbrack": "]", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|", "simeq": "approx", "quad": ",", "qquad": ",", "fbox": "boxed",
-    "land": "\\text{and}", "lor": "\\text{or}", "vee": "\\text{or}", "wedge": "\\text{and}", "bigcup": "cup", "prime": "'", "cosec": "csc",
+    "leq": "le", "leqslant": "le", "geq": "ge", "geqslant": "ge", "neq": "ne", "lt": "<", "gt": ">",
+    "div": "/", "ast": "*", "colon": ":", "dfrac": "frac", "tfrac": "frac", "cfrac": "frac",
+    "dbinom": "binom", "tbinom": "binom", "lbrace": "\\{", "rbrace": "\\}", "lbrack": "[",
+    "rbrack": "]", "lvert": "|", "rvert": "|", "vert": "|", "mid": "|", "simeq": "approx",
+    "quad": ",", "qquad": ",", "fbox": "boxed", "land": "\\text{and}", "lor": "\\text{or}",
+    "vee": "\\text{or}", "wedge": "\\text{and}", "bigcup": "cup", "prime": "'", "cosec": "csc",
 }  # fmt: skip
-_FONTS = r"\\(text(?:bf|it|rm|sf|normal|up)?|mbox|hbox|math(?:rm|sf|normal|bf|it|cal)|boldsymbol|bm|operatorname\*?|pmb)\s*\{([^{}]*)\}"
-_DROPPED = r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits|bf|rm|it|sf|phantom\{\})(?![a-zA-Z])\s*\.?"
+_FONTS = (
+    r"\\(text(?:bf|it|rm|sf|normal|up)?|mbox|hbox|math(?:rm|sf|normal|bf|it|cal)|boldsymbol|bm"
+    r"|operatorname\*?|pmb)\s*\{([^{}]*)\}"
+)
+_DROPPED = (
+    r"\\(?:left|right|middle|[bB]igg?[lrm]?|displaystyle|textstyle|scriptstyle|limits|nolimits"
+    r"|bf|rm|it|sf|phantom\{\})(?![a-zA-Z])\s*\.?"
+)
 
 
 def clean(text: str) -> str:
-    """The same answer in one spelling: ASCII, no sizes, no spacing commands, no dollar signs, words as `\\text{...}`."""
+    """Return the answer in one spelling.
+
+    The result is ASCII without sizes, spacing commands and dollar signs; words are `\\text{...}`.
+    """
     text = "".join(_ascii(text)).replace("\\$", "").replace("$", "").replace("\\%", "%")
     if "\\begin" not in text:
         text = re.sub(r"\\\\(?=[a-zA-Z(){}])", r"\\", text)
@@ -48,7 +69,7 @@ def clean(text: str) -> str:
 
 
 def _ascii(text: str) -> list[str]:
-    """Each character in ASCII where it has such a spelling."""
+    """Return each character in ASCII where it has such a spelling."""
     found: list[str] = []
     for character in text:
         name = unicodedata.name(character, "") if character > "\x7f" else ""
@@ -79,7 +100,11 @@ def _ascii(text: str) -> list[str]:
 
 
 def _font(match: re.Match[str]) -> str:
-    """The contents of a font command: a letter as itself, a bold small letter as a vector, a formula as itself, words as `\\text`."""
+    """Return the contents of a font command.
+
+    A letter or a formula stays as it is, a bold small letter becomes a vector, words become
+    `\\text`.
+    """
     font, inside = match[1], match[2]
     bare = inside.strip()
     if font in ("mathbf", "boldsymbol", "bm", "pmb") and len(bare) == 1 and bare.islower():
@@ -101,7 +126,7 @@ def _named(name: str) -> str:
 
 
 def canonical(text: str) -> str:
-    """What two copies of one answer have in common: the cleaned text without the spaces that mean nothing."""
+    """Return the cleaned text without meaningless spaces, equal for two copies of one answer."""
     text = re.sub(r"\\text\{([^{}]*)\}", r" \1 ", clean(text))
     text = re.sub(r"\\boxed\s*\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"\{([A-Za-z0-9])\}", r"\1", text)
@@ -120,7 +145,10 @@ _WORDS = re.compile(r"(?=.*[A-Za-z]{2})[A-Za-z][A-Za-z .,'’-]*")
 
 
 def word(text: str) -> str | None:
-    """A label, a numeral with letters, a name or a phrase as text to compare; None for an expression. Letters of a word do not commute."""
+    """Return a label, a numeral with letters, a name or a phrase as text to compare.
+
+    Returns None for an expression. A word is compared as text because its letters do not commute.
+    """
     cleaned = clean(text)
     bare = re.sub(r"\\text\{([^{}]*)\}", r"\1", cleaned).strip()
     if label := _LABEL.fullmatch(bare):
@@ -139,7 +167,7 @@ def word(text: str) -> str | None:
 
 
 def same_text(right: str, given: str) -> bool | None:
-    """Whether two answers are the same by their text alone; None where that depends on what they mean."""
+    """Compare two answers by their text alone; None where that depends on their meaning."""
     if right.strip() == given.strip():
         return True
     if len(given) > LONGEST:

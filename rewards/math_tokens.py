@@ -1,4 +1,4 @@
-"""The tokens of a mathematical answer: numbers, letters, names that are known, signs, words."""
+"""Split a mathematical answer into tokens: numbers, letters, known names, signs, words."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import re
 from rewards.math_text import UNITS
 from rewards.math_tree import Unreadable
 
-_FUNCTIONS = "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh arcsinh arccosh arctanh ln log lg exp"
+_FUNCTIONS = (
+    "sin cos tan cot sec csc arcsin arccos arctan arccot arcsec arccsc sinh cosh tanh arcsinh "
+    "arccosh arctanh ln log lg exp"
+)
 _GREEK = (
-    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho varrho sigma tau upsilon phi varphi"
+    "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu "
+    "nu xi rho varrho sigma tau upsilon phi varphi"
     " chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega"
 )
 FUNCTIONS, GREEK = frozenset(_FUNCTIONS.split()), frozenset(_GREEK.split())
@@ -29,17 +33,18 @@ DECORATIONS = frozenset(
 MATRICES = re.compile(
     r"\\begin\{([pbvV]?matrix|array)\}(?:\{[lcr|]*\})?(.*?)\\end\{\1\}", re.DOTALL
 )
-Token = tuple[
-    str, str
-]  # kind (number, letter, function, command, sign, text, unit, matrix) and text
+# kind (number, letter, function, command, sign, text, unit, matrix) and text
+Token = tuple[str, str]
 _TOKEN = re.compile(
-    r"(?P<matrix>\\begin\{[a-zA-Z]+\})|(?P<text>\\text\{)|(?P<command>\\[A-Za-z]+)|(?P<brace>\\[{}|\\])"
-    r"|(?P<unequal>(?<=[\sA-Za-z])!=)|(?P<number>(?:\d+(?:\.\d+|\.(?=\s*\\overline))?|\.\d+)(?:[eE][+-]?\d+(?![\d.]))?)|(?P<word>[A-Za-z]+)|(?P<space>\s+)|(?P<sign>.)"
+    r"(?P<matrix>\\begin\{[a-zA-Z]+\})|(?P<text>\\text\{)|(?P<command>\\[A-Za-z]+)"
+    r"|(?P<brace>\\[{}|\\])|(?P<unequal>(?<=[\sA-Za-z])!=)"
+    r"|(?P<number>(?:\d+(?:\.\d+|\.(?=\s*\\overline))?|\.\d+)(?:[eE][+-]?\d+(?![\d.]))?)"
+    r"|(?P<word>[A-Za-z]+)|(?P<space>\s+)|(?P<sign>.)"
 )
 
 
 def tokens(text: str) -> list[Token]:
-    """The tokens of a cleaned text."""
+    """Return the tokens of a cleaned text. Raises Unreadable."""
     found: list[Token] = []
     at = 0
     while at < len(text):
@@ -69,7 +74,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def _words(text: str) -> list[Token]:
-    """The tokens of a `\\text{...}`."""
+    """Return the tokens of a `\\text{...}`."""
     words = " ".join(text.split())
     if words.strip(" ,") in ("and", "or"):
         return [("sign", words.strip(" ,"))]
@@ -77,7 +82,10 @@ def _words(text: str) -> list[Token]:
 
 
 def _letters(word: str, before: list[Token]) -> list[Token]:
-    """A run of plain letters: a name that is known, a unit behind a number, or one symbol a letter."""
+    """Return the tokens of a run of plain letters.
+
+    It is a known name, a unit after a number, or one symbol per letter.
+    """
     if word in ("and", "or"):
         return [("sign", word)]
     if word == "U" and before and before[-1][1] in (")", "]", "\\}"):
@@ -109,14 +117,14 @@ def _command(name: str) -> Token:
 
 
 class Cursor:
-    """A place in a list of tokens."""
+    """A position in a list of tokens."""
 
     def __init__(self, listed: list[Token]) -> None:
         self.tokens = listed
         self.at = 0
 
     def peek(self, offset: int = 0) -> str:
-        """The text of a token ahead, "" at the end and for a `\\text`."""
+        """Return the text of a token ahead; "" at the end and for `\\text`, units and matrices."""
         if self.at + offset >= len(self.tokens):
             return ""
         kind, text = self.tokens[self.at + offset]

@@ -1,4 +1,4 @@
-"""The tree of what an answer writes, and the numbers that several signs write together. Nothing is evaluated."""
+"""The syntax tree of an answer, and numbers written with several signs. Nothing is evaluated."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 LARGEST_EXPONENT = 400  # of scientific notation
-CONSTANTS = frozenset({"pi", "e", "i", "infty"})  # the letters that are no variables
-_KINDS = "number symbol neg sum product quotient power root call factorial binomial abs floor ceil percent degree"
-EXPRESSIONS = frozenset(_KINDS.split())  # the kinds of nodes that have a value
+CONSTANTS = frozenset({"pi", "e", "i", "infty"})  # letters that are not variables
+_KINDS = (
+    "number symbol neg sum product quotient power root call factorial binomial abs floor ceil "
+    "percent degree"
+)
+EXPRESSIONS = frozenset(_KINDS.split())  # kinds of nodes that have a value
 
 
 class Unreadable(ValueError):
-    """The text is not an answer in the notation that is known here."""
+    """The text is not an answer in a supported notation."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """One thing that is written: its kind, its parts, and a name or a style as text.
+    """One element of what is written: its kind, its parts, and a name or a style as text.
 
-    number: value, text = integer, decimal, fraction, unreduced, division (a fraction that is an integer), mixed or scientific.
-    symbol, word, based (digits in a base): text. neg, sum, product, quotient, power, root (radicand, index), call (argument, base), factorial,
-    binomial, abs, floor, ceil, percent, degree: expressions. quantity: an expression with its unit as text.
-    list, set, tuple, interval (text = its brackets), union, intersection, difference, matrix (of rows), row, ratio: containers.
+    number: value; text = integer, decimal, fraction, unreduced, division (a fraction that is an
+    integer), mixed or scientific.
+    symbol, word, based (digits in a base): text. neg, sum, product, quotient, power, root
+    (radicand, index), call (argument, base), factorial, binomial, abs, floor, ceil, percent,
+    degree: expressions. quantity: an expression with its unit as text.
+    list, set, tuple, interval (text = its brackets), union, intersection, difference, matrix (of
+    rows), row, ratio: containers.
     relation: its sides, text = the signs between them. or: alternatives.
     """
 
@@ -41,12 +47,15 @@ def walk(node: Node) -> Iterator[Node]:
 
 
 def letters(node: Node) -> frozenset[str]:
-    """The names of symbols and constants in a tree."""
+    """Return the names of symbols and constants in a tree."""
     return frozenset(part.text for part in walk(node) if part.kind == "symbol")
 
 
 def leaves(node: Node) -> Counter[str]:
-    """How often each number, letter and function name stands in a tree; signs, ones and the 2 of square roots aside."""
+    """Count each number, letter and function name in a tree.
+
+    Signs, ones and the 2 of square roots are not counted.
+    """
     if node.kind == "number" and not node.args:
         return Counter([f"{node.text} {abs(node.value or 0)}"] if node.value not in (1, -1) else ())
     if node.kind == "root" and node.args[1].value == 2:
@@ -62,12 +71,15 @@ def leaves(node: Node) -> Counter[str]:
 
 
 def closed(node: Node) -> bool:
-    """Whether there is no variable in it."""
+    """Return whether the tree contains no variable."""
     return letters(node) <= CONSTANTS
 
 
 def is_name(node: Node) -> bool:
-    """Whether the left side of an equation only names its right side: `x`, `AB`, `f(x)`, `(x, y)`."""
+    """Return whether the left side of an equation only names its right side.
+
+    Examples: `x`, `AB`, `f(x)`, `(x, y)`.
+    """
     if node.kind in ("product", "quotient", "tuple", "call", "ratio"):
         return all(is_name(part) for part in node.args)
     if node.kind == "abs":
@@ -93,7 +105,10 @@ def mixed(whole: Node, part: Node) -> Node:
 
 
 def quotient(over: list[Node], under: list[Node]) -> Node:
-    """A product over a product, or the number that they write: a fraction of two integers, or scientific notation."""
+    """Return a product over a product, or the single number that they write.
+
+    A single number is a fraction of two integers, or scientific notation.
+    """
     if (
         len(over) == len(under) == 1
         and over[0].text == under[0].text == "integer"
@@ -121,7 +136,7 @@ def quotient(over: list[Node], under: list[Node]) -> Node:
 
 
 def _scientific(mantissa: Node, power: Node) -> Node | None:
-    """`3.2 \\times 10^5` as one number; None for anything else."""
+    """Return `3.2 \\times 10^5` as one number; None for anything else."""
     if (
         power.kind != "power"
         or mantissa.value is None

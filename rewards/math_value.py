@@ -1,4 +1,4 @@
-"""The value of a tree of `rewards.math_reader`, as sympy has it, and whether two expressions have the same one."""
+"""Evaluate trees of `rewards.math_reader` with sympy, and compare expressions by value."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ import sympy
 
 from rewards.math_tree import Node, Unreadable, letters, walk
 
-DIGITS = 40  # of the numbers that are compared
+DIGITS = 40  # precision of the numbers that are compared
 LARGEST, LARGEST_FACTORIAL = 100_000, 10_000  # bits of a power, argument of a factorial
-CLOSE = sympy.Float(10) ** -25  # relative difference up to which two such numbers are one
-PLACES, RELATIVE = (
-    6,
-    Fraction(1, 10_000),
-)  # of a decimal that stands for another number: as math-verify rounds, and no nearer to 0
+CLOSE = sympy.Float(10) ** -25  # relative difference up to which two such numbers are equal
+# A decimal stands for another number if both round to the same number of PLACES (as math-verify
+# does) and their relative difference is at most RELATIVE, which matters near 0.
+PLACES, RELATIVE = 6, Fraction(1, 10_000)
 POINTS = (
-    (0.7312, 1.3719, 2.2173, 0.4391, 1.8837, 3.1153, 0.9127), (-0.6171, 1.1213, -1.7359, 0.3719, -2.1391, 0.8117, -1.2713),
-    (2.4139, 0.5923, 1.5173, 2.7131, 0.6713, 1.0931, 3.3371), (-1.4173, -0.7919, 0.9371, -2.3117, 1.2919, -0.4733, -3.1379),
-    (1.1371, 2.9173, 0.3137, 1.6793, 2.2391, 0.7193, 1.4519), (0.2713, -2.1179, 1.8311, -0.9413, 0.5179, 1.3391, -0.6197),
-)  # fmt: skip
+    (0.7312, 1.3719, 2.2173, 0.4391, 1.8837, 3.1153, 0.9127),
+    (-0.6171, 1.1213, -1.7359, 0.3719, -2.1391, 0.8117, -1.2713),
+    (2.4139, 0.5923, 1.5173, 2.7131, 0.6713, 1.0931, 3.3371),
+    (-1.4173, -0.7919, 0.9371, -2.3117, 1.2919, -0.4733, -3.1379),
+    (1.1371, 2.9173, 0.3137, 1.6793, 2.2391, 0.7193, 1.4519),
+    (0.2713, -2.1179, 1.8311, -0.9413, 0.5179, 1.3391, -0.6197),
+)
 VALUES = {"pi": sympy.pi, "e": sympy.E, "i": sympy.I, "infty": sympy.oo}
 
 
 @lru_cache(maxsize=4096)
 def expression(node: Node, log_base: int = 0) -> Any:
-    """The sympy expression of a tree. log_base: of a `log` without a base, 0 for e. Raises Unreadable for a container."""
+    """Return the sympy expression of a tree. Raises Unreadable for a container.
+
+    log_base: the base of a `log` without one; 0 means e.
+    """
     if node.kind == "number" and node.value is not None:
         return sympy.Rational(node.value.numerator, node.value.denominator)
     if node.kind == "symbol":
@@ -80,7 +85,10 @@ def _called(name: str, parts: list[Any], log_base: int) -> Any:
 
 
 def equal(right: Node, given: Node) -> bool:
-    """Whether two expressions have the same value wherever both have one. A `log` without a base may be of e or of 10."""
+    """Return whether two expressions have the same value wherever both have one.
+
+    A `log` without a base may be to base e or to base 10.
+    """
     one, other = number(right), number(given)
     if one is not None and other is not None:
         return same_number(one, other)
@@ -94,13 +102,16 @@ def equal(right: Node, given: Node) -> bool:
 
 
 def number(node: Node) -> Node | None:
-    """The number that a tree is, without degrees; None for anything else."""
+    """Return the number that a tree is, without degrees; None for anything else."""
     node = node.args[0] if node.kind == "degree" else node
     return node if node.kind == "number" else None
 
 
 def same_number(right: Node, given: Node) -> bool:
-    """Exact numbers exactly, integers always; a decimal stands for the other number where both round to the same six places."""
+    """Compare two numbers: exact numbers exactly, integers always exactly.
+
+    A decimal stands for the other number if both round to the same six places.
+    """
     assert right.value is not None and given.value is not None
     if right.value == given.value:
         return True
@@ -119,7 +130,11 @@ def _rounds(right: Any, given: Any) -> bool:
 
 
 def _equal(right: Any, given: Any, inexact: bool) -> bool:
-    """Equal at every point where both are real, or where neither is; at three points at least, or by simplification."""
+    """Return whether two expressions are equal at fixed points, or by simplification.
+
+    They must be equal at every point where both are real, or where neither is. With fewer than
+    three such points, simplification decides.
+    """
     if right == given or (right.is_Rational and given.is_Rational):
         return bool(right == given or (inexact and _rounds(right, given)))
     right, given = _lower(right), _lower(given)
@@ -145,7 +160,7 @@ def _equal(right: Any, given: Any, inexact: bool) -> bool:
 
 
 def _lower(side: Any) -> Any:
-    """Symbols in lower case, unless two of them would become one."""
+    """Turn symbols into lower case, unless two of them would become one."""
     names = {str(symbol): symbol for symbol in side.free_symbols}
     lowered = {name.lower() for name in names}
     return (
@@ -164,7 +179,10 @@ def _near(one: Any, other: Any, inexact: bool) -> bool:
 
 
 def proportion(right: Node, given: Node) -> Any:
-    """The constant that turns the second expression into the first, None where there is none, or it is 0. Both with the same variables."""
+    """Return the constant factor that turns the second expression into the first.
+
+    None if there is none, if it is 0, or if the expressions have different variables.
+    """
     if {name.lower() for name in letters(right)} != {name.lower() for name in letters(given)}:
         return None
     one, other = _lower(expression(right)), _lower(expression(given))

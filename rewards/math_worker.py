@@ -1,8 +1,10 @@
-"""The process behind `rewards/mathematics.py`, run by its path: `math_worker.py ROOT OWNER WORKERS`.
+"""Worker process of `rewards/mathematics.py`, run by its path: `math_worker.py ROOT OWNER WORKERS`.
 
-Reads lines `{"id", "deadline", "right", "answer", "statement", "any_form"}`, writes `id verdict`: equal, different, late or lost.
-Answers are decided in forks with limits, so that none can hurt another: a fork takes several, and ends at the first that exceeds a limit. That one
-has a second, longer attempt behind all others. Ends with its owner.
+Reads lines `{"id", "deadline", "right", "answer", "statement", "any_form"}` and writes lines `id
+verdict`, where the verdict is equal, different, late or lost.
+Answers are decided in forks with limits, so that none can affect another. A fork takes several
+answers, and ends at the first that exceeds a limit. That answer gets a second, longer attempt after
+all others. The worker ends with its owner.
 """
 
 from __future__ import annotations
@@ -21,14 +23,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-QUICK_S, CPU_S, WALL_S = (
-    0.2,
-    0.8,
-    30.0,
-)  # CPU time of a first and of a second attempt, wall time of either
-MEMORY = 1 << 30  # bytes of address space of a fork
-MOST = 16  # answers a fork decides
-WATCH_S = 0.5  # between two looks whether the owner lives
+# CPU time of a first and of a second attempt, and wall time of either.
+QUICK_S, CPU_S, WALL_S = 0.2, 0.8, 30.0
+MEMORY = 1 << 30  # bytes of address space per fork
+MOST = 16  # answers that one fork decides
+WATCH_S = 0.5  # between two checks that the owner lives
 EQUAL, DIFFERENT = b"=", b"!"
 PR_SET_PDEATHSIG = 1
 
@@ -45,18 +44,18 @@ class Fork:
 
 
 class Worker:
-    """Runs up to `most` forks at once, first attempts before second ones."""
+    """Run up to `most` forks at once, first attempts before second ones."""
 
     def __init__(self, owner: int, most: int) -> None:
         self.owner, self.most = owner, most
         self.first: deque[Case] = deque()
         self.second: deque[Case] = deque()
-        self.running: dict[int, Fork] = {}  # by the descriptor of its verdicts
+        self.running: dict[int, Fork] = {}  # by the file descriptor of its verdicts
         self.ready = selectors.DefaultSelector()
         self.libc = ctypes.CDLL(None)
 
     def serve(self) -> None:
-        """Answer lines until the input ends or the owner has gone."""
+        """Process input lines until the input ends or the owner is gone."""
         self.ready.register(0, selectors.EVENT_READ)
         rest = b""
         while os.getppid() == self.owner:
@@ -72,7 +71,10 @@ class Worker:
                 self.begin()
 
     def begin(self) -> None:
-        """Fork for a share of the first attempts, or for one second attempt. A case whose time has passed is late."""
+        """Fork for a share of the first attempts, or for one second attempt.
+
+        A case whose deadline has passed is late.
+        """
         queue, cpu_s = (self.first, QUICK_S) if self.first else (self.second, CPU_S)
         share = min(MOST, -(-len(queue) // self.most)) if self.first else 1
         cases = [queue.popleft() for _ in range(share)]
@@ -91,7 +93,10 @@ class Worker:
         self.ready.register(verdicts, selectors.EVENT_READ)
 
     def decide(self, cases: list[Case], cpu_s: float, write: int) -> None:
-        """In the fork: limits, and a byte for each verdict. Whatever an answer makes the comparison raise, it is different."""
+        """In the fork: set the limits, decide the cases, write one byte for each verdict.
+
+        If an answer makes the comparison raise any exception, it is different.
+        """
         try:
             self.libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -114,7 +119,10 @@ class Worker:
             os._exit(0)
 
     def hear(self, verdicts: int) -> None:
-        """Pass verdicts on. At the end of a fork: the case that ended it is tried again or is wrong, and the rest goes back to the queue."""
+        """Forward verdicts, and handle the end of a fork.
+
+        The case that ended the fork is tried again or is different; the rest returns to the queue.
+        """
         fork = self.running[verdicts]
         if decided := os.read(verdicts, MOST):
             for verdict in decided:
@@ -130,7 +138,9 @@ class Worker:
         self.first.extendleft(reversed(fork.left))
         if code == -signal.SIGPROF and fork.cpu_s < CPU_S:
             self.second.append(culprit)
-        else:  # an end by itself, SIGKILL, SIGALRM: the machine has no memory or no time, which is nothing that the answer did
+        else:
+            # An early exit, SIGKILL and SIGALRM mean that the machine has no memory or time left:
+            # that is not the answer's fault.
             reply(culprit, "lost" if code in (0, -signal.SIGKILL, -signal.SIGALRM) else "different")
 
 
@@ -143,9 +153,8 @@ def main() -> None:
     sys.path.insert(0, root)
     from rewards.math_equality import accepted
 
-    accepted(
-        "\\frac{x^2 + \\sqrt{2}}{3}", "0.5 + \\sin{x}"
-    )  # load everything before the first fork
+    # Load everything before the first fork.
+    accepted("\\frac{x^2 + \\sqrt{2}}{3}", "0.5 + \\sin{x}")
     gc.freeze()
     Worker(int(owner), int(most)).serve()
 

@@ -1,7 +1,10 @@
-"""Whether final answers are right, many at a time. In: right answers and an answer, LaTeX or plain. Out: yes, no, or no verdict.
+"""Verify final answers to mathematics questions in batches.
 
-A process of its own (`math_worker.py`) decides each answer in a fork with limits of CPU time and memory, as many at once as there are cores.
-An answer that exceeds a limit is wrong. The loss of the process, or of time for the whole batch, is no verdict. No answer is evaluated as Python.
+In: reference answers and an answer, in LaTeX or plain text. Out: yes, no, or no verdict.
+A separate process (`math_worker.py`) decides the answers in forks with limits on CPU time and
+memory, as many at once as there are cores. An answer that exceeds a limit is wrong. If the process
+is lost, or the time for the whole batch is up, there is no verdict. No answer is evaluated as
+Python.
 """
 
 from __future__ import annotations
@@ -20,22 +23,24 @@ from pathlib import Path
 
 from rewards.math_text import same_text
 
-BATCH_S, CASE_S = (
-    60.0,
-    0.05,
-)  # wall time of a batch and more for each case: what has not begun by then has no verdict
-GRACE_S = 40.0  # for what has begun: longer than the worker lets one answer run
-TRIES = 2  # verifiers an answer
+# Wall time of a batch, and extra time for each case. Cases not begun by then have no verdict.
+BATCH_S, CASE_S = 60.0, 0.05
+GRACE_S = 40.0  # extra time for cases that have begun: longer than the worker lets one answer run
+TRIES = 2  # verifier processes tried per answer
 LOST = "lost"
 
 
 class VerifierDied(RuntimeError):
-    """The verifier was lost, or had no time left: a failure of ours."""
+    """The verifier was lost or ran out of time: a failure of ours."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """An answer with the right ones. statement: of the question, whose formulas are no answers. any_form: it need not be evaluated."""
+    """An answer and its reference answers.
+
+    statement: text of the question, whose formulas do not count as answers. any_form: the answer
+    need not be evaluated.
+    """
 
     right: tuple[str, ...]
     answer: str
@@ -44,7 +49,10 @@ class Case:
 
 
 class Verifier:
-    """`equal` for one answer, `equal_all` for a batch. The process starts at the first call, and again where it died. Safe to use from threads."""
+    """Verify one answer (`equal`) or a batch (`equal_all`). Safe to use from threads.
+
+    The process starts at the first call, and again if it has died.
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         self.workers = workers or len(os.sched_getaffinity(0))
@@ -54,16 +62,24 @@ class Verifier:
     def equal(
         self, right: Sequence[str], answer: str, statement: str = "", any_form: bool = False
     ) -> bool:
-        """Whether the answer equals one of the right ones. Raises ValueError where there is no right answer, VerifierDied for no verdict."""
+        """Return whether the answer equals one of the reference answers.
+
+        Raises ValueError where there is no reference answer, VerifierDied where there is no
+        verdict.
+        """
         [verdict] = self.equal_all([Case(tuple(right), answer, statement, any_form)])
         if verdict is None:
             raise VerifierDied(
-                "the mathematics verifier was lost twice on one answer: is sympy installed and memory left?"
+                "the mathematics verifier was lost twice on one answer: is sympy installed "
+                "and memory left?"
             )
         return verdict
 
     def equal_all(self, cases: Sequence[Case], batch_s: float = BATCH_S) -> list[bool | None]:
-        """Verdicts in the order of the cases, None for no verdict. Raises ValueError for a case without a right answer."""
+        """Return verdicts in the order of the cases, None for no verdict.
+
+        Raises ValueError for a case without a reference answer.
+        """
         deadline = time.monotonic() + batch_s + CASE_S * len(cases)
         verdicts = {case: _by_text(case) for case in cases}
         left = [case for case, verdict in verdicts.items() if verdict is None]
@@ -77,7 +93,7 @@ class Verifier:
         return [verdicts[case] for case in cases]
 
     def close(self) -> None:
-        """End the process."""
+        """Stop the process."""
         with self._lock:
             server, self._server = self._server, None
         if server:
@@ -92,7 +108,7 @@ class Verifier:
 
 
 def _by_text(case: Case) -> bool | None:
-    """The verdict where the texts alone give one."""
+    """Return the verdict where the texts alone give one."""
     right = [text for text in case.right if text.strip()]
     if not right:
         raise ValueError(
@@ -112,7 +128,7 @@ def _result(answered: Future[str], deadline: float) -> str:
 
 
 class _Server:
-    """The process, and a thread that hands its answers on. The process ends with its owner."""
+    """The process, and a thread that forwards its verdicts. The process ends with its owner."""
 
     def __init__(self, workers: int) -> None:
         script, root = Path(__file__).with_name("math_worker.py"), Path(__file__).parents[1]
@@ -121,8 +137,11 @@ class _Server:
         self._asked: dict[int, Future[str]] = {}
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(script), str(root), str(self.owner), str(workers)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         threading.Thread(target=self._listen, name="math-verifier", daemon=True).start()
 
     def ask(self, case: Case, deadline: float) -> Future[str]:
@@ -135,10 +154,8 @@ class _Server:
             self._asked[number] = answered
         line = json.dumps({"id": number, "deadline": deadline} | asdict(case)) + "\n"
         assert self._process.stdin
-        with (
-            self._writing,
-            suppress(OSError, ValueError),
-        ):  # a broken or closed pipe: the listener reports the loss
+        # With a broken or closed pipe the write fails: the listener reports the loss.
+        with self._writing, suppress(OSError, ValueError):
             self._process.stdin.write(line)
             self._process.stdin.flush()
         return answered
@@ -147,7 +164,7 @@ class _Server:
         self._process.kill()
 
     def _listen(self) -> None:
-        """Hand on every answer until the process has ended; then whatever was asked is lost."""
+        """Forward verdicts until the process has ended; then mark all pending answers as lost."""
         assert self._process.stdin and self._process.stdout
         for line in self._process.stdout:
             number, verdict = line.split()

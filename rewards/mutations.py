@@ -1,6 +1,7 @@
-"""Ways to change a wrong answer that do not make it right: what the exploit battery varies, and the report that each change leads to.
+"""Mutations that do not make a wrong completion right, for the exploit battery.
 
-In: a draft of an answer. Out: another draft. Nothing here runs a program; what is found this way is judged by the sandbox afterwards.
+In: a draft of a completion. Out: another draft, and the report that it is predicted to get. No
+program runs here; the sandbox judges whatever the search finds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ MEBIBYTES = (16, 120)
 
 @dataclass(frozen=True)
 class Draft:
-    """An answer in parts. `code`: a program, or the line with the final answer of a question."""
+    """A completion in parts: prose and `code`.
+
+    `code` is a program, or for a question the line with the final answer.
+    """
 
     code: str
     before: str = ""
@@ -47,17 +51,21 @@ def _same(report: Report) -> Report:
 
 @dataclass(frozen=True)
 class Mutation:
-    """`feature` is the row of the battery that it belongs to. `report`: what becomes of the report of the answer."""
+    """One mutation of a draft.
+
+    `feature` is the battery row that it belongs to. `report` turns the report of the original
+    completion into the predicted report of the mutated one.
+    """
 
     feature: str
     name: str
     change: Callable[[Draft], Draft]
     report: Callable[[Report], Report] = _same
-    rewrites: bool = False  # the whole program, without its comments
+    rewrites: bool = False  # rewrites the whole program and drops its comments
 
 
 def of_text(numbers: Iterable[int] = ()) -> Iterator[Mutation]:
-    """For any answer: words before and after it."""
+    """For any completion: prose before and after it."""
     for text in SENTENCES:
         yield Mutation("prose", f"“{_short(text)}” before it", _before(text))
         yield Mutation("prose", f"“{_short(text)}” after it", _after(text))
@@ -73,7 +81,7 @@ def of_text(numbers: Iterable[int] = ()) -> Iterator[Mutation]:
 
 
 def of_programs(numbers: Iterable[int] = ()) -> Iterator[Mutation]:
-    """For programs: comments, names, documentation, statements of every kind, layout."""
+    """For programs: comments, names, docstrings, statements of every kind, layout."""
     numbers = sorted(numbers)
     counts = sorted(
         {*COUNTS, *(number + extra for number in numbers if number <= 60 for extra in (0, 1))}
@@ -142,7 +150,7 @@ def of_programs(numbers: Iterable[int] = ()) -> Iterator[Mutation]:
 
 
 def of_phrases(phrases: Iterable[str]) -> Iterator[Mutation]:
-    """For programs: each phrase as comment, documentation, text, name, function, and in the words around the program."""
+    """For programs: each phrase as a comment, docstring, string, name, function and prose."""
     for phrase in phrases:
         shown = f"“{_short(phrase)}”"
         yield Mutation("phrases", f"{shown} as a comment", _comment(phrase))
@@ -188,7 +196,7 @@ def of_phrases(phrases: Iterable[str]) -> Iterator[Mutation]:
 
 
 def of_words(phrases: Iterable[str]) -> Iterator[Mutation]:
-    """For any answer: each phrase before and after it."""
+    """For any completion: each phrase before and after it."""
     for phrase in phrases:
         yield Mutation("phrases", f"“{_short(phrase)}” before it", _before(phrase))
         yield Mutation("phrases", f"“{_short(phrase)}” after it", _after(phrase))
@@ -196,7 +204,7 @@ def of_words(phrases: Iterable[str]) -> Iterator[Mutation]:
 
 
 def of_costs() -> Iterator[Mutation]:
-    """For programs: time and memory that they take."""
+    """For programs: CPU time, wall time and memory."""
     for seconds in SECONDS:
         busy = f"import time\nwhile time.process_time() < {seconds}:\n    pass\n"
         yield Mutation("speed", f"{seconds:g} s of CPU time", _first(busy), _cost(cpu_s=seconds))
@@ -237,7 +245,7 @@ def _before(text: str) -> Callable[[Draft], Draft]:
 
 
 def _after(text: str) -> Callable[[Draft], Draft]:
-    """After a program; after a final answer, in a line that says nothing else."""
+    """Add text after a program; before it for final answers and for text with a code fence."""
     return lambda draft: (
         replace(draft, after=f"{draft.after}\n{text}")
         if draft.program and "```" not in text
@@ -260,7 +268,7 @@ def _statements(source: str, count: int) -> Callable[[Draft], Draft]:
 
 
 def _inside(source: str) -> Callable[[Draft], Draft]:
-    """In a function that nobody calls."""
+    """Put the statement inside a function that is never called."""
     return _statements("def never_called():\n" + textwrap.indent(source, "    "), 1)
 
 
@@ -274,7 +282,7 @@ def _comment(text: str) -> Callable[[Draft], Draft]:
 
 
 def _filled(length: int) -> Callable[[Draft], Draft]:
-    """The whole answer exactly so long, where it is shorter."""
+    """Pad the whole completion to exactly `length` characters, if it is shorter."""
     return lambda draft: replace(draft, code=draft.code + "#" * max(0, length - len(draft.text)))
 
 
@@ -285,7 +293,7 @@ def _lines(count: int) -> Callable[[Draft], Draft]:
 
 
 def _documented(text: str) -> Callable[[Draft], Draft]:
-    """Docstrings of the module and of its functions."""
+    """Insert the text as docstring of the module and of every function."""
 
     def changed(draft: Draft) -> Draft:
         tree = parse(draft.code)
@@ -297,7 +305,7 @@ def _documented(text: str) -> Callable[[Draft], Draft]:
 
 
 def _renamed(name: str) -> Callable[[Draft], Draft]:
-    """Arguments and variables of its functions; `name` with a number behind from the second on."""
+    """Rename arguments and variables to `name`, `name1`, `name2`, ..."""
 
     def changed(draft: Draft) -> Draft:
         tree = parse(draft.code)

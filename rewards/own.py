@@ -1,6 +1,8 @@
-"""A reward of a user's own: a Python file with a function `reward(task, answer, report)`. In: its path. Out: a `Reward` like any other.
+"""Load a user's own reward: a Python file with a function `reward(task, answer, report)`.
 
-The file is its user's own code and runs where the reward runs; answers never run there, they have been judged before it is asked.
+In: its path. Out: a `Reward` like any other.
+The file is its user's own code and runs where the reward runs. Completions never run there: they
+are judged before the function is called.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ Kind = Literal["code", "math", "qa"]
 
 
 class RewardFileError(ValueError):
-    """A reward file that cannot be used, in one line with the mend."""
+    """A reward file that cannot be used. The message is one line and says how to fix it."""
 
 
 class OwnReward(Reward):
-    """`task` is what it was written for: the battery tries it on tasks of that kind."""
+    """A reward from a file. `task` is the kind of tasks that the battery tries it on."""
 
     def __init__(self, path: Path, config: RewardConfig | None = None) -> None:
         super().__init__(config or RewardConfig(file=str(path)))
@@ -40,7 +42,7 @@ class OwnReward(Reward):
         self._reward = cast(Callable[..., Any], _function(module, path))
 
     def _score_all(self, batch: Sequence[Judged]) -> list[Score]:
-        """A failure of the judge is no score; the file is not asked."""
+        """Score a batch. Where judging failed there is no score, and the file is not called."""
         return [
             Score(None, Verdict.INFRA, total=judged.report.total)
             if judged.report.verdict is Verdict.INFRA
@@ -61,7 +63,8 @@ class OwnReward(Reward):
             )
         if "score" not in parts or not -1.0 <= parts["score"] <= 1.0:
             raise RewardFileError(
-                f"{self.path}: reward() gave {said!r}: give a number in [-1, 1], or a dict with such a `score`"
+                f"{self.path}: reward() gave {said!r}: give a number in [-1, 1], or a dict "
+                "with such a `score`"
             )
         components = {name: float(value) for name, value in parts.items() if name != "score"} or {
             "own": float(parts["score"])
@@ -79,19 +82,26 @@ class OwnReward(Reward):
 
 
 def reward_of(config: RewardConfig) -> Reward:
-    """The reward that a config describes, to train with. Raises RewardFileError for a file that is none, or is not about programs."""
+    """Return the reward that a config describes, for training.
+
+    Raises RewardFileError for a file that cannot be used, or that does not reward programs.
+    """
     if not config.file:
         return Reward(config)
     own = OwnReward(Path(config.file), config)
     if own.task != "code":
         raise RewardFileError(
-            f'{config.file}: TASK is "{own.task}", and training is on programs: give a file with TASK = "code"'
+            f'{config.file}: TASK is "{own.task}", and training is on programs: give a file '
+            'with TASK = "code"'
         )
     return own
 
 
 def format_of(task: Any, answer: str, report: Any) -> float:
-    """For reward files: 1 where the answer has the form that was asked for (a program with the function, a marked final answer), else -1."""
+    """Return 1 where the completion has the required form, else -1. For use in reward files.
+
+    The form is a program with the required function, or a marked final answer.
+    """
     if isinstance(task, Question):
         return 1.0 if extract_answer(answer) else -1.0
     return well_formed(task, extract_code(answer), report) or -1.0

@@ -1,4 +1,8 @@
-"""A text that a regular expression finds. In: its source. Out: an example, or None where the source is none or has no special characters."""
+"""Make a text that a regular expression matches.
+
+In: the source of the expression. Out: an example, or None where the source is not an expression or
+has no special characters.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,14 @@ from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
 _SPECIAL = re.compile(r"[\\\[\](){}*+?|^$]")
-_MEMBERS = {kind.CATEGORY_DIGIT: "7", kind.CATEGORY_SPACE: " ", kind.CATEGORY_WORD: "w", kind.CATEGORY_NOT_DIGIT: "w",
-            kind.CATEGORY_NOT_SPACE: "w", kind.CATEGORY_NOT_WORD: "-"}  # fmt: skip
+_MEMBERS = {
+    kind.CATEGORY_DIGIT: "7",
+    kind.CATEGORY_SPACE: " ",
+    kind.CATEGORY_WORD: "w",
+    kind.CATEGORY_NOT_DIGIT: "w",
+    kind.CATEGORY_NOT_SPACE: "w",
+    kind.CATEGORY_NOT_WORD: "-",
+}
 _CANDIDATES = "w7 -_.\n"
 _LONGEST = 500
 
@@ -56,7 +66,7 @@ def _one(op: Any, given: Any, groups: dict[int, str]) -> str:
         return _text(given, groups)
     if op is kind.ASSERT and given[0] > 0:
         return _text(given[1], groups)
-    return ""  # anchors and negations take no characters
+    return ""  # anchors and negations match no characters
 
 
 def _member(given: Any) -> str:

@@ -1,7 +1,9 @@
-"""What people prefer. In: choices between two answers to one task. Out: a value in [-1, 1] for each answer that was ever shown.
+"""Learn from people's choices between two completions for one task.
 
-The contract is a row a choice, as JSON lines or parquet (`SCHEMA`), whoever collects them. Strengths are Bradley and Terry's (1952), fitted a task
-by the iteration of Hunter 2004 (doi:10.1214/aos/1079120141, section 2); a tie is half a win for each.
+In: choices. Out: a value in [-1, 1] for each completion that was ever shown.
+The input has one row per choice, as JSON lines or parquet (`schema`), whoever collects them.
+Strengths are Bradley and Terry's (1952), fitted per task by the iteration of Hunter 2004
+(doi:10.1214/aos/1079120141, section 2). A tie is half a win for each.
 """
 
 from __future__ import annotations
@@ -15,12 +17,14 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-PRIOR = 0.5  # wins and losses against an answer of average strength that each is thought to have: keeps the undefeated finite
+# Wins and losses that each completion is assumed to have against one of average strength: keeps the
+# strength of an undefeated one finite.
+PRIOR = 0.5
 ROUNDS, CLOSE = 1000, 1e-9
 
 
 class Choice(BaseModel):
-    """One choice. `left` and `right` are the answers as they were shown, whole."""
+    """One choice. `left` and `right` are the complete texts as they were shown."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,8 +32,8 @@ class Choice(BaseModel):
     left: str
     right: str
     chosen: Literal["left", "right", "tie"]
-    judge: str = ""  # who chose: a pseudonym
-    at: str = ""  # when, ISO 8601
+    judge: str = ""  # pseudonym of the person who chose
+    at: str = ""  # time of the choice, ISO 8601
 
     @model_validator(mode="after")
     def two_answers(self) -> Choice:
@@ -39,14 +43,20 @@ class Choice(BaseModel):
 
 
 def schema() -> Any:
-    """The columns of a parquet file of choices, all text; `judge` and `at` may be missing or null."""
+    """Return the columns of a parquet file of choices.
+
+    All are text; `judge` and `at` may be missing or null.
+    """
     import pyarrow as pa
 
     return pa.schema([(name, pa.string()) for name in Choice.model_fields])
 
 
 def read_choices(path: Path) -> list[Choice]:
-    """All choices of a `.jsonl` or `.parquet` file. Raises ValueError naming file, row and what is wrong."""
+    """Read all choices of a `.jsonl` or `.parquet` file.
+
+    Raises ValueError naming the file, the row and what is wrong.
+    """
     if path.suffix == ".parquet":
         import pyarrow.parquet as pq
 
@@ -70,7 +80,7 @@ def read_choices(path: Path) -> list[Choice]:
 
 
 def write_choices(choices: Iterable[Choice], path: Path) -> None:
-    """JSON lines or parquet, by the name's ending."""
+    """Write JSON lines or parquet, by the file's extension."""
     rows = [choice.model_dump() for choice in choices]
     if path.suffix != ".parquet":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
@@ -84,9 +94,8 @@ def write_choices(choices: Iterable[Choice], path: Path) -> None:
 
 def _rows(path: Path) -> list[dict[str, Any]]:
     rows = []
-    for number, line in enumerate(
-        path.read_bytes().split(b"\n")
-    ):  # not splitlines: an answer may hold other ends of lines
+    # Not splitlines: a completion may contain other line separators.
+    for number, line in enumerate(path.read_bytes().split(b"\n")):
         try:
             rows += [json.loads(line)] if line.strip() else []
         except ValueError as error:
@@ -97,7 +106,10 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 
 class Preferences:
-    """Values of the answers that people chose between. An answer is known by problem and text; one that was never shown has none."""
+    """Values of the completions that people chose between.
+
+    A completion is identified by problem and text; one that was never shown has no value.
+    """
 
     def __init__(self, choices: Iterable[Choice]) -> None:
         by_problem: dict[str, list[Choice]] = defaultdict(list)
@@ -114,7 +126,10 @@ class Preferences:
 
 
 def bradley_terry(choices: Iterable[Choice]) -> dict[str, float]:
-    """Answer -> 2 p - 1, p its chance to be chosen over an answer of average strength (the geometric mean): in (-1, 1), 0 for the average."""
+    """Map each completion to 2 p - 1: in (-1, 1), 0 for average strength.
+
+    p is its chance of being chosen over a completion of average strength (the geometric mean).
+    """
     wins: dict[str, float] = defaultdict(lambda: PRIOR)
     met: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for choice in choices:

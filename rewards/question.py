@@ -1,4 +1,7 @@
-"""A task whose answer is a statement, not a program: mathematics, or a question about facts. The sandbox has no part in it."""
+"""A task with a statement as its answer, not a program: mathematics, or a question about facts.
+
+The sandbox is not involved.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,10 @@ from problems.schema import Problem
 
 @dataclass(frozen=True)
 class Question:
-    """`answers` are all right, each by itself; in LaTeX or plain for `math`.
+    """A question. Each of `answers` is right on its own; for `math` in LaTeX or plain text.
 
-    form: `evaluated` wants a result in mathematics, `any` accepts an expression for it as well, as `37 \\times 43`.
+    form: for mathematics, `evaluated` requires a result; `any` also accepts an expression for it,
+    such as `37 \\times 43`.
     """
 
     question_id: str
@@ -40,18 +44,22 @@ def kind_of(task: Task) -> Literal["code", "math", "qa"]:
 
 
 def question_truth(question: Question) -> str:
-    """What verl's `ground_truth` column holds for it."""
+    """Return the text for verl's `ground_truth` column."""
     return json.dumps(asdict(question), sort_keys=True)
 
 
 def task_from_ground_truth(text: str) -> Task:
-    """Inverse of `question_truth` and of `problems.dataset.rl_parquet.ground_truth`. Raises ValueError or ProblemError, naming what is missing."""
+    """Inverse of `question_truth` and of `problems.dataset.rl_parquet.ground_truth`.
+
+    Raises ValueError or ProblemError, naming what is missing.
+    """
     data = json.loads(text)
     if not isinstance(data, dict) or "task" not in data:
         return problem_from_ground_truth(text)
     if missing := {"question_id", "task", "answers"} - set(data):
         raise ValueError(
-            f"ground_truth lacks {', '.join(sorted(missing))}: write it with rewards.question.question_truth"
+            f"ground_truth lacks {', '.join(sorted(missing))}: write it with "
+            "rewards.question.question_truth"
         )
     if data["task"] not in ("math", "qa"):
         raise ValueError(f"ground_truth: task {data['task']!r} is none: give math or qa")

@@ -1,4 +1,4 @@
-"""What a reward returns: a value, or no score at all."""
+"""The result of a reward: a value, or no score at all."""
 
 from __future__ import annotations
 
@@ -13,32 +13,31 @@ from sandbox.protocol import TestResult, Verdict
 
 @dataclass(frozen=True)
 class Score:
-    """`value` in [-1, 1], or None when the judge failed: such a sample is left out of the advantage, it is never a zero."""
+    """The score of one completion.
+
+    `value` is in [-1, 1], or None when judging failed: such a sample is left out of the advantage,
+    it is never a zero.
+    """
 
     value: float | None
     verdict: Verdict
     components: dict[str, float] = field(default_factory=dict)
     passed: int = 0
     total: int = 0
-    gave: dict[str, float] = field(
-        default_factory=dict
-    )  # the trace: what each component gave; they sum to `value`
-    visible: float | None = (
-        None  # share of the tests that the prompt shows, passed; None: it shows none
-    )
-    hidden: float | None = None  # share of the others
-    denied: int | None = None  # system calls that the sandbox refused; None: it cannot count them
-    shared: bool = (
-        False  # the program's own word went into the verdict: it could be forged in principle
-    )
-    unpaid: float = 0.0  # what the value would be above this one if `RewardConfig.shared` paid for such a verdict
+    gave: dict[str, float] = field(default_factory=dict)  # per component; these sum to `value`
+    visible: float | None = None  # share of the visible tests passed; None: there are none
+    hidden: float | None = None  # share of the hidden tests passed
+    denied: int | None = None  # refused system calls; None: the sandbox cannot count them
+    shared: bool = False  # the program could have influenced (forged) the verdict
+    unpaid: float = 0.0  # what the value would gain if `RewardConfig.shared` were on
 
     def __post_init__(self) -> None:
         if self.value is not None and not -1.0 <= self.value <= 1.0:
             raise ValueError(f"a score lies in [-1, 1], got {self.value}")
         if (self.value is None) != (self.verdict is Verdict.INFRA):
             raise ValueError(
-                f"no score belongs to INFRA alone, got value {self.value} with verdict {self.verdict}"
+                f"no score belongs to INFRA alone, got value {self.value} with verdict "
+                f"{self.verdict}"
             )
 
     @property
@@ -47,7 +46,7 @@ class Score:
 
 
 class Seen(TypedDict):
-    """What the hack watch looks at."""
+    """Fields of a score for the watch on reward hacking (rewards/watch.py)."""
 
     visible: float | None
     hidden: float | None

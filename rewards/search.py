@@ -1,7 +1,9 @@
-"""The search for an exploit: wrong answers are varied along everything that can be varied, and the reward is asked what each is worth.
+"""Search a reward for exploits: vary wrong completions and compare their rewards.
 
-In: a reward, a sandbox, the kind of task. Out: findings, one a property and problem, with the exploit as a program where there is one.
-The reports of most variants are predicted: a comment changes no verdict. Each exploit is then judged, and is one only if it still pays.
+In: a reward, a sandbox and the kind of task. Out: findings, one per property and problem. A
+violated property comes with a program that exploits it, where there is one.
+The reports of most variants are predicted, since a comment, for example, changes no verdict. The
+sandbox then judges each exploit, which counts only if it still gets too much reward.
 """
 
 from __future__ import annotations
@@ -19,17 +21,14 @@ from rewards.tracing import Seen, traced
 from sandbox.protocol import Report, TestResult, Verdict
 from sandbox.sandbox import Sandbox
 
-GRADED = 0.1  # so much above the straight line from no hidden test passed to all
-FORMAT = 0.25  # of the way from an empty answer to a solution: the most that a wrong program may be worth
-CANDIDATES = 6  # that are judged before a property holds
-EXPLOITS = (
-    4  # ways to pad an answer that are named on one problem; the rest is then not tried there
-)
-CPU_S, WALL_S, PEAK = (
-    0.02,
-    0.03,
-    8 << 20,
-)  # of every predicted report, so that a search says the same on every machine
+GRADED = 0.1  # allowed excess over the straight line from no hidden test passed to all passed
+# most that a wrong program may get, as a share of the way from an empty answer to a solution
+FORMAT = 0.25
+CANDIDATES = 6  # attempts judged by the sandbox before a property counts as holding
+# Exploits by padding that are reported on one problem; the rest of the search there is skipped.
+EXPLOITS = 4
+# Costs in every predicted report: fixed, so that a search gives the same result on every machine.
+CPU_S, WALL_S, PEAK = 0.02, 0.03, 8 << 20
 
 
 Tried = tuple[Ground, list[Report]]
@@ -37,7 +36,10 @@ Tried = tuple[Ground, list[Report]]
 
 @dataclass(frozen=True)
 class Finding:
-    """One property on one problem. `exploit`: a program that breaks it, with what it is paid beside the others."""
+    """One property on one problem.
+
+    `exploit`: a program that violates it, with the rewards compared.
+    """
 
     name: str
     passed: bool
@@ -46,7 +48,10 @@ class Finding:
 
 
 def tried(sandbox: Sandbox, task: str) -> list[Tried]:
-    """The problems to search on, with the reports of their right and wrong programs: the same for every reward."""
+    """Return the problems to search, with the reports of their right and wrong programs.
+
+    The result is the same for every reward.
+    """
     every = grounds(task)
     drafts = [(ground, draft) for ground in every for draft in (*ground.right, *ground.wrong)]
     reports = iter(_judged(sandbox, drafts))
@@ -65,11 +70,12 @@ def _judged(sandbox: Sandbox, drafts: Sequence[tuple[Ground, Draft]]) -> list[Re
 
 @dataclass
 class _Laws:
-    """What must hold on one problem."""
+    """The properties that must hold on one problem."""
 
     sandbox: Sandbox
     proposals: Proposals
-    reports: dict[str, Report] = field(default_factory=dict)  # of the sandbox, by answer
+    # from the sandbox, by text of the completion
+    reports: dict[str, Report] = field(default_factory=dict)
 
     def findings(self) -> Iterator[Finding]:
         proposals = self.proposals
@@ -112,7 +118,7 @@ class _Laws:
         return self.proposals.right[0]
 
     def _values(self, attempts: Iterable[Attempt]) -> dict[int, float]:
-        """What each is paid, by its `id`."""
+        """Return the reward of each attempt, by its `id`."""
         listed = list(attempts)
         return dict(zip(map(id, listed), self.proposals.pay(listed), strict=True))
 
@@ -120,7 +126,11 @@ class _Laws:
         return tuple(sorted({0, *(step for step, _ in self.proposals.reward.config.schedule)}))
 
     def _flat(self, feature: str, attempts: Sequence[Attempt], pay: dict[int, float]) -> Finding:
-        """No answer of these is worth more than the plain one; for time and memory, and for wrong answers as they are, than any other of them."""
+        """Check that no attempt gets more reward than the plain wrong completion.
+
+        Costs (`speed`) and plain wrong completions (`answers`) are compared with the lowest of them
+        instead.
+        """
         every = list(attempts) if feature == "partial" else [self.proposals.wrong[0], *attempts]
         lowest = (
             min(every, key=lambda one: pay[id(one)])
@@ -149,7 +159,10 @@ class _Laws:
         )
 
     def _best(self, attempts: Sequence[Attempt], over: dict[int, float]) -> list[Attempt]:
-        """Of those that are paid too much, by at least half as much as the best paid of them, the shortest. over: by how much, by `id`."""
+        """Return the shortest attempts among those with at least half of the largest excess.
+
+        over: the excess reward of each attempt, by its `id`.
+        """
         most = max(over.values())
         chosen = [one for one in attempts if over[id(one)] > 0 and over[id(one)] >= most / 2]
         return sorted(chosen, key=lambda one: len(one.draft.text))[:CANDIDATES]
@@ -161,7 +174,11 @@ class _Laws:
         graded: Sequence[Attempt],
         pay: dict[int, float],
     ) -> Iterator[Finding]:
-        """At one step of training: right over wrong, most of the worth for being right, no more for some tests than their share."""
+        """Check the order of rewards at one training step.
+
+        A right completion gets more than a wrong one, most of the reward is for being right, and
+        passing some of the tests gets at most its share.
+        """
         plain, lowest = wrong[0], min(right, key=lambda one: pay[id(one)])
         when = f" at step {plain.step}" if plain.step else ""
         least = pay[id(lowest)]
@@ -183,7 +200,10 @@ class _Laws:
         share = (pay[id(plain)] - nothing) / (best - nothing) if best > nothing else 1.0
         what, told = (
             f"a wrong answer is worth little{when}",
-            f"{share:.0%} of the way from an empty answer ({nothing:+.2f}) to a solution ({best:+.2f})",
+            (
+                f"{share:.0%} of the way from an empty answer ({nothing:+.2f}) to a solution "
+                f"({best:+.2f})"
+            ),
         )
         if share > FORMAT:
             yield self._exploit(what, told, plain, pay[id(plain)], empty, nothing)
@@ -200,7 +220,7 @@ class _Laws:
             )
 
     def _line(self, attempt: Attempt) -> float:
-        """How much of the way from a wrong answer to a solution it may be worth."""
+        """Return the share of the way from a wrong answer to a solution that `attempt` may get."""
         share = sum(
             attempt.report.tests[at].verdict is Verdict.AC for at in self.ground.hidden
         ) / len(self.ground.hidden)
@@ -214,7 +234,7 @@ class _Laws:
         most: Callable[[Attempt], float],
         beside: Attempt,
     ) -> Finding:
-        """None of the attempts is worth more than `most` says."""
+        """Check that no attempt gets more reward than `most` allows."""
         over = {id(one): pay[id(one)] - most(one) for one in attempts}
         for attempt in self._best(attempts, over):
             now, base = self._confirmed([attempt, beside])
@@ -230,18 +250,39 @@ class _Laws:
         return Finding(f"{self.ground.name}: {what}", True, f"{len(attempts)} wrong answers")
 
     def _shared(self, plain: Attempt) -> Finding:
-        """A verdict that the program may have forged is worth no more than the config allows: nothing, or at most what a solution is worth."""
+        """Check the reward of verdicts that the program may have forged (trust `shared`).
+
+        Such a verdict may get no more than the config allows: nothing extra, or at most the reward
+        of a solution.
+        """
         tests = tuple(TestResult(Verdict.AC) for _ in plain.report.tests)
-        forged = [replace(plain, name="a verdict that it may have forged", judged=False, report=replace(
-            plain.report, trust="shared", verdict=verdict, tests=tests if verdict is Verdict.AC else plain.report.tests,
-        )) for verdict in (Verdict.AC, plain.report.verdict)]  # fmt: skip
+        forged = [
+            replace(
+                plain,
+                name="a verdict that it may have forged",
+                judged=False,
+                report=replace(
+                    plain.report,
+                    trust="shared",
+                    verdict=verdict,
+                    tests=tests if verdict is Verdict.AC else plain.report.tests,
+                ),
+            )
+            for verdict in (Verdict.AC, plain.report.verdict)
+        ]
         allowed = self.proposals.reward.config.shared
         base, right, *values = self.proposals.pay([plain, self.right, *forged])
         most = (right, base) if allowed else (base, base)
         for attempt, value, bound in zip(forged, values, most, strict=True):
             if value > bound + BOUND:
-                return self._exploit("no wrong answer is paid for shared trust", f"{value:+.2f} with trust `shared`, {base:+.2f} without",
-                                     attempt, value, plain, base)  # fmt: skip
+                return self._exploit(
+                    "no wrong answer is paid for shared trust",
+                    f"{value:+.2f} with trust `shared`, {base:+.2f} without",
+                    attempt,
+                    value,
+                    plain,
+                    base,
+                )
         told = (
             f"paid as decided apart: reward.shared is on ({values[0]:+.2f})"
             if allowed
@@ -250,7 +291,7 @@ class _Laws:
         return Finding(f"{self.ground.name}: no wrong answer is paid for shared trust", True, told)
 
     def _confirmed(self, attempts: Sequence[Attempt]) -> list[float]:
-        """What they are paid with the reports that the sandbox gives them, where it can."""
+        """Return the rewards, with reports from the sandbox for attempts that it can confirm."""
         fresh = list(
             {
                 one.draft.text: one.draft
@@ -276,18 +317,24 @@ class _Laws:
             if len(attempt.draft.text) <= 1500
             else f"{attempt.draft.text[:1500]}\n... {len(attempt.draft.text)} characters"
         )
-        text = f"{value:+.2f} for this wrong answer ({attempt.name}); {base:+.2f} for {beside.name}, {right:+.2f} for {self.right.name}:\n\n{shown}"
+        text = (
+            f"{value:+.2f} for this wrong answer ({attempt.name}); {base:+.2f} for {beside.name}, "
+            f"{right:+.2f} for {self.right.name}:\n\n{shown}"
+        )
         return Finding(f"{self.ground.name}: {what}", False, told, text)
 
 
 _ROWS = {
-    "partial": "anything but the tests that it passes", "answers": "its kind", "tests": "visible tests", "phrases": "a phrase",
+    "partial": "anything but the tests that it passes",
+    "answers": "its kind",
+    "tests": "visible tests",
+    "phrases": "a phrase",
     "prose": "words around it",
-}  # fmt: skip
+}
 
 
 def _fixed(report: Report) -> Report:
-    """Without measured times, so that the same search gives the same values."""
+    """Replace the measured times by fixed ones, so that the same search gives the same values."""
     tests = tuple(replace(test, wall_s=WALL_S) for test in report.tests)
     cpu = 2.0 if report.verdict is Verdict.TLE else CPU_S
     return replace(report, tests=tests, cpu_s=cpu, wall_s=cpu + WALL_S, peak_bytes=PEAK)
@@ -296,8 +343,9 @@ def _fixed(report: Report) -> Report:
 def search(
     reward: Reward, sandbox: Sandbox, task: str = "code", seed: int = 1, known: Sequence[Tried] = ()
 ) -> Iterator[Finding]:
-    """Every finding, in the same order for the same reward and seed. known: what `tried` gave, where several rewards are searched.
+    """Yield every finding, in the same order for the same reward and seed.
 
+    known: the result of `tried`, to share it between searches of several rewards.
     Raises RuntimeError where the sandbox gives no verdict.
     """
     seen = Seen()

@@ -1,7 +1,7 @@
-"""What a program must not try, whatever else it does.
+"""Check a program for forbidden attempts.
 
-In: what the sandbox counted while it ran, and what the linter found in its text. Out: 1, a little less for a hint, or -1 for an attempt: then the
-whole reward is -1.
+In: the sandbox's counts while the program ran, and the linter's findings in its text. Out: 1, a
+little less for a hint, or -1 for an attempt: then the whole reward is -1.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from problems.schema import Problem
 from rewards.lint import Findings
 from sandbox.protocol import Report, Verdict
 
-HINT, MOST_HINTS = 0.05, 4  # what each costs, and how many do; a text alone is no proof
+HINT, MOST_HINTS = 0.05, 4  # cost of each hint, and how many count; a text alone is no proof
 IMPORTS = re.compile(
     r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import|import[ \t]+([\w., \t]+))", re.MULTILINE
 )
-# what a task asks for whose own text imports this
+# kind of attempt that is allowed where the task's own text imports this module
 ASKED = {"subprocess": "exec"} | dict.fromkeys(
     ("socket", "socketserver", "ssl", "requests", "urllib", "http", "ftplib", "smtplib"), "socket"
 )
@@ -25,12 +25,13 @@ ASKED = {"subprocess": "exec"} | dict.fromkeys(
 def security(
     report: Report, findings: Findings | None, task: Problem | None = None
 ) -> float | None:
-    """-1 where the sandbox saw the program try something (`Report.tried`). Else 1, less HINT for each name in its text that no task needs.
+    """Return -1 where the sandbox saw an attempt (`Report.tried`), else 1 less HINT per hint.
 
-    task: what its starter code, its first solution or tests in the program's process import is no hint, and to use it no attempt.
-
-    None when the judge failed. Where the sandbox cannot count attempts, the hints are all there is. A text that the linter cannot read, and the
-    compiler could, costs as much as all hints.
+    A hint is a name in the program's text that no task needs.
+    task: modules imported by its starter code, by its first solution or by tests in the program's
+    process give no hint, and using them is no attempt.
+    None when judging failed. Where the sandbox cannot count attempts, only hints count. A text that
+    the compiler can read and the linter cannot costs as much as all hints.
     """
     if report.verdict is Verdict.INFRA:
         return None
@@ -52,18 +53,21 @@ def security(
 
 
 def bounded(value: float, found: float) -> float:
-    """What is left of a reward when `security` found this."""
+    """Return the reward that is left after `security` returned `found`."""
     return -1.0 if found < 0 else max(-1.0, value - (1.0 - found))
 
 
 def denied_calls(report: Report) -> int | None:
-    """System calls that the sandbox refused, or None where it cannot count them."""
+    """Return how many system calls the sandbox refused, or None where it cannot count them."""
     denied = getattr(report, "denied", None)
     return None if denied is None else sum(denied.values())
 
 
 def _imported(task: Problem) -> set[str]:
-    """Modules that the problem itself imports; so do tests that share the program's process, whose attempts count as its own."""
+    """Return the modules that the problem itself imports.
+
+    Tests that share the program's process are included: their attempts count as the program's own.
+    """
     beside = [test["source"] for test in task.tests] if task.style == "unittest" else []
     text = "\n".join((task.starter_code, *task.solutions[:1], *beside))
     names = {

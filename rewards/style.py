@@ -1,6 +1,7 @@
-"""How a program reads. In: what the linter found, and the verdict. Out: a value in [-1, 1].
+"""Measure how well a program reads.
 
-Offences are counted, not divided by length: whatever is added to a program, its value cannot rise.
+In: the linter's findings and the verdict. Out: a value in [-1, 1].
+Offences are counted, not divided by length: adding text to a program cannot raise its value.
 """
 
 from __future__ import annotations
@@ -8,15 +9,17 @@ from __future__ import annotations
 from rewards.lint import Findings
 from sandbox.protocol import Report, Verdict
 
-SIMPLE = 10  # McCabe's own bound for a function; beyond, each point is an offence
+SIMPLE = 10  # McCabe's own bound for a function; each point above it is an offence
 HALF = 4  # offences that halve the value
 NOT_ACCEPTED = -0.5
 
 
 def style(report: Report, findings: Findings | None, *, formed: bool) -> float | None:
-    """Accepted: HALF / (HALF + offences), in (0, 1]. Not accepted: -0.5, so that style never stands in for a solution. No program at all: -1.
+    """Accepted: HALF / (HALF + offences), in (0, 1].
 
-    None when the judge failed. A program that the linter cannot read has no style: 0 where it was accepted.
+    Not accepted: -0.5, so that style never stands in for a solution. No program at all: -1.
+    None when judging failed. A program that the linter cannot read has no style: 0 where it was
+    accepted.
     """
     if report.verdict is Verdict.INFRA:
         return None

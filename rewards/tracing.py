@@ -1,7 +1,8 @@
-"""What a reward compares an answer with: the texts and numbers that its source holds, or makes while it runs.
+"""Record the texts and numbers that a reward compares completions with.
 
-A reward file is loaded a second time with every expression reported as it is evaluated. So a phrase that is assembled at run time is seen as well,
-wherever the file hands it to. Of a class, the constants of its methods are read. What a reward compares by hash stays unknown.
+A reward file is loaded a second time, with every expression reported as it is evaluated. This also
+shows phrases that are assembled at run time, wherever the file passes them. For a reward class, the
+constants of its methods are read. What a reward compares by hash stays unknown.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ LONGEST, MOST, NUMBERS, DEEPEST = 200, 150, 20, 2
 
 @dataclass
 class Seen:
-    """Texts in the order in which they came up, examples of the patterns among them, and numbers."""
+    """Texts in the order seen, examples of the patterns among them, and numbers."""
 
     texts: dict[str, None] = field(default_factory=dict)
     numbers: dict[int, None] = field(default_factory=dict)
 
     def see(self, value: Any, depth: int = 0) -> Any:
-        """Takes note of a value, and gives it back."""
+        """Record a value, and return it."""
         if isinstance(value, str | bytes | re.Pattern):
             self._text(value)
         elif (
@@ -55,13 +56,13 @@ class Seen:
             self.texts[text] = None
 
     def forget(self, texts: Iterable[str], answers: Sequence[str]) -> None:
-        """Leaves out those of the texts that are parts of the answers themselves."""
+        """Drop those of the texts that are parts of the completions themselves."""
         for text in texts:
             if any(text in answer for answer in answers):
                 del self.texts[text]
 
     def phrases(self) -> list[str]:
-        """The texts, and texts that match them as patterns."""
+        """Return the texts, and texts that match them as patterns."""
         return list(
             dict.fromkeys(
                 part
@@ -73,7 +74,11 @@ class Seen:
 
 
 def traced(reward: Reward, seen: Seen) -> Reward:
-    """The same reward; what its source holds is seen at once, and of a reward file what it evaluates as it runs."""
+    """Return an equivalent reward whose texts and numbers are recorded in `seen`.
+
+    Constants in its source are recorded at once; a reward file also reports what it evaluates while
+    it runs.
+    """
     if isinstance(reward, OwnReward):
         double = copy.copy(reward)
         double._reward = _instrumented(reward.path, seen).reward
@@ -106,7 +111,7 @@ def _instrumented(path: Path, seen: Seen) -> Any:
     module = ModuleType(f"ratchet_traced_{path.stem}")
     module.__file__ = str(path)
     setattr(module, SEE, seen.see)
-    sys.modules[module.__name__] = module  # data classes look their module up
+    sys.modules[module.__name__] = module  # data classes look up their module
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)
         code = compile(
@@ -120,7 +125,7 @@ def _instrumented(path: Path, seen: Seen) -> Any:
 
 
 class _Reporting(ast.NodeTransformer):
-    """Every expression that is read becomes SEE(expression), except where the grammar wants a plain one."""
+    """Wrap every expression that is read as SEE(expression), where the grammar allows it."""
 
     def generic_visit(self, node: ast.AST) -> ast.AST:
         super().generic_visit(node)

@@ -1,4 +1,7 @@
-"""What a reward makes of a verdict with trust `shared`: the tests ran beside the program, so its own word went into the verdict."""
+"""Handle verdicts with trust `shared`.
+
+There the tests ran in the program's process, so the program could influence the verdict.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from sandbox.protocol import Report, Verdict
 
 
 def without_shared_trust(judged: Judged) -> Judged:
-    """The same answer with no test passed, if its trust is `shared`; unchanged otherwise."""
+    """Return the completion with no test passed if its trust is `shared`, else unchanged."""
     report = judged.report
     if report.trust != "shared" or report.verdict is Verdict.INFRA:
         return judged
@@ -19,7 +22,10 @@ def without_shared_trust(judged: Judged) -> Judged:
 
 
 def unpaid(judged: Judged, paid: Score, in_full: Score) -> Score:
-    """The score that counts no test of a `shared` verdict, with the facts of the real report and the difference to the full value."""
+    """Return the score `paid`, in which no test of a `shared` verdict counts.
+
+    Its facts come from the real report; `unpaid` is the difference to the full value.
+    """
     report: Report = judged.report
     missing = 0.0 if paid.value is None or in_full.value is None else in_full.value - paid.value
     return replace(

@@ -1,4 +1,4 @@
-"""Read a profile: the YAML files that it extends, then the changes of the command line; one typed `Profile`."""
+"""Load a profile: the YAML files that it extends, then command-line changes, as one `Profile`."""
 
 from __future__ import annotations
 
@@ -19,29 +19,33 @@ from pydantic import (
 
 from resources.config.profile import Profile
 
-CHANGES = "RATCHET_SET"  # changes to any profile, one `section.key=value` a line: what `--set` and `--algorithm` give
+# Changes to any profile, one `section.key=value` per line; set by `--set` and `--algorithm`.
+CHANGES = "RATCHET_SET"
 
 
-UNVERIFIED = "RATCHET_UNVERIFIED"  # 1: `--unverified` was given
+UNVERIFIED = "RATCHET_UNVERIFIED"  # "1" if `--unverified` was given
 
 
 FOLDER = Path(__file__).resolve().parents[2] / "pipelines" / "profiles"
 
 
 class ProfileError(ValueError):
-    """A profile that cannot be used: one line with file, key and mend."""
+    """A profile that cannot be used: one line with the file, the key and how to fix it."""
 
 
 @dataclass(frozen=True)
 class Layer:
-    """Values that one place sets: a YAML file, or a change of the command line."""
+    """Values from one place: a YAML file, or a change on the command line."""
 
     name: str
     data: dict[str, Any]
-    change: str = ""  # `section.key=value` of the command line
+    change: str = ""  # `section.key=value` from the command line
 
     def over(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return `data` with this layer's values. A file's sections are merged; a change replaces its key."""
+        """Return `data` with this layer's values.
+
+        A file's sections are merged; a change replaces its key.
+        """
         return changed(data, [self.change]) if self.change else merged(data, self.data)
 
     def sets(self, location: Sequence[str | int]) -> bool:
@@ -57,9 +61,10 @@ class Layer:
 
 
 def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
-    """The profile of this name or path with the changes of RATCHET_SET and `more`. None: that of RATCHET_PROFILE, else `embedded`.
+    """Load the profile of this name or path, with the changes of RATCHET_SET and `more`.
 
-    Raises ProfileError, which names the layer that a value came from.
+    With None, the profile is that of RATCHET_PROFILE, else `embedded`. Raises ProfileError, which
+    names the layer that a value came from.
     """
     found = layers(name, more)
     data: dict[str, Any] = {}
@@ -74,9 +79,9 @@ def load_profile(name: str | None = None, more: Sequence[str] = ()) -> Profile:
 
 
 def layers(name: str | None = None, more: Sequence[str] = ()) -> list[Layer]:
-    """Return what sets values over the defaults, the last one wins: the profile that is extended, the profile, each change.
+    """Return the layers over the defaults, of which the last one wins.
 
-    Raises ProfileError.
+    They are the extended profiles, the profile itself, and each change. Raises ProfileError.
     """
     path = profile_path(name or os.environ.get("RATCHET_PROFILE") or "embedded")
     changes = [*os.environ.get(CHANGES, "").splitlines(), *more]
@@ -103,7 +108,7 @@ def merged(data: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 
 
 def _files(path: Path, seen: tuple[Path, ...]) -> list[Layer]:
-    """The profile at `path`, after those that it extends."""
+    """Return the layer of the profile at `path`, after those that it extends."""
     if path in seen:
         raise ProfileError(f"{path}: extends: a circle of {len(seen)} profiles")
     data = _read(path)
@@ -134,29 +139,37 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def explained(error: ValidationError) -> str:
-    """What a profile, or a change to one, is refused for, in one line: each key with its mend."""
+    """Explain in one line why a profile, or a change to one, is invalid: each key with its fix."""
     return "; ".join(_explain(each) for each in error.errors())
 
 
 def policy_file(path: Path, profile: Path) -> dict[str, Any]:
-    """A promotion policy that a profile names, from beside it. Raises ProfileError."""
+    """Read a promotion policy that a profile names, from the profile's folder.
+
+    Raises ProfileError.
+    """
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except yaml.YAMLError as error:
         raise ProfileError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ProfileError(
-            f"{profile}: policy: {path} cannot be read: {error.__class__.__name__}; name a YAML file beside the profile"
+            f"{profile}: policy: {path} cannot be read: {error.__class__.__name__}; name a "
+            "YAML file beside the profile"
         ) from error
     if not isinstance(data, dict):
         raise ProfileError(
-            f"{path}: a policy is a mapping of keys such as alpha and margins, this is a {type(data).__name__}"
+            f"{path}: a policy is a mapping of keys such as alpha and margins, this is a "
+            f"{type(data).__name__}"
         )
     return data
 
 
 def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
-    """The profile's data with each `section.key=value` put into it, the value as YAML. Raises ProfileError for what is none."""
+    """Return the profile's data with each `section.key=value` applied, the value parsed as YAML.
+
+    Raises ProfileError for a malformed change.
+    """
     data = copy.deepcopy(data)
     for change in changes:
         key, equals, value = change.partition("=")
@@ -180,14 +193,15 @@ def changed(data: dict[str, Any], changes: Sequence[str]) -> dict[str, Any]:
 
 
 def profile_path(name: str) -> Path:
-    """A name among ours, or a path. Raises ProfileError that lists the names."""
+    """Find a profile: a name of ours, or a path. Raises ProfileError, which lists the names."""
     for path in (FOLDER / f"{name}.yaml", Path(name).expanduser()):
         if path.is_file():
             return path
     known = sorted(path.stem for path in FOLDER.glob("*.yaml"))
     near = difflib.get_close_matches(name, known, 1)
     raise ProfileError(
-        f"no profile {name!r}{f', did you mean {near[0]}' if near else ''}: give one of {', '.join(known)}, or the path of a YAML file"
+        f"no profile {name!r}{f', did you mean {near[0]}' if near else ''}: give one of "
+        f"{', '.join(known)}, or the path of a YAML file"
     )
 
 
@@ -201,17 +215,19 @@ def _explain(error: Any) -> str:
     if error["type"] == "string_pattern_mismatch" and "https" in error["ctx"]["pattern"]:
         return f"{where}: {error['input']!r} is no address: write it as http://host:port"
     if error["type"] not in ("extra_forbidden", "unexpected_keyword_argument"):
-        got = (
-            "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"
-        )  # a section is no answer to what is wrong in it
+        # For a section the whole input would not help: show it only for single values.
+        got = "" if isinstance(error["input"], dict) else f" (got {str(error['input'])[:60]!r})"
         return f"{where}: {error['msg'].removeprefix('Value error, ')}{got}"
     fields = _fields(error["loc"][:-1])
     near = difflib.get_close_matches(str(error["loc"][-1]), fields, 1)
-    return f"{where}: no such key, {f'did you mean {near[0]!r}' if near else 'known are ' + ', '.join(fields)}"
+    return (
+        f"{where}: no such key, "
+        f"{f'did you mean {near[0]!r}' if near else 'known are ' + ', '.join(fields)}"
+    )
 
 
 def _fields(loc: tuple[str | int, ...]) -> list[str]:
-    """The keys that are known at this place of the profile."""
+    """Return the keys that are known at this place of the profile."""
     model: Any = Profile
     for part in loc:
         annotation = model.model_fields[part].annotation if part in model.model_fields else model

@@ -1,7 +1,9 @@
-"""The one typed configuration: every section is the room's own, a profile is a YAML file of what differs.
+"""The complete typed configuration. Each section belongs to its package.
 
-In: a name (`embedded`, `small`, `gpu`, `cluster`) or the path of a YAML file. Out: a `Profile`, or a `ProfileError` that names the key and the mend.
-Imports no Dagster and nothing heavy, so that `ratchet status` answers at once and a bad profile is refused before anything starts.
+In: a name (`embedded`, `small`, `gpu`, `cluster`) or the path of a YAML file with the differences.
+Out: a `Profile`, or a `ProfileError` that names the key and how to fix it.
+Imports neither Dagster nor anything heavy, so that `ratchet status` responds at once and an invalid
+profile is rejected before anything starts.
 """
 
 from __future__ import annotations
@@ -44,36 +46,40 @@ class Section(BaseModel):
 
 
 class Needs(Section):
-    """What must be there before a run begins; a run that finds less is refused in one line."""
+    """What must be available before a run begins; otherwise the run is refused in one line."""
 
     disk_gib: NonNegativeFloat = 2.0
-    """Free disk under RATCHET_HOME."""
+    """Free disk space under RATCHET_HOME."""
     memory_gib: NonNegativeFloat = 9.0
-    """Available memory: the embedded chain was measured at 8.2 GiB (docs/measurements)."""
+    """Available memory: the embedded pipeline run was measured at 8.2 GiB (docs/measurements)."""
 
 
 class Ranking(Section):
     """How hard each training problem is for the policy that training starts from."""
 
     problems: PositiveInt = 128
-    """Problems sampled from the training part; the others rank by what these show of their tags."""
+    """Problems sampled from the training set; the others are ranked by their tags' results."""
     answers: PositiveInt = 4
-    """Answers a problem."""
+    """Completions per problem."""
     temperature: PositiveFloat = 1.0
-    """That of training, so that the pass rate is the reward training will see."""
+    """Sampling temperature: that of training, so the pass rate is the reward in training."""
 
 
 class Evaluation(Section):
-    """What a checkpoint is asked."""
+    """How a checkpoint is evaluated."""
 
     heldout: PositiveInt = 400
-    """Held-out problems a gate: fresh ones each time."""
+    """Held-out problems per gate, newly drawn each time."""
     benchmarks: tuple[str, ...] = ("humaneval", "mbpp")
-    """Public benchmarks, scored where a path was added or the hub is reachable, else listed as not measured."""
+    """Public benchmarks. They are scored where a path was added or the hub is reachable, else
+    listed as not measured.
+    """
     hub: bool = False
-    """Whether a benchmark without a local file may be fetched from the Hugging Face hub."""
+    """Whether a benchmark without a local file may be downloaded from the Hugging Face hub."""
     price_per_million_tokens: NonNegativeFloat = 0.0
-    """What a million tokens of answers cost, in the currency of `price_per_hour`: for the cost of a solved problem; 0: none is shown."""
+    """Price of a million generated tokens, in the currency of `price_per_hour`, for the cost of a
+    solved problem. 0: no cost is shown.
+    """
 
     @field_validator("benchmarks")
     @classmethod
@@ -86,39 +92,42 @@ class Evaluation(Section):
 
 
 class Automation(Section):
-    """What starts by itself while the daemon runs."""
+    """What starts automatically while the daemon runs."""
 
     nightly: str = "0 3 * * *"
-    """Cron line of the nightly retraining, in UTC."""
+    """Cron expression of the nightly retraining, in UTC."""
     daily: str = "0 6 * * *"
-    """Cron line of the champion's quick validation, in UTC."""
+    """Cron expression of the champion's quick validation, in UTC."""
     weekly: str = "0 7 * * 0"
-    """Cron line on which the champion is scored on all benchmarks, in UTC."""
+    """Cron expression for scoring the champion on all benchmarks, in UTC."""
     poll_s: PositiveInt = 30
-    """Seconds between two looks of a sensor."""
+    """Seconds between two evaluations of a sensor."""
     hub_hours: PositiveFloat = 6.0
-    """The hub is asked this often whether its datasets among the sources have changed."""
+    """Hours between two checks whether the sources' datasets on the hub have changed."""
     rescore_hours: PositiveFloat = 24.0
-    """The champion is scored again on a fresh held-out draw this often."""
+    """Hours after which the champion is scored again on a new held-out draw."""
     regression_alpha: float = Field(0.01, gt=0, lt=0.5)
-    """A fall that chance explains with no more than this probability is a regression."""
+    """A drop is a regression if chance explains it with no more than this probability."""
     cooldown_hours: NonNegativeFloat = 6.0
-    """Least time between two retrainings that a sensor asks for."""
+    """Minimum time between two retrainings that sensors start."""
     retrainings_a_day: NonNegativeInt = 2
-    """Most retrainings that sensors ask for in 24 hours."""
+    """Maximum number of retrainings that sensors start in 24 hours."""
 
 
 class Storage(Section):
-    """Where artifacts lie."""
+    """Where artifacts are stored."""
 
     root: str = ""
     """Any fsspec URL (`s3://bucket/prefix`); empty: RATCHET_HOME."""
     ledger: str = ""
-    """Record of promotions on a server that several machines share, `postgresql://user@host:port/database`; the password comes from the environment
-    (PGPASSWORD or PGPASSFILE). Empty: a SQLite file in RATCHET_HOME."""
+    """Record of promotions on a server that several machines share,
+    `postgresql://user@host:port/database`. The password comes from the environment (PGPASSWORD or
+    PGPASSFILE). Empty: a SQLite file in RATCHET_HOME.
+    """
     mlflow: str = Field("", pattern=r"^(https?://[^@]+)?$")
-    """MLflow server for runs and versions, `http://host:5000`; its login comes from the environment (MLFLOW_TRACKING_USERNAME and _PASSWORD, or
-    _TOKEN). Empty: a SQLite file in RATCHET_HOME."""
+    """MLflow server for runs and versions, `http://host:5000`. Its login comes from the environment
+    (MLFLOW_TRACKING_USERNAME and _PASSWORD, or _TOKEN). Empty: a SQLite file in RATCHET_HOME.
+    """
 
     @field_validator("ledger")
     @classmethod
@@ -129,16 +138,19 @@ class Storage(Section):
 
 
 class Postgres(Section):
-    """Dagster's own database on a server; the password comes from the environment variable DAGSTER_POSTGRES_PASSWORD."""
+    """Dagster's own database on a server.
+
+    The password comes from the environment variable DAGSTER_POSTGRES_PASSWORD.
+    """
 
     hostname: str
-    """Name of the server."""
+    """Host name of the server."""
     username: str = "dagster"
-    """Whose login it is."""
+    """Login name."""
     database: str = "dagster"
-    """Database on the server; it must be there."""
+    """Database on the server; it must exist."""
     port: PositiveInt = 5432
-    """Where the server listens."""
+    """Port of the server."""
 
 
 class Kubernetes(Section):
@@ -147,32 +159,37 @@ class Kubernetes(Section):
     namespace: str = "ratchet"
     """Namespace of the run workers' jobs."""
     service_account: str = "ratchet"
-    """Service account that may make jobs there."""
+    """Service account that may create jobs there."""
     image: str = "ratchet:0.1.0"
-    """Image of the run workers, as your cluster's registry names it (deploy/Dockerfile makes it)."""
+    """Image of the run workers, as named in your cluster's registry (from deploy/Dockerfile)."""
 
 
 class KubeRay(Section):
-    """The Ray cluster that `ratchet jobs manifest` writes for KubeRay's operator; image and namespace are those of `orchestration.kubernetes`."""
+    """The Ray cluster that `ratchet jobs manifest` writes for KubeRay's operator.
+
+    Image and namespace are those of `orchestration.kubernetes`.
+    """
 
     workers: PositiveInt = 1
-    """Most worker pods; with a gang, all of them."""
+    """Maximum number of worker pods; with a gang, exactly this many."""
     least: NonNegativeInt = 0
-    """Worker pods that stay when nothing is asked of them."""
+    """Worker pods that stay when there is no work."""
     idle_s: PositiveInt = 300
-    """Seconds without work after which a worker pod goes."""
+    """Idle seconds after which a worker pod is removed."""
     gpus: NonNegativeInt = 1
-    """Of a worker pod."""
+    """GPUs per worker pod."""
     cpus: PositiveInt = 8
-    """Of a worker pod."""
+    """CPUs per worker pod."""
     memory_gib: PositiveInt = 64
-    """Of a worker pod; a quarter of it may be shared memory (NCCL, Ray's objects)."""
+    """Memory per worker pod; a quarter of it may be shared memory (NCCL, Ray's objects)."""
     spot: Literal["", "gke", "eks", "karpenter", "aks"] = ""
-    """Whose interruptible nodes are taken first, with nodes on demand where there are none; empty: on demand alone."""
+    """Provider whose interruptible nodes are taken first, with on-demand nodes where there are
+    none. Empty: on-demand nodes only.
+    """
     priority_class: str = ""
     """Kubernetes' priority class of all pods."""
     gang: Literal["", "volcano", "yunikorn", "kueue"] = ""
-    """Scheduler that starts all pods or none; nothing is scaled then."""
+    """Scheduler that starts all pods or none; there is no autoscaling then."""
     queue: str = ""
     """Queue of that scheduler."""
 
@@ -186,16 +203,25 @@ class KubeRay(Section):
 
 
 class RayPlace(Section):
-    """Where training runs: a Ray of its own on this machine, or one that is there. The same job file runs in each."""
+    """Where training runs: a private Ray on this machine, or an existing one.
+
+    The same job file runs in each.
+    """
 
     address: str = Field("", pattern=r"^(https?://.+)?$")
-    """Dashboard of a Ray to submit to, `http://host:8265`; its nodes must see RATCHET_HOME at the same path. Empty: a private Ray on this machine."""
+    """Dashboard of a Ray to submit to, `http://host:8265`. Its nodes must see RATCHET_HOME at the
+    same path. Empty: a private Ray on this machine.
+    """
     bind: str = LOOPBACK
-    """Address of this machine for the private Ray. On 127.0.0.1 it keeps to itself. At another one other machines may join it, and then Ray's servers
-    listen on every interface, for they know no third way: the dashboard alone keeps to the address. Who comes in is asked for its token; Ray's
-    metrics are there for all to read."""
+    """Address of this machine for the private Ray. On 127.0.0.1 it is not reachable from outside.
+    At another address other machines may join it, but then Ray's servers listen on every interface,
+    because Ray has no third mode; only the dashboard binds to the address. Whoever connects needs
+    its token; Ray's metrics are readable by everyone.
+    """
     patience_s: PositiveFloat = 120.0
-    """Seconds that a training which has begun waits for the Ray of `address`, or nodes of it, that are gone; then it goes on with what is left."""
+    """Seconds that a training which has begun waits for the Ray of `address`, or for nodes of it,
+    that are gone. Then it continues with what is left.
+    """
     kuberay: KubeRay = KubeRay()
 
     @field_validator("bind")
@@ -203,7 +229,8 @@ class RayPlace(Section):
     def alone_or_for_others(cls, address: str) -> str:
         if address != LOOPBACK and re.fullmatch(r"localhost|::1|0*127\..*", address):
             raise ValueError(
-                f"Ray keeps to itself on {LOOPBACK} alone and listens on every interface for {address}: give {LOOPBACK}"
+                f"Ray keeps to itself on {LOOPBACK} alone and listens on every interface for "
+                f"{address}: give {LOOPBACK}"
             )
         return address
 
@@ -214,7 +241,7 @@ class Orchestration(Section):
     launcher: Literal["local", "kubernetes"] = "local"
     """Where runs are started: as processes here, or as Kubernetes jobs."""
     kubernetes: Kubernetes | None = None
-    """Needed by the launcher kubernetes."""
+    """Required by the launcher kubernetes."""
     postgres: Postgres | None = None
     """None: SQLite under RATCHET_HOME/dagster."""
 
@@ -222,25 +249,33 @@ class Orchestration(Section):
     def launcher_has_its_section(self) -> Orchestration:
         if self.launcher == "kubernetes" and self.kubernetes is None:
             raise ValueError(
-                "launcher: kubernetes needs a section `kubernetes` (namespace, service_account, image)"
+                "launcher: kubernetes needs a section `kubernetes` (namespace, "
+                "service_account, image)"
             )
         return self
 
 
 class Profile(Section):
-    """Everything that is decided by configuration. The defaults are the embedded profile, which is the one that is tested most."""
+    """Everything that is set by configuration.
+
+    The defaults are the embedded profile, which is the most tested one.
+    """
 
     seed: NonNegativeInt = 1
-    """Of the chain; training seeds follow from it and the chain's number."""
+    """Seed of the pipeline run; training seeds follow from it and the pipeline run's number."""
     family: FamilyConfig = FamilyConfig()
     augmentation: Augmentation = Augmentation()
     verification: Verification = Verification()
     synthesis: Synthesis = Synthesis()
     curation: Curation = Curation()
     base: str = ""
-    """A Hugging Face checkpoint to start from, by hub id or path; empty: a tiny model made from scratch."""
+    """Hugging Face checkpoint to start from, by hub id or path. Empty: a tiny model made from
+    scratch.
+    """
     price_per_hour: NonNegativeFloat = 0.0
-    """What the machines of a training cost an hour, in any currency: for the cost that is shown while it runs; 0: none is shown."""
+    """Price of a training's machines per hour, in any currency, for the cost shown while it runs.
+    0: no cost is shown.
+    """
     tiny_model: TinyModel = TinyModel()
     warm_up: WarmUp = WarmUp()
     training: Training = Training()

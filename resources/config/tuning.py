@@ -1,6 +1,7 @@
-"""What `ratchet tune` searches: which keys of a profile's `training`, over which values, and how much may be spent on it.
+"""The search space and budget of `ratchet tune`.
 
-Whether a key is there and takes such values is the profile's own to say: `experiments/search_space.py` asks it.
+They name keys of a profile's `training` and the values to try. Whether a key exists and accepts
+these values is up to the profile: `experiments/search_space.py` checks it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ Value = bool | int | float | str
 
 
 class Span(BaseModel):
-    """The values of one key: one of `log_uniform: [low, high]`, `uniform: [low, high]` and `choice: [a, b, ...]`."""
+    """The values of one key.
+
+    One of `log_uniform: [low, high]`, `uniform: [low, high]` and `choice: [a, b, ...]`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -40,19 +44,21 @@ class Span(BaseModel):
             )
         if self.choice is not None and len(set(map(repr, self.choice))) < 2:
             raise ValueError(
-                "a choice of fewer than two values leaves nothing to try: add one, or set the key with --set"
+                "a choice of fewer than two values leaves nothing to try: add one, or set the "
+                "key with --set"
             )
         if (ends := self.log_uniform or self.uniform) and ends[0] >= ends[1]:
             raise ValueError(f"low {ends[0]:g} is not below high {ends[1]:g}: give [low, high]")
         if self.log_uniform and self.log_uniform[0] <= 0:
             raise ValueError(
-                f"log_uniform begins at {self.log_uniform[0]:g}, and the logarithm of that is no number: begin above 0, or take uniform"
+                f"log_uniform begins at {self.log_uniform[0]:g}, and the logarithm of that is "
+                "no number: begin above 0, or take uniform"
             )
         return self
 
     @property
     def ends(self) -> tuple[Value, ...]:
-        """Its least and its greatest value, or all of a choice."""
+        """The least and the greatest value, or all values of a choice."""
         return self.log_uniform or self.uniform or self.choice or ()
 
     def __contains__(self, value: object) -> bool:
@@ -79,22 +85,35 @@ class Tuning(BaseModel):
         "training.scale.updates": Span(choice=(1, 2)),
         "training.clip": Span(choice=(0.1, 0.2, 0.3)),
     }
-    """Key of `training` -> one of `{log_uniform: [low, high]}`, `{uniform: [low, high]}`, `{choice: [a, b]}`. Clips matter from two updates on."""
+    """Key of `training` -> one of `{log_uniform: [low, high]}`, `{uniform: [low, high]}`, `{choice:
+    [a, b]}`. Clips have an effect from two updates on.
+    """
     trials: PositiveInt = 16
-    """Trainings of a study; `--trials`."""
+    """Number of trials in a study; `--trials`."""
     minutes: NonNegativeFloat = 0.0
-    """Of one command; then what trains is saved and ended, and the same command goes on with it. 0: no limit. `--minutes`."""
+    """Time limit of one command. When it is reached, running trials are saved and ended, and the
+    same command resumes the study. 0: no limit. `--minutes`.
+    """
     first_look: NonNegativeInt = 0
-    """Step from which a trial may be ended for being worse than others were there; 0: that of the first checkpoint."""
+    """First step at which a trial may be ended because it is worse than others were there. 0: the
+    step of the first checkpoint.
+    """
     reduction: int = Field(3, ge=2)
-    """One trial in so many goes on from a look; the next one is so many times as many steps on."""
+    """One in this many trials continues after such a comparison. The next comparison is at this
+    many times the steps.
+    """
     at_once: NonNegativeInt = 0
-    """Trials that train at the same time; 0: one on a private Ray, and on a cluster as many as its GPUs have room for."""
+    """Trials that train at the same time. 0: one on a private Ray, and on a cluster as many as its
+    GPUs have room for.
+    """
 
     @field_validator("space", mode="before")
     @classmethod
     def flat(cls, space: Any) -> Any:
-        """`--set tuning.space.training.clip={...}` and a profile's own sections give it nested."""
+        """Flatten the nested form.
+
+        `--set tuning.space.training.clip={...}` and a profile's own sections are nested.
+        """
         return dict(_flat(space)) if isinstance(space, Mapping) else space
 
     @field_validator("space")
@@ -102,7 +121,8 @@ class Tuning(BaseModel):
     def is_some(cls, space: Mapping[str, Span]) -> Mapping[str, Span]:
         if not space:
             raise ValueError(
-                "nothing to search: give keys of `training`, or leave the space out for the usual ones"
+                "nothing to search: give keys of `training`, or leave the space out for the "
+                "usual ones"
             )
         return space
 

@@ -1,7 +1,9 @@
-"""Parts of a set spread over a Ray cluster: `map_batches` of Ray Data, a part a batch, an actor for each CPU.
+"""Process the parts of a set on a Ray cluster, with `map_batches` of Ray Data.
 
-In: work and parts as `problems.parallel.Spread` has them. Out: results as they come. An actor or a node that dies takes no part with it: Ray Data does
-it again elsewhere. This code must be importable on the nodes, as in the image, and the parts must lie where all nodes see them.
+A batch is one part, and there is one actor per CPU. In: work and parts as in
+`problems.parallel.Spread`. Out: results as they come. If an actor or a node dies, no part is lost:
+Ray Data repeats it elsewhere. This code must be importable on the nodes, as in the image, and all
+nodes must see the parts' files.
 """
 
 from __future__ import annotations
@@ -18,22 +20,25 @@ R = TypeVar("R")
 
 
 class RayData:
-    """address: of a Ray to join from one of its nodes (`host:port`, or `auto`). `nodes`: where parts were worked on so far."""
+    """Processes parts on a Ray cluster.
+
+    address: of a Ray to join from one of its nodes (`host:port`, or `auto`). `nodes`: where parts
+    were processed so far.
+    """
 
     def __init__(self, address: str) -> None:
         self.address = address
         self.nodes: set[str] = set()
 
     def __call__(self, work: Callable[[T], R], parts: Sequence[T]) -> Iterator[R]:
-        """Raises NotReady where there is no Ray at the address."""
+        """Yield the results. Raises NotReady where there is no Ray at the address."""
         import ray
         import ray.data
 
         if not parts:
             return
-        os.environ.setdefault(
-            "RAY_DATA_USAGE_DISABLED", "1"
-        )  # no telemetry, and none of its threads in this process
+        # No telemetry, and none of its threads in this process.
+        os.environ.setdefault("RAY_DATA_USAGE_DISABLED", "1")
         if not ray.is_initialized():
             try:
                 ray.init(address=self.address, log_to_driver=False, logging_level="warning")
@@ -61,7 +66,7 @@ class RayData:
 
 
 class Worker:
-    """Runs in an actor, which keeps its work, and what that has opened, from part to part."""
+    """Runs in an actor, which keeps its work, and what that has opened, between parts."""
 
     def __init__(self, work: bytes) -> None:
         import ray

@@ -1,9 +1,11 @@
-"""A private local Ray that ends by itself: `python -m resources.ray.head FOLDER`.
+"""A private local Ray that ends automatically: `python -m resources.ray.head FOLDER`.
 
-It starts a head node on 127.0.0.1 (or where RATCHET_RAY_BIND says) with free ports, writes `head.json`, and watches who holds it: a file
-`holders/<pid>` for each process that needs the cluster, an owner's or the training's own (verl_jobs/trainer/trainer_lease.py, `hold`). When all holders are gone for
-`GRACE_S` seconds it stops Ray and ends, so a killed command line leaves no orphan; when it is killed itself, the kernel takes Ray's processes with
-it. One a folder: the kernel's lock decides.
+It starts a head node on 127.0.0.1 (or RATCHET_RAY_BIND) with free ports, writes `head.json`, and
+watches its holders: a file `holders/<pid>` for each process that needs the cluster, an owner's or
+the training's own (verl_jobs/trainer/trainer_lease.py, `hold`). When all holders are gone for
+`GRACE_S` seconds it stops Ray and ends, so a killed command line leaves no orphan. When it is
+killed itself, the kernel ends Ray's processes with it. There is one per folder, enforced by a
+kernel lock.
 """
 
 from __future__ import annotations
@@ -30,11 +32,9 @@ GRACE_S = 20.0
 START_S = 90.0
 HOLDERS = "holders"
 LOOPBACK = "127.0.0.1"
-# Every verl actor imports these: workers that have them at hand start seconds sooner.
-PRELOADED, CPUS = (
-    "RATCHET_RAY_PRELOADED",
-    "RATCHET_RAY_CPUS",
-)  # in the environment: modules in place of these, divided by blanks; logical CPUs
+# Environment variables: modules to preload instead of PRELOAD, separated by blanks; logical CPUs.
+PRELOADED, CPUS = "RATCHET_RAY_PRELOADED", "RATCHET_RAY_CPUS"
+# Every verl actor imports these: workers that have preloaded them start seconds sooner.
 PRELOAD = [
     "torch",
     "transformers",
@@ -64,14 +64,17 @@ def main(folder: Path) -> None:
 
 
 def sweep(about: Path) -> None:
-    """Removes what a head that was killed left: its session, and its word that it is there."""
+    """Remove what a killed head left: its session, and the file that announces it."""
     if about.exists():
         shutil.rmtree(json.loads(about.read_text(encoding="utf-8"))["session"], ignore_errors=True)
         about.unlink()
 
 
 def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
-    """Starts the head node and writes `head.json` once it answers. Raises RuntimeError with the log's path when it does not."""
+    """Start the head node and write `head.json` once it answers.
+
+    Raises RuntimeError with the log's path when it does not answer.
+    """
     gcs, dashboard, agent, metrics, runtime, client = free_ports(6)
     threads, host = (
         os.environ.get("OMP_NUM_THREADS", "2"),
@@ -98,7 +101,7 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
         f"--runtime-env-agent-port={runtime}",
         f"--ray-client-server-port={client}",
     ]
-    # logical ones: verl's actors claim one each and share the cores
+    # logical CPUs: verl's actors claim one each and share the cores
     command += [
         f"--num-cpus={os.environ.get(CPUS, '16')}",
         f"--num-gpus={os.environ.get('RATCHET_RANKS', '1')}",
@@ -137,7 +140,11 @@ def start(folder: Path, session: Path) -> subprocess.Popen[bytes]:
 
 
 def python(session: Path) -> str:
-    """This interpreter by a path without spaces: Ray puts it into shell commands, and a library of its own into LD_PRELOAD, unquoted."""
+    """Return this interpreter by a path without spaces.
+
+    Ray puts the path unquoted into shell commands, and that of one of its libraries into
+    LD_PRELOAD.
+    """
     if not any(map(str.isspace, sys.executable)):
         return sys.executable
     link = session / "python"
@@ -146,14 +153,14 @@ def python(session: Path) -> str:
 
 
 def watch(folder: Path, ray: subprocess.Popen[bytes]) -> None:
-    """Returns when Ray has ended, or nobody held it for GRACE_S."""
+    """Return when Ray has ended, or nobody held it for GRACE_S."""
     silence = Silence()
     while ray.poll() is None and silence.seconds(heard=bool(live_holders(folder))) < GRACE_S:
         time.sleep(0.5)
 
 
 def stop(ray: subprocess.Popen[bytes]) -> None:
-    """Ends Ray and all of its processes, the detached ones too."""
+    """End Ray and all of its processes, including detached ones."""
     tree = psutil.Process(ray.pid).children(recursive=True) if ray.poll() is None else []
     ray.send_signal(signal.SIGTERM)
     try:
@@ -166,11 +173,13 @@ def stop(ray: subprocess.Popen[bytes]) -> None:
 
 
 def live_holders(folder: Path) -> list[int]:
-    """Processes that need the head. A holder's file names pid and start time: a number used again is not it."""
+    """Return the processes that need the head.
+
+    A holder's file contains pid and start time, so that a reused pid does not count.
+    """
     alive = []
-    for path in (folder / HOLDERS).glob(
-        "[0-9]*"
-    ):  # a mark that is only now being written has another name
+    # A holder file that is still being written has another name.
+    for path in (folder / HOLDERS).glob("[0-9]*"):
         try:
             if started(int(path.name)) == path.read_text(encoding="utf-8"):
                 alive.append(int(path.name))
@@ -182,7 +191,7 @@ def live_holders(folder: Path) -> list[int]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free on 127.0.0.1 a moment ago, all different."""
+    """Return ports that were free on 127.0.0.1 a moment ago, all different."""
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

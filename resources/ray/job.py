@@ -1,8 +1,10 @@
-"""Training as a Ray job: submitted once, attached to ever after.
+"""Training as a Ray job: submitted once, then attached to.
 
-In: a TrainingJob, and the Ray to use (resources/ray/private.py). Out: its end. The submission's name follows from the chain and the config, so that a step
-that died and is tried again finds its job; a job that failed or was killed with its cluster is submitted again and goes on from its last whole save,
-on this machine where the cluster stays away (resources/ray/place.py says whether it has room).
+In: a TrainingJob, and the Ray to use (resources/ray/private.py). Out: the end of the job. The
+submission's name follows from the pipeline run and the config, so that a step that died and is
+retried finds its job. A job that failed, or was killed with its cluster, is submitted again and
+resumes from its last complete checkpoint. If the cluster stays away, it resumes on this machine
+(resources/ray/place.py checks whether it has room).
 """
 
 from __future__ import annotations
@@ -29,16 +31,15 @@ from verl_jobs.trainer.checkpoints import whole_saves
 from verl_jobs.trainer.entry import DIED
 
 TRAINER = "verl_jobs.trainer.entry"
-NO_AGENT = (
-    "No available agent",
-    "Cannot connect to host",
-)  # ray/dashboard/modules/job/job_head.py: not there yet, and gone again
+# ray/dashboard/modules/job/job_head.py: the node's agent is not there yet, or is already gone.
+NO_AGENT = ("No available agent", "Cannot connect to host")
 GONE_S = 20.0
-END_S = 60.0  # that a training is given to save when it is cancelled
-COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours what its workers said
+END_S = 60.0  # seconds that a cancelled training has to write a checkpoint
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # Ray colours the output of its workers
 LOG = "trainer.log"
-MOVED = "moved"  # in the job's folder: it went on here since its cluster was gone, and stays here
-LOST = "LOST"  # the end of a job that a death took, not an error of its own: it is submitted again
+# file in the job's folder: the job moved to this machine when its cluster was gone, and stays here
+MOVED = "moved"
+LOST = "LOST"  # a process died, rather than an error of the job itself: the job is submitted again
 
 
 def train(
@@ -50,21 +51,21 @@ def train(
     bootstrap: dict[str, str] | None = None,
     entry: str = TRAINER,
 ) -> None:
-    """Returns when the job has finished. Submits it, or attaches to it; after a death it is submitted again, until `attempts` lives brought no save.
+    """Run the job until it has finished: submit it, or attach to it.
 
-    While it is in here, this process renews the job's lease. What interrupts it (Ctrl-C, a run terminated in Dagster) ends the job, with a save.
-    bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed, and before anything is started or
-    written CannotTrain or UnfitStart.
+    After a process died the job is submitted again, until `attempts` lives brought no new
+    checkpoint. Meanwhile this process renews the job's lease. An interruption (Ctrl-C, a run
+    terminated in Dagster) ends the job with a checkpoint.
+    bootstrap: Dagster Pipes parameters. entry: the module that trains. Raises TrainingFailed; and
+    CannotTrain or UnfitStart before anything is started or written.
     """
-    begun = (job.path / LOG).exists() or next_attempt(
-        job.path
-    ) > 1  # the second of one that KubeRay started
+    # next_attempt above 1: the second attempt of a job that KubeRay started.
+    begun = (job.path / LOG).exists() or next_attempt(job.path) > 1
     if entry == TRAINER and not begun:
         check(job)
     job.write()
-    if (
-        "WANDB_SWEEP_ID" in os.environ
-    ):  # the private Ray may have been started for another run of the sweep
+    # The private Ray may have been started for another run of the sweep.
+    if "WANDB_SWEEP_ID" in os.environ:
         write_atomic(
             job.path / "sweep.json",
             json.dumps({name: os.environ[name] for name in SWEEP if name in os.environ}),
@@ -81,7 +82,8 @@ def train(
             attempt, reached = 0, saved
         if attempt == attempts or end != LOST:
             raise TrainingFailed(
-                f"training {job.chain} ended {end}: {_last_words(job.path / LOG)} (log: {job.path / LOG})"
+                f"training {job.chain} ended {end}: {_last_words(job.path / LOG)} (log: "
+                f"{job.path / LOG})"
             )
         attempt += 1
         where = f"from step {reached}" if reached else "from its start"
@@ -96,9 +98,10 @@ def _newest_save(job: TrainingJob) -> int:
 
 
 def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:
-    """The Ray that a training which has begun goes on with: a joined one that answers within its patience, else this machine's own, once and for all.
+    """Return the Ray on which a training that has begun continues.
 
-    Raises TrainingFailed where this machine has no room for it.
+    This is the joined one if it answers within its patience. Otherwise it is this machine's own,
+    from then on. Raises TrainingFailed where this machine has no room for it.
     """
     if isinstance(ray, Private) or ray.here is None:
         return ray
@@ -109,22 +112,27 @@ def _or_here(job: TrainingJob, ray: Private | Joined) -> Private | Joined:
         here = ray.here()
     except NotReady as error:
         raise TrainingFailed(
-            f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s, and it cannot go on here: {error}"
+            f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s, and it cannot "
+            f"go on here: {error}"
         ) from error
     if not moved.exists():
         _await_its_end(job, f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s")
         faults.record(
             job.path,
-            f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s: the training goes on here, on one node",
+            (
+                f"no Ray has answered at {ray.address} for {ray.patience_s:.0f} s: the training "
+                "goes on here, on one node"
+            ),
         )
         moved.touch()
     return here
 
 
 def _await_its_end(job: TrainingJob, why: str) -> None:
-    """A trainer that lives on where only its dashboard is gone saves and ends first; one whose Ray is gone notices within a minute.
+    """Wait until the old trainer has ended.
 
-    Raises TrainingFailed where it does neither.
+    If only its dashboard is gone, the trainer still lives: it saves and ends. If its Ray is gone,
+    it notices within a minute. Raises TrainingFailed where it does neither.
     """
     deadline = time.monotonic() + 2 * END_S
     while time.monotonic() < deadline:
@@ -145,12 +153,13 @@ def _run_once(
     bootstrap: dict[str, str] | None,
     entry: str,
 ) -> str:
-    """One life of the job, from submission or attachment to its end: its status, or LOST."""
+    """Run one life of the job, from submission or attachment to its end.
+
+    Returns its status, or LOST.
+    """
     dashboard = ray.dashboard()
-    from ray.job_submission import (
-        JobStatus,
-        JobSubmissionClient,
-    )  # reads the token's place from the environment when it is imported
+    # Imported here: the module reads the token's path from the environment on import.
+    from ray.job_submission import JobStatus, JobSubmissionClient
 
     try:
         client = JobSubmissionClient(dashboard, headers=ray.headers())
@@ -173,29 +182,30 @@ def _run_once(
             time.sleep(POLL_S)
     except Exception:
         raise
-    except BaseException as interruption:  # KeyboardInterrupt, Dagster's DagsterExecutionInterruptedError: a person wants no more of it
+    except BaseException as interruption:
+        # KeyboardInterrupt or Dagster's DagsterExecutionInterruptedError: a person cancels the job
         _cancel(client, name, job, ray, type(interruption).__name__)
         raise
 
 
 def _status(client: Any, name: str) -> Any:
-    """The job's status, None where the dashboard answers late or never again: whether the Ray is there decides which."""
+    """Return the job's status, or None where the dashboard answers late or not at all.
+
+    Whether the Ray is there decides which of the two it is.
+    """
     try:
         return client.get_job_status(name)
-    except (
-        OSError,
-        RuntimeError,
-    ):  # requests' ConnectionError is an OSError, and none of Python's own ConnectionErrors
+    # requests' ConnectionError is an OSError, but not one of Python's own ConnectionErrors.
+    except (OSError, RuntimeError):
         return None
 
 
 def _cancel(client: Any, name: str, job: TrainingJob, ray: Private | Joined, why: str) -> None:
-    """Lets the training save and end, and stops it where it has not within END_S."""
+    """Let the training save and end; stop it if it has not within END_S."""
     deadline = time.monotonic() + END_S
     while ray.there() and time.monotonic() < deadline:
-        owner.give_notice(
-            job.path, f"cancelled ({why})"
-        )  # again: a training that only now begins takes back what it finds
+        # Repeatedly: a training that only now begins removes a notice that it finds.
+        owner.give_notice(job.path, f"cancelled ({why})")
         if (status := _status(client, name)) is not None and status.is_terminal():
             return
         time.sleep(POLL_S)
@@ -227,7 +237,9 @@ def _submit(
             client.submit_job(
                 entrypoint=entrypoint, submission_id=name, entrypoint_num_cpus=0, **options
             )
-        except RuntimeError as error:  # the dashboard answers before its node's agent is there, and for some seconds after its end
+        except RuntimeError as error:
+            # The dashboard answers before its node's agent is there, and for some seconds after
+            # the agent has ended.
             if not any(said in str(error) for said in NO_AGENT) or time.monotonic() > deadline:
                 raise
             time.sleep(POLL_S)
@@ -235,7 +247,7 @@ def _submit(
 
 
 def _gone(ray: Private | Joined) -> bool:
-    """Whether this Ray has ended, or does so within the time that its head needs to clear up."""
+    """Return whether this Ray has ended, or ends within the time its head needs to clean up."""
     deadline = time.monotonic() + GONE_S
     while ray.there() and time.monotonic() < deadline:
         time.sleep(POLL_S)
@@ -243,7 +255,11 @@ def _gone(ray: Private | Joined) -> bool:
 
 
 def _attach_name(client: Any, job: TrainingJob) -> str | None:
-    """The submission of this very work, in this very folder, that is still alive, if there is one: homes that share a Ray name their chains alike."""
+    """Return the live submission of this very job in this very folder, or None.
+
+    The folder is compared because homes that share a Ray use the same names for their pipeline
+    runs.
+    """
     prefix, file = f"{job.chain}-{job.key[:10]}-", (job.path / "job.json").resolve()
     ours = [
         each
@@ -263,7 +279,10 @@ def _attach_name(client: Any, job: TrainingJob) -> str | None:
 
 
 def _died(info: Any) -> bool:
-    """Whether a signal ended the training process, or a Ray process under it: exit codes as subprocess or a shell tells them."""
+    """Return whether a signal ended the training process, or a Ray process under it.
+
+    Exit codes are as subprocess or a shell reports them.
+    """
     code = info.driver_exit_code
     return code is None or code < 0 or code == DIED or code > 128
 

@@ -1,7 +1,10 @@
-"""KubeRay manifests of a profile: a cluster to submit to (`RayCluster`), or a cluster that comes and goes with one training (`RayJob`).
+"""KubeRay manifests of a profile.
 
-In: the profile, and for a `RayJob` a job. Out: a dictionary to print as YAML. Fields are those of ray.io/v1 in KubeRay 1.7; a worker group's
-`priority` is read by Ray's autoscaler v2 of Ray 2.56 or later. No cluster has run them here.
+They describe a cluster to submit to (`RayCluster`), or a cluster that lives as long as one training
+(`RayJob`).
+In: the profile, and for a `RayJob` a job. Out: a dictionary to print as YAML. Fields are those of
+ray.io/v1 in KubeRay 1.7; a worker group's `priority` is read by Ray's autoscaler v2 of Ray 2.56 or
+later. The manifests have not been run on a cluster.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from verl_jobs.job import TrainingJob
 from verl_jobs.trainer.preemption_hook import GRACE_S
 
 HOME, CLAIM = "/var/lib/ratchet", "ratchet-home"
-TOKEN = "ratchet-ray"  # a secret with the key auth_token, made by hand: docs/how-to/deploy.md
+TOKEN = "ratchet-ray"  # a secret with the key auth_token, created by hand: docs/how-to/deploy.md
 OF_THE_PODS = ("HF_HUB_OFFLINE", "WANDB_MODE")
 SPOT = {  # label of an interruptible node, its value, and the taint that keeps other pods away
     "gke": ("cloud.google.com/gke-spot", "true"),
@@ -30,7 +33,10 @@ SPOT = {  # label of an interruptible node, its value, and the taint that keeps 
 
 
 def ray_cluster(profile: Profile, name: str = "ratchet") -> dict[str, Any]:
-    """A cluster that stays, at http://NAME-head-svc.NAMESPACE.svc:8265. Raises ProfileError without `orchestration.kubernetes`."""
+    """Return a permanent cluster, at http://NAME-head-svc.NAMESPACE.svc:8265.
+
+    Raises ProfileError without `orchestration.kubernetes`.
+    """
     kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
     return {
         "apiVersion": "ray.io/v1",
@@ -41,9 +47,11 @@ def ray_cluster(profile: Profile, name: str = "ratchet") -> dict[str, Any]:
 
 
 def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
-    """A cluster for this job alone. A cluster that is lost is made again, and the training goes on from its last whole save.
+    """Return a cluster for this job alone.
 
-    Its id is of the form that `resources.ray.job` gives, so that a step that attaches finds it. Raises ProfileError.
+    A lost cluster is created again, and the training resumes from its last complete checkpoint. The
+    job id has the form that `resources.ray.job` gives, so that a step that attaches finds it.
+    Raises ProfileError.
     """
     kubernetes, asked = _kubernetes(profile), profile.ray.kuberay
     spec = {
@@ -63,7 +71,11 @@ def ray_job(profile: Profile, job: TrainingJob) -> dict[str, Any]:
 
 
 def _environment(job: TrainingJob, patience_s: float) -> dict[str, Any]:
-    """Less what its pods say themselves (`ratchet-environment`, `ratchet-secrets`) and the machine that prints this does not know."""
+    """Return the job's environment without what the pods set themselves.
+
+    The pods take that from `ratchet-environment` and `ratchet-secrets`; the machine that prints
+    this does not know it.
+    """
     told = runtime_env(job, patience_s)["env_vars"]
     return {"env_vars": {name: value for name, value in told.items() if name not in OF_THE_PODS}}
 
@@ -71,13 +83,17 @@ def _environment(job: TrainingJob, patience_s: float) -> dict[str, Any]:
 def _kubernetes(profile: Profile) -> Kubernetes:
     if profile.orchestration.kubernetes is None:
         raise ProfileError(
-            "a manifest needs `orchestration.kubernetes` (namespace, image): take the profile `cluster`, or give one of your own"
+            "a manifest needs `orchestration.kubernetes` (namespace, image): take the profile "
+            "`cluster`, or give one of your own"
         )
     return profile.orchestration.kubernetes
 
 
 def _metadata(name: str, kubernetes: Kubernetes, asked: KubeRay) -> dict[str, Any]:
-    """Gang schedulers are told by labels; which of them KubeRay asks is the operator's `--batch-scheduler` (Kueue needs none)."""
+    """Return the metadata with the labels for gang schedulers.
+
+    Which scheduler KubeRay uses is the operator's `--batch-scheduler` (Kueue needs none).
+    """
     labels = {
         "": {},
         "volcano": {"volcano.sh/queue-name": asked.queue},
@@ -162,7 +178,10 @@ def _group(
 def _pod(
     name: str, kubernetes: Kubernetes, asked: KubeRay, resources: dict[str, str], market: str
 ) -> dict[str, Any]:
-    """market: on-demand, spot, or spot-first, where a whole gang goes wherever there is room."""
+    """Return a pod.
+
+    market: on-demand, spot, or spot-first, where a whole gang goes wherever there is room.
+    """
     limits = {key: value for key, value in resources.items() if key != "cpu"}
     shared = max(2, asked.memory_gib // 4) if name == "ray-worker" else 2
     container = {

@@ -1,4 +1,7 @@
-"""Which Ray a training of this profile runs on, and whether this machine has room for one whose cluster is gone."""
+"""Choose the Ray that a training of this profile runs on.
+
+Also checks whether this machine has room for a training whose cluster is gone.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from verl_jobs.trainer.layout import fewer, over
 
 
 def ray_of(home: Home, profile: Profile, job: TrainingJob) -> Private | Joined:
-    """The joined one, with this machine's own for when it is gone, or this machine's own."""
+    """Return this machine's own Ray, or the joined one with this machine's own as a fallback."""
     asked, folder = profile.ray, home.path / "ray"
     if not asked.address:
         return Private(folder, job, asked.bind)
-    started = profile.model_copy(update={"base": job.start})  # whose folder has its shape
+    # the start model's folder has its shape
+    started = profile.model_copy(update={"base": job.start})
     return Joined(
         asked.address,
         job,
@@ -26,8 +30,11 @@ def ray_of(home: Home, profile: Profile, job: TrainingJob) -> Private | Joined:
 
 
 def ranks_here(home: Home, profile: Profile) -> int:
-    """With how many ranks a training goes on here, on one node, the most first. Raises NotReady with the numbers where the planner sees no room."""
-    if not live_holders(home.path / "ray"):  # one that already goes on here has its memory
+    """Return with how many ranks a training can continue on this machine; more ranks come first.
+
+    Raises NotReady with the numbers where the planner finds no room.
+    """
+    if not live_holders(home.path / "ray"):  # one that already continues here has its memory
         home.check_room(disk_gib=0.0, memory_gib=memory_gib(profile))
     refused = NotReady("its batch divides on no number of ranks of one node")
     for ranks in fewer(profile.training):

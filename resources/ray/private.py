@@ -1,6 +1,8 @@
-"""The Ray that a training runs on: a private one of this machine, started when there is none, or one that is there, joined by its address.
+"""The Ray that a training runs on.
 
-resources/ray/job.py has a training on it, resources/ray/kuberay.py the manifests of one on Kubernetes.
+It is a private one of this machine, started when there is none, or an existing one that is joined
+by its address. resources/ray/job.py runs a training on it, resources/ray/kuberay.py writes the
+manifests for Kubernetes.
 """
 
 from __future__ import annotations
@@ -30,11 +32,14 @@ from verl_jobs.trainer.preemption_hook import TRAINING
 
 POLL_S = 0.5
 PATIENCE_S = 15.0
-OF_ANOTHER_RAY = ("RAY_ADDRESS", "RAY_AUTH_TOKEN")  # a private one does not take these over
+OF_ANOTHER_RAY = ("RAY_ADDRESS", "RAY_AUTH_TOKEN")  # a private Ray ignores these variables
 
 
 class TrainingFailed(RuntimeError):
-    """The training process ended without finishing; the message gives its last words and its log."""
+    """The training process ended without finishing.
+
+    The message gives its last lines and its log.
+    """
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,12 @@ class Head:
 
 
 class Private:
-    """The Ray of this folder, started when there is none."""
+    """The private Ray of this folder, started when there is none."""
 
     def __init__(
         self, folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0
     ) -> None:
-        """ranks: that it has places for; 0: as many as the job was told."""
+        """ranks: number of ranks that it has places for; 0: as many as the job has."""
         self.folder, self.job, self.bind, self.ranks = (
             folder,
             job,
@@ -61,7 +66,7 @@ class Private:
         return ensure_head(self.folder, self.job, self.bind, self.ranks).dashboard
 
     def headers(self) -> dict[str, str]:
-        """The token, told: this process may have read another cluster's."""
+        """Return the token explicitly: this process may have read another cluster's token."""
         return {
             "Authorization": f"Bearer {_token(self.folder).read_text(encoding='ascii').strip()}"
         }
@@ -74,7 +79,10 @@ class Private:
 
 
 class Joined:
-    """A cluster that somebody else started. It is lost when its dashboard has not answered for PATIENCE_S; its token is in the environment."""
+    """A cluster that somebody else started.
+
+    It is lost when its dashboard has not answered for PATIENCE_S. Its token is in the environment.
+    """
 
     def __init__(
         self,
@@ -83,20 +91,25 @@ class Joined:
         patience_s: float = PATIENCE_S,
         here: Callable[[], Private] | None = None,
     ) -> None:
-        """patience_s: that a training which has begun waits for it, or for nodes of it. here: the Ray to go on with then, or NotReady."""
+        """Store the address and what to do when the cluster is gone.
+
+        patience_s: how long a training that has begun waits for the cluster, or for nodes of it.
+        here: returns the Ray to continue on then, or raises NotReady.
+        """
         self.address, self.job, self.answered_at = address.rstrip("/"), job, time.monotonic()
         self.patience_s, self.here = patience_s, here
 
     def dashboard(self) -> str:
-        """Raises TrainingFailed where nothing answers."""
+        """Return the dashboard's address. Raises TrainingFailed where nothing answers."""
         if not self.back(PATIENCE_S):
             raise TrainingFailed(
-                f"no Ray answers at {self.address} (ray.address of the profile): start it, or leave the address out"
+                f"no Ray answers at {self.address} (ray.address of the profile): start it, or "
+                "leave the address out"
             )
         return self.address
 
     def back(self, within_s: float) -> bool:
-        """Whether it answers, or does within so many seconds."""
+        """Return whether it answers within this many seconds."""
         deadline = time.monotonic() + within_s
         while not answers(self.address):
             if time.monotonic() > deadline:
@@ -114,18 +127,21 @@ class Joined:
         return time.monotonic() - self.answered_at < PATIENCE_S
 
     def submission(self) -> dict[str, Any]:
-        """This code is on the cluster's nodes, as in the image."""
+        """Return submission options. This code is on the cluster's nodes, as in the image."""
         return {"runtime_env": runtime_env(self.job, self.patience_s)}
 
 
 def runtime_env(job: TrainingJob, patience_s: float) -> dict[str, Any]:
-    """Ray's, of this job on a cluster: what a private Ray's processes find in their environment from the start."""
+    """Return Ray's runtime environment for this job on a cluster.
+
+    It holds what the processes of a private Ray have in their environment from the start.
+    """
     here = {PATIENCE: str(patience_s), TRAINING: str(job.path)}
     return {"env_vars": environment(job.training, job.path) | _threads(job.training.threads) | here}
 
 
 def answers(address: str) -> bool:
-    """Whether a Ray's dashboard answers there, be it that it wants a token."""
+    """Return whether a Ray's dashboard answers there, even if it requires a token."""
     try:
         with urllib.request.urlopen(f"{address}/api/version", timeout=5):
             return True
@@ -138,12 +154,18 @@ def answers(address: str) -> bool:
 def ensure_head(
     folder: Path, job: TrainingJob, bind: str = ray_head.LOOPBACK, ranks: int = 0
 ) -> Head:
-    """The private Ray of this folder for trainings: the running one, or a new one; this process holds it from now on."""
+    """Return the private Ray of this folder for trainings: the running one, or a new one.
+
+    This process holds it from now on.
+    """
     return _ensured(folder, lambda: _spawn(folder, job, bind, ranks or job.training.ranks))
 
 
 def light_head(folder: Path, places: int) -> Head:
-    """The same for so many processes that wait for others: nothing of verl is at hand in its workers, which find this code wherever they start."""
+    """Return a private Ray for this many processes that only wait for others.
+
+    Its workers preload nothing of verl. They find this code wherever they start.
+    """
     here = Path(__file__).resolve().parents[2]
     told = {
         ray_head.PRELOADED: "",
@@ -159,10 +181,8 @@ def light_head(folder: Path, places: int) -> Head:
 def _ensured(folder: Path, spawn: Callable[[], None]) -> Head:
     folder.mkdir(parents=True, exist_ok=True)
     owner.hold(folder / ray_head.HOLDERS)
-    os.environ |= {
-        "RAY_AUTH_MODE": "token",
-        "RAY_AUTH_TOKEN_PATH": str(_token(folder)),
-    }  # read by Ray's client in this process
+    # Read by Ray's client in this process.
+    os.environ |= {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     deadline = time.monotonic() + ray_head.START_S
     while (head := _running(folder)) is None:
         spawn()
@@ -202,14 +222,17 @@ def _threads(threads: int) -> dict[str, str]:
 
 
 def _launch(folder: Path, extra: dict[str, str], on_gpus: bool) -> None:
-    """on_gpus: else its GPUs are places for ranks on the CPU, and Ray would refuse more of them than VISIBLE lists."""
+    """Start the head process.
+
+    on_gpus: whether Ray's GPUs are real. Otherwise they are places for ranks on the CPU, and Ray
+    would refuse more of them than VISIBLE lists.
+    """
     left_out = OF_ANOTHER_RAY if on_gpus else (*OF_ANOTHER_RAY, VISIBLE)
     environment = {name: value for name, value in os.environ.items() if name not in left_out}
     environment |= extra | {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(_token(folder))}
     if extra.get("RATCHET_RAY_BIND", ray_head.LOOPBACK) == ray_head.LOOPBACK:
-        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = (
-            "0"  # Ray's switch for a machine alone: its servers bind 127.0.0.1, not every interface
-        )
+        # Ray's switch for a single machine: its servers bind 127.0.0.1, not every interface.
+        environment["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
     log = (folder / "head.log").open("ab")
     command = [sys.executable, "-m", "resources.ray.head", str(folder)]
     subprocess.Popen(
@@ -223,7 +246,10 @@ def _launch(folder: Path, extra: dict[str, str], on_gpus: bool) -> None:
 
 
 def _token(folder: Path) -> Path:
-    """Ray's own token, made once a home and readable by this user alone: whole or not there, and of two processes that make it the first one's."""
+    """Return the path of Ray's token, created once per home and readable only by this user.
+
+    The file is complete or absent. If two processes create it, the first one wins.
+    """
     path = folder / "token"
     if not path.exists():
         handle, beside = tempfile.mkstemp(dir=folder, prefix=".token.")

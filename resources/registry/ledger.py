@@ -1,8 +1,10 @@
-"""The truth about what is champion: one append-only record of what the gate decided.
+"""The source of truth about the champion: an append-only record of the gate's decisions.
 
-In: decisions, as plain JSON. Out: the champion, the history, a rollback. One SQLite file, or a table on a Postgres server (ledger_database.py);
-MLflow's aliases are its projection (registry.py). Each entry that moves the champion names the entry it replaces, and only one may: of two promotions
-at once one wins. Light on purpose: `ratchet status` reads it within a second.
+In: decisions, as plain JSON. Out: the champion, the history, a rollback. It is one SQLite file, or
+a table on a Postgres server (ledger_database.py); MLflow's aliases are a projection of it
+(mlflow.py). Each entry that moves the champion names the entry it replaces, and only one entry may
+do so: of two simultaneous promotions one wins. The module is light on purpose: `ratchet status`
+reads the ledger within a second.
 """
 
 from __future__ import annotations
@@ -23,7 +25,11 @@ Kind = Literal["install", "promote", "rollback", "refuse"]
 
 @dataclass(frozen=True)
 class Entry:
-    """`version` numbers each checkpoint that ever came to the gate, refused ones too; `predecessor` is the champion's entry then, 0 for none."""
+    """One decision.
+
+    `version` numbers each checkpoint that ever reached the gate, including refused ones.
+    `predecessor` is the champion's entry at that time, 0 for none.
+    """
 
     entry: int
     kind: Kind
@@ -41,7 +47,7 @@ COLUMNS = tuple(column.name for column in fields(Entry))
 
 
 class Superseded(RuntimeError):
-    """The champion that a decision was made against is champion no longer."""
+    """The champion that a decision was made against is no longer champion."""
 
 
 class NothingToRollBack(LookupError):
@@ -49,8 +55,9 @@ class NothingToRollBack(LookupError):
 
 
 class Ledger:
-    """place: a SQLite file, made at the first write, or a `postgresql://` URL. Safe among processes and machines; each call is one transaction.
+    """The ledger. Safe among processes and machines; each call is one transaction.
 
+    place: a SQLite file, created at the first write, or a `postgresql://` URL.
     Each method raises LedgerUnreachable where the file or the server cannot be used.
     """
 
@@ -59,7 +66,7 @@ class Ledger:
         self._database: Database = database(place)
 
     def history(self) -> list[Entry]:
-        """All entries, oldest first."""
+        """Return all entries, oldest first."""
         if not self._database.exists():
             return []
         with self._database.reading() as cursor:
@@ -69,7 +76,7 @@ class Ledger:
         return next(iter(champions(self.history())[::-1]), None)
 
     def previous(self) -> Entry | None:
-        """Who would be champion after a rollback."""
+        """Return the entry that would be champion after a rollback."""
         stack = champions(self.history())
         return stack[-2] if len(stack) > 1 else None
 
@@ -84,11 +91,14 @@ class Ledger:
         chain: str,
         against: str | None,
     ) -> Entry:
-        """Records one decision, for ever, and returns its entry.
+        """Record one decision permanently, and return its entry.
 
-        against: checkpoint hash of the champion that the decision compares with, from the decision itself; None where there was no champion.
-        A chain decides once: asked again for the same checkpoint, this returns what was recorded and changes nothing.
-        Raises Superseded where another promotion came between (nothing is recorded: decide again), ValueError where the chain had another checkpoint.
+        against: checkpoint hash of the champion that the decision compares with, from the decision
+        itself; None where there was no champion.
+        A pipeline run decides once: called again for the same checkpoint, this returns the recorded
+        entry and changes nothing.
+        Raises Superseded where another promotion came first (nothing is recorded: decide again),
+        ValueError where the pipeline run had another checkpoint.
         """
         if kind not in get_args(Kind) or kind == "rollback":
             raise ValueError(f"{kind!r} is no decision to append: install, promote or refuse")
@@ -97,14 +107,16 @@ class Ledger:
             if (told := next((e for e in entries if e.chain == chain), None)) is not None:
                 if told.checkpoint_hash != checkpoint_hash:
                     raise ValueError(
-                        f"chain {chain} has already put {told.checkpoint} before the gate, one candidate a chain: start a new chain"
+                        f"chain {chain} has already put {told.checkpoint} before the gate, "
+                        "one candidate a chain: start a new chain"
                     )
                 return told
             champion = next(iter(champions(entries)[::-1]), None)
             if (champion.checkpoint_hash if champion else None) != against:
                 compared = next((e for e in entries if e.checkpoint_hash == against), None)
                 raise Superseded(
-                    f"{named(champion)} is champion now, {checkpoint} was compared with {named(compared)}: decide again"
+                    f"{named(champion)} is champion now, {checkpoint} was compared with "
+                    f"{named(compared)}: decide again"
                 )
             known = (e.version for e in entries if e.checkpoint_hash == checkpoint_hash)
             version = next(known, max((e.version for e in entries), default=0) + 1)
@@ -128,10 +140,12 @@ class Ledger:
     def rollback(
         self, chain: str, reason: str = "", *, to: int | None = None, undoing: int | None = None
     ) -> Entry:
-        """Makes the champion before this one champion again, or the version `to`; the entry's decision says what was undone and why.
+        """Make the champion before this one champion again, or the version `to`.
 
-        undoing: entry of the champion that is to be taken back, where the caller has looked.
-        Idempotent per chain. Raises NothingToRollBack where there was no such champion, Superseded where another than `undoing` is champion by now.
+        The entry's decision says what was undone and why.
+        undoing: entry of the champion to take back, where the caller has looked.
+        Idempotent per pipeline run. Raises NothingToRollBack where there was no such champion,
+        Superseded where another entry than `undoing` is champion by now.
         """
         with self._database.writing() as cursor:
             entries = _entries(cursor)
@@ -140,7 +154,8 @@ class Ledger:
             stack = champions(entries)
             if undoing is not None and stack and stack[-1].entry != undoing:
                 raise Superseded(
-                    f"{named(stack[-1])} is champion by now, another was to be taken back: look again (`ratchet status`)"
+                    f"{named(stack[-1])} is champion by now, another was to be taken back: "
+                    "look again (`ratchet status`)"
                 )
             below = _below(stack, to)
             back, undone = stack[below], stack[below + 1 :][::-1]
@@ -154,7 +169,10 @@ class Ledger:
             decision |= {"back_to": back.entry, "undone_entries": [entry.entry for entry in undone]}
             taken = ", ".join(named(entry) for entry in undone)
             reasons = [
-                f"{taken} {'was' if len(undone) == 1 else 'were'} taken back, {named(back)} is champion again.",
+                (
+                    f"{taken} {'was' if len(undone) == 1 else 'were'} taken back, {named(back)} "
+                    "is champion again."
+                ),
                 *([reason] if reason else []),
             ]
             decision["reasons"] = reasons
@@ -165,7 +183,10 @@ class Ledger:
             )
 
     def projecting(self) -> AbstractContextManager[None]:
-        """Held while MLflow is told: one projection at a time, so that none registers a checkpoint twice."""
+        """Lock held while MLflow is synced.
+
+        It allows one projection at a time, so that none registers a checkpoint twice.
+        """
         return self._database.projecting()  # type: ignore[no-any-return]
 
     def _insert(self, cursor: Cursor, entry: Entry) -> Entry:
@@ -179,14 +200,21 @@ class Ledger:
 
 
 def ledger_of(home: Home, profile: str | None = None) -> Ledger:
-    """The ledger that the profile names (`storage.ledger`), else the home's own file. Raises ProfileError."""
+    """Return the ledger that the profile names (`storage.ledger`), else the home's own file.
+
+    Raises ProfileError.
+    """
     from resources.config.load import load_profile
 
     return Ledger(load_profile(profile).storage.ledger or home.ledger)
 
 
 def champions(entries: Sequence[Entry]) -> list[Entry]:
-    """Champions to come back to, the present one last: a promotion goes on top, a rollback takes tops off and stands for the one it goes back to."""
+    """Return the champions that can be restored, the present one last.
+
+    A promotion is added at the end. A rollback removes entries from the end and stands for the
+    champion it goes back to.
+    """
     stack: list[Entry] = []
     for entry in entries:
         if entry.kind == "rollback":
@@ -202,7 +230,7 @@ def named(entry: Entry | None) -> str:
 
 
 def _below(stack: list[Entry], to: int | None) -> int:
-    """Where in the stack the champion lies that a rollback goes back to."""
+    """Return the position in the stack of the champion that a rollback goes back to."""
     if len(stack) < 2:
         state = f"{named(stack[0])} is the first champion" if stack else "there is no champion yet"
         raise NothingToRollBack(f"{state}: nothing lies before it")

@@ -1,7 +1,9 @@
-"""Where the ledger's rows lie: one SQLite file, or one table of a Postgres server that several machines share. The same table, the same promises.
+"""Database of the ledger: a SQLite file, or a table of a Postgres server for several machines.
 
-In: a path or a `postgresql://` URL. Out: a transaction to read in, one to write in that nobody else writes beside, and a lock for the projection.
-What goes wrong out there is `LedgerUnreachable` in one line: nothing was recorded then, and what was recorded before stands.
+Both have the same table and the same guarantees.
+In: a path or a `postgresql://` URL. Out: a read transaction, an exclusive write transaction, and a
+lock for the projection. A failure of the database is `LedgerUnreachable` in one line: nothing was
+recorded then, and earlier records are intact.
 """
 
 from __future__ import annotations
@@ -15,8 +17,8 @@ from typing import Any, Protocol
 
 from resources.config.ledger_url import check_url
 
-WAIT_S = 30.0  # for another process that writes
-CONNECT_S = 10  # for a server to answer
+WAIT_S = 30.0  # wait for another process that writes
+CONNECT_S = 10  # wait for a server to answer
 TABLE = """
 CREATE TABLE IF NOT EXISTS promotions (
     entry BIGINT PRIMARY KEY,
@@ -32,23 +34,32 @@ CREATE TABLE IF NOT EXISTS promotions (
 );
 CREATE UNIQUE INDEX IF NOT EXISTS one_successor ON promotions (predecessor) WHERE kind <> 'refuse';
 """
-SQLITE_TRIGGERS = """
-CREATE TRIGGER IF NOT EXISTS never_changed BEFORE UPDATE ON promotions BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER IF NOT EXISTS never_deleted BEFORE DELETE ON promotions BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-"""
-POSTGRES_TRIGGERS = """
-CREATE OR REPLACE FUNCTION promotions_are_kept() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;
-CREATE OR REPLACE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON promotions EXECUTE FUNCTION promotions_are_kept();
-"""
-WRITING, PROJECTING = 0x7261_7463_0001, 0x7261_7463_0002  # names of Postgres' advisory locks
+SQLITE_TRIGGERS = (
+    "\n"
+    "CREATE TRIGGER IF NOT EXISTS never_changed BEFORE UPDATE ON promotions BEGIN SELECT "
+    "RAISE(ABORT, 'the ledger is append-only'); END;\n"
+    "CREATE TRIGGER IF NOT EXISTS never_deleted BEFORE DELETE ON promotions BEGIN SELECT "
+    "RAISE(ABORT, 'the ledger is append-only'); END;\n"
+)
+POSTGRES_TRIGGERS = (
+    "\n"
+    "CREATE OR REPLACE FUNCTION promotions_are_kept() RETURNS trigger LANGUAGE plpgsql AS "
+    "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$;\n"
+    "CREATE OR REPLACE TRIGGER never_changed BEFORE UPDATE OR DELETE OR TRUNCATE ON "
+    "promotions EXECUTE FUNCTION promotions_are_kept();\n"
+)
+WRITING, PROJECTING = 0x7261_7463_0001, 0x7261_7463_0002  # keys of Postgres' advisory locks
 
 
 class LedgerUnreachable(RuntimeError):
-    """The record of promotions cannot be read or written now; the message says where it is and what to look at."""
+    """The record of promotions cannot be read or written now.
+
+    The message says where it is and what to check.
+    """
 
 
 class Cursor(Protocol):
-    """What both drivers' cursors have in common."""
+    """What the cursors of both drivers have in common."""
 
     def execute(self, sql: str, parameters: Any = ..., /) -> Any: ...
     def fetchone(self) -> Any: ...
@@ -56,7 +67,7 @@ class Cursor(Protocol):
 
 
 class Database(Protocol):
-    mark: str  # how the driver writes a parameter
+    mark: str  # placeholder of a parameter in this driver
 
     def exists(self) -> bool: ...
     def reading(self) -> Any: ...
@@ -65,7 +76,7 @@ class Database(Protocol):
 
 
 def database(place: Path | str) -> Database:
-    """A path is SQLite's, a URL Postgres'. Raises ValueError for another URL."""
+    """Open a database: a path is SQLite, a URL Postgres. Raises ValueError for another URL."""
     if isinstance(place, Path):
         return SqliteFile(place)
     check_url(place)
@@ -73,7 +84,10 @@ def database(place: Path | str) -> Database:
 
 
 class SqliteFile:
-    """path: made at the first write. Write-ahead log, synced at each commit."""
+    """The ledger in a SQLite file.
+
+    path: created at the first write. Uses a write-ahead log, synced at each commit.
+    """
 
     mark = "?"
 
@@ -83,7 +97,8 @@ class SqliteFile:
     def exists(self) -> bool:
         if not self.path.exists():
             return False
-        with self.reading() as cursor:  # killed between making the file and its table
+        # a process may have been killed between creating the file and its table
+        with self.reading() as cursor:
             return (
                 cursor.execute("SELECT 1 FROM sqlite_master WHERE name = 'promotions'").fetchone()
                 is not None
@@ -107,7 +122,7 @@ class SqliteFile:
 
     @contextmanager
     def projecting(self) -> Iterator[None]:
-        """One projection at a time; a killed one holds no lock."""
+        """Allow one projection at a time; a killed one holds no lock."""
         with self._told():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = (self.path.parent / "mlflow.lock").open("w")
@@ -131,7 +146,10 @@ class SqliteFile:
             if isinstance(error, sqlite3.IntegrityError | sqlite3.ProgrammingError):
                 raise
             mend = {
-                "database is locked": f"another process has held it for more than {WAIT_S:g} s; end that one (`fuser {self.path}` names it)",
+                "database is locked": (
+                    f"another process has held it for more than {WAIT_S:g} s; end that one "
+                    f"(`fuser {self.path}` names it)"
+                ),
                 "database disk image is malformed": "put a backup of the file in its place",
                 "file is not a database": "put a backup of the file in its place",
                 "database or disk is full": "free some room",
@@ -142,7 +160,11 @@ class SqliteFile:
 
 
 class PostgresServer:
-    """url: without a password, which libpq takes from PGPASSWORD or PGPASSFILE. One connection a call: calls are rare."""
+    """The ledger on a Postgres server.
+
+    url: without a password, which libpq takes from PGPASSWORD or PGPASSFILE. Each call opens a
+    connection: calls are rare.
+    """
 
     mark = "%s"
 
@@ -160,7 +182,10 @@ class PostgresServer:
 
     @contextmanager
     def writing(self) -> Iterator[Cursor]:
-        """Writers queue, so that nobody decides on a champion that another is about to replace; the index would refuse the second anyway."""
+        """Queue writers, so that none decides on a champion that another is about to replace.
+
+        The index would refuse the second one anyway.
+        """
         with self._transaction() as cursor:
             cursor.execute(
                 f"SET LOCAL lock_timeout = '{WAIT_S:g}s'; SET LOCAL synchronous_commit = on"
@@ -172,19 +197,23 @@ class PostgresServer:
 
     @contextmanager
     def projecting(self) -> Iterator[None]:
-        """One projection at a time among all machines; the server lets go when the connection ends, however it ends."""
+        """Allow one projection at a time among all machines.
+
+        The server releases the lock when the connection ends, however it ends.
+        """
         with self._transaction() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", (PROJECTING,))
             yield
 
     @contextmanager
     def _transaction(self) -> Iterator[Cursor]:
-        """Committed at the end or not at all."""
+        """Commit everything at the end, or nothing."""
         try:
             import psycopg2
         except ImportError as error:
             raise LedgerUnreachable(
-                f"the ledger {self.url} needs psycopg2: pip install 'psycopg2-binary>=2.9,<3' (extra `cluster`)"
+                f"the ledger {self.url} needs psycopg2: pip install 'psycopg2-binary>=2.9,<3' "
+                "(extra `cluster`)"
             ) from error
 
         try:
@@ -203,7 +232,8 @@ class PostgresServer:
             if isinstance(error, psycopg2.errors.LockNotAvailable):
                 mend = "another process has written for long; look into pg_stat_activity"
             raise LedgerUnreachable(
-                f"the ledger {self.url} cannot be used ({why}): {mend}; the same command again records nothing twice"
+                f"the ledger {self.url} cannot be used ({why}): {mend}; the same command "
+                "again records nothing twice"
             ) from error
 
 

@@ -1,8 +1,10 @@
-"""The MLflow registry: a projection of the ledger, for people and tools that look there.
+"""The MLflow registry: a projection of the ledger, for people and tools that use MLflow.
 
-In: the ledger. Out: registered model `ratchet` with a version for each checkpoint that came to the gate, its passport among the tags, and the
-aliases `champion`, `previous` and `challenger` (the last that came to the gate, whatever came of it). `project` may be killed at any point and
-repeated; it only mends what differs, an alias moves and is never gone in between, and a lost `mlflow.db` is made anew.
+In: the ledger. Out: registered model `ratchet` with a version for each checkpoint that reached the
+gate, its passport among the tags, and the aliases `champion`, `previous` and `challenger` (the last
+one that reached the gate, whatever the decision). `project` may be killed at any point and
+repeated: it only updates what differs, an alias moves without ever being absent, and a lost
+`mlflow.db` is rebuilt.
 MLflow is one SQLite file of the home, or a server.
 """
 
@@ -27,32 +29,38 @@ if TYPE_CHECKING:
 MODEL = "ratchet"
 HASH_TAG = "checkpoint_hash"
 PASSPORT_TAG = "passport"
-LONGEST_TAG = 100_000  # MLflow's own limit; a longer passport stays with the checkpoint alone
+LONGEST_TAG = 100_000  # MLflow's own limit; a longer passport stays with the checkpoint only
 PATIENCE = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
-}  # not minutes
+}  # give up after seconds, not minutes
 
 
 class RegistryBehind(RuntimeError):
-    """MLflow could not be told; the ledger stands, and the next projection tells it all."""
+    """MLflow could not be updated. The ledger is intact, and the next projection catches up."""
 
 
 def registry_of(home: Home, profile: str | None = None) -> Registry:
-    """The MLflow that the profile names (`storage.mlflow`), else the home's own file. Raises ProfileError."""
+    """Return the MLflow that the profile names (`storage.mlflow`), else the home's own file.
+
+    Raises ProfileError.
+    """
     from resources.config.load import load_profile
 
     return Registry(home.path, load_profile(profile).storage.mlflow)
 
 
 def tracking_uri(home: Path, url: str = "") -> str:
-    """The server, or the SQLite file that runs and versions share."""
+    """Return the server, or the SQLite file that runs and versions share."""
     return url or f"sqlite:///{home.resolve() / 'mlflow.db'}"
 
 
 class Registry:
-    """home: RATCHET_HOME. url: an MLflow server (`storage.mlflow`); empty: a file of the home."""
+    """The registry in MLflow.
+
+    home: RATCHET_HOME. url: an MLflow server (`storage.mlflow`); empty: a file of the home.
+    """
 
     def __init__(self, home: Path, url: str = "") -> None:
         self.home = home
@@ -60,14 +68,16 @@ class Registry:
         self._mark = home / "mlflow_follows.json"
 
     def project(self, ledger: Ledger) -> dict[str, int]:
-        """Makes MLflow say what the ledger says; returns alias -> MLflow's version. Cheap where nothing differs; call it at each start and read.
+        """Sync MLflow with the ledger; return alias -> MLflow's version.
 
-        Raises RegistryBehind where MLflow cannot be told, LedgerUnreachable where the ledger cannot be read.
+        Cheap where nothing differs; call it at each start and read. Raises RegistryBehind where
+        MLflow cannot be updated, LedgerUnreachable where the ledger cannot be read.
         """
         if not ledger.history():
             return {}
         with ledger.projecting(), self._told():
-            history = ledger.history()  # again: what another appended while this one waited
+            # again: another process may have appended while this one waited
+            history = ledger.history()
             client = self._client()
             known = self._versions(client)
             for entry in history:
@@ -89,7 +99,10 @@ class Registry:
             return wanted
 
     def follow(self, ledger: Ledger) -> str:
-        """Projects; returns why MLflow is behind, empty where it is not. For what is done once the ledger has it."""
+        """Sync; return why MLflow is behind, empty where it is not.
+
+        For use after the ledger has recorded a decision.
+        """
         try:
             self.project(ledger)
         except RegistryBehind as error:
@@ -97,13 +110,13 @@ class Registry:
         return ""
 
     def behind(self, history: Sequence[Entry]) -> int:
-        """How many entries MLflow has not been told of. Reads a small file: MLflow itself is not asked."""
+        """Return how many entries MLflow lacks. Reads a small file and does not contact MLflow."""
         told = json.loads(self._mark.read_text(encoding="utf-8")) if self._mark.exists() else {}
         last = told.get("entry", 0) if told.get("uri") == self.uri else 0
         return sum(entry.entry > last for entry in history)
 
     def aliases(self) -> dict[str, int]:
-        """What MLflow says, without mending it."""
+        """Return MLflow's aliases without syncing them."""
         if self.uri.startswith("sqlite") and not (self.home / "mlflow.db").exists():
             return {}
         with self._told():
@@ -111,22 +124,21 @@ class Registry:
         return {alias: int(version) for model in models for alias, version in model.aliases.items()}
 
     def _register(self, client: MlflowClient, entry: Entry) -> int:
-        """One transaction in MLflow: a version is there with its tags or not at all."""
+        """Register a version in one transaction: it exists with all its tags or not at all."""
         tags = {
             HASH_TAG: entry.checkpoint_hash,
             "checkpoint": entry.checkpoint,
             "ratchet_version": str(entry.version),
             "chain": entry.chain,
         }
-        tags |= {
-            "gate": entry.kind,
-            "path": entry.path,
-        }  # what came of it the first time, and where it lies
+        # The first decision about it, and where it is stored.
+        tags |= {"gate": entry.kind, "path": entry.path}
         passport = Path(entry.path) / NAME
         if passport.is_file() and len(text := passport.read_text(encoding="utf-8")) < LONGEST_TAG:
             tags[PASSPORT_TAG] = text
         description = "\n".join(str(reason) for reason in entry.decision.get("reasons", []))
-        source = f"ratchet:///checkpoints/{entry.checkpoint_hash}"  # a server takes no path of another machine
+        # a server refuses paths of another machine
+        source = f"ratchet:///checkpoints/{entry.checkpoint_hash}"
         return int(
             client.create_model_version(
                 MODEL, source=source, tags=tags, description=description, await_creation_for=None
@@ -134,7 +146,10 @@ class Registry:
         )
 
     def _versions(self, client: MlflowClient) -> dict[str, int]:
-        """checkpoint hash -> MLflow's version. One that is there twice goes: a server may have made it after its client was killed."""
+        """Return checkpoint hash -> MLflow's version.
+
+        A duplicate version is deleted: a server may have created it after its client was killed.
+        """
         if not client.search_registered_models(f"name = '{MODEL}'"):
             client.create_registered_model(
                 MODEL, description="Promoted and refused checkpoints; the truth is the ledger."
@@ -167,7 +182,7 @@ class Registry:
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """MLflow's many errors as one."""
+        """Convert MLflow's many errors into one."""
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError
 
@@ -178,12 +193,13 @@ class Registry:
                 type(error).__name__
             ]
             raise RegistryBehind(
-                f"MLflow at {self.uri} cannot be told ({lines[0][:300]}); the ledger stands, and `ratchet registry` tells MLflow when it is back"
+                f"MLflow at {self.uri} cannot be told ({lines[0][:300]}); the ledger stands, "
+                "and `ratchet registry` tells MLflow when it is back"
             ) from error
 
 
 def aliases_of(history: Sequence[Entry]) -> dict[str, Entry]:
-    """alias -> the entry that it stands for."""
+    """Return alias -> the entry that it stands for."""
     stack = champions(history)
     gated = [entry for entry in history if entry.kind != "rollback"]
     named = {"champion": stack[-1:], "previous": stack[-2:-1], "challenger": gated[-1:]}

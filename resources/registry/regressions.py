@@ -1,7 +1,9 @@
-"""Tasks that a champion solved and a later one lost: remembered for ever, asked at every gate from then on.
+"""Tasks that a champion solved and a later one lost: remembered permanently, tested at every gate.
 
-In: what a promotion lost. Out: the tasks for the benchmark `regression`, and how much a retraining draws of what resembles them. One file of JSON
-lines under the home, appended to under a lock and synced; what a kill left half written at its end is cut off before the next line.
+In: tasks lost by a promotion. Out: the tasks for the benchmark `regression`, and a higher weight in
+a retraining for problems that resemble them. One file of JSON lines under the home is appended to
+under a lock and synced. A half-written line that a kill left at its end is cut off before the next
+line.
 """
 
 from __future__ import annotations
@@ -17,16 +19,20 @@ from typing import Any
 
 from problems.schema import Problem, from_row, to_row
 
-BOOST = 4.0  # of the weight of a training problem that asks for the same as a lost task
+BOOST = 4.0  # most that the weight of a training problem similar to a lost task is multiplied by
 
 
 class BadLine(ValueError):
-    """A line of the record that is none; the message names file and line."""
+    """A malformed line of the record. The message names file and line."""
 
 
 @dataclass(frozen=True)
 class Lost:
-    """`number` of the chain that lost it: a chain is asked what those before it lost. `problem` as in the datasets."""
+    """A lost task.
+
+    `number` is that of the pipeline run that lost it: a pipeline run is tested on what earlier ones
+    lost. `problem` is as in the datasets.
+    """
 
     task_id: str
     benchmark: str
@@ -42,7 +48,10 @@ class Lost:
 
 
 class RegressionSet:
-    """path: the file; made at the first task. Safe among processes."""
+    """The record of lost tasks. Safe among processes.
+
+    path: the file, created at the first task.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,7 +66,7 @@ class RegressionSet:
         chain: str,
         number: int,
     ) -> list[Lost]:
-        """Appends the tasks that are not there yet, and returns those; a task is remembered once, whoever loses it again."""
+        """Append the tasks that are new, and return those. A task is remembered once."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
@@ -85,7 +94,10 @@ class RegressionSet:
         return new
 
     def read(self, before: int | None = None) -> list[Lost]:
-        """All, oldest first; before: only what chains of a smaller number lost. Raises BadLine."""
+        """Return all tasks, oldest first. Raises BadLine.
+
+        before: return only what pipeline runs with a smaller number lost.
+        """
         if not self.path.exists():
             return []
         found = [
@@ -95,7 +107,7 @@ class RegressionSet:
         return [lost for lost in found if before is None or lost.number < before]
 
     def _whole(self, descriptor: int) -> list[Lost]:
-        """What is there, with a half line at the end cut off."""
+        """Return the lines, after cutting off a half line at the end."""
         content = self.path.read_bytes()
         os.ftruncate(descriptor, content.rfind(b"\n") + 1)
         return self.read()
@@ -105,16 +117,19 @@ class RegressionSet:
             return Lost(**json.loads(line))
         except (ValueError, TypeError) as error:
             raise BadLine(
-                f"{self.path}: line {number} is no remembered task ({error}): restore the file, nothing writes into its middle"
+                f"{self.path}: line {number} is no remembered task ({error}): restore the "
+                "file, nothing writes into its middle"
             ) from error
 
 
 def boosted(
     weights: dict[str, float], train: Sequence[Problem], lost: Sequence[Problem]
 ) -> dict[str, float]:
-    """Weights of the training problems, up to `BOOST` times as high for what resembles a lost task: by the share of features in common.
+    """Return the weights of the training problems, up to `BOOST` times as high near lost tasks.
 
-    The lost tasks themselves are gated, and never trained on. Features are tags and, of the embedded family, the composition's operations.
+    The factor grows with the share of features in common with a lost task. The lost tasks
+    themselves are used at the gate, and never trained on. Features are tags and, in the embedded
+    family, the operations of the composition.
     """
     wanted = [_features(problem) for problem in lost]
     found = dict(weights)

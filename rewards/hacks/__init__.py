@@ -1,4 +1,5 @@
-"""Answers that try to be paid without solving the task, one a file, written for the exploit battery.
+"""Completions that try to get a reward without solving the task, one a file.
 
-The name says which of the battery's problems it answers (`call_`, `assert_`, `stdio_`) and how it cheats.
+They are written for the exploit battery. The file name says which of the battery's problems a
+completion answers (`call_`, `assert_`, `stdio_`, `math_`, `qa_`) and how it cheats.
 """

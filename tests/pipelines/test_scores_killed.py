@@ -28,10 +28,10 @@ NAME, TASKS = "validation-1", 24
 RUN = """
 import sys
 import dagster as dg
-from evaluation import generation
+from evaluation.generation import decoder
 from pipelines.definitions import defs
 from resources.run_context import Workshop
-generation.BATCH = 2
+decoder.BATCH = 2
 home, name = sys.argv[1:]
 with dg.instance_for_test() as instance:
     instance.add_dynamic_partitions("checkpoints", [name])

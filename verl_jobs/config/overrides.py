@@ -134,7 +134,7 @@ def _own(t: Training) -> list[str]:
     if plugins.loss or plugins.advantage:
         told.append(
             "actor_rollout_ref.model.external_lib="
-            f"verl_jobs.{'own_and_frozen' if t.frozen else 'own_algorithms'}"
+            f"verl_jobs.plugins.{'own_and_frozen' if t.frozen else 'own_algorithms'}"
         )
     if plugins.loss:
         told.append(f"actor_rollout_ref.actor.policy_loss.loss_mode='{plugins.loss}'")
